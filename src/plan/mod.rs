@@ -1,0 +1,166 @@
+//! What to measure: the validated [`Case`]s of a run. Pure.
+//!
+//! Takes what was typed (through [`crate::cli`]) or written in a file; gives a [`Plan`] that can
+//! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
+//! sentence that says what is allowed.
+
+use crate::transport::{Synthetic, TransportKind};
+use crate::units::{Bytes, MessageRate, Span};
+use serde::{Deserialize, Serialize};
+
+/// The question that a case asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    /// Ping-pong: one message (or one burst) there and back before the next.
+    Latency,
+    /// Messages one way, stamped at both ends by clocks that agree.
+    Oneway,
+    /// As many messages as the transport takes, one way or both.
+    Bandwidth,
+}
+
+/// How an end waits for what has not come yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Poll without a pause; the CPU is never given back.
+    Busy,
+    /// Sleep in the kernel until something comes.
+    Block,
+    /// Poll for a while, then sleep.
+    Adaptive,
+}
+
+/// The intended send times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Schedule {
+    /// The next message when the last has ended (latency) or as soon as the transport takes it.
+    ClosedLoop,
+    /// One message every 1/rate.
+    Periodic {
+        /// Messages per second.
+        rate: MessageRate,
+    },
+    /// Exponential intervals of mean 1/rate.
+    Poisson {
+        /// Messages per second, on average.
+        rate: MessageRate,
+    },
+}
+
+/// Whether data goes one way or both ways at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From client to server.
+    Uni,
+    /// Both ways at once.
+    Bi,
+}
+
+/// When a round ends: whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Messages after the warm-up.
+    pub count: Option<u64>,
+    /// Time after the warm-up.
+    pub time: Option<Span>,
+}
+
+/// Settings of the transport under test. Those that a transport does not know are refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// TCP_NODELAY. `None`: on, since a benchmark that waits for Nagle measures Nagle.
+    pub nodelay: Option<bool>,
+    /// SO_BUSY_POLL in microseconds: the kernel polls the device queue before it sleeps.
+    pub busy_poll_us: Option<u32>,
+    /// SO_SNDBUF in bytes as asked for; what the kernel gave stands in the record.
+    pub send_buffer: Option<Bytes>,
+    /// SO_RCVBUF in bytes as asked for.
+    pub receive_buffer: Option<Bytes>,
+    /// MSG_ZEROCOPY.
+    pub zerocopy: bool,
+    /// TCP congestion control by name.
+    pub congestion: Option<String>,
+    /// DSCP code point, 0-63.
+    pub dscp: Option<u8>,
+    /// How the synthetic transport behaves.
+    pub synthetic: Option<Synthetic>,
+}
+
+/// One measurement with fixed parameters. A run executes a case in several rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The question.
+    pub pattern: Pattern,
+    /// How messages move.
+    pub transport: TransportKind,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Payload of one message.
+    pub size: Bytes,
+    /// When a round ends.
+    pub bound: Bound,
+    /// Messages at the start of each round that are kept but left out of the figures.
+    pub warmup: u64,
+    /// Pause between two bursts (between two messages where the burst is 1).
+    pub pause: Span,
+    /// Messages posted together.
+    pub burst: u32,
+    /// Most messages posted and not completed (bandwidth).
+    pub window: u32,
+    /// One way or both (bandwidth).
+    pub direction: Direction,
+    /// The intended send times.
+    pub schedule: Schedule,
+    /// Whether the receiver verifies the payload.
+    pub check: bool,
+    /// A message that has not come by then is lost (transports that lose messages).
+    pub loss_after: Span,
+    /// A round without progress for so long has stalled.
+    pub timeout: Span,
+    /// Settings of the transport.
+    pub options: Options,
+    /// Seed of all that is drawn in this case.
+    pub seed: u64,
+}
+
+/// What is to be done: all cases, and how often and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The command's name: `survey`, `latency`, ...
+    pub name: String,
+    /// The cases, in the order in which they are reported.
+    pub cases: Vec<Case>,
+    /// Rounds of each case; the order of the cases is shuffled anew within each round.
+    pub rounds: Rounds,
+    /// CPUs of the client and of the server. `None`: chosen at launch.
+    pub cpus: Option<CpuPair>,
+    /// Seed of the order of the cases.
+    pub seed: u64,
+    /// Samples above this count as slow (a share is printed).
+    pub threshold: Span,
+}
+
+/// How many rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// At least so many.
+    pub least: u32,
+    /// At most so many.
+    pub most: u32,
+    /// Stop between the two as soon as the interval of p50 and of p99 (for bandwidth: of the
+    /// rate) is within this fraction of its value on either side.
+    pub until: Option<f64>,
+}
+
+/// The CPU of each role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPair {
+    /// CPU of the client.
+    pub client: u32,
+    /// CPU of the server.
+    pub server: u32,
+}

@@ -1,0 +1,2 @@
+//! Everything that a run leaves in its directory.
+pub mod schema;

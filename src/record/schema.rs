@@ -1,0 +1,291 @@
+//! `record.json`, field by field: `docs/record.md` describes the same for its readers.
+//!
+//! A field is added with a default; a changed meaning raises [`VERSION`].
+
+use crate::host::Environment;
+use crate::plan::{Case, CpuPair, Plan};
+use crate::stats::{Rate, Summary, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What stands in `schema` of every record.
+pub const SCHEMA: &str = "wiregauge.record";
+/// The version of the schema that this build writes.
+pub const VERSION: u32 = 1;
+
+/// A whole run directory's `record.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// [`VERSION`] of the build that wrote it.
+    pub version: u32,
+    /// Version of wiregauge.
+    pub tool: String,
+    /// The command as typed.
+    pub command: Vec<String>,
+    /// Start, RFC 3339, UTC.
+    pub started: String,
+    /// End, RFC 3339, UTC.
+    pub finished: String,
+    /// Whether everything that was planned has been measured.
+    pub complete: bool,
+    /// Why not, a sentence each.
+    pub faults: Vec<String>,
+    /// What was to be done.
+    pub plan: Plan,
+    /// What the result depends on (rule 22).
+    pub environment: Environment,
+    /// The clock and its own errors (rule 2).
+    pub clock: ClockReport,
+    /// What the instrument itself takes.
+    pub instrument: Instrument,
+    /// Gaps seen by a spinning loop on each measuring CPU, beside the runs (rule 23).
+    pub noise: Vec<Noise>,
+    /// The runs, in the order of the plan's cases.
+    pub runs: Vec<Run>,
+    /// Transports that were asked for and could not be measured, with the reason.
+    pub unavailable: Vec<Unavailable>,
+    /// What weakens the whole record.
+    pub doubts: Vec<Doubt>,
+}
+
+/// The clock that stamped the samples.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClockReport {
+    /// `tsc` or `monotonic_raw`.
+    pub source: String,
+    /// Why that source.
+    pub reason: String,
+    /// Ticks per second, measured against CLOCK_MONOTONIC_RAW.
+    pub frequency_hz: f64,
+    /// Length of the calibration's baseline.
+    pub baseline_ns: f64,
+    /// Residual of the calibration: the scale of every figure may be wrong by so much.
+    pub residual_ppb: f64,
+    /// Median time between two readings one after the other.
+    pub reading_cost_ns: f64,
+    /// Smallest difference above zero between two readings.
+    pub resolution_ns: f64,
+    /// In words: what orders a reading against the code around it.
+    pub fences: String,
+}
+
+/// The instrument's own floor: the latency loop on the null transport, same CPU, same clock.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Instrument {
+    /// Median of what the null transport's loop measures, per round trip.
+    pub floor_p50_ns: f64,
+    /// p99 of the same.
+    pub floor_p99_ns: f64,
+    /// Messages behind the two.
+    pub count: u64,
+    /// The error that stands beside every latency: the upper bound of the floor's p99 interval
+    /// plus the clock's resolution.
+    pub error_ns: f64,
+    /// Cost of recording one sample beyond its clock readings.
+    pub recording_ns: f64,
+}
+
+/// What a spin loop saw on one CPU.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Noise {
+    /// The CPU.
+    pub cpu: u32,
+    /// How long the loop spun altogether.
+    pub observed_ns: f64,
+    /// A pause between two turns above this is a gap.
+    pub gap_threshold_ns: f64,
+    /// Number of gaps.
+    pub gaps: u64,
+    /// Time lost in gaps.
+    pub lost_ns: f64,
+    /// The longest gap.
+    pub longest_ns: f64,
+    /// Gaps by length: (lower bound in ns, number), bounds are powers of two.
+    pub histogram: Vec<(f64, u64)>,
+}
+
+/// A transport that could not be measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unavailable {
+    /// Its name.
+    pub transport: String,
+    /// Why, a sentence.
+    pub reason: String,
+}
+
+/// Something that weakens a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// A stable name, e.g. `unpinned`.
+    pub kind: String,
+    /// What it is and what it does to the figure, one or two sentences.
+    pub text: String,
+}
+
+/// The execution of one case.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// Number of the run: its position in the record, and `run` in `samples.parquet`.
+    pub index: u32,
+    /// A short name that tells the run from the others of the record.
+    pub label: String,
+    /// What was measured.
+    pub case: Case,
+    /// Whether all its rounds ended as planned.
+    pub complete: bool,
+    /// Why the rounds stopped, a sentence.
+    pub stopped: String,
+    /// Its rounds, in the order of time.
+    pub rounds: Vec<Round>,
+    /// Distributions.
+    pub figures: Vec<Figure>,
+    /// Rates (bandwidth, and what a schedule offered and achieved).
+    pub rates: Vec<RateFigure>,
+    /// All messages of all rounds, by what became of them.
+    pub counts: Counts,
+    /// What was included in the figures (rule 24): name, value.
+    pub included: BTreeMap<String, String>,
+    /// What weakens its figures.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A distribution of one metric.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it is (rule 4).
+    pub metric: Metric,
+    /// Always `ns`.
+    pub unit: String,
+    /// The figures.
+    pub summary: Summary,
+}
+
+/// The names of metrics (rule 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// From submit to the receipt of the reply.
+    Rtt,
+    /// Half of `rtt`. Never called one-way.
+    HalfRtt,
+    /// From the submit at one end to the receipt at the other.
+    OneWay,
+    /// From the intended time to the receipt.
+    Response,
+    /// From the actual submit to the receipt, where a schedule set the intended time.
+    Service,
+    /// From submit until the post has returned.
+    Post,
+    /// From submit until the completion was seen.
+    Complete,
+}
+
+/// A rate of one kind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RateFigure {
+    /// What it is.
+    pub metric: RateMetric,
+    /// `msg/s` or `B/s`.
+    pub unit: String,
+    /// The figures.
+    pub rate: Rate,
+}
+
+/// The names of rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateMetric {
+    /// Payload bytes that arrived per second, by the receiver's clock.
+    Bandwidth,
+    /// Messages that arrived per second, by the receiver's clock.
+    MessageRate,
+    /// Messages that the schedule intended per second.
+    OfferedRate,
+    /// Messages that were posted per second.
+    AchievedRate,
+}
+
+/// One repetition of a case by fresh processes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Round {
+    /// Number of the round, from 0.
+    pub index: u32,
+    /// Position in the order in which all rounds of the record were executed.
+    pub position: u32,
+    /// Start, nanoseconds since the record's epoch.
+    pub started_ns: f64,
+    /// From the first submit to the last receipt.
+    pub length_ns: f64,
+    /// What ended it: `count`, `time`, `stopped`, `fault`.
+    pub ended: String,
+    /// The CPUs of the two roles.
+    pub cpus: Option<CpuPair>,
+    /// Raw samples of this round in `samples.parquet`.
+    pub samples: u64,
+    /// Samples that stand only in the histogram, since the memory for raw samples was full.
+    pub samples_in_histogram_only: u64,
+    /// One row of `samples.parquet` stands for so many messages (1 unless `bandwidth`).
+    pub stride: u64,
+    /// Messages by what became of them.
+    pub counts: Counts,
+    /// What the client's process used.
+    pub client: Usage,
+    /// What the server's process used.
+    pub server: Usage,
+}
+
+/// Messages by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Posted by the client, warm-up included.
+    pub sent: u64,
+    /// Came back (latency) or arrived (oneway, bandwidth), duplicates not counted.
+    pub received: u64,
+    /// Of those sent, cut as warm-up.
+    pub warmup: u64,
+    /// Never came.
+    pub lost: u64,
+    /// Came more than once.
+    pub duplicates: u64,
+    /// Came after one that was sent later.
+    pub reordered: u64,
+    /// Came with a payload that was not the one sent (`--check`).
+    pub corrupt: u64,
+    /// Connections of strangers that were dropped during set-up.
+    pub strangers: u64,
+}
+
+/// What a role's process used from arm to disarm, and the settings that it really got.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// User CPU time.
+    pub user_ns: f64,
+    /// System CPU time.
+    pub system_ns: f64,
+    /// Context switches that it asked for.
+    pub voluntary_switches: u64,
+    /// Context switches that it suffered.
+    pub involuntary_switches: u64,
+    /// Page faults.
+    pub page_faults: u64,
+    /// Whether the process was bound to its CPU.
+    pub pinned: bool,
+    /// Whether the sample memory was locked.
+    pub locked: bool,
+    /// Settings of the endpoint as the system granted them: name, value.
+    pub granted: BTreeMap<String, String>,
+}
+
+impl Run {
+    /// The summary of one metric, where the run has it.
+    pub fn summary(&self, metric: Metric) -> Option<&Summary> {
+        self.figures.iter().find(|f| f.metric == metric).map(|f| &f.summary)
+    }
+
+    /// The value of one quantile of one metric, where it may be shown.
+    pub fn quantile(&self, metric: Metric, p: f64) -> Option<Value> {
+        self.summary(metric)?.quantiles.iter().find(|q| q.p == p)?.value
+    }
+}

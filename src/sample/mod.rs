@@ -1,0 +1,72 @@
+//! What was seen: the samples of one round.
+//!
+//! Takes stamps from the measured loops through a preallocated recorder; gives [`RoundSamples`] in
+//! nanoseconds to the run directory and to the statistics.
+
+use serde::{Deserialize, Serialize};
+
+/// What is to be said of one sample beside its stamps. A set of bits, the same in memory and in
+/// `samples.parquet`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    /// Belongs to the warm-up: kept, left out of the figures.
+    pub const WARMUP: Flags = Flags(1);
+    /// Never came: a sample at +infinity.
+    pub const LOST: Flags = Flags(2);
+    /// Came more than once; the stamp is of the first.
+    pub const DUPLICATE: Flags = Flags(4);
+    /// Came after a message that was sent later.
+    pub const REORDERED: Flags = Flags(8);
+    /// The payload was not the one that was sent.
+    pub const CORRUPT: Flags = Flags(16);
+    /// Came after the sender had given it up; the stamp is true.
+    pub const LATE: Flags = Flags(32);
+    /// Went from server to client in a bidirectional run.
+    pub const REVERSE: Flags = Flags(64);
+
+    /// Whether all bits of `other` are set.
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// With the bits of `other` set too.
+    #[must_use]
+    pub fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// One message, as kept: stamps in nanoseconds since the record's epoch, NaN where there is none.
+///
+/// In a bandwidth run one sample stands for `stride` messages and has the stamps of the last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Position in the order of sending, from 0.
+    pub sequence: u64,
+    /// When the schedule wanted it sent.
+    pub intended_ns: f64,
+    /// Before the post.
+    pub submit_ns: f64,
+    /// First visibility at the end that measures (the client in a ping-pong).
+    pub receive_ns: f64,
+    /// When the completion of the post was seen.
+    pub complete_ns: f64,
+    /// What is to be said of it.
+    pub flags: Flags,
+}
+
+/// All samples of one round of one run, in the order of sending.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoundSamples {
+    /// Number of the run in the record.
+    pub run: u32,
+    /// Number of the round in the run.
+    pub round: u32,
+    /// Payload bytes of each message.
+    pub size: u32,
+    /// The samples.
+    pub samples: Vec<Sample>,
+}
