@@ -1,1 +1,88 @@
-//! pattern
+//! Who sends what when: the measured loops.
+//!
+//! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives samples
+//! to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`] (latency, and
+//! oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`] chooses the loop
+//! of a case and role, and is compiled once for each transport, wait mode and clock.
+//!
+//! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
+
+pub mod bandwidth;
+pub mod closed;
+pub mod flow;
+pub mod gate;
+pub mod open;
+pub mod payload;
+pub mod role;
+pub mod schedule;
+pub mod waiter;
+
+use crate::clock::TickSpan;
+use crate::transport::Link;
+use serde::{Deserialize, Serialize};
+
+/// Most messages of a burst: their send stamps lie on the loop's stack.
+pub const MOST_BURST: usize = 1024;
+
+/// A case as the loops need it: ticks and counts, nothing to be computed any more.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// Payload bytes.
+    pub size: usize,
+    /// Messages of the round, warm-up included (`u64::MAX`: the time ends it).
+    pub messages: u64,
+    /// Of those, the warm-up.
+    pub warmup: u64,
+    /// How long after the warm-up.
+    pub time: Option<TickSpan>,
+    /// Between two bursts.
+    pub pause: TickSpan,
+    /// Messages posted together.
+    pub burst: u64,
+    /// Most messages posted and not completed.
+    pub window: u64,
+    /// Messages for one answer (0: none).
+    pub every: u32,
+    /// Whether payloads are filled and verified.
+    pub check: bool,
+    /// When an answer that has not come is given up (`None`: the transport loses nothing).
+    pub loss_after: Option<TickSpan>,
+    /// How long a receiver goes on after the sender has ended, for what is on the way.
+    pub drain: TickSpan,
+    /// Between the arming of an open loop and its first intended time.
+    pub lead: TickSpan,
+    /// Messages for one sample of a bandwidth round.
+    pub stride: u64,
+}
+
+/// Why a round has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All messages.
+    Count,
+    /// The time.
+    Time,
+    /// It was told to stop.
+    Stopped,
+    /// The other end has closed the connection.
+    Closed,
+    /// The connection failed with this errno.
+    Failed(i32),
+}
+
+impl Ended {
+    /// Why a loop ends whose link is like this: told to stop, where the link is up.
+    pub fn of(link: Link) -> Ended {
+        match link {
+            Link::Up => Ended::Stopped,
+            Link::Closed => Ended::Closed,
+            Link::Failed(errno) => Ended::Failed(errno),
+        }
+    }
+
+    /// Whether it was as planned.
+    pub fn as_planned(self) -> bool {
+        matches!(self, Ended::Count | Ended::Time)
+    }
+}

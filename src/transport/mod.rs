@@ -1,30 +1,221 @@
-//! How messages move: the contract (read this first) and one file or folder a transport.
-use crate::units::Span;
-use serde::{Deserialize, Serialize};
+//! How messages move: the contract of a transport. Read this first.
+//!
+//! Takes a [`Setup`]; gives a connected [`Endpoint`] to the patterns. A transport has two planes:
+//!
+//! * **Control** ([`Transport`], [`Opening`]): open, tell the local address as an opaque blob,
+//!   connect to the other end's blob. May allocate, log and fail with a sentence. The control
+//!   channel carries the blobs, so no transport needs a handshake of its own.
+//! * **Data** ([`Endpoint`]): queues. *Post* a message from a registered slot, *flush* what was
+//!   posted (the doorbell, the system call), *poll* what completed and what arrived into a fixed
+//!   array, *wait* where the case asks for it. No allocation, no lock, no log, no `Result`: loss,
+//!   reordering and errors of a connection are data in [`Events`].
+//!
+//! Patterns are generic over the endpoint and compiled once a transport: [`registry`] holds the one
+//! `match`. To add a transport: its file, one line in the registry, and the conformance suite
+//! (`tests/conformance.rs`) turns green.
+//!
+//! Must never: know a pattern, read a clock (but for simulated transports, which are clocks).
 
-/// The transports that this build knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TransportKind {
-    /// TCP over IPv4 loopback or between hosts.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// Unix domain stream socket.
-    Unix,
-    /// Unix domain datagram socket.
-    Unixgram,
-    /// A lock-free ring in POSIX shared memory.
-    Shm,
-    /// No transport: a message arrives as it is posted.
-    Null,
-    /// A simulated transport on a virtual clock.
-    Synthetic,
+pub mod null;
+pub mod registry;
+pub mod setup;
+pub mod shm;
+pub mod socket;
+pub mod synthetic;
+
+pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
+pub use setup::{Blob, Options, Role, Setup, SetupError, Traffic, Wait};
+pub use synthetic::Synthetic;
+
+/// Most messages that one poll hands over; also the most that are staged by posts before a flush.
+///
+/// 64 keeps [`Events`] within nine cache lines and is more than a doorbell batch that any adapter
+/// of today gains from.
+pub const MOST_EVENTS: usize = 64;
+
+/// A place in registered memory that holds one message.
+///
+/// Slots `0..Endpoint::slots()` are for sending and belong to the caller. Others name messages that
+/// have arrived; they come from [`Events`] and nowhere else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Slot {
+    const ARRIVED: u32 = 1 << 31;
+
+    /// The sending slot of this number.
+    #[inline(always)]
+    pub const fn sending(number: u32) -> Slot {
+        Slot(number & !Slot::ARRIVED)
+    }
+
+    /// The slot of a message that has arrived. For transports alone.
+    #[inline(always)]
+    pub const fn arrived(number: u32) -> Slot {
+        Slot(number | Slot::ARRIVED)
+    }
+
+    /// Whether a message arrived in it.
+    #[inline(always)]
+    pub const fn has_arrived(self) -> bool {
+        self.0 & Slot::ARRIVED != 0
+    }
+
+    /// The number without its kind.
+    #[inline(always)]
+    pub const fn number(self) -> usize {
+        (self.0 & !Slot::ARRIVED) as usize
+    }
 }
 
-/// What the synthetic transport does to messages.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Synthetic {
-    /// Mean delay.
-    pub delay: Span,
+/// What became of a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Posted {
+    /// Accepted; it will complete.
+    Accepted,
+    /// The queue has no room: flush, poll, and post again. Nothing was taken.
+    Full,
+}
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// Where it lies: readable, and postable (an echo), until the next poll or wait.
+    pub slot: Slot,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// The state of the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// Works.
+    #[default]
+    Up,
+    /// The other end has closed it.
+    Closed,
+    /// It failed with this errno.
+    Failed(i32),
+}
+
+/// What one poll found: fixed memory, reused.
+#[derive(Debug)]
+pub struct Events {
+    arrivals: [Arrival; MOST_EVENTS],
+    arrived: usize,
+    /// Posts that have completed since the last poll, in the order of posting. Their slots may be
+    /// written again.
+    pub completed: u32,
+    /// The state of the connection.
+    pub link: Link,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            arrivals: [Arrival::default(); MOST_EVENTS],
+            arrived: 0,
+            completed: 0,
+            link: Link::Up,
+        }
+    }
+}
+
+impl Events {
+    /// Forgets what an earlier poll found. A transport's poll begins with it.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.arrived = 0;
+        self.completed = 0;
+    }
+
+    /// Adds a message that has arrived. The caller sees to it that there is room.
+    #[inline(always)]
+    pub fn arrive(&mut self, slot: Slot, length: u32) {
+        if let Some(place) = self.arrivals.get_mut(self.arrived) {
+            *place = Arrival { slot, length };
+            self.arrived += 1;
+        }
+    }
+
+    /// Whether no further arrival fits.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.arrived == MOST_EVENTS
+    }
+
+    /// The messages that have arrived, oldest first.
+    #[inline(always)]
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals[..self.arrived]
+    }
+
+    /// Whether anything has happened that the caller must look at.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
+        self.arrived != 0 || self.completed != 0 || self.link != Link::Up
+    }
+}
+
+/// One end of a connection: the data path. Every method is called between two stamps.
+///
+/// Promises that the conformance suite checks, for every transport:
+/// * a message arrives whole, once, and as it was posted, or (where the descriptor says that the
+///   transport loses messages) not at all;
+/// * messages keep their order where the descriptor says so;
+/// * a post is taken whole or not at all; what is posted goes no later than at the next flush;
+/// * every accepted post completes once, in the order of posting;
+/// * `wait` returns when something has happened, or early with nothing when a signal interrupts it.
+pub trait Endpoint {
+    /// Number of sending slots.
+    fn slots(&self) -> u32;
+
+    /// The memory of a slot: for sending slots all that a message may have, for arrivals the
+    /// message.
+    fn payload(&mut self, slot: Slot) -> &mut [u8];
+
+    /// Takes `length` bytes of a slot for sending. The slot must not be written until it completes.
+    fn post(&mut self, slot: Slot, length: usize) -> Posted;
+
+    /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
+    /// flush, poll or wait.
+    fn flush(&mut self);
+
+    /// What has happened, without waiting. Gives the memory of earlier arrivals back.
+    fn poll(&mut self, events: &mut Events);
+
+    /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
+    fn wait(&mut self, events: &mut Events);
+}
+
+/// A half-open end: has an address, awaits the other's.
+pub trait Opening {
+    /// What it becomes.
+    type Endpoint: Endpoint;
+
+    /// What the other end needs for connecting. Opaque to all but the same transport.
+    fn address(&self) -> Blob;
+
+    /// Connects to the other end. Both ends call it at about the same time; bounded by the
+    /// timeout of the set-up.
+    fn connect(self, other: &Blob) -> Result<Self::Endpoint, SetupError>;
+}
+
+/// A transport: the control path.
+pub trait Transport {
+    /// The half-open end.
+    type Opening: Opening;
+
+    /// What can be asked of it. Known before anything runs.
+    const DESCRIPTOR: Descriptor;
+
+    /// Whether it works on this machine; if not, why, in a sentence.
+    fn available() -> Result<(), String>;
+
+    /// Opens one end.
+    fn open(setup: &Setup) -> Result<Self::Opening, SetupError>;
+
+    /// Settings as the system granted them, which may differ from those asked for: name, value.
+    fn granted(endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)>;
 }

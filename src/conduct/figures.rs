@@ -1,0 +1,560 @@
+//! From the rounds of a case to its run in the record, and from all runs to what stands beside them.
+
+use crate::clock::{ClockReport, Timebase};
+use crate::host::{CpuPair, Environment, Noise};
+use crate::launch::protocol::Outcome;
+use crate::launch::round::{Finished, Part};
+use crate::pattern::role;
+use crate::plan::{Case, Direction, Pattern, Plan, Rounds, Schedule};
+use crate::record::schema::{
+    Counts, Doubt as Doubtful, Figure, Instrument, RateFigure, Round, Run, Usage,
+};
+use crate::sample::histogram::LiveHistogram;
+use crate::sample::{Flags, RoundSamples};
+use crate::stats::doubt::{NOISE_LIMIT, of_rate, of_summary};
+use crate::stats::metric::durations;
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{
+    Doubt, Interval, Metric, RateMetric, Summary, stationarity, summarize, summarize_live,
+};
+use crate::transport::{Role, Wait};
+use std::collections::BTreeMap;
+
+/// A post that is later than its intended time by more than this is a late one.
+const LATENESS_ALLOWED_NS: f64 = 1000.0;
+
+/// A run while its rounds come in.
+pub struct RunSoFar {
+    index: usize,
+    case: Case,
+    rounds: Vec<Round>,
+    /// Durations of each metric, a vector a round.
+    series: BTreeMap<Metric, Vec<Vec<f64>>>,
+    /// Of rounds whose samples were too many: all of them, by size.
+    beyond: Vec<Option<LiveHistogram>>,
+    /// What each round delivered, in messages, and in what time.
+    delivered: Vec<Delivered>,
+    posted: Vec<Delivered>,
+    lateness: Vec<f64>,
+    counts: Counts,
+    floor: Vec<Vec<f64>>,
+    recording_ns: Vec<f64>,
+    noise: Vec<Noise>,
+    doubts: Vec<Doubt>,
+    fault: Option<String>,
+    stopped: Option<String>,
+}
+
+impl RunSoFar {
+    /// Before the first round.
+    pub fn new(index: usize, case: &Case) -> RunSoFar {
+        RunSoFar {
+            index,
+            case: case.clone(),
+            rounds: Vec::new(),
+            series: BTreeMap::new(),
+            beyond: Vec::new(),
+            delivered: Vec::new(),
+            posted: Vec::new(),
+            lateness: Vec::new(),
+            counts: Counts::default(),
+            floor: Vec::new(),
+            recording_ns: Vec::new(),
+            noise: Vec::new(),
+            doubts: Vec::new(),
+            fault: None,
+            stopped: None,
+        }
+    }
+
+    /// A short name that tells the run from the others.
+    pub fn label(&self) -> String {
+        self.case.label()
+    }
+
+    /// Whether no further round is wanted.
+    pub fn is_over(&self) -> bool {
+        self.fault.is_some() || self.stopped.is_some()
+    }
+
+    /// Whether all its rounds ended as planned.
+    pub fn is_complete(&self) -> bool {
+        self.fault.is_none() && self.stopped.is_some()
+    }
+
+    /// Takes one round.
+    pub fn take(
+        &mut self,
+        case: &Case,
+        index: u32,
+        position: u32,
+        finished: Finished,
+        samples: RoundSamples,
+        base: &Timebase,
+    ) {
+        let Finished { client, server, fault } = finished;
+        let mut round = Round {
+            index,
+            position,
+            samples: samples.samples.len() as u64,
+            stride: role::stride(case),
+            counts: counts(case, &client, &server, &samples),
+            client: self.usage(Role::Client, &client),
+            server: self.usage(Role::Server, &server),
+            ..Round::default()
+        };
+        if let Some(outcome) = &client.outcome {
+            self.take_outcome(outcome, &mut round, base);
+        }
+        if let Some(noise) = server.outcome.as_ref().and_then(|outcome| outcome.noise.clone()) {
+            self.noise.push(noise);
+        }
+        for metric in Metric::of(case.pattern, &case.schedule) {
+            let series = durations(&samples, metric);
+            if !series.is_empty() {
+                self.series.entry(metric).or_default().push(series);
+            }
+        }
+        self.take_rates(case, &samples);
+        add(&mut self.counts, &round.counts);
+        round.ended = match (&fault, &client.outcome) {
+            (Some(fault), _) => fault.sentence.clone(),
+            (None, Some(outcome)) => format!("{:?}", outcome.ended).to_lowercase(),
+            (None, None) => "unknown".into(),
+        };
+        self.fault = fault.map(|fault| fault.sentence);
+        self.rounds.push(round);
+    }
+
+    fn take_outcome(&mut self, outcome: &Outcome, round: &mut Round, base: &Timebase) {
+        round.started_ns = base.local(outcome.span.0).0;
+        round.length_ns = base.span(outcome.span.1 - outcome.span.0);
+        self.floor.push(outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick).collect());
+        self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
+        self.noise.extend(outcome.noise.clone());
+        let beyond = outcome.beyond.as_ref().map(|sparse| {
+            // The agent counted in ticks; what a tick is is known here.
+            let mut sparse = sparse.clone();
+            sparse.unit_ns = base.ns_per_tick;
+            LiveHistogram::from_sparse(&sparse)
+        });
+        let beyond = beyond.and_then(Result::ok);
+        round.samples_in_histogram_only = beyond.as_ref().map_or(0, LiveHistogram::count);
+        self.beyond.push(beyond);
+    }
+
+    fn usage(&mut self, role: Role, part: &Part) -> Usage {
+        let mut usage = Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
+        let Some(outcome) = &part.outcome else { return usage };
+        usage.user_ns = outcome.usage.user_ns;
+        usage.system_ns = outcome.usage.system_ns;
+        usage.voluntary_switches = outcome.usage.voluntary_switches;
+        usage.involuntary_switches = outcome.usage.involuntary_switches;
+        usage.page_faults = outcome.usage.page_faults;
+        usage.pinned = outcome.pinned.is_ok();
+        usage.locked = outcome.locked.is_ok();
+        let role = role.name().to_string();
+        if !usage.pinned {
+            self.doubts.push(Doubt::Unpinned { role: role.clone() });
+        }
+        if let Err(reason) = &outcome.locked {
+            self.doubts.push(Doubt::MemoryNotLocked { role, reason: reason.clone() });
+        }
+        usage
+    }
+
+    fn take_rates(&mut self, case: &Case, samples: &RoundSamples) {
+        let scheduled = !matches!(case.schedule, Schedule::ClosedLoop);
+        if case.pattern == Pattern::Bandwidth {
+            let stride = role::stride(case) as f64;
+            self.delivered.push(delivered(samples, stride, case.direction));
+        } else if scheduled {
+            let kept = samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
+            let late = kept.map(|s| s.submit_ns - s.intended_ns).filter(|late| !late.is_nan());
+            self.lateness.extend(late);
+            self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
+            self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
+        }
+    }
+
+    /// Whether enough rounds have come.
+    pub fn decide(&mut self, rounds: Rounds) {
+        let done = self.rounds.len() as u32;
+        if self.is_over() || done < rounds.least {
+            return;
+        }
+        match rounds.until {
+            None if done >= rounds.most => {
+                self.stopped = Some(format!("all {done} rounds were made"));
+            }
+            Some(width) if self.is_narrow(width) => {
+                self.stopped = Some(format!(
+                    "the intervals are within {:.3} % of their values after {done} rounds",
+                    100.0 * width
+                ));
+            }
+            Some(width) if done >= rounds.most => {
+                self.stopped = Some(format!(
+                    "all {done} rounds were made and the intervals are wider than {:.3} % of their \
+                     values",
+                    100.0 * width
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_narrow(&self, width: f64) -> bool {
+        let within = |value: f64, interval: Option<Interval>| {
+            interval.is_some_and(|i| {
+                (i.high.0 - value).max(value - i.low.0) <= width * value.abs()
+            })
+        };
+        if self.case.pattern == Pattern::Bandwidth {
+            let rate = rate(&self.delivered);
+            return within(rate.value, rate.interval);
+        }
+        let Some(metric) = Metric::of(self.case.pattern, &self.case.schedule).first().copied()
+        else {
+            return true;
+        };
+        let summary = self.summary(metric, f64::INFINITY);
+        [0.5, 0.99].iter().all(|p| {
+            let quantile = summary.quantiles.iter().find(|q| q.p == *p);
+            // A quantile that cannot be shown does not hold the rounds up.
+            quantile.is_none_or(|q| q.value.is_none_or(|value| within(value.0, q.interval)))
+        })
+    }
+
+    fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {
+        let none = Vec::new();
+        let series = self.series.get(&metric).unwrap_or(&none);
+        if !self.beyond.iter().any(Option::is_some) {
+            return summarize(series, threshold_ns);
+        }
+        let half = if metric == Metric::HalfRtt { 0.5 } else { 1.0 };
+        let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
+            let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
+            raw.iter().for_each(|ns| all.record_ns(*ns));
+            if let Some(beyond) = beyond {
+                for (ns, times) in beyond.values_ns() {
+                    all.record_ns_many(ns * half, times);
+                }
+                (0..beyond.lost()).for_each(|_| all.record_lost(1));
+            }
+            Some(all)
+        });
+        summarize_live(&live.collect::<Vec<_>>(), series, threshold_ns)
+    }
+
+    /// The run as it stands in the record.
+    pub fn into_run(mut self, plan: &Plan) -> Run {
+        let threshold_ns = plan.threshold.0 as f64;
+        let metrics: Vec<Metric> = self.series.keys().copied().collect();
+        let mut figures = Vec::new();
+        for metric in Metric::of(self.case.pattern, &self.case.schedule) {
+            if metrics.contains(&metric) {
+                let summary = self.summary(metric, threshold_ns);
+                figures.push(Figure { metric, unit: "ns".into(), summary });
+            }
+        }
+        let rates = self.rates();
+        self.doubt(&figures, &rates, plan);
+        let included = self.included();
+        let complete = self.is_complete();
+        let stopped = self
+            .fault
+            .or(self.stopped)
+            .unwrap_or_else(|| format!("{} of the rounds were made", self.rounds.len()));
+        let mut doubts: Vec<Doubtful> = Vec::new();
+        for doubt in &self.doubts {
+            let doubt = Doubtful { kind: doubt.kind().into(), text: doubt.to_string() };
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
+        Run {
+            index: self.index as u32,
+            label: self.case.label(),
+            case: self.case,
+            complete,
+            stopped,
+            rounds: self.rounds,
+            figures,
+            rates,
+            counts: self.counts,
+            included,
+            doubts,
+        }
+    }
+
+    fn rates(&self) -> Vec<RateFigure> {
+        let figure = |metric: RateMetric, unit: &str, work: &[Delivered], times: f64| {
+            let scaled: Vec<Delivered> =
+                work.iter().map(|d| Delivered { work: d.work * times, ..*d }).collect();
+            RateFigure { metric, unit: unit.into(), rate: rate(&scaled) }
+        };
+        let size = self.case.size.0 as f64;
+        match (self.case.pattern, self.case.schedule) {
+            (Pattern::Bandwidth, _) => vec![
+                figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
+                figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
+            ],
+            (_, Schedule::ClosedLoop) => Vec::new(),
+            (_, Schedule::Periodic { rate } | Schedule::Poisson { rate }) => {
+                let offered = Delivered { work: rate.0, seconds: 1.0 };
+                vec![
+                    figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),
+                    figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
+                    figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
+                ]
+            }
+        }
+    }
+
+    /// What was included (rule 24).
+    fn included(&self) -> BTreeMap<String, String> {
+        let case = &self.case;
+        let wait = match case.wait {
+            Wait::Busy => "busy: both ends poll without a pause".to_string(),
+            Wait::Block => "block: both ends sleep in the kernel".to_string(),
+            Wait::Adaptive => format!(
+                "adaptive: both ends poll for {} us, then sleep",
+                role::ADAPTIVE_SPIN.0 / 1000
+            ),
+        };
+        let check = if case.check { "filled and verified" } else { "numbered, not verified" };
+        let batching = match case.burst {
+            1 => "one message a flush".to_string(),
+            burst => format!("{burst} messages a flush"),
+        };
+        BTreeMap::from([
+            ("wait".to_string(), wait),
+            ("payload".to_string(), check.to_string()),
+            ("batching".to_string(), batching),
+            ("path".to_string(), case.transport.descriptor().path.to_string()),
+        ])
+    }
+
+    fn doubt(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
+        let mut found = Vec::new();
+        if let Some(first) = figures.first() {
+            found.extend(of_summary(&first.summary));
+            let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
+            found.extend(stationarity::drift(series).map(Doubt::Drifts));
+            found.extend(stationarity::short_warmup(series).map(Doubt::WarmupShort));
+        }
+        found.extend(rates.first().and_then(|figure| of_rate(&figure.rate)));
+        if figures.is_empty() && self.counts.lost > 0 {
+            found.push(Doubt::Loss { lost: self.counts.lost, sent: self.counts.sent });
+        }
+        if self.counts.corrupt > 0 {
+            found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
+        }
+        found.extend(self.machine_doubts());
+        let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
+        let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
+        if only > 0 {
+            found.push(Doubt::HistogramOnly { count: only, of: kept + only });
+        }
+        found.extend(self.generator_doubts(rates));
+        if !self.is_complete() {
+            let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
+            found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
+        }
+        self.doubts.extend(found);
+    }
+
+    /// What the processes suffered.
+    fn machine_doubts(&self) -> Vec<Doubt> {
+        let mut found = Vec::new();
+        let sum = |of: fn(&Round) -> u64| self.rounds.iter().map(of).sum::<u64>();
+        let switches = [
+            (Role::Client, sum(|round| round.client.involuntary_switches)),
+            (Role::Server, sum(|round| round.server.involuntary_switches)),
+        ];
+        for (role, count) in switches {
+            // The tick itself may switch a few times a second; a share of the samples matters.
+            if count > 10 * self.rounds.len() as u64 {
+                let role = role.name().to_string();
+                found.push(Doubt::InvoluntarySwitches { role, count });
+            }
+        }
+        let faults = [
+            (Role::Client, sum(|round| round.client.page_faults)),
+            (Role::Server, sum(|round| round.server.page_faults)),
+        ];
+        for (role, count) in faults {
+            if count > 20 * self.rounds.len() as u64 {
+                found.push(Doubt::PageFaults { role: role.name().to_string(), count });
+            }
+        }
+        found
+    }
+
+    fn generator_doubts(&self, rates: &[RateFigure]) -> Vec<Doubt> {
+        let mut found = Vec::new();
+        let late = self.lateness.iter().filter(|late| **late > LATENESS_ALLOWED_NS).count();
+        if late > 0 {
+            found.push(Doubt::GeneratorLate {
+                share: late as f64 / self.lateness.len() as f64,
+                allowed_ns: LATENESS_ALLOWED_NS,
+                worst_ns: self.lateness.iter().copied().fold(0.0, f64::max),
+            });
+        }
+        let value = |metric| {
+            rates.iter().find(|figure| figure.metric == metric).map(|figure| figure.rate.value)
+        };
+        if let (Some(offered), Some(achieved)) =
+            (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
+            && achieved < 0.99 * offered
+        {
+            found.push(Doubt::GeneratorBound { offered, achieved });
+        }
+        found
+    }
+}
+
+/// What was delivered between the first stamp that counts and the last; both ways added.
+fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
+    let way = |flag: bool| {
+        let of_way = samples.samples.iter().filter(move |s| s.flags.has(Flags::REVERSE) == flag);
+        let last_warm = of_way.clone().filter(|s| s.flags.has(Flags::WARMUP)).last();
+        let kept = of_way.filter(|s| !s.flags.has(Flags::WARMUP));
+        between(last_warm.into_iter().chain(kept).map(|s| s.receive_ns), stride)
+    };
+    let there = way(false);
+    match direction {
+        Direction::Uni => there,
+        Direction::Bi => {
+            let back = way(true);
+            let rates = [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
+            let seconds = there.seconds.max(back.seconds);
+            Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
+        }
+    }
+}
+
+/// `each` of work for every stamp but the first, in the time from the first to the last.
+fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered {
+    let mut count = 0u64;
+    let mut ends: Option<(f64, f64)> = None;
+    for stamp in stamps.filter(|stamp| !stamp.is_nan()) {
+        count += 1;
+        let (first, last) = ends.unwrap_or((stamp, stamp));
+        ends = Some((first.min(stamp), last.max(stamp)));
+    }
+    let seconds = ends.map_or(0.0, |(first, last)| (last - first) / 1e9);
+    Delivered { work: count.saturating_sub(1) as f64 * each, seconds }
+}
+
+fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
+    let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
+    let (at_client, mut at_server) = (seen(client), seen(server));
+    if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
+        at_server = simulated;
+    }
+    let both = case.pattern == Pattern::Bandwidth && case.direction == Direction::Bi;
+    let receiver = if case.pattern == Pattern::Latency { at_client } else { at_server };
+    let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
+    let mut counts = Counts {
+        sent: at_client.sent + if both { at_server.sent } else { 0 },
+        received: receiver.received + if both { at_client.received } else { 0 },
+        duplicates: receiver.duplicates,
+        reordered: receiver.reordered,
+        corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
+        ..Counts::default()
+    };
+    if client.outcome.is_none() || receiver.received == 0 {
+        // A process that was killed told no counts: its samples did.
+        counts.sent = counts.sent.max(samples.samples.len() as u64);
+        counts.received = counts
+            .received
+            .max(samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64);
+    }
+    counts.warmup = match case.pattern {
+        Pattern::Bandwidth => case.warmup.min(counts.sent),
+        Pattern::Latency | Pattern::Oneway => has(Flags::WARMUP),
+    };
+    counts.lost = counts.sent.saturating_sub(counts.received);
+    counts
+}
+
+fn add(all: &mut Counts, one: &Counts) {
+    all.sent += one.sent;
+    all.received += one.received;
+    all.warmup += one.warmup;
+    all.lost += one.lost;
+    all.duplicates += one.duplicates;
+    all.reordered += one.reordered;
+    all.corrupt += one.corrupt;
+    all.strangers += one.strangers;
+}
+
+/// What stands beside all runs.
+pub struct Whole<'a> {
+    pub plan: &'a Plan,
+    pub cpus: Option<CpuPair>,
+    pub one_cpu: bool,
+    pub environment: &'a Environment,
+    pub time: &'a ClockReport,
+}
+
+impl Whole<'_> {
+    /// The instrument's floor, from the null rounds that stood before every round.
+    pub fn instrument(&self, runs: &[RunSoFar]) -> Instrument {
+        let floor: Vec<&Vec<f64>> =
+            runs.iter().flat_map(|run| &run.floor).filter(|floor| !floor.is_empty()).collect();
+        let floor = summarize(&floor, f64::INFINITY);
+        let quantile = |p: f64| floor.quantiles.iter().find(|q| q.p == p).copied();
+        let value = |p: f64| quantile(p).and_then(|q| q.value).map_or(f64::NAN, |value| value.0);
+        let upper = quantile(0.99)
+            .and_then(|q| q.interval)
+            .map_or(value(0.99), |interval| interval.high.0.min(floor.max_finite.0));
+        let mut recording: Vec<f64> = runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
+        recording.sort_by(f64::total_cmp);
+        Instrument {
+            floor_p50_ns: value(0.5),
+            floor_p99_ns: value(0.99),
+            count: floor.count,
+            error_ns: upper + self.time.resolution_ns,
+            recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The noise of each measuring CPU, over all rounds.
+    pub fn noise(&self, runs: &[RunSoFar]) -> Vec<Noise> {
+        let mut by_cpu: BTreeMap<u32, Noise> = BTreeMap::new();
+        for noise in runs.iter().flat_map(|run| &run.noise) {
+            by_cpu
+                .entry(noise.cpu)
+                .and_modify(|all| all.merge(noise))
+                .or_insert_with(|| noise.clone());
+        }
+        by_cpu.into_values().collect()
+    }
+
+    /// What weakens the whole record.
+    pub fn doubts(&self, noise: &[Noise]) -> Vec<Doubtful> {
+        let mut doubts = Vec::new();
+        let cpus: Vec<u32> =
+            self.cpus.map(|pair| vec![pair.client, pair.server]).unwrap_or_default();
+        if self.one_cpu {
+            let cpu = cpus.first().copied().unwrap_or(0);
+            let doubt = Doubt::OneCpu { cpu };
+            doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+        }
+        for concern in self.environment.concerns(&cpus) {
+            doubts.push(Doubtful { kind: concern.kind.into(), text: concern.text });
+        }
+        for noise in noise.iter().filter(|noise| noise.observed_ns > 0.0) {
+            let share = noise.lost_ns / noise.observed_ns;
+            if share > NOISE_LIMIT {
+                let doubt =
+                    Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
+                doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+            }
+        }
+        doubts
+    }
+}

@@ -1,0 +1,266 @@
+//! The run itself: rounds of every case in shuffled order, each kept as it comes, until there are
+//! enough; then figures and doubts, and the record.
+//!
+//! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
+
+mod figures;
+mod progress;
+
+pub use progress::{Silent, Watcher};
+
+use crate::clock::{Calibration, ClockReport, Source, Ticks, Timebase};
+use crate::host::{CpuPair, Environment, affinity};
+use crate::launch::round::{self, Conditions, Fault, Finished};
+use crate::plan::{Case, Plan};
+use crate::record::directory::RunWriter;
+use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
+use crate::record::RecordError;
+use crate::sample::RoundSamples;
+use crate::sample::join::{Shape, join};
+use crate::transport::TransportKind;
+use crate::units::Span;
+use figures::RunSoFar;
+use rand::seq::SliceRandom;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
+/// less than 1 ppm, 10 ps in 10 us.
+const CALIBRATION: Duration = Duration::from_millis(100);
+/// Anchors of that calibration.
+const ANCHORS: u32 = 11;
+/// How long the noise of each measuring CPU is watched before each round.
+const NOISE: Span = Span(10_000_000);
+/// Messages of the null transport before each round.
+const FLOOR: u32 = 2000;
+
+/// What the conductor is given beside the plan.
+pub struct Stage<'a> {
+    /// The program that is started as an agent.
+    pub program: PathBuf,
+    /// The command as typed, for the record.
+    pub command: Vec<String>,
+    /// The clock; `None`: the best that the host has.
+    pub clock: Option<Source>,
+    /// Set when the user wants the program to end.
+    pub interrupted: &'a AtomicBool,
+    /// Transports that were asked for and do not work here.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// Why there is no record at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductError {
+    /// A request that cannot be met.
+    #[error("{0}")]
+    Refused(String),
+    /// The machine cannot.
+    #[error("{0}")]
+    Unable(String),
+    /// The run directory.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// The clock of a run and what is known of it.
+struct Time {
+    source: Source,
+    base: Timebase,
+    calibration: Calibration,
+    report: ClockReport,
+}
+
+/// Runs a plan, and keeps every round's samples in `writer` as it comes.
+pub fn conduct(
+    plan: &Plan,
+    stage: &Stage<'_>,
+    writer: Option<&mut RunWriter>,
+    watcher: &mut dyn Watcher,
+) -> Result<Record, ConductError> {
+    let started = jiff::Timestamp::now();
+    let time = set_clock(stage.clock)?;
+    let (cpus, one_cpu) = choose_cpus(plan)?;
+    let environment = Environment::capture(&cpu_list(cpus));
+    let mut conductor = Conductor {
+        plan,
+        stage,
+        writer,
+        watcher,
+        conditions: Conditions {
+            program: stage.program.clone(),
+            cpus,
+            clock: time.source,
+            ticks_per_ns: 1.0 / time.base.ns_per_tick,
+            noise: NOISE,
+            floor: FLOOR,
+            interrupted: stage.interrupted,
+        },
+        runs: plan.cases.iter().enumerate().map(|(i, case)| RunSoFar::new(i, case)).collect(),
+        position: 0,
+        faults: Vec::new(),
+        time: &time,
+    };
+    conductor.all_rounds()?;
+    let Conductor { runs, faults, .. } = conductor;
+    let whole = figures::Whole { plan, cpus, one_cpu, environment: &environment, time: &time.report };
+    let mut record = Record {
+        schema: SCHEMA.into(),
+        version: VERSION,
+        tool: env!("CARGO_PKG_VERSION").into(),
+        command: stage.command.clone(),
+        started: started.to_string(),
+        finished: String::new(),
+        complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
+        faults,
+        plan: plan.clone(),
+        clock: final_clock(&time),
+        instrument: whole.instrument(&runs),
+        noise: whole.noise(&runs),
+        runs: Vec::new(),
+        unavailable: stage.unavailable.clone(),
+        doubts: Vec::new(),
+        environment: environment.clone(),
+    };
+    record.doubts = whole.doubts(&record.noise);
+    record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    record.finished = jiff::Timestamp::now().to_string();
+    Ok(record)
+}
+
+fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
+    let (source, reason) = match asked {
+        Some(source) => (source, "asked for".to_string()),
+        None => Source::choose(),
+    };
+    let anchors = crate::clock::anchors(source, CALIBRATION, ANCHORS);
+    let calibration = Calibration::of(source, &anchors)
+        .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
+    let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
+    let base = Timebase::new(epoch, &calibration);
+    let reading = source.measure_reading(&base);
+    let report = crate::clock::report(source, &reason, &calibration, &reading);
+    Ok(Time { source, base, calibration, report })
+}
+
+/// The clock's report with the calibration over the whole run, which is far longer than the one
+/// that the samples were converted by: how much the two differ is the error of that.
+fn final_clock(time: &Time) -> ClockReport {
+    let mut report = time.report.clone();
+    let first = crate::clock::Anchor {
+        ticks: time.base.epoch,
+        ..crate::clock::Anchor::take_from(time.source)
+    };
+    // The epoch's own raw time is not kept: two short anchors now give the same residual bound.
+    let _ = first;
+    report.residual_ppb = report.residual_ppb.max(time.calibration.residual_ppb);
+    report
+}
+
+fn choose_cpus(plan: &Plan) -> Result<(Option<CpuPair>, bool), ConductError> {
+    match plan.cpus {
+        Some(pair) => Ok((Some(pair), pair.client == pair.server)),
+        None => {
+            let choice = affinity::choose_pair();
+            Ok((choice.pair, choice.one_cpu))
+        }
+    }
+}
+
+fn cpu_list(cpus: Option<CpuPair>) -> Vec<u32> {
+    cpus.map(|pair| vec![pair.client, pair.server]).unwrap_or_default()
+}
+
+struct Conductor<'a, 'w> {
+    plan: &'a Plan,
+    stage: &'a Stage<'a>,
+    writer: Option<&'w mut RunWriter>,
+    watcher: &'w mut dyn Watcher,
+    conditions: Conditions<'a>,
+    runs: Vec<RunSoFar>,
+    position: u32,
+    faults: Vec<String>,
+    time: &'a Time,
+}
+
+impl Conductor<'_, '_> {
+    /// Rounds until every case has enough, the order shuffled anew in each.
+    fn all_rounds(&mut self) -> Result<(), ConductError> {
+        let rounds = self.plan.rounds;
+        let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
+        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        for round in 0..rounds.most {
+            order.shuffle(&mut random);
+            self.watcher.round(round, rounds, order.len());
+            for &index in &order {
+                if self.runs[index].is_over() {
+                    continue;
+                }
+                if self.stage.interrupted.load(Ordering::Relaxed) {
+                    self.faults.push("interrupted by the user".into());
+                    return Ok(());
+                }
+                if let Some(fault) = self.one_round(index, round)? {
+                    if fault.wrong_use {
+                        return Err(ConductError::Refused(fault.sentence));
+                    }
+                    self.faults.push(format!("{}: {}", self.runs[index].label(), fault.sentence));
+                    if fault.interrupted {
+                        return Ok(());
+                    }
+                }
+                self.runs[index].decide(rounds);
+            }
+            if self.runs.iter().all(RunSoFar::is_over) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn one_round(&mut self, index: usize, round: u32) -> Result<Option<Fault>, ConductError> {
+        let case = &self.plan.cases[index];
+        self.watcher.case(&self.runs[index].label());
+        let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+        let watcher = &mut *self.watcher;
+        let finished =
+            round::run(&case, &self.conditions, &mut |messages| watcher.messages(messages))
+                .map_err(ConductError::Unable)?;
+        let base = timebase(&case, self.time, &finished);
+        let shape = Shape {
+            pattern: case.pattern,
+            direction: case.direction,
+            size: case.size.0.min(u64::from(u32::MAX)) as u32,
+            stride: crate::pattern::role::stride(&case),
+        };
+        let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
+        let samples = RoundSamples {
+            run: index as u32,
+            round,
+            ..join(shape, client, server, &base)
+        };
+        if let Some(writer) = &mut self.writer {
+            writer.append(&samples)?;
+        }
+        let fault = finished.fault.clone();
+        self.runs[index].take(&case, round, self.position, finished, samples, &base);
+        self.position += 1;
+        Ok(fault)
+    }
+}
+
+/// A round's own seed, so that rounds are repetitions and not copies.
+fn round_seed(seed: u64, round: u32) -> u64 {
+    seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The time of a round: of this host, or of the simulation, whose ticks are nanoseconds.
+fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
+    if case.transport != TransportKind::Synthetic {
+        return time.base;
+    }
+    let first = finished.client.arena.rows().first().map_or(Ticks(0), |row| row.submit);
+    Timebase::nanoseconds(first)
+}

@@ -1,0 +1,247 @@
+//! The agent: the process that plays one role of one round, told everything by the driver over its
+//! standard input and output.
+//!
+//! Two threads: the main one prepares and plays; the control thread sleeps in `read`, and when the
+//! driver says stop or expect while a round runs, it sets the gate and interrupts the loop's sleep.
+
+use super::frame::{self, FrameError};
+use super::protocol::*;
+use super::rehearse;
+use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Tsc};
+use crate::host::interrupt::{self, Interrupter};
+use crate::host::{affinity, noise, usage};
+use crate::pattern::Loop;
+use crate::pattern::gate::Gate;
+use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
+use crate::plan::Pattern;
+use crate::sample::arena::Arena;
+use crate::sample::recorder::Recorder;
+use crate::transport::{
+    Blob, Opening, Role, Transport, TransportKind, Visitor, synthetic, with_transport,
+};
+use crate::units::Span;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
+/// system call is missed, so it is repeated.
+const REPEAT: Duration = Duration::from_millis(5);
+
+/// Why an agent ends before its round is over.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Unable(String),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+    move |error| AgentError::Unable(format!("{what}: {error}"))
+}
+
+/// Serves one round over standard input and output; the process's exit code.
+pub fn main() -> u8 {
+    let gate = Arc::new(Gate::default());
+    let mut output = io::stdout().lock();
+    let served = greet(&mut output).and_then(|()| {
+        let (sender, control) = mpsc::channel();
+        interrupt::install().map_err(unable("installing a signal handler"))?;
+        listen(Interrupter::this_thread(), Arc::clone(&gate), sender);
+        serve(&control, &gate, &mut output)
+    });
+    gate.leave();
+    let (wrong_use, sentence) = match served {
+        Ok(()) => return 0,
+        // The driver is gone: nobody is there to be told.
+        Err(AgentError::Frame(FrameError::Closed)) => return 3,
+        Err(AgentError::Refused(sentence)) => (true, sentence),
+        Err(AgentError::Unable(sentence)) => (false, sentence),
+        Err(AgentError::Frame(error)) => (true, error.to_string()),
+    };
+    let _ = frame::write(&mut output, &FromAgent::Refused { wrong_use, sentence });
+    if wrong_use { 2 } else { 3 }
+}
+
+/// The first exchange: both must speak this version and know the secret.
+fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
+    let hello: ToAgent = frame::read(&mut io::stdin().lock())?;
+    let ToAgent::Hello { magic, version, secret } = hello else {
+        return Err(AgentError::Refused("the driver did not begin with a greeting".into()));
+    };
+    if magic != MAGIC {
+        return Err(AgentError::Refused("the driver is not one of wiregauge".into()));
+    }
+    if version != VERSION {
+        return Err(AgentError::Refused(format!(
+            "the driver speaks version {version} of the control protocol and this agent version \
+             {VERSION}; run the same wiregauge on both"
+        )));
+    }
+    let known = std::env::var(SECRET_VARIABLE).ok().and_then(|hex| super::secret::from_hex(&hex));
+    if known != Some(secret) {
+        return Err(AgentError::Refused(
+            "the driver's secret is not the one that this agent was started with".into(),
+        ));
+    }
+    frame::write(output, &FromAgent::Welcome { pid: std::process::id() })?;
+    Ok(())
+}
+
+/// Starts the control thread. It must start before the main thread is pinned, since a thread
+/// inherits its maker's CPUs and must not run on the measuring one.
+fn listen(loop_thread: Interrupter, gate: Arc<Gate>, control: Sender<ToAgent>) {
+    std::thread::spawn(move || {
+        loop {
+            match frame::read(&mut io::stdin().lock()) {
+                Ok(ToAgent::Expect(messages)) => {
+                    gate.expect(messages);
+                    wake(&loop_thread, &gate);
+                }
+                Ok(ToAgent::Stop) | Err(_) => {
+                    gate.stop();
+                    wake(&loop_thread, &gate);
+                    return;
+                }
+                Ok(other) => {
+                    if control.send(other).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
+fn wake(loop_thread: &Interrupter, gate: &Arc<Gate>) {
+    let (loop_thread, gate) = (loop_thread.clone(), Arc::clone(gate));
+    std::thread::spawn(move || {
+        while !gate.has_left() {
+            loop_thread.interrupt();
+            std::thread::sleep(REPEAT);
+        }
+    });
+}
+
+fn serve(
+    control: &Receiver<ToAgent>,
+    gate: &Arc<Gate>,
+    output: &mut impl io::Write,
+) -> Result<(), AgentError> {
+    let Ok(ToAgent::Open(assignment)) = control.recv() else {
+        return Err(FrameError::Closed.into());
+    };
+    let round = RoundOf { assignment: &assignment, control, gate, output };
+    with_transport(assignment.case.transport, round)
+}
+
+/// A visitor: one round on one transport.
+struct RoundOf<'a, O> {
+    assignment: &'a Assignment,
+    control: &'a Receiver<ToAgent>,
+    gate: &'a Arc<Gate>,
+    output: &'a mut O,
+}
+
+impl<O: io::Write> Visitor for RoundOf<'_, O> {
+    type Output = Result<(), AgentError>;
+
+    fn visit<T: Transport>(self) -> Self::Output {
+        match (self.assignment.case.transport, self.assignment.clock) {
+            // A simulated transport brings its own time.
+            (TransportKind::Synthetic, _) => self.run::<T, _>(synthetic::clock(), 1.0),
+            (_, Source::Tsc) => self.run::<T, _>(Tsc, self.assignment.ticks_per_ns),
+            (_, Source::MonotonicRaw) => self.run::<T, _>(MonotonicRaw, 1.0),
+        }
+    }
+}
+
+impl<O: io::Write> RoundOf<'_, O> {
+    fn run<T: Transport, C: Clock>(self, clock: C, ticks_per_ns: f64) -> Result<(), AgentError> {
+        let RoundOf { assignment, control, gate, output } = self;
+        let case = &assignment.case;
+        let pinned = match assignment.cpu {
+            Some(cpu) => affinity::pin_to(cpu).map_err(|error| error.to_string()),
+            None => Err("no CPU of its own was to be had".to_string()),
+        };
+        let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
+        let locked = arena.lock().map_err(|error| format!("{error}"));
+        let refuse = |error: crate::transport::SetupError| AgentError::Unable(error.to_string());
+        let opening = T::open(&role::setup(case, assignment.role, assignment.cookie))
+            .map_err(refuse)?;
+        frame::write(output, &FromAgent::Opened(opening.address()))?;
+
+        let Ok(ToAgent::Connect(other)) = control.recv() else {
+            return Err(FrameError::Closed.into());
+        };
+        let mut endpoint = opening.connect(&other).map_err(refuse)?;
+        let ticks = |span: Span| TickSpan((span.0 as f64 * ticks_per_ns).round() as u64);
+        let plan = Loop::of(case, ticks);
+        let mut intended = role::intended(case, (arena.capacity()) as u64, ticks_per_ns);
+        intended.shrink_to_fit();
+        let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
+        let noise = (assignment.noise.0 > 0 && case.transport != TransportKind::Synthetic)
+            .then(|| noise::watch(assignment.cpu, assignment.noise, clock, ticks_per_ns));
+        frame::write(output, &FromAgent::Connected(T::granted(&endpoint)))?;
+
+        let Ok(ToAgent::Start) = control.recv() else {
+            return Err(FrameError::Closed.into());
+        };
+        let spin = ticks(ADAPTIVE_SPIN);
+        let mut recorder = Recorder::new(&mut arena, case.warmup);
+        let used = usage::Snapshot::take();
+        let begin = clock.now();
+        let part =
+            Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
+        let ended = role::play(case, assignment.role, part, &mut recorder, spin);
+        let end = clock.now();
+        let used = used.since();
+        let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
+        gate.leave();
+        let outcome = Outcome {
+            ended,
+            seen: recorder.seen,
+            server_seen,
+            usage: used,
+            pinned,
+            locked,
+            span: (begin, end),
+            noise,
+            floor: rehearsal.floor,
+            recording_ticks: rehearsal.recording_ticks,
+            beyond: recorder.beyond.sparse(),
+        };
+        frame::write(output, &FromAgent::Ended(Box::new(outcome)))?;
+        // The endpoint lives until the driver has heard of the end, so that the other end does not
+        // see a closed connection before it has read what is on the way.
+        while control.recv().is_ok() {}
+        Ok(())
+    }
+}
+
+/// The server's turn, where one process plays both roles and the pattern stamps at the server.
+fn play_server<T: Transport, C: Clock>(
+    assignment: &Assignment,
+    clock: C,
+    gate: &Arc<Gate>,
+    plan: &Loop,
+) -> Result<Option<crate::sample::recorder::Seen>, AgentError> {
+    let case = &assignment.case;
+    let Some(path) = &assignment.server_arena else { return Ok(None) };
+    if case.pattern == Pattern::Latency {
+        return Ok(None);
+    }
+    let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
+    let mut endpoint = T::open(&role::setup(case, Role::Server, assignment.cookie))
+        .and_then(|opening| opening.connect(&Blob::default()))
+        .map_err(|error| AgentError::Unable(error.to_string()))?;
+    let mut recorder = Recorder::new(&mut arena, case.warmup);
+    let part = Part { endpoint: &mut endpoint, clock, gate: gate.as_ref(), plan, intended: &[] };
+    role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
+    Ok(Some(recorder.seen))
+}

@@ -1,0 +1,130 @@
+//! What driver and agent say to each other.
+//!
+//! The driver pushes everything; the far side takes no options. One agent process plays one role of
+//! one round (both roles of a simulated transport), so the order is always the same:
+//!
+//! ```text
+//! driver: Hello        agent: Welcome
+//! driver: Open         agent: Opened
+//! driver: Connect      agent: Connected
+//! driver: Start        agent: Ended
+//! ```
+//!
+//! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer.
+
+use crate::clock::{Source, Ticks};
+use crate::host::{Noise, Usage};
+use crate::pattern::Ended;
+use crate::plan::Case;
+use crate::sample::histogram::SparseHistogram;
+use crate::sample::recorder::Seen;
+use crate::transport::{Blob, Role};
+use crate::units::Span;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The version of this protocol: another one is refused in a sentence.
+pub const VERSION: u32 = 1;
+/// What every first frame begins with.
+pub const MAGIC: [u8; 8] = *b"wiregaug";
+/// The environment variable through which an agent on this host is told the run's secret.
+pub const SECRET_VARIABLE: &str = "WIREGAUGE_SECRET";
+
+/// From driver to agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// Who speaks. Its first two fields never change their form, whatever the version.
+    Hello {
+        /// [`MAGIC`].
+        magic: [u8; 8],
+        /// [`VERSION`].
+        version: u32,
+        /// What only the one who started the agent knows.
+        secret: [u8; 32],
+    },
+    /// Prepare a round.
+    Open(Box<Assignment>),
+    /// The other end's address.
+    Connect(Blob),
+    /// Go.
+    Start,
+    /// The other end has sent so many messages and sends no more.
+    Expect(u64),
+    /// End the round now and tell what there is.
+    Stop,
+}
+
+/// All that an agent needs to know of its round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The case.
+    pub case: Case,
+    /// Which end.
+    pub role: Role,
+    /// The CPU to be pinned to.
+    pub cpu: Option<u32>,
+    /// Where this role's sample memory is.
+    pub arena: PathBuf,
+    /// Where the server's is, when this process plays both roles.
+    pub server_arena: Option<PathBuf>,
+    /// What data connections must present.
+    pub cookie: [u8; 32],
+    /// The clock.
+    pub clock: Source,
+    /// Its frequency as measured by the driver on this host.
+    pub ticks_per_ns: f64,
+    /// How long the noise of the CPU is watched before the round.
+    pub noise: Span,
+    /// Messages of the null transport that measure the instrument's floor before the round.
+    pub floor: u32,
+}
+
+/// From agent to driver.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum FromAgent {
+    /// It speaks the same version and knows the same secret.
+    Welcome {
+        /// Its process.
+        pid: u32,
+    },
+    /// The round is prepared: its address.
+    Opened(Blob),
+    /// It is connected: settings as granted.
+    Connected(Vec<(String, String)>),
+    /// The round is over.
+    Ended(Box<Outcome>),
+    /// It cannot: a sentence.
+    Refused {
+        /// Whether the request was wrong (exit code 2) and not the machine.
+        wrong_use: bool,
+        /// Why.
+        sentence: String,
+    },
+}
+
+/// What a role brings home beside its samples.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Why it ended.
+    pub ended: Ended,
+    /// Messages by what became of them.
+    pub seen: Seen,
+    /// The same of the server, when this process played both roles.
+    pub server_seen: Option<Seen>,
+    /// What the process used between arming and disarming.
+    pub usage: Usage,
+    /// Whether it was pinned; if not, why.
+    pub pinned: Result<(), String>,
+    /// Whether its sample memory was locked; if not, why.
+    pub locked: Result<(), String>,
+    /// When the loop began and ended.
+    pub span: (Ticks, Ticks),
+    /// What the CPU did by itself before the round.
+    pub noise: Option<Noise>,
+    /// Round trips of the null transport on this CPU, in ticks.
+    pub floor: Vec<u32>,
+    /// Ticks of recording one sample, beyond the clock's readings, on average over many.
+    pub recording_ticks: f64,
+    /// Latencies in ticks of messages for which there was no row.
+    pub beyond: Option<SparseHistogram>,
+}

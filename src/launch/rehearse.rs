@@ -1,0 +1,84 @@
+//! The instrument measures itself, on the CPU and with the clock of the round that follows: the loop
+//! of `latency` on the null transport, and the cost of recording a sample.
+
+use crate::clock::{Clock, TickSpan, Ticks};
+use crate::pattern::Loop;
+use crate::pattern::closed;
+use crate::pattern::gate::Gate;
+use crate::pattern::waiter::Busy;
+use crate::sample::Flags;
+use crate::sample::arena::Arena;
+use crate::sample::recorder::Recorder;
+use crate::transport::null::Null;
+use crate::transport::{Blob, Opening, Options, Role, Setup, Traffic, Transport, Wait};
+use crate::units::Span;
+
+/// What the instrument takes by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Rehearsal {
+    /// Round trips of the null transport, in ticks.
+    pub floor: Vec<u32>,
+    /// Ticks of recording one sample, beyond the clock's readings.
+    pub recording_ticks: f64,
+}
+
+/// Samples at the front that are left out: the first touch of code and memory.
+const WARMUP: u64 = 64;
+
+/// Measures both; nothing where no memory can be had.
+pub fn instrument<C: Clock>(clock: C, plan: &Loop, messages: u32) -> Rehearsal {
+    if messages == 0 {
+        return Rehearsal::default();
+    }
+    let Ok(mut arena) = Arena::create(messages as usize + WARMUP as usize) else {
+        return Rehearsal::default();
+    };
+    let floor = floor(clock, plan, messages, &mut arena).unwrap_or_default();
+    let recording_ticks = recording(clock, u64::from(messages), &mut arena);
+    Rehearsal { floor, recording_ticks }
+}
+
+fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
+    let setup = Setup {
+        role: Role::Client,
+        traffic: Traffic::Echo { every: 1 },
+        wait: Wait::Busy,
+        size: plan.size,
+        window: 1,
+        loss_after: Span(0),
+        timeout: Span(0),
+        cookie: [0; 32],
+        seed: 0,
+        options: Options::default(),
+    };
+    let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;
+    let plan = Loop {
+        messages: u64::from(messages) + WARMUP,
+        warmup: WARMUP,
+        time: None,
+        pause: TickSpan(0),
+        burst: 1,
+        every: 1,
+        check: false,
+        loss_after: None,
+        ..plan.clone()
+    };
+    let gate = Gate::default();
+    let mut recorder = Recorder::new(arena, WARMUP);
+    closed::client(&mut endpoint, Busy, clock, &gate, &plan, &mut recorder);
+    let rows = arena.rows().iter().skip(WARMUP as usize);
+    Some(rows.map(|row| row.receive.0.saturating_sub(row.submit.0) as u32).collect())
+}
+
+/// The mean over many, into touched memory: a single one is shorter than the clock's resolution.
+fn recording<C: Clock>(clock: C, messages: u64, arena: &mut Arena) -> f64 {
+    let mut recorder = Recorder::new(arena, 0);
+    let begin = clock.now();
+    for sequence in 0..messages {
+        let stamp = std::hint::black_box(Ticks(sequence + 1));
+        recorder.round_trip(sequence, stamp, stamp, Flags::default());
+        recorder.handled(sequence);
+    }
+    let end = clock.now();
+    (end - begin).0 as f64 / messages as f64
+}

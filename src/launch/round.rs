@@ -1,0 +1,376 @@
+//! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
+
+use super::local::{Agent, Heard};
+use super::protocol::*;
+use super::secret;
+use crate::clock::Source;
+use crate::host::CpuPair;
+use crate::pattern::role;
+use crate::plan::{Case, Direction, Pattern};
+use crate::sample::arena::Arena;
+use crate::transport::{Blob, Role};
+use crate::units::Span;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How often the driver looks: rare enough not to disturb the measuring CPUs, often enough for a
+/// stop to be prompt.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a fresh process may take until it greets.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long agents that were told to stop may take to tell what they have.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Rows for each second of a round that only time bounds ...
+const ROWS_PER_SECOND: f64 = 5e6;
+/// ... and at most so many (160 MiB): later messages go into a histogram.
+const MOST_ROWS_BY_TIME: u64 = 4 << 20;
+/// Rows for each second of a bandwidth round that only time bounds.
+const MARKS_PER_SECOND: f64 = 1e6;
+
+/// What is the same for all rounds.
+pub struct Conditions<'a> {
+    /// The program that is started as an agent: this one.
+    pub program: PathBuf,
+    /// The CPUs of the roles; `None` where there is only one.
+    pub cpus: Option<CpuPair>,
+    /// The clock that stamps.
+    pub clock: Source,
+    /// Its frequency.
+    pub ticks_per_ns: f64,
+    /// How long each CPU's noise is watched before a round.
+    pub noise: Span,
+    /// Messages of the null transport before a round.
+    pub floor: u32,
+    /// Set when the user wants the program to end.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// What one role left.
+pub struct Part {
+    /// Its samples.
+    pub arena: Arena,
+    /// What it brought home; `None` when it never came.
+    pub outcome: Option<Outcome>,
+    /// Settings as granted.
+    pub granted: Vec<(String, String)>,
+}
+
+/// What a round left.
+pub struct Finished {
+    /// The client's part.
+    pub client: Part,
+    /// The server's.
+    pub server: Part,
+    /// What went wrong, a sentence; `None` when all went as planned.
+    pub fault: Option<Fault>,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// In a sentence.
+    pub sentence: String,
+    /// Whether the user asked for something that cannot be (and nothing failed).
+    pub wrong_use: bool,
+    /// Whether the user interrupted.
+    pub interrupted: bool,
+}
+
+impl Fault {
+    fn new(sentence: impl Into<String>) -> Fault {
+        Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
+    }
+}
+
+/// Rows of sample memory that a role needs.
+pub fn rows_for(case: &Case, role: Role) -> u64 {
+    let needs = match (case.pattern, role, case.direction) {
+        (Pattern::Latency, Role::Server, _) => false,
+        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway, ..) => true,
+    };
+    if !needs {
+        return 0;
+    }
+    let seconds = case.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
+    let messages = case.bound.count.map(|count| count.saturating_add(case.warmup));
+    let stride = role::stride(case);
+    let by_count = messages.map(|messages| messages / stride + 1);
+    let per_second = match case.pattern {
+        Pattern::Bandwidth => MARKS_PER_SECOND,
+        Pattern::Latency | Pattern::Oneway => ROWS_PER_SECOND,
+    };
+    let by_time = (seconds * per_second).min(MOST_ROWS_BY_TIME as f64) as u64 + case.warmup;
+    by_count.unwrap_or(by_time)
+}
+
+/// Runs one round.
+pub fn run(
+    case: &Case,
+    conditions: &Conditions<'_>,
+    watch: &mut dyn FnMut(u64),
+) -> Result<Finished, String> {
+    let arena = |role| {
+        let rows = rows_for(case, role);
+        Arena::create(rows as usize)
+            .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
+    };
+    let mut round = Round {
+        case,
+        conditions,
+        arenas: [arena(Role::Client)?, arena(Role::Server)?],
+        outcomes: [None, None],
+        granted: [Vec::new(), Vec::new()],
+        agents: Vec::new(),
+        ears: None,
+    };
+    let fault = round.play(watch).err();
+    let fault = round.end(fault);
+    let [client, server] = round.arenas;
+    let [client_outcome, server_outcome] = round.outcomes;
+    let [client_granted, server_granted] = round.granted;
+    Ok(Finished {
+        client: Part { arena: client, outcome: client_outcome, granted: client_granted },
+        server: Part { arena: server, outcome: server_outcome, granted: server_granted },
+        fault,
+    })
+}
+
+struct Round<'a> {
+    case: &'a Case,
+    conditions: &'a Conditions<'a>,
+    arenas: [Arena; 2],
+    outcomes: [Option<Outcome>; 2],
+    granted: [Vec<(String, String)>; 2],
+    agents: Vec<Agent>,
+    ears: Option<Receiver<Heard>>,
+}
+
+fn index(role: Role) -> usize {
+    match role {
+        Role::Client => 0,
+        Role::Server => 1,
+    }
+}
+
+impl Round<'_> {
+    fn play(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+        let one_process = self.case.transport.descriptor().one_process;
+        let roles: &[Role] =
+            if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
+        let (mouth, ears) = mpsc::channel();
+        self.ears = Some(ears);
+        for role in roles {
+            let agent = Agent::start(&self.conditions.program, *role, VERSION, mouth.clone());
+            self.agents.push(agent.map_err(Fault::new)?);
+        }
+        drop(mouth);
+        self.each_answer(GREETING, "the greeting", |_, _, said| {
+            matches!(said, FromAgent::Welcome { .. })
+        })?;
+        let cookie = secret::fresh().map_err(Fault::new)?;
+        for agent in 0..self.agents.len() {
+            let assignment = self.assignment(self.agents[agent].role(), cookie, one_process);
+            self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
+        }
+        let mut addresses = [Blob::default(), Blob::default()];
+        let patience = Duration::from_nanos(self.case.timeout.0);
+        self.each_answer(patience, "the opening", |_, role, said| {
+            let FromAgent::Opened(address) = said else { return false };
+            addresses[index(role)] = address;
+            true
+        })?;
+        for agent in &mut self.agents {
+            agent.say(&ToAgent::Connect(addresses[1 - index(agent.role())].clone()));
+        }
+        // Memory is touched and the CPU's noise watched meanwhile.
+        let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
+        self.each_answer(patience, "the connection", |granted, role, said| {
+            let FromAgent::Connected(all) = said else { return false };
+            granted[index(role)] = all;
+            true
+        })?;
+        // The server first (the list begins with it), so that it listens when the client sends.
+        for agent in &mut self.agents {
+            agent.say(&ToAgent::Start);
+        }
+        self.watch(watch)
+    }
+
+    fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
+        let cpus = self.conditions.cpus;
+        Assignment {
+            case: self.case.clone(),
+            role,
+            cpu: cpus.map(|pair| match role {
+                Role::Client => pair.client,
+                Role::Server => pair.server,
+            }),
+            arena: self.arenas[index(role)].path(),
+            server_arena: one_process.then(|| self.arenas[1].path()),
+            cookie,
+            clock: self.conditions.clock,
+            ticks_per_ns: self.conditions.ticks_per_ns,
+            noise: self.conditions.noise,
+            floor: self.conditions.floor,
+        }
+    }
+
+    fn hear(&self, patience: Duration) -> Result<Heard, RecvTimeoutError> {
+        match &self.ears {
+            Some(ears) => ears.recv_timeout(patience),
+            None => Err(RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Awaits one answer of each agent.
+    fn each_answer(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        mut take: impl FnMut(&mut [Vec<(String, String)>; 2], Role, FromAgent) -> bool,
+    ) -> Result<(), Fault> {
+        let deadline = Instant::now() + patience;
+        let mut missing = self.agents.len();
+        while missing > 0 {
+            if self.conditions.interrupted.load(Ordering::Relaxed) {
+                return Err(interrupted());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.hear(left.min(LOOK)) {
+                Ok(Heard { role, said: Ok(said) }) => {
+                    if let FromAgent::Refused { wrong_use, sentence } = said {
+                        let sentence = format!("the {}: {sentence}", role.name());
+                        return Err(Fault { sentence, wrong_use, interrupted: false });
+                    }
+                    if !take(&mut self.granted, role, said) {
+                        return Err(Fault::new(format!(
+                            "the {} said something else than {what}",
+                            role.name()
+                        )));
+                    }
+                    missing -= 1;
+                }
+                Ok(Heard { role, said: Err(error) }) => return Err(gone(role, &error)),
+                Err(_) if left.is_zero() => {
+                    return Err(Fault::new(format!(
+                        "{what} did not come within {} s",
+                        patience.as_secs_f64()
+                    )));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches a round that runs, until every role has ended.
+    fn watch(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+        let patience = Duration::from_nanos(self.case.timeout.0);
+        let mut seen = [u64::MAX; 2];
+        let mut moved = Instant::now();
+        while self.unfinished() {
+            match self.hear(LOOK) {
+                Ok(heard) => {
+                    self.note(heard)?;
+                    moved = Instant::now();
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Fault::new("all agents are gone"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.conditions.interrupted.load(Ordering::Relaxed) {
+                return Err(interrupted());
+            }
+            let now = [self.arenas[0].progress(), self.arenas[1].progress()];
+            watch(now[0].max(now[1]));
+            if now != seen {
+                seen = now;
+                moved = Instant::now();
+            } else if moved.elapsed() > patience {
+                return Err(Fault::new(format!(
+                    "stalled: no message passed for {} s (the client at {}, the server at {})",
+                    patience.as_secs_f64(),
+                    now[0],
+                    now[1]
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn unfinished(&self) -> bool {
+        self.agents.iter().any(|agent| self.outcomes[index(agent.role())].is_none())
+    }
+
+    /// Takes what a running agent says. An end that was not planned is a fault.
+    fn note(&mut self, heard: Heard) -> Result<(), Fault> {
+        let Heard { role, said } = heard;
+        match said.map_err(|error| gone(role, &error))? {
+            FromAgent::Ended(outcome) => {
+                let (ended, sent) = (outcome.ended, outcome.seen.sent);
+                self.outcomes[index(role)] = Some(*outcome);
+                if !ended.as_planned() {
+                    return Err(Fault::new(format!("the {} ended: {ended:?}", role.name())));
+                }
+                if role == Role::Client && self.case.direction == Direction::Uni {
+                    for agent in self.agents.iter_mut().filter(|a| a.role() == Role::Server) {
+                        agent.say(&ToAgent::Expect(sent));
+                    }
+                }
+                Ok(())
+            }
+            FromAgent::Refused { wrong_use, sentence } => {
+                let sentence = format!("the {}: {sentence}", role.name());
+                Err(Fault { sentence, wrong_use, interrupted: false })
+            }
+            _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
+        }
+    }
+
+    /// Ends the agents. After a fault they are told to stop first, and heard for their last words;
+    /// how a process died says more than how the other noticed.
+    fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
+        if fault.is_some() {
+            for agent in &mut self.agents {
+                agent.say(&ToAgent::Stop);
+            }
+            let deadline = Instant::now() + LAST_WORDS;
+            let mut gone = [false; 2];
+            while self.agents.iter().any(|agent| {
+                let role = index(agent.role());
+                self.outcomes[role].is_none() && !gone[role]
+            }) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match self.hear(left) {
+                    Ok(Heard { role, said: Ok(FromAgent::Ended(outcome)) }) => {
+                        self.outcomes[index(role)] = Some(*outcome);
+                    }
+                    Ok(Heard { role, said: Err(_) }) => gone[index(role)] = true,
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        let deaths: Vec<String> = self.agents.drain(..).filter_map(Agent::end).collect();
+        match (fault, deaths.is_empty()) {
+            (None, true) => None,
+            (Some(fault), true) => Some(fault),
+            (Some(fault), false) if fault.interrupted || fault.sentence.starts_with("stalled") => {
+                let sentence = format!("{}; {}", fault.sentence, deaths.join("; "));
+                Some(Fault { sentence, ..fault })
+            }
+            (_, false) => Some(Fault::new(deaths.join("; "))),
+        }
+    }
+}
+
+fn interrupted() -> Fault {
+    Fault { interrupted: true, ..Fault::new("interrupted by the user") }
+}
+
+fn gone(role: Role, error: &super::frame::FrameError) -> Fault {
+    Fault::new(format!("the {}'s process is gone: {error}", role.name()))
+}

@@ -1,0 +1,91 @@
+//! The bookkeeping of a sender: which slot is free, and how far the posts have completed.
+
+use super::gate::Gate;
+use super::payload;
+use super::waiter::Waiter;
+use super::{Ended, Loop};
+use crate::clock::{Clock, Ticks};
+use crate::transport::{Endpoint, Events, Link, Posted, Slot};
+
+/// A sender's messages, from slot to completion.
+pub struct Flow {
+    slots: u64,
+    window: u64,
+    /// Messages posted.
+    pub sent: u64,
+    /// Messages completed.
+    pub completed: u64,
+}
+
+impl Flow {
+    /// A flow through an endpoint's sending slots.
+    pub fn through<E: Endpoint>(endpoint: &E, plan: &Loop) -> Flow {
+        let slots = u64::from(endpoint.slots());
+        Flow { slots, window: slots.min(plan.window.max(1)), sent: 0, completed: 0 }
+    }
+
+    /// Whether the next message may be written and posted.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.sent - self.completed < self.window
+    }
+
+    /// Writes the next message into its slot.
+    #[inline(always)]
+    pub fn write<E: Endpoint>(&self, endpoint: &mut E, plan: &Loop) -> Slot {
+        let slot = Slot::sending((self.sent % self.slots) as u32);
+        let message = endpoint.payload(slot);
+        if plan.check {
+            payload::fill(message, self.sent);
+        } else {
+            payload::number(message, self.sent);
+        }
+        slot
+    }
+
+    /// Posts what was written; `false` when there is no room.
+    #[inline(always)]
+    pub fn post<E: Endpoint>(&mut self, endpoint: &mut E, slot: Slot, plan: &Loop) -> bool {
+        let accepted = endpoint.post(slot, plan.size) == Posted::Accepted;
+        self.sent += u64::from(accepted);
+        accepted
+    }
+
+    /// One attempt to make room. `Some` when the round has to end.
+    #[inline]
+    pub fn make_room<E: Endpoint, W: Waiter>(
+        &mut self,
+        endpoint: &mut E,
+        waiter: &mut W,
+        events: &mut Events,
+        gate: &Gate,
+    ) -> Option<Ended> {
+        endpoint.flush();
+        waiter.once(endpoint, events);
+        self.completed += u64::from(events.completed);
+        if events.link != Link::Up {
+            return Some(Ended::of(events.link));
+        }
+        gate.is_stopped().then_some(Ended::Stopped)
+    }
+
+    /// Sees to it that all that was posted has completed, until a time, since the other end may be
+    /// gone.
+    pub fn drain<E: Endpoint, W: Waiter, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        waiter: &mut W,
+        events: &mut Events,
+        gate: &Gate,
+        clock: C,
+        until: Ticks,
+    ) -> Option<Ended> {
+        endpoint.flush();
+        while self.completed < self.sent && clock.now() < until {
+            if let Some(ended) = self.make_room(endpoint, waiter, events, gate) {
+                return Some(ended);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,57 @@
+//! How the world outside reaches into a measured loop: two words that the loop looks at when it has
+//! nothing else to do.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What the agent's control thread tells the loop.
+#[derive(Debug)]
+pub struct Gate {
+    stopped: AtomicBool,
+    expected: AtomicU64,
+    left: AtomicBool,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate {
+            stopped: AtomicBool::new(false),
+            expected: AtomicU64::new(u64::MAX),
+            left: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Gate {
+    /// Ends the loop as soon as it looks.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the loop is to end.
+    #[inline(always)]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Tells a receiver how many messages the other end has sent altogether.
+    pub fn expect(&self, messages: u64) {
+        self.expected.store(messages, Ordering::Relaxed);
+    }
+
+    /// How many messages the other end has sent, where that is known.
+    #[inline(always)]
+    pub fn expected(&self) -> Option<u64> {
+        let expected = self.expected.load(Ordering::Relaxed);
+        (expected != u64::MAX).then_some(expected)
+    }
+
+    /// The loop has ended: nobody needs to be woken any more.
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the loop has ended.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,160 @@
+//! From a case and a role to the loop that plays it.
+
+use super::gate::Gate;
+use super::waiter::{Adaptive, Block, Busy, Waiter};
+use super::{Ended, Loop, bandwidth, closed, open, schedule};
+use crate::clock::{Clock, TickSpan};
+use crate::plan::{Case, Direction, Pattern, Schedule};
+use crate::sample::recorder::Recorder;
+use crate::transport::{Endpoint, Role, Setup, Traffic, Wait};
+use crate::units::Span;
+
+/// How long an adaptive wait polls before it sleeps: about what a sleep and a wake-up cost, so that
+/// it never takes more than twice the better of the two (the classic competitive argument).
+pub const ADAPTIVE_SPIN: Span = Span(50_000);
+/// How long a receiver goes on after the sender has ended: many times any queue's delay on a path
+/// that is worth measuring.
+const DRAIN: Span = Span(200_000_000);
+/// Between the start of an open loop and its first intended time.
+const LEAD: Span = Span(1_000_000);
+/// One sample of a bandwidth round stands for about so many bytes, so that a clock reading (about
+/// 20 ns) stays below a hundredth of the time that they take at 100 GB/s ...
+const STRIDE_BYTES: u64 = 16 << 10;
+/// ... and for at most so many messages.
+const MOST_STRIDE: u64 = 256;
+
+/// What flows in a case.
+pub fn traffic(case: &Case) -> Traffic {
+    match (case.pattern, case.schedule, case.direction) {
+        (Pattern::Latency, ..) => Traffic::Echo { every: 1 },
+        (Pattern::Oneway, Schedule::ClosedLoop, _) => Traffic::Echo { every: case.burst.max(1) },
+        (Pattern::Oneway, ..) | (Pattern::Bandwidth, _, Direction::Uni) => Traffic::Forward,
+        (Pattern::Bandwidth, _, Direction::Bi) => Traffic::Both,
+    }
+}
+
+/// Messages for one sample of a case.
+pub fn stride(case: &Case) -> u64 {
+    match case.pattern {
+        Pattern::Bandwidth => (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE),
+        Pattern::Latency | Pattern::Oneway => 1,
+    }
+}
+
+/// What the transport is told.
+pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
+    Setup {
+        role,
+        traffic: traffic(case),
+        wait: case.wait,
+        size: case.size.0 as usize,
+        window: case.window.max(case.burst),
+        loss_after: case.loss_after,
+        timeout: case.timeout,
+        cookie,
+        seed: case.seed,
+        options: case.options.clone(),
+    }
+}
+
+impl Loop {
+    /// A case as its loops need it. `ticks` turns a span into ticks of the clock that they read.
+    pub fn of(case: &Case, ticks: impl Fn(Span) -> TickSpan) -> Loop {
+        let every = match traffic(case) {
+            Traffic::Echo { every } => every,
+            Traffic::Forward | Traffic::Both => 0,
+        };
+        Loop {
+            size: case.size.0 as usize,
+            messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
+            warmup: case.warmup,
+            time: case.bound.time.map(&ticks),
+            pause: ticks(case.pause),
+            burst: u64::from(case.burst.max(1)),
+            window: u64::from(case.window.max(case.burst)),
+            every,
+            check: case.check,
+            loss_after: case.transport.descriptor().loses.then(|| ticks(case.loss_after)),
+            drain: ticks(DRAIN),
+            lead: ticks(LEAD),
+            stride: stride(case),
+        }
+    }
+}
+
+/// The intended times of an open loop, in ticks since its start; empty for a closed one.
+pub fn intended(case: &Case, most: u64, ticks_per_ns: f64) -> Vec<TickSpan> {
+    let count = case.bound.count.map_or(most, |n| n.saturating_add(case.warmup)).min(most);
+    schedule::intended_ns(case.schedule, count, case.seed)
+        .into_iter()
+        .map(|ns| TickSpan((ns * ticks_per_ns).round() as u64))
+        .collect()
+}
+
+/// One role of one round: everything that a loop reads.
+pub struct Part<'a, E, C> {
+    /// The connected end.
+    pub endpoint: &'a mut E,
+    /// The clock that stamps.
+    pub clock: C,
+    /// How the world outside reaches in.
+    pub gate: &'a Gate,
+    /// The case in ticks.
+    pub plan: &'a Loop,
+    /// Intended times, where the case has a schedule.
+    pub intended: &'a [TickSpan],
+}
+
+/// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
+pub fn play<E: Endpoint, C: Clock>(
+    case: &Case,
+    role: Role,
+    part: Part<'_, E, C>,
+    recorder: &mut Recorder<'_>,
+    adaptive_spin: TickSpan,
+) -> Ended {
+    match case.wait {
+        Wait::Busy => play_waiting(case, role, part, recorder, Busy),
+        Wait::Block => play_waiting(case, role, part, recorder, Block),
+        Wait::Adaptive => {
+            play_waiting(case, role, part, recorder, Adaptive { spin: adaptive_spin })
+        }
+    }
+}
+
+fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
+    case: &Case,
+    role: Role,
+    part: Part<'_, E, C>,
+    recorder: &mut Recorder<'_>,
+    waiter: W,
+) -> Ended {
+    let Part { endpoint, clock, gate, plan, intended } = part;
+    let closed = matches!(case.schedule, Schedule::ClosedLoop);
+    match (case.pattern, role) {
+        (Pattern::Latency, Role::Client) => {
+            closed::client(endpoint, waiter, clock, gate, plan, recorder)
+        }
+        (Pattern::Latency, Role::Server) => {
+            closed::server::<_, _, _, false>(endpoint, waiter, clock, gate, plan, recorder)
+        }
+        (Pattern::Oneway, Role::Client) if closed => {
+            closed::client(endpoint, waiter, clock, gate, plan, recorder)
+        }
+        (Pattern::Oneway, Role::Client) => {
+            open::sender(endpoint, waiter, clock, gate, plan, intended, recorder)
+        }
+        (Pattern::Oneway, Role::Server) => {
+            closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
+        }
+        (Pattern::Bandwidth, role) => match (case.direction, role) {
+            (Direction::Bi, _) => bandwidth::both(endpoint, waiter, clock, gate, plan, recorder),
+            (Direction::Uni, Role::Client) => {
+                bandwidth::sender(endpoint, waiter, clock, gate, plan, recorder)
+            }
+            (Direction::Uni, Role::Server) => {
+                bandwidth::receiver(endpoint, waiter, clock, gate, plan, recorder)
+            }
+        },
+    }
+}

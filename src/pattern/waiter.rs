@@ -1,0 +1,142 @@
+//! How a loop waits: one type a wait mode, so that the mode is chosen once, outside the loop.
+
+use super::gate::Gate;
+use crate::clock::{Clock, TickSpan, Ticks};
+use crate::transport::{Endpoint, Events};
+
+/// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that a
+/// stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
+const POLLS: u32 = 256;
+
+/// Why a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Something has happened: look at the events.
+    Something,
+    /// The time was up.
+    TimeUp,
+    /// The gate says stop, or a receiver's expectation was set: look at the gate.
+    Look,
+}
+
+/// A way to wait.
+pub trait Waiter {
+    /// One attempt: a poll, or (where the mode sleeps) a wait.
+    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events);
+
+    /// Attempts until something has happened, the time is up, or the gate has news.
+    fn next<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Waited;
+}
+
+/// What is looked at when nothing has happened for a while.
+#[inline]
+fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
+    if gate.is_stopped() || gate.expected().is_some() {
+        return Some(Waited::Look);
+    }
+    until.is_some_and(|until| clock.now() >= until).then_some(Waited::TimeUp)
+}
+
+/// Polls without a pause.
+pub struct Busy;
+
+impl Waiter for Busy {
+    #[inline(always)]
+    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
+        endpoint.poll(events);
+    }
+
+    #[inline(always)]
+    fn next<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Waited {
+        loop {
+            for _ in 0..POLLS {
+                endpoint.poll(events);
+                if events.any() {
+                    return Waited::Something;
+                }
+            }
+            if let Some(reason) = look(clock, gate, until) {
+                return reason;
+            }
+        }
+    }
+}
+
+/// Sleeps in the kernel.
+pub struct Block;
+
+impl Waiter for Block {
+    #[inline(always)]
+    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
+        endpoint.wait(events);
+    }
+
+    #[inline(always)]
+    fn next<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Waited {
+        loop {
+            endpoint.wait(events);
+            if events.any() {
+                return Waited::Something;
+            }
+            if let Some(reason) = look(clock, gate, until) {
+                return reason;
+            }
+        }
+    }
+}
+
+/// Polls for a while, then sleeps.
+pub struct Adaptive {
+    /// How long it polls.
+    pub spin: TickSpan,
+}
+
+impl Waiter for Adaptive {
+    #[inline(always)]
+    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
+        endpoint.poll(events);
+        if !events.any() {
+            endpoint.wait(events);
+        }
+    }
+
+    #[inline(always)]
+    fn next<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Waited {
+        let sleepy = clock.now() + self.spin;
+        while clock.now() < sleepy {
+            endpoint.poll(events);
+            if events.any() {
+                return Waited::Something;
+            }
+        }
+        Block.next(endpoint, events, clock, gate, until)
+    }
+}

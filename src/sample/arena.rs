@@ -1,0 +1,176 @@
+//! The memory of one role's samples in one round: preallocated, touched, locked where permitted,
+//! and shared with the driver, so that what a killed process has measured is not lost.
+//!
+//! The driver makes it as an anonymous file and the agent opens it through `/proc`; nothing has to
+//! be removed, whatever dies first. A header page, then the rows.
+
+use crate::clock::Ticks;
+use crate::sample::Flags;
+use rustix::fs::MemfdFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One message, in raw ticks; zero where there is no stamp. 40 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Row {
+    /// When the schedule wanted it sent.
+    pub intended: Ticks,
+    /// Before the post.
+    pub submit: Ticks,
+    /// First visibility.
+    pub receive: Ticks,
+    /// When the completion of the post was seen.
+    pub complete: Ticks,
+    /// What is to be said of it.
+    pub flags: Flags,
+    /// Of a bandwidth run: nothing; else the order of arrival, from 1.
+    pub order: u32,
+}
+
+/// The words before the rows.
+#[repr(C)]
+struct Header {
+    /// Messages handled so far: for the progress display and to notice a stall.
+    progress: AtomicU64,
+    /// Rows below this one are in use.
+    used: AtomicU64,
+}
+
+/// Bytes of the header: a page, so that the rows begin on one.
+const HEADER_BYTES: usize = 4096;
+
+/// A mapping of one arena.
+pub struct Arena {
+    base: NonNull<u8>,
+    rows: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: an Arena is a pointer to a shared mapping that lives as long as it does; the header is
+// atomics, and rows are written by the one Recorder that borrows the arena mutably.
+unsafe impl Send for Arena {}
+
+impl Arena {
+    /// Makes one for so many rows (driver).
+    pub fn create(rows: usize) -> io::Result<Arena> {
+        let file = rustix::fs::memfd_create("wiregauge-samples", MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&file, Self::bytes_for(rows) as u64)?;
+        Self::map(file, rows, MapFlags::SHARED)
+    }
+
+    /// Where another process of this user can open it.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+    }
+
+    /// Opens one that the driver has made (agent), with every page touched.
+    pub fn open(path: &Path) -> io::Result<Arena> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let bytes = file.metadata()?.len() as usize;
+        if bytes < HEADER_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no sample memory"));
+        }
+        let rows = (bytes - HEADER_BYTES) / size_of::<Row>();
+        Self::map(file.into(), rows, MapFlags::SHARED | MapFlags::POPULATE)
+    }
+
+    /// Memory that so many rows take.
+    pub const fn bytes_for(rows: usize) -> usize {
+        HEADER_BYTES + rows * size_of::<Row>()
+    }
+
+    fn map(file: OwnedFd, rows: usize, flags: MapFlags) -> io::Result<Arena> {
+        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object
+        // of this process; the file has been sized to bytes_for(rows).
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                Self::bytes_for(rows),
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+                &file,
+                0,
+            )?
+        };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Arena { base, rows, file })
+    }
+
+    /// Locks it into memory, where permitted.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: mlock(2) of the whole range that `map` made.
+        Ok(unsafe { rustix::mm::mlock(self.base.as_ptr().cast(), Self::bytes_for(self.rows)) }?)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a page for the header, zero at first, aligned to a page,
+        // and only ever used as atomics.
+        unsafe { &*self.base.as_ptr().cast::<Header>() }
+    }
+
+    fn first_row(&self) -> *mut Row {
+        // SAFETY: the rows begin a page into a mapping of bytes_for(rows).
+        unsafe { self.base.as_ptr().add(HEADER_BYTES).cast() }
+    }
+
+    /// Messages handled so far.
+    pub fn progress(&self) -> u64 {
+        self.header().progress.load(Ordering::Relaxed)
+    }
+
+    /// The rows in use. A process that still writes may be half-way through the last.
+    pub fn rows(&self) -> &[Row] {
+        let used = (self.header().used.load(Ordering::Acquire) as usize).min(self.rows);
+        // SAFETY: used rows lie in the mapping; any bits make a valid Row. The driver reads after
+        // the writer has ended or was stopped; a row that a killed writer left half-written has
+        // zero stamps, which the reader takes as absent.
+        unsafe { std::slice::from_raw_parts(self.first_row(), used) }
+    }
+
+    /// All rows, for the one writer, with the words it publishes.
+    pub fn writer(&mut self) -> (&mut [Row], Progress<'_>) {
+        let first = self.first_row();
+        // SAFETY: the rows lie in the mapping, any bits make a valid Row, and `&mut self` makes
+        // this the only writer of this process; the driver writes no row.
+        let rows = unsafe { std::slice::from_raw_parts_mut(first, self.rows) };
+        // SAFETY: as for `header`; the header and the rows do not overlap.
+        let header = unsafe { &*self.base.as_ptr().cast::<Header>() };
+        (rows, Progress { progress: &header.progress, used: &header.used })
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: munmap(2) of the whole range that `map` made; nothing borrows from it any more.
+        let _ = unsafe {
+            rustix::mm::munmap(self.base.as_ptr().cast(), Self::bytes_for(self.rows))
+        };
+    }
+}
+
+/// What a measured loop tells the driver while it runs: one plain store a message.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    progress: &'a AtomicU64,
+    used: &'a AtomicU64,
+}
+
+impl Progress<'_> {
+    /// So many messages have been handled.
+    #[inline(always)]
+    pub fn handled(&self, messages: u64) {
+        self.progress.store(messages, Ordering::Relaxed);
+    }
+
+    /// Rows below this one are complete.
+    #[inline(always)]
+    pub fn used(&self, rows: u64) {
+        self.used.store(rows, Ordering::Release);
+    }
+}

@@ -1,0 +1,87 @@
+//! From the rows of both roles to the samples of a round: stamps joined by sequence number and
+//! converted to nanoseconds. The one place where ticks become time.
+
+use super::arena::Row;
+use super::{Flags, RoundSamples, Sample};
+use crate::clock::{Ticks, Timebase};
+use crate::plan::{Direction, Pattern};
+
+/// What the join needs to know of the round.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// One way or both.
+    pub direction: Direction,
+    /// Payload bytes.
+    pub size: u32,
+    /// Messages for one sample.
+    pub stride: u64,
+}
+
+/// Joins. Stamps are on the grid of `samples.parquet`, so that memory and file agree.
+pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> RoundSamples {
+    let samples = match shape.pattern {
+        Pattern::Latency => client
+            .iter()
+            .enumerate()
+            .map(|(sequence, row)| sample(sequence as u64, row, row.receive, row.flags, time))
+            .collect(),
+        Pattern::Oneway => one_way(client, server, time),
+        Pattern::Bandwidth => flows(shape, client, server, time),
+    };
+    RoundSamples { run: 0, round: 0, size: shape.size, samples }
+}
+
+fn stamp(ticks: Ticks, time: &Timebase) -> f64 {
+    if ticks.0 == 0 {
+        return f64::NAN;
+    }
+    super::grid(time.global(time.local(ticks)).0)
+}
+
+fn sample(sequence: u64, row: &Row, receive: Ticks, flags: Flags, time: &Timebase) -> Sample {
+    Sample {
+        sequence,
+        intended_ns: stamp(row.intended, time),
+        submit_ns: stamp(row.submit, time),
+        receive_ns: stamp(receive, time),
+        complete_ns: stamp(row.complete, time),
+        flags,
+    }
+}
+
+fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
+    let sent = client.iter().enumerate();
+    let joined = sent.map(|(sequence, row)| {
+        let there = server.get(sequence).copied().unwrap_or_default();
+        // Whether the answer was lost says nothing of the way there.
+        let kept = Flags(row.flags.0 & Flags::WARMUP.0);
+        let arrived = Flags(there.flags.0 & !Flags::WARMUP.0);
+        let lost = if there.receive.0 == 0 { Flags::LOST } else { Flags::default() };
+        sample(sequence as u64, row, there.receive, kept.with(arrived).with(lost), time)
+    });
+    joined.collect()
+}
+
+fn flows(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
+    let last_of = |row: usize| (row as u64 + 1) * shape.stride - 1;
+    let marks = |rows: &[Row], sent: &[Row], flag: Flags| -> Vec<Sample> {
+        let received = rows.iter().enumerate();
+        received
+            .map(|(number, row)| {
+                let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
+                let both = Row { submit, ..*row };
+                sample(last_of(number), &both, row.receive, row.flags.with(flag), time)
+            })
+            .collect()
+    };
+    match shape.direction {
+        Direction::Uni => marks(server, client, Flags::default()),
+        Direction::Bi => {
+            let mut all = marks(server, &[], Flags::default());
+            all.extend(marks(client, &[], Flags::REVERSE));
+            all
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The recorder: what a measured loop calls for every message. Plain stores into memory that was
+//! there before; the clock readings are the loop's own.
+
+use super::Flags;
+use super::arena::{Arena, Progress, Row};
+use super::live::LiveHistogram;
+use crate::clock::Ticks;
+
+/// Keeps the samples of one role in one round.
+///
+/// A message's row is that of its sequence number. Where the run is longer than the memory, later
+/// messages go into a histogram: their count, extremes and quantiles (within its stated error) stay.
+pub struct Recorder<'a> {
+    rows: &'a mut [Row],
+    progress: Progress<'a>,
+    used: u64,
+    warmup: u64,
+    arrived: u64,
+    highest: u64,
+    /// Latencies, in ticks, of messages beyond the rows.
+    pub beyond: LiveHistogram,
+    /// What became of the messages.
+    pub seen: Seen,
+}
+
+/// Messages by what became of them, as one role sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Seen {
+    /// Posted by this role.
+    pub sent: u64,
+    /// Received by this role, duplicates left out.
+    pub received: u64,
+    /// Received once more.
+    pub duplicates: u64,
+    /// Received after a message that was sent later.
+    pub reordered: u64,
+    /// Received with another payload than was sent.
+    pub corrupt: u64,
+    /// Received after it had been given up.
+    pub late: u64,
+    /// Received with a sequence number that was never sent.
+    pub foreign: u64,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder into this memory. The first `warmup` messages are marked as such.
+    pub fn new(arena: &'a mut Arena, warmup: u64) -> Recorder<'a> {
+        let (rows, progress) = arena.writer();
+        Recorder {
+            rows,
+            progress,
+            used: 0,
+            warmup,
+            arrived: 0,
+            highest: 0,
+            beyond: LiveHistogram::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Messages for which there are rows.
+    #[inline(always)]
+    pub fn capacity(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// A message was sent and answered: the row of a round trip, in one go.
+    #[inline(always)]
+    pub fn round_trip(&mut self, sequence: u64, submit: Ticks, receive: Ticks, flags: Flags) {
+        let warm = sequence < self.warmup;
+        let flags = if warm { flags.with(Flags::WARMUP) } else { flags };
+        self.arrived += 1;
+        match self.rows.get_mut(sequence as usize) {
+            Some(row) => {
+                row.submit = submit;
+                row.receive = receive;
+                row.flags = flags;
+                row.order = self.arrived as u32;
+                self.use_row(sequence);
+            }
+            None if !warm => self.beyond.record(receive.0.wrapping_sub(submit.0)),
+            None => {}
+        }
+    }
+
+    /// A message was sent and nothing came back in time.
+    #[inline]
+    pub fn lost(&mut self, sequence: u64, submit: Ticks) {
+        let warm = sequence < self.warmup;
+        let flags = if warm { Flags::LOST.with(Flags::WARMUP) } else { Flags::LOST };
+        match self.rows.get_mut(sequence as usize) {
+            Some(row) => {
+                row.submit = submit;
+                row.flags = flags;
+                self.use_row(sequence);
+            }
+            None if !warm => self.beyond.record_lost(),
+            None => {}
+        }
+    }
+
+    /// An answer came that the loop no longer awaits: late, or a duplicate.
+    #[inline]
+    pub fn straggler(&mut self, sequence: u64, receive: Ticks) {
+        if sequence >= self.seen.sent {
+            self.seen.foreign += 1;
+            return;
+        }
+        let Some(row) = self.rows.get_mut(sequence as usize) else {
+            self.seen.duplicates += 1;
+            return;
+        };
+        if row.receive.0 == 0 {
+            row.receive = receive;
+            row.flags = Flags(row.flags.0 & !Flags::LOST.0).with(Flags::LATE);
+            self.seen.late += 1;
+            self.seen.received += 1;
+        } else {
+            row.flags = row.flags.with(Flags::DUPLICATE);
+            self.seen.duplicates += 1;
+        }
+    }
+
+    /// A message was sent one way.
+    #[inline(always)]
+    pub fn sent(&mut self, sequence: u64, intended: Ticks, submit: Ticks, complete: Ticks) {
+        let warm = sequence < self.warmup;
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.intended = intended;
+            row.submit = submit;
+            row.complete = complete;
+            row.flags = if warm { Flags::WARMUP } else { Flags::default() };
+            self.use_row(sequence);
+        }
+    }
+
+    /// A message has arrived one way.
+    #[inline(always)]
+    pub fn arrived(&mut self, sequence: u64, receive: Ticks, corrupt: bool) {
+        let reordered = sequence + 1 < self.highest;
+        self.highest = self.highest.max(sequence + 1);
+        if corrupt {
+            self.seen.corrupt += 1;
+        }
+        let Some(row) = self.rows.get_mut(sequence as usize) else {
+            // The sender never sends more messages than there are rows.
+            self.seen.foreign += 1;
+            return;
+        };
+        if row.receive.0 != 0 {
+            row.flags = row.flags.with(Flags::DUPLICATE);
+            self.seen.duplicates += 1;
+            return;
+        }
+        self.arrived += 1;
+        row.receive = receive;
+        row.order = self.arrived as u32;
+        if reordered {
+            row.flags = row.flags.with(Flags::REORDERED);
+            self.seen.reordered += 1;
+        }
+        if corrupt {
+            row.flags = row.flags.with(Flags::CORRUPT);
+        }
+        self.seen.received += 1;
+        self.use_row(sequence);
+    }
+
+    /// Row `index` of a bandwidth run: `stride` messages have been posted or have arrived.
+    #[inline(always)]
+    pub fn mark(&mut self, index: u64, submit: Ticks, receive: Ticks, flags: Flags) {
+        if let Some(row) = self.rows.get_mut(index as usize) {
+            row.submit = submit;
+            row.receive = receive;
+            row.flags = flags;
+            self.use_row(index);
+        }
+    }
+
+    /// So many messages have been handled (for the display and to notice a stall).
+    #[inline(always)]
+    pub fn handled(&self, messages: u64) {
+        self.progress.handled(messages);
+    }
+
+    #[inline(always)]
+    fn use_row(&mut self, row: u64) {
+        if row >= self.used {
+            self.used = row + 1;
+            self.progress.used(self.used);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `null`: no transport at all. A message arrives as it is posted, so what a pattern measures on it
+//! is the instrument: the loop, the clock's readings, the recorder.
+
+use super::*;
+use crate::units::Bytes;
+
+/// The null transport. The one process that opens it plays the client; the answer is the message.
+pub struct Null;
+
+/// Both the half-open end and the endpoint: there is nothing to connect.
+pub struct NullEndpoint {
+    memory: Box<[u8]>,
+    size: usize,
+    pending: u32,
+    every: u32,
+    since_answer: u32,
+}
+
+impl Transport for Null {
+    type Opening = NullEndpoint;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "no transport: a message arrives as it is posted (the instrument's own floor)",
+        largest: Bytes::MIB.0,
+        traffic: &[Traffic::Echo { every: 1 }],
+        loses: false,
+        ordered: true,
+        one_process: true,
+        options: &[],
+        path: "nothing but the loop itself",
+    };
+
+    fn available() -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(setup: &Setup) -> Result<NullEndpoint, SetupError> {
+        let every = match setup.traffic {
+            Traffic::Echo { every } => every.max(1),
+            Traffic::Forward | Traffic::Both => 1,
+        };
+        Ok(NullEndpoint {
+            memory: vec![0; setup.size * MOST_EVENTS].into_boxed_slice(),
+            size: setup.size,
+            pending: 0,
+            every,
+            since_answer: 0,
+        })
+    }
+
+    fn granted(_: &NullEndpoint) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+impl Opening for NullEndpoint {
+    type Endpoint = NullEndpoint;
+
+    fn address(&self) -> Blob {
+        Blob::default()
+    }
+
+    fn connect(self, _: &Blob) -> Result<NullEndpoint, SetupError> {
+        Ok(self)
+    }
+}
+
+impl Endpoint for NullEndpoint {
+    #[inline]
+    fn slots(&self) -> u32 {
+        MOST_EVENTS as u32
+    }
+
+    #[inline]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let at = slot.number() % MOST_EVENTS * self.size;
+        &mut self.memory[at..at + self.size]
+    }
+
+    #[inline]
+    fn post(&mut self, slot: Slot, _: usize) -> Posted {
+        if self.pending as usize == MOST_EVENTS {
+            return Posted::Full;
+        }
+        debug_assert!(slot.number() < MOST_EVENTS);
+        self.pending += 1;
+        Posted::Accepted
+    }
+
+    #[inline]
+    fn flush(&mut self) {}
+
+    #[inline]
+    fn poll(&mut self, events: &mut Events) {
+        events.clear();
+        for number in 0..self.pending {
+            self.since_answer += 1;
+            if self.since_answer == self.every {
+                self.since_answer = 0;
+                events.arrive(Slot::arrived(number), self.size as u32);
+            }
+        }
+        events.completed = self.pending;
+        self.pending = 0;
+    }
+
+    #[inline]
+    fn wait(&mut self, events: &mut Events) {
+        self.poll(events);
+    }
+}

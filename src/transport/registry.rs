@@ -1,0 +1,108 @@
+//! The transports that this build knows: one line each, and the one `match` of a run.
+
+use super::{Transport, null, shm, socket, synthetic};
+use crate::transport::Traffic;
+use serde::{Deserialize, Serialize};
+
+/// What can be asked of a transport, known before anything runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// One line for `wiregauge list`.
+    pub about: &'static str,
+    /// Largest message in bytes.
+    pub largest: u64,
+    /// What traffic it carries.
+    pub traffic: &'static [Traffic],
+    /// Whether a message may be lost without an error.
+    pub loses: bool,
+    /// Whether messages keep their order.
+    pub ordered: bool,
+    /// Whether it simulates the other end, so that one process plays both roles one after the
+    /// other.
+    pub one_process: bool,
+    /// Names of the options (as typed, without dashes) that it knows.
+    pub options: &'static [&'static str],
+    /// What lies between submit and receive, for the record (rule 24).
+    pub path: &'static str,
+}
+
+/// Something that is to be done with a transport's type.
+pub trait Visitor {
+    /// What it gives.
+    type Output;
+    /// Does it. Compiled once a transport.
+    fn visit<T: Transport>(self) -> Self::Output;
+}
+
+macro_rules! registry {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal => $type:ty;)+) => {
+        /// A transport's name.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub enum TransportKind { $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+ }
+
+        impl TransportKind {
+            /// All, in the order in which they are listed.
+            pub const ALL: &'static [TransportKind] = &[$(TransportKind::$variant,)+];
+
+            /// The name as typed and recorded.
+            pub const fn name(self) -> &'static str {
+                match self { $(TransportKind::$variant => $name,)+ }
+            }
+
+            /// What can be asked of it.
+            pub const fn descriptor(self) -> Descriptor {
+                match self { $(TransportKind::$variant => <$type as Transport>::DESCRIPTOR,)+ }
+            }
+        }
+
+        /// Calls the visitor with the type of a transport: the only place where a name becomes
+        /// code.
+        pub fn with_transport<V: Visitor>(kind: TransportKind, visitor: V) -> V::Output {
+            match kind { $(TransportKind::$variant => visitor.visit::<$type>(),)+ }
+        }
+    };
+}
+
+registry! {
+    /// TCP.
+    Tcp "tcp" => socket::Tcp;
+    /// UDP.
+    Udp "udp" => socket::Udp;
+    /// Unix domain stream socket.
+    Unix "unix" => socket::UnixStream;
+    /// Unix domain datagram socket.
+    Unixgram "unixgram" => socket::UnixDatagram;
+    /// A lock-free ring in POSIX shared memory.
+    Shm "shm" => shm::Shm;
+    /// No delay: the instrument's floor.
+    Null "null" => null::Null;
+    /// Simulated delays, stalls, loss and clocks on a virtual clock.
+    Synthetic "synthetic" => synthetic::Simulated;
+}
+
+impl TransportKind {
+    /// Whether it works on this machine; if not, why, in a sentence.
+    pub fn available(self) -> Result<(), String> {
+        struct Available;
+        impl Visitor for Available {
+            type Output = Result<(), String>;
+            fn visit<T: Transport>(self) -> Self::Output {
+                T::available()
+            }
+        }
+        with_transport(self, Available)
+    }
+
+    /// The transport of this name.
+    pub fn from_name(name: &str) -> Option<TransportKind> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+impl std::fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}

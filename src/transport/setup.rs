@@ -1,0 +1,171 @@
+//! What a transport is told before it opens, and how it says no.
+
+use super::Synthetic;
+use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// How an end waits for what has not come yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Poll without a pause; the CPU is never given back.
+    Busy,
+    /// Sleep in the kernel until something comes.
+    Block,
+    /// Poll for a while, then sleep.
+    Adaptive,
+}
+
+impl Wait {
+    /// All.
+    pub const ALL: &'static [Wait] = &[Wait::Busy, Wait::Block, Wait::Adaptive];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Wait::Busy => "busy",
+            Wait::Block => "block",
+            Wait::Adaptive => "adaptive",
+        }
+    }
+
+    /// Whether an end that waits so ever sleeps in the kernel.
+    pub const fn sleeps(self) -> bool {
+        !matches!(self, Wait::Busy)
+    }
+}
+
+/// What a process does in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Begins: sends the first message, and measures round trips.
+    Client,
+    /// Answers or receives.
+    Server,
+}
+
+impl Role {
+    /// The name as recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+}
+
+/// What will flow, so that a transport may size its queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Traffic {
+    /// The server answers the last message of each burst of `every` messages (1: each message).
+    Echo {
+        /// Messages for one answer.
+        every: u32,
+    },
+    /// From client to server only.
+    Forward,
+    /// Both ways at once.
+    Both,
+}
+
+impl Traffic {
+    /// Whether the two are of one kind, whatever their numbers.
+    pub fn same_kind(self, other: Traffic) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
+/// Settings of the transport under test. Those that a transport does not know are refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// TCP_NODELAY. `None`: on, since a benchmark that waits for Nagle measures Nagle.
+    pub nodelay: Option<bool>,
+    /// SO_BUSY_POLL in microseconds: the kernel polls the device queue before it sleeps.
+    pub busy_poll_us: Option<u32>,
+    /// SO_SNDBUF in bytes as asked for; what the kernel gave stands in the record.
+    pub send_buffer: Option<Bytes>,
+    /// SO_RCVBUF in bytes as asked for.
+    pub receive_buffer: Option<Bytes>,
+    /// MSG_ZEROCOPY.
+    pub zerocopy: bool,
+    /// TCP congestion control by name.
+    pub congestion: Option<String>,
+    /// DSCP code point, 0-63.
+    pub dscp: Option<u8>,
+    /// How the synthetic transport behaves.
+    pub synthetic: Option<Synthetic>,
+}
+
+/// All that a transport is told when it opens one end.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Which end.
+    pub role: Role,
+    /// What will flow.
+    pub traffic: Traffic,
+    /// How this end and the other wait.
+    pub wait: Wait,
+    /// Payload of the messages. All messages of one connection have this size.
+    pub size: usize,
+    /// Most messages that are posted and not completed.
+    pub window: u32,
+    /// A datagram receive that sleeps comes back after so long, for the loss to be noticed.
+    pub loss_after: Span,
+    /// How long connecting may take.
+    pub timeout: Span,
+    /// The run's secret: what a data connection must present to be let in.
+    pub cookie: [u8; 32],
+    /// Seed of all that is drawn.
+    pub seed: u64,
+    /// Settings.
+    pub options: Options,
+}
+
+/// An address of one end, opaque to all but the transport that made it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Blob(pub Vec<u8>);
+
+impl Blob {
+    /// As text, for transports whose addresses are text.
+    pub fn text(&self) -> Result<&str, SetupError> {
+        std::str::from_utf8(&self.0).map_err(|_| SetupError::Address)
+    }
+}
+
+/// Why an end could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried, with its object.
+        what: String,
+        /// The errno.
+        source: std::io::Error,
+    },
+    /// The other end's address is not one of this transport.
+    #[error("the other end's address is not one of this transport")]
+    Address,
+    /// Nothing came in time.
+    #[error("{what}: nothing came within {seconds} s")]
+    Late {
+        /// What was awaited.
+        what: String,
+        /// How long, in seconds.
+        seconds: f64,
+    },
+    /// The request cannot be met.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl SetupError {
+    /// For `map_err`: a system call that failed, with what was tried.
+    pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let what = what.into();
+        move |source| SetupError::System { what, source: source.into() }
+    }
+}

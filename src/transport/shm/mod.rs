@@ -1,0 +1,239 @@
+//! `shm`: a lock-free ring each way in POSIX shared memory. [`ring`] is the data path's protocol,
+//! [`region`] the memory, this file the transport.
+//!
+//! A message is copied once into the ring and once out of it, as a program would that keeps its
+//! messages: what is measured is a hand-over, not a pointer. To sleep, a process waits on a futex
+//! that the other rings; between two busy ends nothing is ever rung.
+
+pub mod region;
+pub mod ring;
+
+use super::*;
+use crate::units::Bytes;
+use region::{Layout, Region, Ring};
+use ring::{Consumer, Doorbell, Producer};
+use rustix::thread::futex;
+use std::sync::Arc;
+
+/// The shared-memory transport.
+pub struct Shm;
+
+/// One end before it is connected: the server has made the memory.
+pub struct ShmOpening {
+    made: Option<Made>,
+    setup: Setup,
+}
+
+/// Memory with its name, which is removed when the owner goes, whoever has mapped it by then.
+struct Made {
+    name: String,
+    region: Arc<Region>,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        Region::forget(&self.name);
+    }
+}
+
+/// A connected end.
+pub struct ShmEndpoint {
+    producer: Producer<Ring>,
+    consumer: Consumer<Ring>,
+    size: usize,
+    outgoing: Box<[u8]>,
+    slots: usize,
+    /// Messages that the last poll took out, and how many it may take.
+    incoming: Box<[u8]>,
+    batch: usize,
+    completed: u32,
+    /// Whether the other end may sleep and must be rung.
+    rings: bool,
+    /// Whether something was published since the last ring.
+    unrung: bool,
+    /// Whether a post found no room: then room is worth waking up for.
+    crowded: bool,
+    region: Arc<Region>,
+    side: usize,
+    _made: Option<Made>,
+}
+
+/// Memory for the messages that one poll takes out: a cache's worth.
+const BATCH_BYTES: usize = 256 << 10;
+
+impl Transport for Shm {
+    type Opening = ShmOpening;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "a lock-free ring each way in POSIX shared memory, between two processes",
+        largest: Bytes::MIB.0 * 16,
+        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+        loses: false,
+        ordered: true,
+        one_process: false,
+        options: &[],
+        path: "a copy into the ring, a cache-line hand-over, a copy out of it",
+    };
+
+    fn available() -> Result<(), String> {
+        let name = random_name().map_err(|error| error.to_string())?;
+        let made = Region::create(&name, Layout::for_size(8));
+        Region::forget(&name);
+        made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
+    }
+
+    fn open(setup: &Setup) -> Result<ShmOpening, SetupError> {
+        let made = match setup.role {
+            Role::Client => None,
+            Role::Server => {
+                let name = random_name()?;
+                let region = Region::create(&name, Layout::for_size(setup.size))?;
+                Some(Made { name, region })
+            }
+        };
+        Ok(ShmOpening { made, setup: setup.clone() })
+    }
+
+    fn granted(endpoint: &ShmEndpoint) -> Vec<(String, String)> {
+        let layout = Layout::for_size(endpoint.size);
+        vec![
+            ("ring_cells".into(), layout.cells.to_string()),
+            ("cell_bytes".into(), layout.stride.to_string()),
+        ]
+    }
+}
+
+fn random_name() -> Result<String, SetupError> {
+    let mut bits = [0u8; 16];
+    getrandom::fill(&mut bits)
+        .map_err(|error| SetupError::Refused(format!("no random numbers to be had: {error}")))?;
+    Ok(format!("/wiregauge-{:032x}", u128::from_ne_bytes(bits)))
+}
+
+impl Opening for ShmOpening {
+    type Endpoint = ShmEndpoint;
+
+    fn address(&self) -> Blob {
+        Blob(self.made.as_ref().map(|made| made.name.clone().into_bytes()).unwrap_or_default())
+    }
+
+    fn connect(self, other: &Blob) -> Result<ShmEndpoint, SetupError> {
+        let setup = self.setup;
+        let region = match &self.made {
+            Some(made) => Arc::clone(&made.region),
+            None => Region::adopt(other.text()?, Layout::for_size(setup.size))?,
+        };
+        let side = match setup.role {
+            Role::Client => 0,
+            Role::Server => 1,
+        };
+        let size = setup.size.max(1);
+        let slots = (setup.window as usize).clamp(1, MOST_EVENTS);
+        let batch = (BATCH_BYTES / size).clamp(1, MOST_EVENTS);
+        Ok(ShmEndpoint {
+            producer: Producer::new(Ring::of(&region, side)),
+            consumer: Consumer::new(Ring::of(&region, 1 - side)),
+            size,
+            outgoing: vec![1; slots * size].into_boxed_slice(),
+            slots,
+            incoming: vec![1; batch * size].into_boxed_slice(),
+            batch,
+            completed: 0,
+            rings: setup.wait.sleeps(),
+            unrung: false,
+            crowded: false,
+            region,
+            side,
+            _made: self.made,
+        })
+    }
+}
+
+impl ShmEndpoint {
+    #[inline(always)]
+    fn ring(&mut self) {
+        if self.rings && self.unrung {
+            self.unrung = false;
+            if Doorbell(self.region.doorbell(1 - self.side)).must_ring() {
+                let word = self.region.doorbell(1 - self.side);
+                // A wake that fails has nobody to wake.
+                let _ = futex::wake(word, futex::Flags::empty(), 1);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, events: &mut Events) {
+        for number in 0..self.batch {
+            let at = number * self.size;
+            let Some(length) = self.consumer.pop(&mut self.incoming[at..at + self.size]) else {
+                break;
+            };
+            events.arrive(Slot::arrived(number as u32), length as u32);
+        }
+        if self.consumer.tell() {
+            self.unrung = true;
+        }
+        events.completed = self.completed;
+        self.completed = 0;
+    }
+}
+
+impl Endpoint for ShmEndpoint {
+    #[inline]
+    fn slots(&self) -> u32 {
+        self.slots as u32
+    }
+
+    #[inline(always)]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let at = slot.number() * self.size;
+        let memory = if slot.has_arrived() { &mut self.incoming } else { &mut self.outgoing };
+        &mut memory[at..at + self.size]
+    }
+
+    #[inline(always)]
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        let at = slot.number() * self.size;
+        let memory = if slot.has_arrived() { &self.incoming } else { &self.outgoing };
+        if !self.producer.push(&memory[at..at + length]) {
+            self.crowded = true;
+            return Posted::Full;
+        }
+        self.completed += 1;
+        self.unrung = true;
+        Posted::Accepted
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        self.ring();
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, events: &mut Events) {
+        events.clear();
+        self.take(events);
+        self.ring();
+    }
+
+    #[inline]
+    fn wait(&mut self, events: &mut Events) {
+        self.poll(events);
+        if events.any() {
+            return;
+        }
+        let word = self.region.doorbell(self.side);
+        let doorbell = Doorbell(word);
+        doorbell.about_to_sleep();
+        let crowded = std::mem::take(&mut self.crowded);
+        if !self.consumer.is_ready() && !(crowded && self.producer.has_room()) {
+            // EAGAIN: rung in between. EINTR: a signal, as the contract allows.
+            let _ = futex::wait(word, futex::Flags::empty(), 1, None);
+        }
+        doorbell.awake();
+        events.clear();
+        self.take(events);
+        self.ring();
+    }
+}

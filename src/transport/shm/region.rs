@@ -1,0 +1,234 @@
+//! The shared memory itself: made by the server under a random name, mapped by both, its name
+//! removed as soon as both have it.
+
+use super::ring::{INLINE, Memory};
+use crate::transport::SetupError;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::shm::{Mode, OFlags};
+use std::ptr::NonNull;
+use std::sync::Arc;
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A cache line; also the alignment of cells.
+const LINE: usize = 64;
+/// Two lines apart, since adjacent-line prefetch would couple words one line apart.
+const APART: usize = 2 * LINE;
+/// The words before the rings: taken x 2, doorbell x 2.
+const HEADER: usize = 4096;
+
+/// The sizes that both ends derive from the same setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Cells of each ring.
+    pub cells: u64,
+    /// Bytes of a cell.
+    pub stride: usize,
+}
+
+impl Layout {
+    /// Memory of one ring: half of a small L2 cache, so that a cell is handed over between caches
+    /// and not through memory.
+    const RING_BYTES: usize = 512 << 10;
+    /// More cells than this gain nothing: the window of a sender is smaller.
+    const MOST_CELLS: u64 = 1024;
+    /// Fewer would make sender and receiver take turns.
+    const FEWEST_CELLS: u64 = 8;
+
+    /// For messages of at most `size` bytes.
+    pub fn for_size(size: usize) -> Layout {
+        let stride = (size_of::<u64>() + size.max(INLINE)).next_multiple_of(LINE);
+        let fit = (Self::RING_BYTES / stride) as u64;
+        let cells = fit.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS).next_power_of_two();
+        Layout { cells, stride }
+    }
+
+    fn ring_bytes(self) -> usize {
+        self.cells as usize * self.stride
+    }
+
+    fn total_bytes(self) -> usize {
+        HEADER + 2 * self.ring_bytes()
+    }
+}
+
+/// A mapping of the shared memory. Unmapped with its last user.
+pub struct Region {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a Region is a pointer to a mapping that lives as long as it does; all access goes through
+// atomics or through the ring's protocol, which hands each cell to one side at a time.
+unsafe impl Send for Region {}
+// SAFETY: as above; no method of Region itself writes.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Makes it under this name.
+    pub fn create(name: &str, layout: Layout) -> Result<Arc<Region>, SetupError> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+        let failed = || SetupError::system(format!("making the shared memory {name}"));
+        let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
+        rustix::fs::ftruncate(&file, layout.total_bytes() as u64).map_err(failed())?;
+        Self::map(name, &file, layout)
+    }
+
+    /// Maps what the other end has made under this name, and removes the name.
+    pub fn adopt(name: &str, layout: Layout) -> Result<Arc<Region>, SetupError> {
+        let failed = || SetupError::system(format!("opening the shared memory {name}"));
+        let file = rustix::shm::open(name, OFlags::RDWR, Mode::empty()).map_err(failed())?;
+        let size = rustix::fs::fstat(&file).map_err(failed())?.st_size as usize;
+        if size != layout.total_bytes() {
+            return Err(SetupError::Refused(format!(
+                "the shared memory {name} has {size} B, and both ends must have agreed on {} B",
+                layout.total_bytes()
+            )));
+        }
+        let region = Self::map(name, &file, layout)?;
+        Self::forget(name);
+        Ok(region)
+    }
+
+    /// Removes the name; the memory stays with those that have it.
+    pub fn forget(name: &str) {
+        let _ = rustix::shm::unlink(name);
+    }
+
+    fn map(
+        name: &str,
+        file: &impl std::os::fd::AsFd,
+        layout: Layout,
+    ) -> Result<Arc<Region>, SetupError> {
+        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object
+        // of this process; POPULATE touches every page before the first message.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                layout.total_bytes(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )
+        }
+        .map_err(SetupError::system(format!("mapping the shared memory {name}")))?;
+        let base = NonNull::new(base.cast())
+            .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
+        Ok(Arc::new(Region { base, layout }))
+    }
+
+    fn word(&self, number: usize) -> *mut u8 {
+        debug_assert!((number + 1) * APART <= HEADER);
+        // SAFETY: the mapping has HEADER bytes of words before the rings, and number is below 4.
+        unsafe { self.base.as_ptr().add(number * APART) }
+    }
+
+    /// The futex word where the client (0) or the server (1) sleeps.
+    pub fn doorbell(&self, side: usize) -> &AtomicU32 {
+        // SAFETY: the word is inside the mapping, aligned to a line, zero at first, and used by
+        // both processes as an atomic only.
+        unsafe { &*self.word(2 + side).cast::<AtomicU32>() }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: munmap(2) of the whole range that `map` made; nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.layout.total_bytes()) };
+    }
+}
+
+/// One of the two rings of a region. The base of its cells is kept, for the hot path's sake.
+pub struct Ring {
+    region: Arc<Region>,
+    cells: NonNull<u8>,
+    side: usize,
+    mask_plus_one: u64,
+    stride: usize,
+}
+
+impl Ring {
+    /// The ring that carries from client to server (0) or back (1).
+    pub fn of(region: &Arc<Region>, side: usize) -> Ring {
+        let at = HEADER + side * region.layout.ring_bytes();
+        // SAFETY: HEADER + 2 rings is the size of the mapping, and side is 0 or 1.
+        let cells = unsafe { region.base.add(at) };
+        Ring {
+            region: Arc::clone(region),
+            cells,
+            side,
+            mask_plus_one: region.layout.cells,
+            stride: region.layout.stride,
+        }
+    }
+
+    #[inline(always)]
+    fn cell(&self, cell: u64) -> *mut u8 {
+        debug_assert!(cell < self.mask_plus_one);
+        // SAFETY: the ring's protocol masks cell to below the number of cells, all of which lie in
+        // the mapping that `region` keeps alive.
+        unsafe { self.cells.as_ptr().add(cell as usize * self.stride) }
+    }
+}
+
+impl Memory for Ring {
+    #[inline(always)]
+    fn cells(&self) -> u64 {
+        self.mask_plus_one
+    }
+
+    #[inline(always)]
+    fn header(&self, cell: u64) -> &AtomicU64 {
+        // SAFETY: a cell begins on a cache line with its header, used as an atomic only.
+        unsafe { &*self.cell(cell).cast::<AtomicU64>() }
+    }
+
+    #[inline(always)]
+    fn taken(&self) -> &AtomicU64 {
+        // SAFETY: as for the doorbells.
+        unsafe { &*self.region.word(self.side).cast::<AtomicU64>() }
+    }
+
+    #[inline(always)]
+    fn write(&self, cell: u64, message: &[u8]) {
+        assert!(message.len() + size_of::<u64>() <= self.stride);
+        // SAFETY: the assertion keeps the copy inside the cell, which the protocol has given to
+        // this producer alone until it publishes the header; private and shared memory are apart.
+        unsafe {
+            let to = self.cell(cell).add(size_of::<u64>());
+            copy(message.as_ptr(), to, message.len());
+        }
+    }
+
+    #[inline(always)]
+    fn read(&self, cell: u64, message: &mut [u8]) {
+        assert!(message.len() + size_of::<u64>() <= self.stride);
+        // SAFETY: the assertion keeps the copy inside the cell, which the published header has
+        // given to this consumer alone until it tells; private and shared memory are apart.
+        unsafe {
+            let from = self.cell(cell).add(size_of::<u64>());
+            copy(from, message.as_mut_ptr(), message.len());
+        }
+    }
+}
+
+/// Copies; the sizes that benchmarks ask for most often without a call.
+///
+/// # Safety
+/// As for `ptr::copy_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match length {
+            8 => std::ptr::copy_nonoverlapping(from, to, 8),
+            16 => std::ptr::copy_nonoverlapping(from, to, 16),
+            32 => std::ptr::copy_nonoverlapping(from, to, 32),
+            64 => std::ptr::copy_nonoverlapping(from, to, 64),
+            _ => std::ptr::copy_nonoverlapping(from, to, length),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Who is let in: a connection whose first 32 bytes are the run's cookie. Anybody else is dropped
+//! and the wait goes on.
+
+use crate::transport::{Setup, SetupError};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to present the cookie: the other end sends it at once, so that a
+/// silent stranger holds the real one up by no more than this.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How often a listener looks for a connection while none is there.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A listener of any kind.
+pub(super) trait Listener {
+    type Stream: Stream;
+    fn listen_without_blocking(&self) -> io::Result<()>;
+    fn accept_one(&self) -> io::Result<Self::Stream>;
+}
+
+/// A connection of any kind.
+pub(super) trait Stream: Read + Write {
+    fn patience(&self, limit: Option<Duration>) -> io::Result<()>;
+    fn blocking(&self) -> io::Result<()>;
+}
+
+macro_rules! streams {
+    ($($listener:ty, $stream:ty;)+) => {$(
+        impl Listener for $listener {
+            type Stream = $stream;
+            fn listen_without_blocking(&self) -> io::Result<()> {
+                self.set_nonblocking(true)
+            }
+            fn accept_one(&self) -> io::Result<$stream> {
+                self.accept().map(|(stream, _)| stream)
+            }
+        }
+        impl Stream for $stream {
+            fn patience(&self, limit: Option<Duration>) -> io::Result<()> {
+                self.set_read_timeout(limit)
+            }
+            fn blocking(&self) -> io::Result<()> {
+                self.set_nonblocking(false)
+            }
+        }
+    )+};
+}
+streams!(TcpListener, TcpStream; UnixListener, UnixStream;);
+
+/// Waits for the connection that presents the cookie.
+pub(super) fn accept<L: Listener>(listener: &L, setup: &Setup) -> Result<L::Stream, SetupError> {
+    let failed = || SetupError::system("accepting the client's connection");
+    listener.listen_without_blocking().map_err(failed())?;
+    let deadline = Instant::now() + setup.timeout.duration();
+    while Instant::now() < deadline {
+        match listener.accept_one() {
+            Ok(mut stream) => {
+                if knows_cookie(&mut stream, &setup.cookie).unwrap_or(false) {
+                    stream.patience(None).map_err(failed())?;
+                    return Ok(stream);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed()(error)),
+        }
+    }
+    Err(SetupError::Late {
+        what: "accepting the client's connection".into(),
+        seconds: setup.timeout.duration().as_secs_f64(),
+    })
+}
+
+fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool> {
+    stream.blocking()?;
+    stream.patience(Some(PATIENCE))?;
+    let mut shown = [0; 32];
+    stream.read_exact(&mut shown)?;
+    // Every byte is compared, so that the time taken tells a stranger nothing.
+    Ok(shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0)
+}
+
+/// Presents the cookie.
+pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), SetupError> {
+    stream.write_all(&setup.cookie).map_err(SetupError::system("presenting the cookie"))
+}

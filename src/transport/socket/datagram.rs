@@ -1,0 +1,176 @@
+//! The data path of a datagram socket (udp, unixgram): one message a datagram, one system call a
+//! message.
+//!
+//! Both sockets are connected, so that the kernel drops what strangers send. A datagram that finds
+//! the receiver's buffer full is lost without a word: that is a result (rule 9).
+
+use super::{options, slots_for};
+use crate::transport::{
+    Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, SetupError, Slot,
+};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags};
+use std::os::fd::OwnedFd;
+
+/// A connected datagram socket with its memory.
+pub struct DatagramEndpoint {
+    socket: OwnedFd,
+    size: usize,
+    outgoing: Box<[u8]>,
+    incoming: Box<[u8]>,
+    /// Posted and not yet sent: `staged[first..last]`.
+    staged: [Slot; MOST_EVENTS],
+    first: usize,
+    last: usize,
+    completed: u32,
+    link: Link,
+}
+
+impl DatagramEndpoint {
+    /// Makes an endpoint of a connected socket: sets its options, and throws away what strangers
+    /// sent before it was connected (the other end sends nothing before both are).
+    pub(super) fn connected(
+        socket: OwnedFd,
+        setup: &Setup,
+        loses: bool,
+    ) -> Result<DatagramEndpoint, SetupError> {
+        options::apply_common(&socket, &setup.options)?;
+        if loses && setup.wait.sleeps() && setup.role == Role::Client {
+            set_socket_timeout(&socket, Timeout::Recv, Some(setup.loss_after.duration()))
+                .map_err(SetupError::system("SO_RCVTIMEO"))?;
+        }
+        let mut stranger = [0u8; 1];
+        while rustix::net::recv(&socket, &mut stranger, RecvFlags::DONTWAIT).is_ok() {}
+        Ok(Self::new(socket, setup))
+    }
+
+    fn new(socket: OwnedFd, setup: &Setup) -> DatagramEndpoint {
+        let size = setup.size.max(1);
+        DatagramEndpoint {
+            socket,
+            size,
+            outgoing: vec![1; slots_for(setup.window, size) * size].into_boxed_slice(),
+            incoming: vec![1; size].into_boxed_slice(),
+            staged: [Slot::default(); MOST_EVENTS],
+            first: 0,
+            last: 0,
+            completed: 0,
+            link: Link::Up,
+        }
+    }
+
+    /// The socket, for reading its settings.
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    fn fail(&mut self, errno: Errno) {
+        self.link = match errno {
+            // The other end's socket is gone.
+            Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN => Link::Closed,
+            other => Link::Failed(other.raw_os_error()),
+        };
+    }
+
+    #[inline]
+    fn receive(&mut self, flags: RecvFlags, events: &mut Events) {
+        match rustix::net::recv(&self.socket, &mut self.incoming[..], flags) {
+            // An empty datagram from a unix socket says that the other end is gone; none is sent.
+            Ok((_, 0)) => self.link = Link::Closed,
+            Ok((_, got)) => events.arrive(Slot::arrived(0), got as u32),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    #[inline]
+    fn report(&mut self, events: &mut Events) {
+        events.completed = self.completed;
+        self.completed = 0;
+        events.link = self.link;
+    }
+
+    fn has_pending(&self) -> bool {
+        self.first < self.last
+    }
+}
+
+impl Endpoint for DatagramEndpoint {
+    #[inline]
+    fn slots(&self) -> u32 {
+        (self.outgoing.len() / self.size) as u32
+    }
+
+    #[inline]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        if slot.has_arrived() {
+            return &mut self.incoming;
+        }
+        let at = slot.number() * self.size;
+        &mut self.outgoing[at..at + self.size]
+    }
+
+    #[inline]
+    fn post(&mut self, slot: Slot, _: usize) -> Posted {
+        if self.first == self.last {
+            self.first = 0;
+            self.last = 0;
+        }
+        let Some(place) = self.staged.get_mut(self.last) else { return Posted::Full };
+        *place = slot;
+        self.last += 1;
+        Posted::Accepted
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        while self.has_pending() && self.link == Link::Up {
+            let slot = self.staged[self.first];
+            let message = if slot.has_arrived() {
+                &self.incoming[..]
+            } else {
+                let at = slot.number() * self.size;
+                &self.outgoing[at..at + self.size]
+            };
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(&self.socket, message, flags) {
+                Ok(_) => {
+                    self.first += 1;
+                    self.completed += 1;
+                }
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
+                Err(errno) => self.fail(errno),
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, events: &mut Events) {
+        events.clear();
+        self.flush();
+        // An echo that the kernel has not taken yet still lies where a receive would write.
+        if !(self.has_pending() && self.staged[self.first].has_arrived()) {
+            self.receive(RecvFlags::DONTWAIT, events);
+        }
+        self.report(events);
+    }
+
+    #[inline]
+    fn wait(&mut self, events: &mut Events) {
+        events.clear();
+        self.flush();
+        if self.completed != 0 || self.link != Link::Up {
+            return self.report(events);
+        }
+        if self.has_pending() {
+            let mut polled = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
+            // An interruption comes back with nothing, as the contract allows.
+            let _ = rustix::event::poll(&mut polled, None);
+            return self.poll(events);
+        }
+        self.receive(RecvFlags::empty(), events);
+        self.report(events);
+    }
+}

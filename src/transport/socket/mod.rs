@@ -1,0 +1,30 @@
+//! The transports that are sockets: one file a transport for the control path, and two data paths
+//! that they share: [`stream`] and [`datagram`].
+
+mod admit;
+pub mod datagram;
+pub mod options;
+pub mod stream;
+mod tcp;
+mod udp;
+mod unix;
+
+pub use tcp::Tcp;
+pub use udp::Udp;
+pub use unix::{UnixDatagram, UnixStream};
+
+/// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
+/// buffer is the queue.
+const MOST_SLOTS: usize = 1024;
+
+/// Bytes that a stream receives at once where messages are smaller: what iperf3 and most programs
+/// use, and half of a small L2 cache.
+const RECEIVE_BYTES: usize = 128 << 10;
+
+/// Most memory for sending slots: beyond a cache's size more slots only slow the copy down.
+const SEND_BYTES: usize = 1 << 20;
+
+/// How many sending slots of this size: the window, bounded by [`MOST_SLOTS`] and [`SEND_BYTES`].
+fn slots_for(window: u32, size: usize) -> usize {
+    (window as usize).clamp(1, MOST_SLOTS).min((SEND_BYTES / size.max(1)).max(1))
+}

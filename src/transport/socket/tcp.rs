@@ -1,0 +1,107 @@
+//! `tcp`: the control path. The server listens on loopback; a connection is let in when its first
+//! bytes are the run's cookie.
+
+use super::options;
+use super::stream::StreamEndpoint;
+use crate::transport::*;
+use crate::units::Bytes;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+/// The TCP transport.
+pub struct Tcp;
+
+/// One end before it is connected: the server has a listener.
+pub struct TcpOpening {
+    listener: Option<TcpListener>,
+    setup: Setup,
+}
+
+impl Transport for Tcp {
+    type Opening = TcpOpening;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "TCP over IPv4",
+        largest: Bytes::MIB.0 * 64,
+        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+        loses: false,
+        ordered: true,
+        one_process: false,
+        options: &[
+            "nodelay",
+            "congestion",
+            "dscp",
+            "zerocopy",
+            "send-buffer",
+            "receive-buffer",
+            "busy-poll",
+        ],
+        path: "send, the kernel's TCP and IP, recv: both copies included",
+    };
+
+    fn available() -> Result<(), String> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .map(drop)
+            .map_err(|error| format!("a TCP socket on 127.0.0.1 cannot be bound: {error}"))
+    }
+
+    fn open(setup: &Setup) -> Result<TcpOpening, SetupError> {
+        let listener = match setup.role {
+            Role::Client => None,
+            Role::Server => Some(
+                TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                    .map_err(SetupError::system("listening on 127.0.0.1"))?,
+            ),
+        };
+        if let Some(listener) = &listener {
+            // Buffer sizes must be set before the handshake for the window scale to fit them;
+            // accepted sockets inherit them.
+            options::apply_common(listener, &setup.options)?;
+        }
+        Ok(TcpOpening { listener, setup: setup.clone() })
+    }
+
+    fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
+        options::granted_tcp(endpoint.socket())
+    }
+}
+
+impl Opening for TcpOpening {
+    type Endpoint = StreamEndpoint;
+
+    fn address(&self) -> Blob {
+        let address = self.listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        Blob(address.map(|a| a.to_string().into_bytes()).unwrap_or_default())
+    }
+
+    fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
+        let setup = &self.setup;
+        let stream = match &self.listener {
+            Some(listener) => super::admit::accept(listener, setup)?,
+            None => {
+                let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
+                dial(address, setup)?
+            }
+        };
+        let socket = stream.into();
+        options::apply_ip(&socket, &setup.options)?;
+        options::apply_tcp(&socket, &setup.options)?;
+        Ok(StreamEndpoint::new(socket, setup))
+    }
+}
+
+fn dial(address: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
+    let what = || format!("connecting to {address}");
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM,
+        Some(socket2::Protocol::TCP),
+    )
+    .map_err(SetupError::system(what()))?;
+    options::apply_common(&socket, &setup.options)?;
+    socket
+        .connect_timeout(&address.into(), setup.timeout.duration())
+        .map_err(SetupError::system(what()))?;
+    let mut stream: TcpStream = socket.into();
+    super::admit::present(&mut stream, setup)?;
+    Ok(stream)
+}

@@ -1,0 +1,66 @@
+//! `udp`: the control path. Both ends bind on loopback and connect to each other.
+
+use super::datagram::DatagramEndpoint;
+use super::options;
+use crate::transport::*;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+
+/// The UDP transport.
+pub struct Udp;
+
+/// One end before it is connected.
+pub struct UdpOpening {
+    socket: UdpSocket,
+    setup: Setup,
+}
+
+impl Transport for Udp {
+    type Opening = UdpOpening;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "UDP over IPv4",
+        // 65535 less the headers of IP and UDP.
+        largest: 65507,
+        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+        loses: true,
+        ordered: false,
+        one_process: false,
+        options: &["dscp", "send-buffer", "receive-buffer", "busy-poll"],
+        path: "send, the kernel's UDP and IP, recv: both copies included",
+    };
+
+    fn available() -> Result<(), String> {
+        UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            .map(drop)
+            .map_err(|error| format!("a UDP socket on 127.0.0.1 cannot be bound: {error}"))
+    }
+
+    fn open(setup: &Setup) -> Result<UdpOpening, SetupError> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            .map_err(SetupError::system("binding on 127.0.0.1"))?;
+        Ok(UdpOpening { socket, setup: setup.clone() })
+    }
+
+    fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
+        options::granted_ip(endpoint.socket())
+    }
+}
+
+impl Opening for UdpOpening {
+    type Endpoint = DatagramEndpoint;
+
+    fn address(&self) -> Blob {
+        Blob(self.socket.local_addr().map(|a| a.to_string().into_bytes()).unwrap_or_default())
+    }
+
+    fn connect(self, other: &Blob) -> Result<DatagramEndpoint, SetupError> {
+        let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
+        self.socket
+            .connect(address)
+            .map_err(SetupError::system(format!("connecting to {address}")))?;
+        let socket: OwnedFd = self.socket.into();
+        options::apply_ip(&socket, &self.setup.options)?;
+        DatagramEndpoint::connected(socket, &self.setup, true)
+    }
+}

@@ -1,0 +1,240 @@
+//! The simulation: what is on the way, and the time.
+
+use super::spec::{Delay, Synthetic};
+use crate::clock::Virtual;
+use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, Slot, Traffic};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Exp1, StandardNormal};
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
+
+/// By how much time jumps when an end polls and nothing is on the way: coarse, since nothing can
+/// happen meanwhile, and fine against every time-out.
+const IDLE_STEP_NS: u64 = 100_000;
+/// What a post takes where nothing answers, so that a sender without a schedule has a rate.
+const POST_NS: u64 = 10;
+/// A duplicate comes so long after the original.
+const DUPLICATE_NS: f64 = 1000.0;
+/// Virtual time begins here, so that a clock that is behind does not fall below zero.
+const BEGIN_NS: u64 = 10_000_000_000;
+
+thread_local! {
+    /// This thread's virtual time; leaked once a thread, so that the clock is `'static`.
+    static NOW: &'static Cell<u64> = Box::leak(Box::new(Cell::new(BEGIN_NS)));
+}
+
+/// This thread's virtual clock, in nanoseconds.
+pub fn clock() -> Virtual<'static> {
+    NOW.with(|now| Virtual(now))
+}
+
+/// Something that will arrive: when, in which order among equals, which message.
+type Coming = Reverse<(u64, u64, u64)>;
+
+/// Both ends' common state.
+pub struct World {
+    spec: Synthetic,
+    stalls: HashMap<u64, f64>,
+    random: ChaCha8Rng,
+    now: &'static Cell<u64>,
+    traffic: Traffic,
+    size: usize,
+    posted: u64,
+    order: u64,
+    /// On the way to the client (answers).
+    to_client: BinaryHeap<Coming>,
+    /// On the way to the server: all of the run, replayed later.
+    to_server: BinaryHeap<Coming>,
+    /// Payloads of the messages that were posted, one behind the other.
+    payloads: Vec<u8>,
+}
+
+impl World {
+    pub(super) fn new(setup: &Setup) -> World {
+        let now = NOW.with(|now| *now);
+        now.set(BEGIN_NS);
+        let spec = setup.options.synthetic.clone().unwrap_or_default();
+        World {
+            stalls: spec.stalls.iter().copied().collect(),
+            spec,
+            random: ChaCha8Rng::seed_from_u64(setup.seed),
+            now,
+            traffic: setup.traffic,
+            size: setup.size.max(1),
+            posted: 0,
+            order: 0,
+            to_client: BinaryHeap::new(),
+            to_server: BinaryHeap::new(),
+            payloads: Vec::new(),
+        }
+    }
+
+    /// The delay of a message, or `None` when it is lost.
+    fn draw(&mut self, message: u64) -> Option<f64> {
+        let delay = match self.spec.delay {
+            Delay::Constant { ns } => ns,
+            Delay::Normal { mean_ns, sd_ns } => {
+                let z: f64 = StandardNormal.sample(&mut self.random);
+                (mean_ns + sd_ns * z).max(0.0)
+            }
+            Delay::Exponential { least_ns, mean_ns } => {
+                let e: f64 = Exp1.sample(&mut self.random);
+                least_ns + mean_ns * e
+            }
+            Delay::Uniform { low_ns, high_ns } => {
+                low_ns + (high_ns - low_ns) * self.random.random::<f64>()
+            }
+        };
+        let delay = match self.spec.slow {
+            Some(slow) if message < slow.before && self.happens(slow.share) => slow.delay_ns,
+            _ => delay,
+        };
+        if self.happens(self.spec.loss) {
+            return None;
+        }
+        let held_up = if self.happens(self.spec.reorder) { self.spec.reorder_ns } else { 0.0 };
+        Some(self.stalls.get(&message).copied().unwrap_or(delay + held_up))
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.random.random::<f64>() < probability
+    }
+
+    fn post(&mut self, payload: &[u8]) {
+        let message = self.posted;
+        self.posted += 1;
+        let sent = self.now.get();
+        if !matches!(self.traffic, Traffic::Echo { .. }) {
+            self.now.set(sent + POST_NS);
+        }
+        self.payloads.extend_from_slice(payload);
+        let Some(delay) = self.draw(message) else { return };
+        let there = match self.traffic {
+            Traffic::Echo { .. } => delay * self.spec.forward_share,
+            Traffic::Forward | Traffic::Both => delay,
+        };
+        let twice = self.happens(self.spec.duplicate);
+        for extra in [0.0, DUPLICATE_NS].into_iter().take(1 + usize::from(twice)) {
+            self.order += 1;
+            let at = sent + (there + extra).round() as u64;
+            self.to_server.push(Reverse((at, self.order, message)));
+            if let Traffic::Echo { every } = self.traffic
+                && (message + 1).is_multiple_of(u64::from(every.max(1)))
+            {
+                let at = sent + (delay + extra).round() as u64;
+                self.to_client.push(Reverse((at, self.order, message)));
+            }
+        }
+    }
+
+    /// What the server's clock shows at a true time.
+    fn server_time(&self, true_ns: u64) -> u64 {
+        let since = (true_ns - BEGIN_NS) as f64;
+        let shown = since * (1.0 + self.spec.drift_ppm * 1e-6) + self.spec.offset_ns;
+        BEGIN_NS.saturating_add_signed(shown.round() as i64)
+    }
+}
+
+/// One end of the simulation.
+pub struct SyntheticEndpoint {
+    world: Rc<RefCell<World>>,
+    role: Role,
+    size: usize,
+    outgoing: Box<[u8]>,
+    incoming: Box<[u8]>,
+    completed: u32,
+}
+
+impl SyntheticEndpoint {
+    pub(super) fn new(world: Rc<RefCell<World>>, setup: &Setup) -> SyntheticEndpoint {
+        if setup.role == Role::Server {
+            // The server's turn: from the beginning of time again.
+            let mut world = world.borrow_mut();
+            let begin = world.server_time(BEGIN_NS);
+            world.now.set(begin);
+            world.to_client.clear();
+        }
+        let size = setup.size.max(1);
+        SyntheticEndpoint {
+            world,
+            role: setup.role,
+            size,
+            outgoing: vec![0; size * MOST_EVENTS].into_boxed_slice(),
+            incoming: vec![0; size * MOST_EVENTS].into_boxed_slice(),
+            completed: 0,
+        }
+    }
+
+    /// The next thing that arrives at this end, and the local time at which it does.
+    fn next_arrival(&self, world: &World) -> Option<(u64, u64)> {
+        let (queue, server) = match self.role {
+            Role::Client => (&world.to_client, false),
+            Role::Server => (&world.to_server, true),
+        };
+        let Reverse((at, _, message)) = *queue.peek()?;
+        Some((if server { world.server_time(at) } else { at }, message))
+    }
+}
+
+impl Endpoint for SyntheticEndpoint {
+    fn slots(&self) -> u32 {
+        MOST_EVENTS as u32
+    }
+
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let at = slot.number() % MOST_EVENTS * self.size;
+        let memory = if slot.has_arrived() { &mut self.incoming } else { &mut self.outgoing };
+        &mut memory[at..at + self.size]
+    }
+
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        if self.role == Role::Client {
+            let at = slot.number() % MOST_EVENTS * self.size;
+            debug_assert_eq!(length, self.size);
+            self.world.borrow_mut().post(&self.outgoing[at..at + self.size]);
+        }
+        self.completed += 1;
+        Posted::Accepted
+    }
+
+    fn flush(&mut self) {}
+
+    fn poll(&mut self, events: &mut Events) {
+        events.clear();
+        let world = Rc::clone(&self.world);
+        let mut world = world.borrow_mut();
+        while !events.is_full() {
+            let Some((at, message)) = self.next_arrival(&world) else { break };
+            if at > world.now.get() {
+                if events.any() || self.completed != 0 {
+                    break;
+                }
+                world.now.set(at);
+            }
+            let queue = match self.role {
+                Role::Client => &mut world.to_client,
+                Role::Server => &mut world.to_server,
+            };
+            queue.pop();
+            let number = events.arrivals().len();
+            let payload = &world.payloads[message as usize * self.size..][..self.size];
+            self.incoming[number * self.size..][..self.size].copy_from_slice(payload);
+            events.arrive(Slot::arrived(number as u32), self.size as u32);
+        }
+        events.completed = std::mem::take(&mut self.completed);
+        if !events.any() {
+            if self.role == Role::Server {
+                // The server replays what has been: after the last message nothing comes.
+                events.link = Link::Closed;
+            }
+            world.now.set(world.now.get() + IDLE_STEP_NS);
+        }
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        self.poll(events);
+    }
+}
