@@ -6,13 +6,36 @@
 //! the run, and the three types cannot be mixed up.
 //!
 //! Must never: convert inside a measured loop, or trust a frequency that was not measured here.
+//!
+//! The order of use: [`Source::choose`] at the start, [`anchors`] for a first [`Calibration`]
+//! (deadlines need one before the run), the loops generic over [`Clock`], one more [`Anchor`] at
+//! the end, and the [`Calibration`] over the whole run for every conversion.
+
+mod calibrate;
+mod counter;
+mod timebase;
+
+pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};
+pub use counter::{MonotonicRaw, Source, Tsc, Virtual};
+pub use timebase::{HostClock, Timebase};
 
 use serde::{Deserialize, Serialize};
+use std::ops::{Add, AddAssign, Sub};
 
 /// A raw reading of one host's counter. Meaningless on another host and without a [`Timebase`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
+
+/// A distance between two [`Ticks`] of one host, in ticks. Negative where the second reading was
+/// the smaller: two CPUs' counters may differ, and a loop must not wrap because of it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct TickSpan(pub i64);
 
 /// Nanoseconds of one host's clock since the run's epoch on that host.
 ///
@@ -32,4 +55,88 @@ pub struct GlobalNs(pub f64);
 pub trait Clock: Copy {
     /// Now, after everything before it in program order has been done.
     fn now(self) -> Ticks;
+}
+
+impl Sub for Ticks {
+    type Output = TickSpan;
+    /// Exact while the two are within 2^63 ticks: 58 years at 5 GHz.
+    #[inline(always)]
+    fn sub(self, earlier: Ticks) -> TickSpan {
+        TickSpan(self.0.wrapping_sub(earlier.0) as i64)
+    }
+}
+
+impl Add<TickSpan> for Ticks {
+    type Output = Ticks;
+    #[inline(always)]
+    fn add(self, span: TickSpan) -> Ticks {
+        Ticks(self.0.wrapping_add_signed(span.0))
+    }
+}
+
+impl Sub<TickSpan> for Ticks {
+    type Output = Ticks;
+    #[inline(always)]
+    fn sub(self, span: TickSpan) -> Ticks {
+        Ticks(self.0.wrapping_sub(span.0 as u64))
+    }
+}
+
+impl Add for TickSpan {
+    type Output = TickSpan;
+    #[inline(always)]
+    fn add(self, other: TickSpan) -> TickSpan {
+        TickSpan(self.0.wrapping_add(other.0))
+    }
+}
+
+impl Sub for TickSpan {
+    type Output = TickSpan;
+    #[inline(always)]
+    fn sub(self, other: TickSpan) -> TickSpan {
+        TickSpan(self.0.wrapping_sub(other.0))
+    }
+}
+
+impl AddAssign<TickSpan> for Ticks {
+    #[inline(always)]
+    fn add_assign(&mut self, span: TickSpan) {
+        *self = *self + span;
+    }
+}
+
+impl Sub for LocalNs {
+    /// Nanoseconds.
+    type Output = f64;
+    fn sub(self, earlier: LocalNs) -> f64 {
+        self.0 - earlier.0
+    }
+}
+
+impl Sub for GlobalNs {
+    /// Nanoseconds.
+    type Output = f64;
+    fn sub(self, earlier: GlobalNs) -> f64 {
+        self.0 - earlier.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_between_ticks_is_signed_and_survives_the_wrap() {
+        assert_eq!(Ticks(10) - Ticks(4), TickSpan(6));
+        assert_eq!(Ticks(4) - Ticks(10), TickSpan(-6));
+        assert_eq!(Ticks(2) - Ticks(u64::MAX), TickSpan(3));
+        assert_eq!(Ticks(u64::MAX) + TickSpan(3), Ticks(2));
+    }
+
+    #[test]
+    fn adding_a_span_and_taking_it_away_gives_the_same_ticks() {
+        for span in [0, 1, -1, i64::MAX, i64::MIN] {
+            assert_eq!(Ticks(77) + TickSpan(span) - TickSpan(span), Ticks(77));
+        }
+    }
 }

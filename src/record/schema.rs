@@ -8,6 +8,8 @@ use crate::stats::{Rate, Summary, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use crate::clock::ClockReport;
+
 /// What stands in `schema` of every record.
 pub const SCHEMA: &str = "wiregauge.record";
 /// The version of the schema that this build writes.
@@ -48,27 +50,6 @@ pub struct Record {
     pub unavailable: Vec<Unavailable>,
     /// What weakens the whole record.
     pub doubts: Vec<Doubt>,
-}
-
-/// The clock that stamped the samples.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ClockReport {
-    /// `tsc` or `monotonic_raw`.
-    pub source: String,
-    /// Why that source.
-    pub reason: String,
-    /// Ticks per second, measured against CLOCK_MONOTONIC_RAW.
-    pub frequency_hz: f64,
-    /// Length of the calibration's baseline.
-    pub baseline_ns: f64,
-    /// Residual of the calibration: the scale of every figure may be wrong by so much.
-    pub residual_ppb: f64,
-    /// Median time between two readings one after the other.
-    pub reading_cost_ns: f64,
-    /// Smallest difference above zero between two readings.
-    pub resolution_ns: f64,
-    /// In words: what orders a reading against the code around it.
-    pub fences: String,
 }
 
 /// The instrument's own floor: the latency loop on the null transport, same CPU, same clock.

@@ -1,0 +1,344 @@
+//! The clock measures itself: how long a tick is, what a reading costs, and how far to trust both.
+//!
+//! The scale comes from CLOCK_MONOTONIC_RAW, which no time daemon slews. Where the kernel makes
+//! that clock from the same counter, the comparison shows the kernel's own scale, found by it at
+//! boot: the residual bounds our conversion against the kernel, not the quartz against the SI
+//! second (some 10 ppm, the same for every program on the machine).
+
+use super::counter::middle;
+use super::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Bracketed readings of which an anchor keeps the tightest. A preemption spoils a few of them,
+/// never all; 64 take some 5 us.
+const BRACKETS: usize = 64;
+
+/// One instant read on two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// The counter, in the middle of the bracket.
+    pub ticks: Ticks,
+    /// CLOCK_MONOTONIC_RAW, in nanoseconds since boot.
+    pub raw_ns: u64,
+    /// The kernel's clock was read within so many ticks of `ticks`, either way.
+    pub half_width: TickSpan,
+}
+
+impl Anchor {
+    /// Reads both clocks: the tightest of several readings of one between two of the other.
+    ///
+    /// Error: the kernel's reading lies somewhere in the bracket, so taking the middle errs by at
+    /// most half of its width (some 10 to 20 ns), and by 1 ns since the kernel truncates.
+    pub fn take<C: Clock>(clock: C) -> Anchor {
+        let mut best = Anchor::bracket(clock);
+        for _ in 1..BRACKETS {
+            let next = Anchor::bracket(clock);
+            if next.half_width < best.half_width {
+                best = next;
+            }
+        }
+        best
+    }
+
+    fn bracket<C: Clock>(clock: C) -> Anchor {
+        let before = clock.now();
+        let raw_ns = MonotonicRaw.now().0;
+        let after = clock.now();
+        let (ticks, half_width) = middle(before, after);
+        Anchor { ticks, raw_ns, half_width }
+    }
+
+    /// [`Anchor::take`] with the clock of that source.
+    pub fn take_from(source: Source) -> Anchor {
+        match source {
+            Source::Tsc => Anchor::take(Tsc),
+            Source::MonotonicRaw => {
+                let ticks = MonotonicRaw.now();
+                Anchor { ticks, raw_ns: ticks.0, half_width: TickSpan(0) }
+            }
+        }
+    }
+}
+
+/// `count` anchors (at least two) spread evenly over `length`; the thread sleeps between them.
+///
+/// 80 ms and 5 anchors suit the start: with brackets of 40 ns the scale is then known within
+/// 0.5 ppm, far more than a deadline needs. What is recorded comes from the whole run.
+pub fn anchors(source: Source, length: Duration, count: u32) -> Vec<Anchor> {
+    let count = count.max(2);
+    let pause = length / (count - 1);
+    let mut taken = Vec::with_capacity(count as usize);
+    taken.push(Anchor::take_from(source));
+    for _ in 1..count {
+        std::thread::sleep(pause);
+        taken.push(Anchor::take_from(source));
+    }
+    taken
+}
+
+/// The scale of a clock, and how wrong it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Nanoseconds per tick.
+    pub ns_per_tick: f64,
+    /// From the first anchor to the last.
+    pub baseline_ns: f64,
+    /// Bound of the relative error of `ns_per_tick`, in parts per 10^9.
+    pub residual_ppb: f64,
+}
+
+impl Calibration {
+    /// Ticks are nanoseconds of CLOCK_MONOTONIC_RAW itself: nothing to fit and nothing to err.
+    pub fn exact(baseline_ns: f64) -> Calibration {
+        Calibration { ns_per_tick: 1.0, baseline_ns, residual_ppb: 0.0 }
+    }
+
+    /// The scale between two anchors. `None` where time did not advance between them.
+    pub fn between(first: Anchor, last: Anchor) -> Option<Calibration> {
+        Calibration::fit(&[first, last])
+    }
+
+    /// The scale over anchors in the order of time: the line through the first and the last.
+    ///
+    /// Through the ends and not by least squares, because the bound is then derived and not
+    /// estimated: the errors of the two ends over the baseline, plus the farthest that an anchor
+    /// between them lies off the line by more than its own error explains (a counter whose rate
+    /// changed, a virtual machine that was moved) over the baseline.
+    ///
+    /// `None` with fewer than two anchors, or where time did not advance between the ends.
+    pub fn fit(anchors: &[Anchor]) -> Option<Calibration> {
+        let (first, last) = (anchors.first()?, anchors.last()?);
+        let ticks = (last.ticks - first.ticks).0;
+        if ticks <= 0 || last.raw_ns <= first.raw_ns {
+            return None;
+        }
+        let baseline_ns = (last.raw_ns - first.raw_ns) as f64;
+        let ns_per_tick = baseline_ns / ticks as f64;
+        // 1 ns: the kernel truncates its clock to whole nanoseconds.
+        let own_error_ns = |a: &Anchor| a.half_width.0 as f64 * ns_per_tick + 1.0;
+        let off_line_ns = |a: &Anchor| {
+            let expected_ns = (a.ticks - first.ticks).0 as f64 * ns_per_tick;
+            let found_ns = a.raw_ns as f64 - first.raw_ns as f64;
+            ((found_ns - expected_ns).abs() - own_error_ns(a)).max(0.0)
+        };
+        let ends_ns = own_error_ns(first) + own_error_ns(last);
+        let worst_ns = anchors.iter().map(off_line_ns).fold(0.0, f64::max);
+        let residual_ppb = (ends_ns + worst_ns) / baseline_ns * 1e9;
+        Some(Calibration { ns_per_tick, baseline_ns, residual_ppb })
+    }
+
+    /// [`Calibration::fit`] for anchors of that source: exact where it is CLOCK_MONOTONIC_RAW.
+    pub fn of(source: Source, anchors: &[Anchor]) -> Option<Calibration> {
+        match source {
+            Source::Tsc => Calibration::fit(anchors),
+            Source::MonotonicRaw => {
+                let (first, last) = (anchors.first()?, anchors.last()?);
+                Some(Calibration::exact(last.raw_ns.saturating_sub(first.raw_ns) as f64))
+            }
+        }
+    }
+
+    /// Ticks per second.
+    pub fn frequency_hz(&self) -> f64 {
+        1e9 / self.ns_per_tick
+    }
+}
+
+/// What one reading of a clock costs and resolves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Median over batches of the time per reading, one after the other.
+    pub cost_ns: f64,
+    /// Smallest difference above zero between two readings; 0 where the clock stood still.
+    pub resolution_ns: f64,
+}
+
+/// Readings in a batch, and batches. A batch takes about 1 us, so that an interrupt spoils few
+/// batches and the median none; its mean also holds where a tick is longer than a reading.
+const BATCH: usize = 65;
+const BATCHES: usize = 201;
+
+/// Measures back-to-back readings of `clock`.
+pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
+    let mut batch = [Ticks(0); BATCH];
+    let mut spans = [TickSpan(0); BATCHES];
+    let mut smallest = i64::MAX;
+    for span in &mut spans {
+        for slot in &mut batch {
+            *slot = clock.now();
+        }
+        *span = batch[BATCH - 1] - batch[0];
+        for pair in batch.windows(2) {
+            let step = (pair[1] - pair[0]).0;
+            if step > 0 {
+                smallest = smallest.min(step);
+            }
+        }
+    }
+    spans.sort_unstable();
+    let resolution_ns = if smallest == i64::MAX { 0.0 } else { base.span(TickSpan(smallest)) };
+    Reading { cost_ns: base.span(spans[BATCHES / 2]) / (BATCH - 1) as f64, resolution_ns }
+}
+
+impl Source {
+    /// [`measure_reading`] with the clock of this source.
+    pub fn measure_reading(self, base: &Timebase) -> Reading {
+        match self {
+            Source::Tsc => measure_reading(Tsc, base),
+            Source::MonotonicRaw => measure_reading(MonotonicRaw, base),
+        }
+    }
+}
+
+/// The clock that stamped the samples, as it stands in every record (rule 2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockReport {
+    /// `tsc` or `monotonic_raw`.
+    pub source: String,
+    /// Why that source.
+    pub reason: String,
+    /// Ticks per second, measured against CLOCK_MONOTONIC_RAW.
+    pub frequency_hz: f64,
+    /// Length of the calibration's baseline.
+    pub baseline_ns: f64,
+    /// Residual of the calibration: the scale of every figure may be wrong by so much.
+    pub residual_ppb: f64,
+    /// Median time between two readings one after the other.
+    pub reading_cost_ns: f64,
+    /// Smallest difference above zero between two readings.
+    pub resolution_ns: f64,
+    /// In words: what orders a reading against the code around it.
+    pub fences: String,
+}
+
+/// Puts together what the record says about the clock.
+pub fn report(source: Source, reason: &str, scale: &Calibration, reading: &Reading) -> ClockReport {
+    ClockReport {
+        source: source.name().to_string(),
+        reason: reason.to_string(),
+        frequency_hz: scale.frequency_hz(),
+        baseline_ns: scale.baseline_ns,
+        residual_ppb: scale.residual_ppb,
+        reading_cost_ns: reading.cost_ns,
+        resolution_ns: reading.resolution_ns,
+        fences: source.fences().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const RATE_HZ: f64 = 2.596_123e9;
+
+    /// An anchor `at_ns` after boot of a counter of [`RATE_HZ`], read `late` ticks off the middle.
+    fn anchor(at_ns: u64, late: i64, half_width: i64) -> Anchor {
+        let ticks = Ticks(1 << 40) + TickSpan((at_ns as f64 * RATE_HZ / 1e9) as i64 + late);
+        Anchor { ticks, raw_ns: 77 + at_ns, half_width: TickSpan(half_width) }
+    }
+
+    fn error_ppb(found: &Calibration) -> f64 {
+        ((found.frequency_hz() / RATE_HZ) - 1.0).abs() * 1e9
+    }
+
+    #[test]
+    fn the_true_scale_is_within_the_stated_residual_whatever_the_ends_erred() {
+        for (early, late) in [(0, 0), (50, -50), (-50, 50), (50, 50)] {
+            for length_ns in [50_000_000, 1_000_000_000, 86_400_000_000_000] {
+                let ends = (anchor(0, early, 50), anchor(length_ns, late, 50));
+                let found = Calibration::between(ends.0, ends.1).unwrap();
+                assert!(error_ppb(&found) <= found.residual_ppb, "{length_ns}: {found:?}");
+                assert_eq!(found.baseline_ns, length_ns as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_baseline_states_a_smaller_residual() {
+        let short = Calibration::between(anchor(0, 0, 50), anchor(80_000_000, 0, 50)).unwrap();
+        let long = Calibration::between(anchor(0, 0, 50), anchor(8_000_000_000, 0, 50)).unwrap();
+        assert!((short.residual_ppb / long.residual_ppb - 100.0).abs() < 0.1);
+        assert!(short.residual_ppb < 1_000.0, "{short:?}");
+    }
+
+    #[test]
+    fn anchors_within_their_errors_add_nothing_to_the_residual() {
+        let ends = [anchor(0, 0, 50), anchor(100_000_000, 0, 50)];
+        let more = [ends[0], anchor(40_000_000, 30, 50), ends[1]];
+        assert_eq!(Calibration::fit(&ends), Calibration::fit(&more));
+    }
+
+    #[test]
+    fn a_rate_that_drifts_shows_in_the_residual() {
+        // 20 ppm faster in the second half: 10 ppm from the mean, and half a baseline of it.
+        let half_ns = 500_000_000;
+        let drift = (half_ns as f64 * 20e-6 * RATE_HZ / 1e9) as i64;
+        let found = Calibration::fit(&[
+            anchor(0, 0, 10),
+            anchor(half_ns, 0, 10),
+            anchor(2 * half_ns, drift, 10),
+        ])
+        .unwrap();
+        assert!((found.residual_ppb - 5_000.0).abs() < 50.0, "{found:?}");
+    }
+
+    #[test]
+    fn anchors_between_which_no_time_passed_give_no_scale() {
+        let a = anchor(1_000, 0, 5);
+        assert_eq!(Calibration::between(a, a), None);
+        assert_eq!(Calibration::between(anchor(9_000, 0, 5), a), None);
+        assert_eq!(Calibration::fit(&[a]), None);
+        assert_eq!(Calibration::fit(&[]), None);
+    }
+
+    #[test]
+    fn the_kernels_own_clock_needs_no_fit() {
+        let found = anchors(Source::MonotonicRaw, Duration::ZERO, 2);
+        let scale = Calibration::of(Source::MonotonicRaw, &found).unwrap();
+        assert_eq!((scale.ns_per_tick, scale.residual_ppb), (1.0, 0.0));
+    }
+
+    #[test]
+    fn an_anchor_keeps_the_tightest_bracket() {
+        let cell = Cell::new(1_000);
+        let found = Anchor::take(super::super::Virtual(&cell));
+        assert_eq!((found.ticks, found.half_width), (Ticks(1_000), TickSpan(0)));
+    }
+
+    /// A clock that steps by 40 at every fourth reading: coarser than a reading takes.
+    #[derive(Clone, Copy)]
+    struct Coarse<'a>(&'a Cell<u64>);
+
+    impl Clock for Coarse<'_> {
+        fn now(self) -> Ticks {
+            self.0.set(self.0.get() + 1);
+            Ticks(self.0.get() / 4 * 40)
+        }
+    }
+
+    #[test]
+    fn a_clock_coarser_than_its_reading_still_shows_cost_and_resolution() {
+        let cell = Cell::new(0);
+        let found = measure_reading(Coarse(&cell), &Timebase::nanoseconds(Ticks(0)));
+        assert_eq!(found, Reading { cost_ns: 10.0, resolution_ns: 40.0 });
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_costs_and_resolves_nothing() {
+        let cell = Cell::new(7);
+        let base = Timebase::nanoseconds(Ticks(0));
+        let found = measure_reading(super::super::Virtual(&cell), &base);
+        assert_eq!(found, Reading::default());
+    }
+
+    #[test]
+    fn the_report_repeats_what_was_measured() {
+        let scale = Calibration { ns_per_tick: 0.5, baseline_ns: 1e9, residual_ppb: 40.0 };
+        let reading = Reading { cost_ns: 9.0, resolution_ns: 8.5 };
+        let found = report(Source::Tsc, "because", &scale, &reading);
+        assert_eq!((found.source.as_str(), found.frequency_hz), ("tsc", 2e9));
+        assert_eq!((found.reading_cost_ns, found.resolution_ns), (9.0, 8.5));
+    }
+}
