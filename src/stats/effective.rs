@@ -9,6 +9,9 @@
 //! count of bits per 64 samples, and what reaches beyond the lags that are summed is found from
 //! sums over blocks, each level an eighth as long as the one before.
 
+use super::quantile::NORMAL_975;
+use super::student::t_975;
+
 /// A window of summed lags is long enough at so many tau (Sokal 1997, Monte Carlo Methods in
 /// Statistical Mechanics, 3). Where correlation decays exponentially the lags left out hold
 /// exp(-10) of the sum; longer windows only add noise, of relative variance 2(2M+1)/n.
@@ -101,6 +104,16 @@ pub fn effective_n<R: AsRef<[f64]>>(rounds: &[R], q: f64) -> f64 {
     (n as f64 / inflation(&series, n)).clamp(1.0, n as f64)
 }
 
+/// tau as estimated from one series, and how well.
+#[derive(Clone, Copy)]
+struct Estimate {
+    tau: f64,
+    /// Whether the window closed: the lags summed hold all of the correlation that they show.
+    holds: bool,
+    /// Degrees of freedom of the variance that it stands for.
+    freedom: f64,
+}
+
 /// tau of the pooled indicator series: by the window of summed lags where that holds, from blocks
 /// where it does not.
 ///
@@ -108,6 +121,11 @@ pub fn effective_n<R: AsRef<[f64]>>(rounds: &[R], q: f64) -> f64 {
 /// modulation of the share of slow messages): then sums over longer blocks vary more than it
 /// foretells. So every level of blocks is asked, and the first that contradicts takes over, with a
 /// window of its own. For sums of b samples tau = Var(sum)/(b Var(x)) * tau of the sums.
+///
+/// The variance behind tau is itself an estimate, and an interval must be wider for that as
+/// Student's is: tau grows by (t/z)^2, t with the estimate's degrees of freedom. These are
+/// n/(2M+1) for a window of M lags (the inverse of half its relative variance), and no more than
+/// the spells of the rarer value that were seen, their samples over tau.
 fn inflation(series: &[Indicator], n: usize) -> f64 {
     let shortest = series.iter().map(|s| s.len).min().unwrap_or(0);
     let pooled = |k: usize| {
@@ -119,7 +137,7 @@ fn inflation(series: &[Indicator], n: usize) -> f64 {
         return 1.0;
     }
     let lags = (WORK_OF_SHORT / n.div_ceil(64)).clamp(LAGS, LAGS_OF_SHORT).min(shortest / 4);
-    let (mut tau, mut holds) = window(variance, lags, n, pooled);
+    let mut best = window(variance, lags, n, pooled);
 
     let mut block = 64_usize;
     let mut blocks: Vec<Vec<f64>> = series
@@ -128,37 +146,54 @@ fn inflation(series: &[Indicator], n: usize) -> f64 {
         .collect();
     while let Some((of_sums, m)) = blocks_variance(&blocks) {
         let ratio = of_sums / (block as f64 * variance);
-        let limit = tau.max(1.0) * (1.0 + CONTRADICTION * (2.0 / m as f64).sqrt());
-        if !holds || ratio > limit {
+        let limit = best.tau.max(1.0) * (1.0 + CONTRADICTION * (2.0 / m as f64).sqrt());
+        if !best.holds || ratio > limit {
             let lags = LAGS.min(shortest / block / 4);
-            let (inner, converged) = window(of_sums, lags, m, |k| blocks_covariance(&blocks, k));
-            (tau, holds) = (ratio * inner.max(1.0), converged);
+            let inner = window(of_sums, lags, m, |k| blocks_covariance(&blocks, k));
+            best = Estimate { tau: ratio * inner.tau.max(1.0), ..inner };
         }
         block *= COARSEN;
         blocks = blocks.iter().map(|b| coarsen(b)).collect();
     }
-    tau.max(1.0)
+    let tau = best.tau.max(1.0);
+    let ones: u64 = series.iter().map(|s| s.ones).sum();
+    let rarer = ones.min(n as u64 - ones) as f64;
+    tau * student_factor(best.freedom.min(rarer / tau))
 }
 
-/// tau by Sokal's self-consistent window, and whether it closed within `lags`. Where it did not,
-/// the largest sum on the way; of so few samples that there is no lag to sum nothing is known.
+/// (t/z)^2, the two-sided 95 % points of Student's and of the normal distribution. Beyond 200
+/// degrees of freedom by the first term of its expansion, 1 + (z^2+1)/(2 freedom), whose error is
+/// below 1e-4 there; for less than one as for one.
+fn student_factor(freedom: f64) -> f64 {
+    let z2 = NORMAL_975 * NORMAL_975;
+    if freedom > 200.0 {
+        return 1.0 + (z2 + 1.0) / (2.0 * freedom);
+    }
+    t_975(freedom.max(1.0)).map_or(1.0, |t| t * t / z2)
+}
+
+/// tau by Sokal's self-consistent window. Where it did not close within `lags`, the largest sum on
+/// the way; of so few samples that there is no lag to sum nothing is known.
 ///
 /// The mean is estimated from the same n samples, which takes tau/n from every autocorrelation:
 /// the factor 1 + (2M+1)/n gives it back (Wolff 2004, Monte Carlo errors with less errors, 49).
-fn window(variance: f64, lags: usize, n: usize, covariance: impl Fn(usize) -> f64) -> (f64, bool) {
-    let unbiased = |tau: f64, k: usize| tau * (1.0 + (2 * k + 1) as f64 / n as f64);
-    let (mut tau, mut largest) = (1.0_f64, 1.0_f64);
+fn window(variance: f64, lags: usize, n: usize, covariance: impl Fn(usize) -> f64) -> Estimate {
+    let estimate = |tau: f64, k: usize, holds: bool| {
+        let share = (2 * k + 1) as f64 / n as f64;
+        Estimate { tau: tau * (1.0 + share), holds, freedom: 1.0 / share }
+    };
     if lags == 0 {
-        return (1.0, false);
+        return Estimate { tau: 1.0, holds: false, freedom: n as f64 };
     }
+    let (mut tau, mut largest) = (1.0_f64, 1.0_f64);
     for k in 1..=lags {
         tau += 2.0 * covariance(k) / variance;
         largest = largest.max(tau);
         if k as f64 >= WINDOW * tau {
-            return (unbiased(tau, k), true);
+            return estimate(tau, k, true);
         }
     }
-    (unbiased(largest, lags), false)
+    estimate(largest, lags, false)
 }
 
 /// Variance of sums about the mean of their round, and their number; `None` where they are too
@@ -261,7 +296,7 @@ mod tests {
         assert_eq!(effective_n(&[vec![f64::INFINITY; 99]], f64::INFINITY), 99.0);
         assert_eq!(effective_n::<Vec<f64>>(&[], 1.0), 0.0);
         assert_eq!(effective_n(&[vec![], vec![1.0]], 1.0), 1.0);
-        assert_eq!(effective_n(&[vec![1.0, 2.0]], 1.0), 2.0);
+        assert_eq!(effective_n(&[vec![1.0, 2.0]], 1.0), 1.0, "one spell of each is no spread");
     }
 
     proptest! {

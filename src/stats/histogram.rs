@@ -152,6 +152,11 @@ impl LiveHistogram {
         Ok(())
     }
 
+    /// Nanoseconds of one unit.
+    pub fn unit_ns(&self) -> f64 {
+        self.unit_ns
+    }
+
     /// Lost messages.
     pub fn lost(&self) -> u64 {
         self.lost
@@ -159,12 +164,12 @@ impl LiveHistogram {
 
     /// Smallest finite sample in ns, exact; `None` where there is none.
     pub fn min_ns(&self) -> Option<f64> {
-        (self.finite > 0).then(|| self.min as f64 * self.unit_ns)
+        (self.finite > 0).then_some(self.min as f64 * self.unit_ns)
     }
 
     /// Largest finite sample in ns, exact; `None` where there is none.
     pub fn max_ns(&self) -> Option<f64> {
-        (self.finite > 0).then(|| self.max as f64 * self.unit_ns)
+        (self.finite > 0).then_some(self.max as f64 * self.unit_ns)
     }
 
     /// Mean of the finite samples in ns, exact but for the last rounding; `None` where there is

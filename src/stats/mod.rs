@@ -17,6 +17,7 @@ pub mod effective;
 pub mod histogram;
 pub mod limit;
 pub mod metric;
+mod pooled;
 pub mod quantile;
 pub mod rate;
 pub mod stationarity;
@@ -24,12 +25,14 @@ pub mod student;
 pub mod summary;
 
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod fixtures;
 
 pub use compare::{Difference, QuantileDifference};
-//pub use doubt::Doubt;
+pub use doubt::Doubt;
 pub use histogram::LiveHistogram;
-//pub use limit::{Limit, Verdict};
+pub use limit::{Limit, Verdict};
 pub use metric::{Metric, RateMetric};
 pub use summary::{summarize, summarize_live};
 

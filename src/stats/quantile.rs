@@ -13,7 +13,7 @@ pub const LEAST_BEYOND: f64 = 10.0;
 const EXACT_UP_TO: u64 = 1 << 30;
 
 /// The two-sided 95 % point of the normal distribution.
-const NORMAL_975: f64 = 1.959_963_984_540_054;
+pub(super) const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 /// Samples in rising order, however they are kept. Ranks count from 1.
 pub trait Ranked {

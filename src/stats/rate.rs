@@ -25,8 +25,7 @@ pub fn rate(rounds: &[Delivered]) -> Rate {
     let timed: Vec<&Delivered> = rounds.iter().filter(|r| r.seconds > 0.0).collect();
     let n = timed.len() as f64;
     let residuals: f64 = timed.iter().map(|r| (r.work - value * r.seconds).powi(2)).sum();
-    let freedom = timed.len().checked_sub(1);
-    let interval = freedom.and_then(t_975).filter(|_| value.is_finite()).map(|t| {
+    let interval = t_975(n - 1.0).filter(|_| value.is_finite()).map(|t| {
         let half = t * (residuals / (n * (n - 1.0))).sqrt() / (seconds / n);
         Interval { low: Value(value - half), high: Value(value + half) }
     });
