@@ -4,6 +4,7 @@
 
 use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
+pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -143,26 +144,6 @@ pub struct Figure {
     pub summary: Summary,
 }
 
-/// The names of metrics (rule 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// From submit to the receipt of the reply.
-    Rtt,
-    /// Half of `rtt`. Never called one-way.
-    HalfRtt,
-    /// From the submit at one end to the receipt at the other.
-    OneWay,
-    /// From the intended time to the receipt.
-    Response,
-    /// From the actual submit to the receipt, where a schedule set the intended time.
-    Service,
-    /// From submit until the post has returned.
-    Post,
-    /// From submit until the completion was seen.
-    Complete,
-}
-
 /// A rate of one kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RateFigure {
@@ -172,20 +153,6 @@ pub struct RateFigure {
     pub unit: String,
     /// The figures.
     pub rate: Rate,
-}
-
-/// The names of rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RateMetric {
-    /// Payload bytes that arrived per second, by the receiver's clock.
-    Bandwidth,
-    /// Messages that arrived per second, by the receiver's clock.
-    MessageRate,
-    /// Messages that the schedule intended per second.
-    OfferedRate,
-    /// Messages that were posted per second.
-    AchievedRate,
 }
 
 /// One repetition of a case by fresh processes.

@@ -1,10 +1,53 @@
 //! What it means: figures with intervals, and doubts, from samples. Pure.
+//!
+//! Takes the durations of each round in the order of time ([`metric`]), or the histogram of a run
+//! too long to keep them ([`histogram`]); gives a [`Summary`] ([`summary`]), a [`Rate`] ([`rate`]),
+//! the difference of two runs and whether it passes a limit ([`compare`], [`limit`]), and what
+//! weakens a figure ([`doubt`], [`stationarity`]). All figures are quantiles of nearest rank with
+//! an interval ([`quantile`]) that is driven by how many independent samples a series is worth
+//! ([`effective`]) and by what differs from round to round ([`student`]).
+//!
+//! Must never: read or write anything, drop a sample, or give a figure without its count.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod compare;
+pub mod doubt;
+pub mod effective;
+pub mod histogram;
+pub mod limit;
+pub mod metric;
+mod pooled;
+pub mod quantile;
+pub mod rate;
+pub mod stationarity;
+pub mod student;
+pub mod summary;
+
+#[cfg(test)]
+mod coverage;
+#[cfg(test)]
+mod fixtures;
+
+pub use compare::{Difference, QuantileDifference};
+pub use doubt::Doubt;
+pub use histogram::LiveHistogram;
+pub use limit::{Limit, Verdict};
+pub use metric::{Metric, RateMetric};
+pub use summary::{summarize, summarize_live};
 
 use serde::{Deserialize, Serialize};
 
+/// The confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The quantiles of a [`Summary`], by rising p.
+pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
+
 /// A value that may be infinite: a lost message's latency is (rule 9).
 ///
-/// In JSON a number, or the string `"inf"`.
+/// In JSON a number, or the string `"inf"` or `"-inf"`; `null` is NaN, "there is none". Formats
+/// that are not for people hold the bare `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Value(pub f64);
 
@@ -19,7 +62,11 @@ pub struct Interval {
 
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if self.0 == f64::INFINITY {
+        if !s.is_human_readable() {
+            s.serialize_f64(self.0)
+        } else if self.0.is_nan() {
+            s.serialize_none()
+        } else if self.0 == f64::INFINITY {
             s.serialize_str("inf")
         } else if self.0 == f64::NEG_INFINITY {
             s.serialize_str("-inf")
@@ -36,15 +83,34 @@ impl<'de> Deserialize<'de> for Value {
         enum Raw {
             Number(f64),
             Word(String),
+            None(()),
+        }
+        if !d.is_human_readable() {
+            return f64::deserialize(d).map(Value);
         }
         match Raw::deserialize(d)? {
             Raw::Number(n) => Ok(Value(n)),
+            Raw::None(()) => Ok(Value(f64::NAN)),
             Raw::Word(w) if w == "inf" => Ok(Value(f64::INFINITY)),
             Raw::Word(w) if w == "-inf" => Ok(Value(f64::NEG_INFINITY)),
             Raw::Word(w) => Err(serde::de::Error::custom(format!(
                 "'{w}' is not a value; allowed are a number, \"inf\" and \"-inf\""
             ))),
         }
+    }
+}
+
+/// An `f64` that is written as a [`Value`] is: NaN, "there is none", is not a number in JSON.
+mod as_value {
+    use super::Value;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(x: &f64, s: S) -> Result<S::Ok, S::Error> {
+        Value(*x).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+        Value::deserialize(d).map(|v| v.0)
     }
 }
 
@@ -56,13 +122,15 @@ pub struct Quantile {
     /// The sample of rank ceil(p n). `None`: fewer than 10/(1-p) samples (for p < 0.5, 10/p),
     /// "n too small".
     pub value: Option<Value>,
-    /// The wider of `within` and `between`: what is printed beside the value.
+    /// The hull of `within` and `between`: what is printed beside the value, and encloses it.
     pub interval: Option<Interval>,
-    /// Order-statistic interval, driven by `effective_n`.
+    /// Order-statistic interval, driven by `effective_n`. `None` too where only a histogram is
+    /// left, which has no order of time.
     pub within: Option<Interval>,
-    /// Student interval from the same quantile of each round (2 rounds or more).
+    /// Student interval from the same quantile of each round (2 rounds or more, each with enough
+    /// samples for it).
     pub between: Option<Interval>,
-    /// Effective number of independent samples for this quantile.
+    /// Effective number of independent samples for this quantile, in all rounds together.
     pub effective_n: f64,
 }
 
@@ -73,27 +141,33 @@ pub struct Summary {
     pub count: u64,
     /// Lost messages: samples at +infinity.
     pub lost: u64,
-    /// Smallest sample.
+    /// Smallest sample. NaN where there are none, as in the two that follow.
     pub min: Value,
     /// The true largest sample (infinite where one was lost).
     pub max: Value,
     /// The largest finite sample.
     pub max_finite: Value,
-    /// Mean of the finite samples.
+    /// Mean of the finite samples. NaN where there are none.
+    #[serde(with = "as_value")]
     pub mean: f64,
-    /// Standard deviation (n-1) of the finite samples.
+    /// Standard deviation (n-1) of the finite samples. NaN where there are fewer than 2.
+    #[serde(with = "as_value")]
     pub sd: f64,
     /// Quantiles, by rising p: 0.1 0.5 0.9 0.99 0.999 0.9999.
     pub quantiles: Vec<Quantile>,
     /// The threshold of `above_threshold`.
+    #[serde(with = "as_value")]
     pub threshold: f64,
     /// Samples above the threshold, lost ones included.
     pub above_threshold: u64,
-    /// Median, p99, max, count of each round, in order.
+    /// Quantiles, extremes and count of each round, in order.
     pub rounds: Vec<RoundSummary>,
-    /// Standard deviation of the rounds' medians: the spread between rounds.
+    /// Standard deviation of the rounds' medians: the spread between rounds. `None` for fewer than
+    /// 2 rounds with a finite median.
     pub sd_between: Option<f64>,
-    /// Median over the rounds of their interquartile range: the spread within one.
+    /// Median over the rounds of their interquartile range: the spread within one. Infinite where
+    /// more than a quarter was lost, NaN where there are no samples.
+    #[serde(with = "as_value")]
     pub iqr_within: f64,
 }
 
@@ -113,10 +187,29 @@ pub struct RoundSummary {
 /// A rate over all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// All that was delivered divided by all time: the harmonic mean, weighted by work.
+    /// All that was delivered divided by all time: the harmonic mean, weighted by work. NaN where
+    /// no time passed.
+    #[serde(with = "as_value")]
     pub value: f64,
     /// Student interval over the rounds (2 or more).
     pub interval: Option<Interval>,
     /// Each round's rate.
     pub rounds: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_comes_back_from_json_and_from_postcard() {
+        for x in [0.0, -1.5, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            let json = serde_json::to_string(&Value(x)).unwrap();
+            let back: Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(back.0.to_bits(), x.to_bits(), "{json}");
+            let bytes = postcard::to_stdvec(&Value(x)).unwrap();
+            assert_eq!(postcard::from_bytes::<Value>(&bytes).unwrap().0.to_bits(), x.to_bits());
+        }
+        assert!(serde_json::from_str::<Value>("\"infinite\"").is_err());
+    }
 }

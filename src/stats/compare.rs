@@ -1,0 +1,203 @@
+//! The difference of two runs, quantile by quantile, with its interval (rule 13).
+
+use super::{Interval, Rate, Summary, Value};
+use serde::{Deserialize, Serialize};
+
+/// b - a, and (b - a)/a, with 95 % intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The figure of the first run.
+    pub a: Value,
+    /// The same of the second.
+    pub b: Value,
+    /// b - a, in the figures' unit.
+    pub absolute: Value,
+    /// Its interval. `None` where either figure has none.
+    pub interval: Option<Interval>,
+    /// b/a - 1. `None` unless a is finite and above 0.
+    pub relative: Option<Value>,
+    /// Its interval.
+    pub relative_interval: Option<Interval>,
+}
+
+impl Difference {
+    /// Whether the interval of b - a lies on one side of 0: the runs differ.
+    pub fn excludes_zero(&self) -> bool {
+        self.interval.is_some_and(|i| i.low.0 > 0.0 || i.high.0 < 0.0)
+    }
+}
+
+/// The difference of one quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantileDifference {
+    /// The probability.
+    pub p: f64,
+    /// `None`: n is too small in one of the two, or both are infinite.
+    pub difference: Option<Difference>,
+}
+
+/// The difference of two figures with their intervals; `None` where it is no number (both are
+/// infinite, or one is NaN).
+///
+/// The interval is found from those of the two (MOVER: Donner & Zou 2002, Closed-form confidence
+/// intervals for functions of the normal mean and standard deviation; Zou & Donner 2008):
+/// L = (b-a) - sqrt((b-lb)^2 + (ua-a)^2), U = (b-a) + sqrt((ub-b)^2 + (a-la)^2). It needs no
+/// symmetry and takes the two for independent. Where a figure is infinite the bounds are
+/// lb - ua and ub - la, which are wider. The relative interval is the same on logarithms, of b/a.
+pub fn difference(
+    (a, a_interval): (f64, Option<Interval>),
+    (b, b_interval): (f64, Option<Interval>),
+) -> Option<Difference> {
+    if (b - a).is_nan() {
+        return None;
+    }
+    let both = a_interval.zip(b_interval);
+    let interval = both.map(|(i, j)| mover((a, i), (b, j)));
+    let ratio = (a > 0.0 && a.is_finite() && b >= 0.0).then(|| b / a - 1.0);
+    let relative_interval = both.filter(|_| ratio.is_some()).map(|(i, j)| {
+        let of_logs = mover((a.ln(), logarithm(i)), (b.ln(), logarithm(j)));
+        Interval { low: Value(of_logs.low.0.exp_m1()), high: Value(of_logs.high.0.exp_m1()) }
+    });
+    Some(Difference {
+        a: Value(a),
+        b: Value(b),
+        absolute: Value(b - a),
+        interval,
+        relative: ratio.map(Value),
+        relative_interval,
+    })
+}
+
+/// The difference of each quantile that both summaries have.
+pub fn quantiles(a: &Summary, b: &Summary) -> Vec<QuantileDifference> {
+    let pairs = a.quantiles.iter().filter_map(|x| {
+        let y = b.quantiles.iter().find(|y| y.p == x.p)?;
+        Some((x, y))
+    });
+    pairs
+        .map(|(x, y)| {
+            let values = x.value.zip(y.value);
+            let difference =
+                values.and_then(|(v, w)| difference((v.0, x.interval), (w.0, y.interval)));
+            QuantileDifference { p: x.p, difference }
+        })
+        .collect()
+}
+
+/// The difference of two rates.
+pub fn rates(a: &Rate, b: &Rate) -> Option<Difference> {
+    difference((a.value, a.interval), (b.value, b.interval))
+}
+
+/// The interval of b - a.
+fn mover((a, i): (f64, Interval), (b, j): (f64, Interval)) -> Interval {
+    let (low, high) = if a.is_finite() && b.is_finite() {
+        // An interval that does not enclose its figure must not narrow the difference's.
+        let reach = |x: f64| x.max(0.0);
+        let down = reach(b - j.low.0).hypot(reach(i.high.0 - a));
+        let up = reach(j.high.0 - b).hypot(reach(a - i.low.0));
+        (b - a - down, b - a + up)
+    } else {
+        (j.low.0 - i.high.0, j.high.0 - i.low.0)
+    };
+    // Infinity minus infinity: nothing is known on that side.
+    let or = |x: f64, other: f64| if x.is_nan() { other } else { x };
+    Interval { low: Value(or(low, f64::NEG_INFINITY)), high: Value(or(high, f64::INFINITY)) }
+}
+
+/// An interval on the scale of logarithms; what is below 0 goes to -infinity.
+fn logarithm(i: Interval) -> Interval {
+    Interval { low: Value(i.low.0.max(0.0).ln()), high: Value(i.high.0.max(0.0).ln()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{ar1, normal, random};
+    use super::super::summarize;
+    use super::*;
+
+    fn within(low: f64, high: f64) -> Option<Interval> {
+        Some(Interval { low: Value(low), high: Value(high) })
+    }
+
+    #[test]
+    fn a_known_difference() {
+        let d = difference((10.0, within(7.0, 14.0)), (20.0, within(17.0, 25.0))).unwrap();
+        let i = d.interval.unwrap();
+        assert_eq!(d.absolute, Value(10.0));
+        assert_eq!((i.low, i.high), (Value(5.0), Value(10.0 + 34.0_f64.sqrt())));
+        assert!(d.excludes_zero());
+        assert_eq!(d.relative, Some(Value(1.0)));
+        let r = d.relative_interval.unwrap();
+        let down = (20.0_f64 / 17.0).ln().hypot((14.0_f64 / 10.0).ln());
+        assert!((r.low.0 - ((2.0_f64.ln() - down).exp() - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn infinite_figures_and_bounds_give_no_nan() {
+        let inf = f64::INFINITY;
+        let values = [(5.0, within(4.0, inf)), (5.0, within(-inf, 6.0)), (inf, within(7.0, inf))];
+        for a in values {
+            for b in values {
+                let Some(d) = difference(a, b) else {
+                    assert!(a.0 == inf && b.0 == inf);
+                    continue;
+                };
+                let i = d.interval.unwrap();
+                assert!(i.low.0 <= d.absolute.0 && d.absolute.0 <= i.high.0, "{d:?}");
+                if let Some(r) = d.relative_interval {
+                    assert!(!r.low.0.is_nan() && !r.high.0.is_nan() && r.low.0 >= -1.0);
+                }
+            }
+        }
+        let lost = difference((5.0, within(4.0, 6.0)), (inf, within(9.0, inf))).unwrap();
+        assert_eq!(lost.interval, within(3.0, inf));
+        assert!(lost.excludes_zero());
+    }
+
+    #[test]
+    fn nothing_is_relative_to_zero_and_nothing_certain_without_intervals() {
+        let d = difference((0.0, within(-1.0, 1.0)), (1.0, None)).unwrap();
+        assert_eq!((d.relative, d.interval, d.excludes_zero()), (None, None, false));
+    }
+
+    #[test]
+    fn the_same_twice_rarely_differs() {
+        let trials = 300;
+        let differs = |p: f64| {
+            let found = (0..trials).filter(|seed| {
+                let run = |seed: u64| {
+                    let mut chance = random(seed);
+                    let rounds: Vec<Vec<f64>> =
+                        (0..5).map(|_| ar1(&mut chance, 2_000, 0.8)).collect();
+                    summarize(&rounds, 1.0)
+                };
+                let all = quantiles(&run(2 * seed), &run(2 * seed + 1));
+                let d = all.iter().find(|d| d.p == p).unwrap().difference.unwrap();
+                d.excludes_zero()
+            });
+            found.count() as f64 / trials as f64
+        };
+        assert!(differs(0.5) <= 0.05, "p50: {}", differs(0.5));
+        assert!(differs(0.99) <= 0.05, "p99: {}", differs(0.99));
+    }
+
+    #[test]
+    fn a_true_difference_is_found_and_its_interval_covers_it() {
+        let trials = 200;
+        let (mut found, mut covered) = (0, 0);
+        for seed in 0..trials {
+            let mut chance = random(seed);
+            let mut run = |mean| {
+                let rounds: Vec<Vec<f64>> =
+                    (0..5).map(|_| normal(&mut chance, 1_000, mean, 10.0)).collect();
+                summarize(&rounds, 1.0)
+            };
+            let d = quantiles(&run(100.0), &run(103.0))[1].difference.unwrap();
+            let i = d.interval.unwrap();
+            found += u32::from(d.excludes_zero());
+            covered += u32::from(i.low.0 <= 3.0 && 3.0 <= i.high.0);
+        }
+        assert!(found >= 190 && covered >= 186, "{found} {covered}");
+    }
+}

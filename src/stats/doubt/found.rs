@@ -1,0 +1,77 @@
+//! The doubts that the figures themselves give.
+
+use super::Doubt;
+use crate::stats::quantile::least_samples;
+use crate::stats::{QUANTILES, Quantile, Rate, Summary};
+
+/// Rounds disagree where the interval between them is so many times as wide as that within.
+pub const DISAGREEMENT: f64 = 4.0;
+/// Samples are highly correlated where so many are worth one.
+pub const CORRELATION: f64 = 10.0;
+
+/// What the figures of one distribution give reason to doubt.
+pub fn of_summary(summary: &Summary) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let missing = |p: &f64| summary.quantiles.iter().any(|q| q.p == *p && q.value.is_none());
+    if let Some(&p) = QUANTILES.iter().find(|p| missing(p)) {
+        let needed = least_samples(p);
+        doubts.push(Doubt::TooFewSamples { p, count: summary.count, needed });
+    }
+    let correlated = summary.quantiles.iter().filter(|q| q.within.is_some());
+    let worst = correlated.min_by(|a, b| a.effective_n.total_cmp(&b.effective_n));
+    if let Some(q) = worst.filter(|q| q.effective_n * CORRELATION < summary.count as f64) {
+        let (count, effective_n) = (summary.count, q.effective_n);
+        doubts.push(Doubt::Correlated { p: q.p, count, effective_n });
+    }
+    let ratio = |q: &Quantile| {
+        let (w, b) = q.within.zip(q.between)?;
+        let ratio = (b.high.0 - b.low.0) / (w.high.0 - w.low.0);
+        (ratio > DISAGREEMENT && ratio.is_finite()).then_some((q.p, ratio))
+    };
+    let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((p, ratio)) = most {
+        doubts.push(Doubt::RoundsDisagree { p: Some(p), ratio });
+    }
+    if summary.lost > 0 {
+        doubts.push(Doubt::Loss { lost: summary.lost, sent: summary.count });
+    }
+    doubts
+}
+
+/// Whether the rounds of a rate disagree: its interval reaches further than 10 % of it either way.
+pub fn of_rate(rate: &Rate) -> Option<Doubt> {
+    let interval = rate.interval?;
+    let ratio = (interval.high.0 - interval.low.0) / 2.0 / rate.value;
+    (ratio.is_finite() && ratio > 0.1).then_some(Doubt::RoundsDisagree { p: None, ratio })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixtures::{ar1, iid, normal, random};
+    use crate::stats::rate::{Delivered, rate};
+    use crate::stats::summarize;
+
+    fn kinds(summary: &Summary) -> Vec<&'static str> {
+        of_summary(summary).iter().map(Doubt::kind).collect()
+    }
+
+    #[test]
+    fn good_samples_raise_no_doubt_but_for_their_number() {
+        let rounds: Vec<Vec<f64>> = (0..5).map(|s| iid(&mut random(s), 40_000)).collect();
+        assert_eq!(kinds(&summarize(&rounds, 1.0)), Vec::<&str>::new());
+        assert_eq!(kinds(&summarize(&rounds[..1], 1.0)), ["too_few_samples"]);
+    }
+
+    #[test]
+    fn spells_loss_and_rounds_that_differ_are_doubted() {
+        let mut slow: Vec<f64> = ar1(&mut random(1), 100_000, 0.99);
+        slow[5] = f64::INFINITY;
+        assert_eq!(kinds(&summarize(&[slow], 1.0)), ["correlated", "loss"]);
+        let rounds: Vec<Vec<f64>> =
+            (0..5_u8).map(|s| normal(&mut random(9), 40_000, 100.0 + f64::from(s), 1.0)).collect();
+        assert_eq!(kinds(&summarize(&rounds, 1.0)), ["rounds_disagree"]);
+        let work = [50.0, 100.0, 150.0].map(|work| Delivered { work, seconds: 1.0 });
+        assert!(of_rate(&rate(&work)).is_some());
+    }
+}

@@ -1,0 +1,435 @@
+//! Limits that a run or a comparison must keep: `half_rtt.p99>+10%`, `one_way.max>100us`.
+//!
+//! A limit names a figure, the side on which it fails, and a bound: `+10%` or `+2us` against the
+//! run that is compared with, `100us` for the figure itself.
+
+use super::compare::{Difference, difference};
+use super::doubt::quantile_name;
+use super::student;
+use super::{Interval, Metric, QUANTILES, Rate, RateMetric, Summary, Value};
+use std::fmt;
+use std::str::FromStr;
+
+/// One limit, as parsed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// What is looked at.
+    pub figure: Figure,
+    /// The side on which it fails.
+    pub side: Side,
+    /// Where it fails.
+    pub bound: Bound,
+}
+
+/// A figure that can be limited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// A quantile of a distribution; p is one of [`QUANTILES`].
+    Quantile(Metric, f64),
+    /// The largest sample, infinite where one was lost.
+    Max(Metric),
+    /// The smallest sample.
+    Min(Metric),
+    /// A rate.
+    Rate(RateMetric),
+}
+
+/// The side of a bound on which a limit fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `>`: what lies above fails.
+    Above,
+    /// `<`: what lies below fails.
+    Below,
+}
+
+/// Where a limit fails. Differences are signed: `-5%` is -0.05.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A share of the first run's figure.
+    Relative(f64),
+    /// A difference to it, in ns, messages/s or B/s.
+    Difference(f64),
+    /// The figure itself, in the same units.
+    Absolute(f64),
+}
+
+/// The figures of one run, wherever they are kept.
+pub trait Figures {
+    /// The distribution of a metric.
+    fn summary(&self, metric: Metric) -> Option<&Summary>;
+    /// A rate.
+    fn rate(&self, metric: RateMetric) -> Option<&Rate>;
+}
+
+/// What a limit says of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It was not exceeded, as far as can be told.
+    Kept {
+        /// What was held against the bound, in the bound's own terms.
+        measured: Value,
+        /// Its interval.
+        interval: Option<Interval>,
+    },
+    /// It was exceeded.
+    Exceeded {
+        /// What was held against the bound, in the bound's own terms.
+        measured: Value,
+        /// Its interval.
+        interval: Option<Interval>,
+        /// Whether the whole interval lies beyond the bound.
+        certain: bool,
+    },
+    /// It cannot be judged, with the reason: never to be taken for kept.
+    Unknown(String),
+}
+
+impl Verdict {
+    /// Whether the limit was exceeded.
+    pub fn exceeded(&self) -> bool {
+        matches!(self, Verdict::Exceeded { .. })
+    }
+}
+
+impl Limit {
+    /// Whether the limit needs a run to compare with.
+    pub fn compares(&self) -> bool {
+        !matches!(self.bound, Bound::Absolute(_))
+    }
+
+    /// Judges `b`, against `a` where the limit compares.
+    ///
+    /// `+10%` and `+2us` are exceeded where the estimate of the difference lies beyond the bound
+    /// *and* its 95 % interval excludes 0 on that side. The estimate alone would fail one run in
+    /// two whose true difference is the bound, and many that do not differ; the whole interval
+    /// alone would let a real regression of 12 % pass because it might be 9 %. With both, a run
+    /// that does not differ fails at most one time in 40, and one that is well beyond the bound
+    /// fails as soon as it can be told from no difference. [`Verdict::Exceeded::certain`] says
+    /// whether the interval lies beyond the bound as a whole.
+    ///
+    /// A bound for the figure itself is exceeded where the estimate lies beyond it: it is a
+    /// promise about this run, and there is no difference that chance could explain.
+    pub fn judge(&self, a: Option<&dyn Figures>, b: &dyn Figures) -> Verdict {
+        let Some((value, interval)) = self.figure.of(b) else {
+            return Verdict::Unknown(format!("{} has no value: see its count", self.figure));
+        };
+        let bound = match self.bound {
+            Bound::Absolute(bound) => return self.verdict(value, interval, bound, true),
+            Bound::Difference(bound) | Bound::Relative(bound) => bound,
+        };
+        let Some(base) = a.and_then(|a| self.figure.of(a)) else {
+            let figure = self.figure;
+            return Verdict::Unknown(format!("{figure} has no value in the run compared with"));
+        };
+        let Some(found) = difference(base, (value, interval)) else {
+            return Verdict::Unknown(format!("{} is infinite in both runs", self.figure));
+        };
+        let (measured, interval) = match self.bound {
+            Bound::Relative(_) => (found.relative, found.relative_interval),
+            _ => (Some(found.absolute), found.interval),
+        };
+        let Some(measured) = measured else {
+            let (figure, a) = (self.figure, found.a.0);
+            return Verdict::Unknown(format!("{figure} of {a} has no share; give a difference"));
+        };
+        if interval.is_none() {
+            let figure = self.figure;
+            return Verdict::Unknown(format!("{figure} has no interval; measure 2 rounds or more"));
+        }
+        self.verdict(measured.0, interval, bound, self.differs(&found))
+    }
+
+    /// Whether the interval of the difference excludes 0 on the side that fails.
+    fn differs(&self, found: &Difference) -> bool {
+        found.interval.is_some_and(|i| match self.side {
+            Side::Above => i.low.0 > 0.0,
+            Side::Below => i.high.0 < 0.0,
+        })
+    }
+
+    fn verdict(
+        &self,
+        measured: f64,
+        interval: Option<Interval>,
+        bound: f64,
+        differs: bool,
+    ) -> Verdict {
+        let beyond = |x: f64| match self.side {
+            Side::Above => x > bound,
+            Side::Below => x < bound,
+        };
+        if !(beyond(measured) && differs) {
+            return Verdict::Kept { measured: Value(measured), interval };
+        }
+        let certain = interval.is_some_and(|i| beyond(i.low.0) && beyond(i.high.0));
+        Verdict::Exceeded { measured: Value(measured), interval, certain }
+    }
+}
+
+impl Figure {
+    /// The figure and its interval in one run; `None` where it is not shown. The interval of the
+    /// extremes is Student's, from those of the rounds.
+    fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
+        let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
+            let (value, rounds) = of(figures.summary(metric)?);
+            let (x, interval) = (value.0, student::interval(&rounds));
+            let hull =
+                |i: Interval| Interval { low: Value(i.low.0.min(x)), high: Value(i.high.0.max(x)) };
+            (!x.is_nan()).then(|| (x, interval.map(hull)))
+        };
+        match self {
+            Figure::Quantile(metric, p) => {
+                let summary = figures.summary(metric)?;
+                let q = summary.quantiles.iter().find(|q| q.p == p)?;
+                Some((q.value?.0, q.interval))
+            }
+            Figure::Max(m) => extreme(m, |s| (s.max, s.rounds.iter().map(|r| r.max.0).collect())),
+            Figure::Min(m) => extreme(m, |s| (s.min, s.rounds.iter().map(|r| r.min.0).collect())),
+            Figure::Rate(metric) => {
+                let rate = figures.rate(metric)?;
+                (!rate.value.is_nan()).then_some((rate.value, rate.interval))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Figure::Quantile(m, p) => write!(f, "{}.{}", m.name(), quantile_name(*p)),
+            Figure::Max(m) => write!(f, "{}.max", m.name()),
+            Figure::Min(m) => write!(f, "{}.min", m.name()),
+            Figure::Rate(m) => f.write_str(m.name()),
+        }
+    }
+}
+
+/// What is wrong with a limit that was typed: one sentence that says what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("limit '{limit}': {wrong}")]
+pub struct LimitError {
+    limit: String,
+    wrong: String,
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(typed: &str) -> Result<Self, LimitError> {
+        parse(typed).map_err(|wrong| LimitError { limit: typed.to_owned(), wrong })
+    }
+}
+
+fn parse(typed: &str) -> Result<Limit, String> {
+    let at = typed.find(['<', '>']).ok_or(
+        "there is no '>' or '<'; write FIGURE>BOUND or FIGURE<BOUND, e.g. half_rtt.p99>+10%",
+    )?;
+    let side = if typed[at..].starts_with('>') { Side::Above } else { Side::Below };
+    let figure = parse_figure(typed[..at].trim())?;
+    let bound = parse_bound(typed[at + 1..].trim(), figure)?;
+    let signed = match bound {
+        Bound::Relative(x) | Bound::Difference(x) => Some(x),
+        Bound::Absolute(_) => None,
+    };
+    match (side, signed) {
+        (Side::Above, Some(x)) if x.is_sign_negative() => {
+            Err("'>' takes a growth, e.g. >+10%; a fall is limited by '<', e.g. <-10%".into())
+        }
+        (Side::Below, Some(x)) if x.is_sign_positive() => {
+            Err("'<' takes a fall, e.g. <-5%; a growth is limited by '>', e.g. >+5%".into())
+        }
+        _ => Ok(Limit { figure, side, bound }),
+    }
+}
+
+fn parse_figure(word: &str) -> Result<Figure, String> {
+    let Some((metric, figure)) = word.split_once('.') else {
+        if let Some(rate) = RateMetric::from_name(word) {
+            return Ok(Figure::Rate(rate));
+        }
+        if Metric::from_name(word).is_some() {
+            return Err(format!("'{word}' is a distribution; name a figure of it, {FIGURES}"));
+        }
+        return Err(unknown_metric(word));
+    };
+    let metric = Metric::from_name(metric).ok_or_else(|| unknown_metric(metric))?;
+    match figure {
+        "max" => Ok(Figure::Max(metric)),
+        "min" => Ok(Figure::Min(metric)),
+        _ => QUANTILES
+            .into_iter()
+            .find(|p| quantile_name(*p) == figure)
+            .map(|p| Figure::Quantile(metric, p))
+            .ok_or_else(|| format!("'{figure}' is not a figure; allowed are {FIGURES}")),
+    }
+}
+
+const FIGURES: &str = "p10, p50, p90, p99, p99.9, p99.99, min and max";
+
+fn unknown_metric(word: &str) -> String {
+    let metrics = Metric::ALL.map(Metric::name).join(", ");
+    let rates = RateMetric::ALL.map(RateMetric::name).join(", ");
+    format!("'{word}' is not a metric; allowed are {metrics}, and the rates {rates}")
+}
+
+const SPANS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const MESSAGES: &[(&str, f64)] = &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6)];
+const BYTES: &[(&str, f64)] = &[
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("MB/s", 1e6),
+    ("GB/s", 1e9),
+    ("Mb/s", 1e6 / 8.0),
+    ("Gb/s", 1e9 / 8.0),
+];
+
+fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
+    let units = match figure {
+        Figure::Rate(RateMetric::Bandwidth) => BYTES,
+        Figure::Rate(_) => MESSAGES,
+        _ => SPANS,
+    };
+    let number = word.trim_end_matches(|c: char| c.is_alphabetic() || matches!(c, '%' | '/'));
+    let (number, unit) = (number.trim(), word[number.len()..].trim());
+    let signed = number.starts_with(['+', '-']);
+    let value = number.parse::<f64>().ok().filter(|v| v.is_finite());
+    let value = value.ok_or_else(|| format!("'{number}' is not a number, e.g. +10% or 100us"))?;
+    if unit == "%" {
+        return match signed {
+            true => Ok(Bound::Relative(value / 100.0)),
+            false => {
+                Err(format!("'{word}' needs a sign: +{word} for a growth, -{word} for a fall"))
+            }
+        };
+    }
+    let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
+        let allowed: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+        let allowed = allowed.join(", ");
+        return Err(format!("'{unit}' is not a unit of {figure}; allowed are {allowed} and %"));
+    };
+    let value = value * scale;
+    Ok(if signed { Bound::Difference(value) } else { Bound::Absolute(value) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{normal, random};
+    use super::super::rate::{Delivered, rate};
+    use super::super::summarize;
+    use super::*;
+
+    struct One(Summary, Rate);
+
+    impl Figures for One {
+        fn summary(&self, metric: Metric) -> Option<&Summary> {
+            (metric == Metric::Rtt).then_some(&self.0)
+        }
+
+        fn rate(&self, metric: RateMetric) -> Option<&Rate> {
+            (metric == RateMetric::Bandwidth).then_some(&self.1)
+        }
+    }
+
+    /// A run with round trips around `mean` ns and `bandwidth` MB/s.
+    fn run(seed: u64, mean: f64, bandwidth: f64) -> One {
+        let mut chance = random(seed);
+        let rounds: Vec<Vec<f64>> =
+            (0..5).map(|_| normal(&mut chance, 2_000, mean, 50.0)).collect();
+        let noise = normal(&mut chance, 5, bandwidth * 1e6, bandwidth * 1e4);
+        let delivered: Vec<Delivered> =
+            noise.iter().map(|work| Delivered { work: *work, seconds: 1.0 }).collect();
+        One(summarize(&rounds, 1e4), rate(&delivered))
+    }
+
+    fn judge(limit: &str, a: &One, b: &One) -> Verdict {
+        limit.parse::<Limit>().unwrap().judge(Some(a), b)
+    }
+
+    #[test]
+    fn limits_are_parsed_into_their_parts() {
+        let quantile = |p| Figure::Quantile(Metric::HalfRtt, p);
+        let (above, below) = (Side::Above, Side::Below);
+        let cases = [
+            ("half_rtt.p99>+10%", quantile(0.99), above, Bound::Relative(0.1)),
+            ("half_rtt.p99.99 > +2us", quantile(0.9999), above, Bound::Difference(2e3)),
+            ("half_rtt.p50<-1.5ms", quantile(0.5), below, Bound::Difference(-1.5e6)),
+            ("one_way.max>100us", Figure::Max(Metric::OneWay), above, Bound::Absolute(1e5)),
+            ("bandwidth<-5%", Figure::Rate(RateMetric::Bandwidth), below, Bound::Relative(-0.05)),
+            (
+                "bandwidth<10Gb/s",
+                Figure::Rate(RateMetric::Bandwidth),
+                below,
+                Bound::Absolute(1.25e9),
+            ),
+            (
+                "message_rate<1M/s",
+                Figure::Rate(RateMetric::MessageRate),
+                below,
+                Bound::Absolute(1e6),
+            ),
+        ];
+        for (typed, figure, side, bound) in cases {
+            assert_eq!(typed.parse(), Ok(Limit { figure, side, bound }), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_limit_is_refused_in_one_sentence_that_says_what_is_allowed() {
+        let cases = [
+            ("half_rtt.p99", "there is no '>' or '<'"),
+            ("rtt>+10%", "'rtt' is a distribution; name a figure of it, p10"),
+            ("latency.p50>+10%", "'latency' is not a metric; allowed are rtt, half_rtt"),
+            ("rtt.p95>+10%", "'p95' is not a figure; allowed are p10, p50"),
+            ("rtt.p50>10%", "'10%' needs a sign: +10%"),
+            ("rtt.p50>-10%", "'>' takes a growth"),
+            ("bandwidth<+5%", "'<' takes a fall"),
+            ("rtt.p50>+2kg", "'kg' is not a unit of rtt.p50; allowed are ns, us, ms, s and %"),
+            ("rtt.p50>", "'' is not a number"),
+            ("rtt.p50>+infs", "'+' is not a number"),
+            ("rtt.p50>+1e999us", "'+1e999' is not a number"),
+            ("µ.p50>+1µs", "'µ' is not a metric"),
+        ];
+        for (typed, part) in cases {
+            let said = typed.parse::<Limit>().unwrap_err().to_string();
+            assert!(said.starts_with(&format!("limit '{typed}': {part}")), "{said}");
+            assert!(!said.contains('\n') && !said.replace("e.g. ", "").contains(". "), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_regression_beyond_the_limit_exceeds_it_and_one_within_does_not() {
+        let (a, slower, little) = (run(1, 1e3, 100.0), run(2, 1.2e3, 80.0), run(3, 1.05e3, 97.0));
+        assert!(matches!(
+            judge("rtt.p50>+10%", &a, &slower),
+            Verdict::Exceeded { certain: true, .. }
+        ));
+        assert!(!judge("rtt.p50>+10%", &a, &little).exceeded(), "significant but within");
+        assert!(!judge("rtt.p50<-10%", &a, &slower).exceeded());
+        assert!(judge("rtt.p50<-10%", &slower, &a).exceeded());
+        assert!(judge("rtt.p99>+100ns", &a, &slower).exceeded());
+        assert!(judge("bandwidth<-5%", &a, &slower).exceeded());
+        assert!(!judge("bandwidth<-5%", &a, &little).exceeded());
+        assert!(judge("rtt.max>1us", &a, &a).exceeded());
+        assert!(!judge("rtt.max>1s", &a, &a).exceeded());
+    }
+
+    #[test]
+    fn chance_does_not_exceed_a_limit_of_nothing() {
+        let failed = (0..200).filter(|seed| {
+            judge("rtt.p50>+0%", &run(2 * seed, 1e3, 1.0), &run(2 * seed + 1, 1e3, 1.0)).exceeded()
+        });
+        assert!(failed.count() <= 5, "one in 40");
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_not_kept() {
+        let (a, mut b) = (run(1, 1e3, 1.0), run(2, 1e3, 1.0));
+        let unknown = |v: Verdict| matches!(v, Verdict::Unknown(_));
+        assert!(unknown(judge("rtt.p99.99>+10%", &a, &b)), "n too small");
+        assert!(unknown(judge("one_way.p50>1us", &a, &b)), "not measured");
+        assert!(unknown("rtt.p50>+10%".parse::<Limit>().unwrap().judge(None, &b)));
+        b.0 = summarize(&[normal(&mut random(1), 500, 9e3, 1.0)], 1.0);
+        assert!(unknown(judge("rtt.max>+10%", &a, &b)), "one round has no interval");
+    }
+}

@@ -1,0 +1,203 @@
+//! What was measured: from the stamps of a round to durations per metric (rule 4).
+
+use crate::plan::{Pattern, Schedule};
+use crate::sample::{Flags, RoundSamples, Sample};
+use serde::{Deserialize, Serialize};
+
+/// The names of metrics (rule 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// From submit to the receipt of the reply.
+    Rtt,
+    /// Half of `rtt`. Never called one-way.
+    HalfRtt,
+    /// From the submit at one end to the receipt at the other.
+    OneWay,
+    /// From the intended time to the receipt.
+    Response,
+    /// From the actual submit to the receipt, where a schedule set the intended time.
+    Service,
+    /// From submit until the post has returned.
+    Post,
+    /// From submit until the completion was seen.
+    Complete,
+}
+
+/// The names of rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateMetric {
+    /// Payload bytes that arrived per second, by the receiver's clock.
+    Bandwidth,
+    /// Messages that arrived per second, by the receiver's clock.
+    MessageRate,
+    /// Messages that the schedule intended per second.
+    OfferedRate,
+    /// Messages that were posted per second.
+    AchievedRate,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 7] = [
+        Metric::Rtt,
+        Metric::HalfRtt,
+        Metric::OneWay,
+        Metric::Response,
+        Metric::Service,
+        Metric::Post,
+        Metric::Complete,
+    ];
+
+    /// The name as it is written in records, limits and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Rtt => "rtt",
+            Metric::HalfRtt => "half_rtt",
+            Metric::OneWay => "one_way",
+            Metric::Response => "response",
+            Metric::Service => "service",
+            Metric::Post => "post",
+            Metric::Complete => "complete",
+        }
+    }
+
+    /// The metric of a name.
+    pub fn from_name(name: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|m| m.name() == name)
+    }
+
+    /// The metrics of a pattern, the one that answers its question first. `post` is left out: its
+    /// stamp is that of `complete`, and which of the two it is only the transport knows.
+    pub fn of(pattern: Pattern, schedule: &Schedule) -> Vec<Metric> {
+        let scheduled = !matches!(schedule, Schedule::ClosedLoop);
+        match (pattern, scheduled) {
+            (Pattern::Latency, false) => vec![Metric::HalfRtt, Metric::Rtt],
+            (Pattern::Latency, true) => {
+                vec![Metric::Response, Metric::Service, Metric::HalfRtt, Metric::Rtt]
+            }
+            (Pattern::Oneway, false) => vec![Metric::OneWay],
+            (Pattern::Oneway, true) => vec![Metric::OneWay, Metric::Response, Metric::Service],
+            (Pattern::Bandwidth, _) => vec![Metric::Complete],
+        }
+    }
+
+    /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
+    /// metric has no sample (a stamp that was never to be taken).
+    fn of_sample(self, s: &Sample) -> Option<f64> {
+        let (start, end) = match self {
+            Metric::Rtt | Metric::HalfRtt | Metric::OneWay | Metric::Service => {
+                (s.submit_ns, s.receive_ns)
+            }
+            Metric::Response => (s.intended_ns, s.receive_ns),
+            Metric::Post | Metric::Complete => (s.submit_ns, s.complete_ns),
+        };
+        if start.is_nan() {
+            return None;
+        }
+        if matches!(self, Metric::Post | Metric::Complete) {
+            // Not every post is signalled; one that has no completion was not lost by that.
+            return (!end.is_nan()).then_some(end - start);
+        }
+        if end.is_nan() || s.flags.has(Flags::LOST) {
+            return Some(f64::INFINITY);
+        }
+        Some(if self == Metric::HalfRtt { (end - start) / 2.0 } else { end - start })
+    }
+}
+
+impl RateMetric {
+    /// All of them.
+    pub const ALL: [RateMetric; 4] = [
+        RateMetric::Bandwidth,
+        RateMetric::MessageRate,
+        RateMetric::OfferedRate,
+        RateMetric::AchievedRate,
+    ];
+
+    /// The name as it is written in records, limits and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            RateMetric::Bandwidth => "bandwidth",
+            RateMetric::MessageRate => "message_rate",
+            RateMetric::OfferedRate => "offered_rate",
+            RateMetric::AchievedRate => "achieved_rate",
+        }
+    }
+
+    /// The rate of a name.
+    pub fn from_name(name: &str) -> Option<RateMetric> {
+        RateMetric::ALL.into_iter().find(|m| m.name() == name)
+    }
+}
+
+/// Durations of one metric in ns, in the order of sending, without the warm-up (which stays in the
+/// samples and is counted there, rule 6). A lost message is +infinity (rule 9); a late, reordered,
+/// repeated or corrupt one keeps its latency. A sample without the stamp where the metric starts,
+/// and for `post` and `complete` without the one where it ends, is none of the metric's.
+pub fn durations(round: &RoundSamples, metric: Metric) -> Vec<f64> {
+    let kept = round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
+    kept.filter_map(|s| metric.of_sample(s)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(samples: &[(f64, f64, f64, f64, Flags)]) -> RoundSamples {
+        let sample = |(i, s): (usize, &(f64, f64, f64, f64, Flags))| Sample {
+            sequence: i as u64,
+            intended_ns: s.0,
+            submit_ns: s.1,
+            receive_ns: s.2,
+            complete_ns: s.3,
+            flags: s.4,
+        };
+        RoundSamples {
+            samples: samples.iter().enumerate().map(sample).collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn each_metric_has_its_two_stamps() {
+        let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
+        let got = Metric::ALL.map(|m| durations(&r, m)[0]);
+        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn warm_up_is_left_out_and_the_lost_are_infinite() {
+        let none = f64::NAN;
+        let r = round(&[
+            (0.0, 0.0, 99.0, 1.0, Flags::WARMUP),
+            (0.0, 0.0, none, 1.0, Flags::default()),
+            (0.0, 0.0, 7.0, none, Flags::LOST),
+            (0.0, 0.0, none, none, Flags::LOST.with(Flags::WARMUP)),
+            (none, 1.0, 3.0, 2.0, Flags::default()),
+        ]);
+        assert_eq!(durations(&r, Metric::Rtt), [f64::INFINITY, f64::INFINITY, 2.0]);
+        assert_eq!(durations(&r, Metric::Response), [f64::INFINITY, f64::INFINITY]);
+        assert_eq!(durations(&r, Metric::Complete), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn reordered_late_and_corrupt_messages_keep_their_latency() {
+        let flags = [Flags::REORDERED, Flags::LATE, Flags::CORRUPT, Flags::DUPLICATE];
+        let r = round(&flags.map(|f| (0.0, 0.0, 5.0, 1.0, f)));
+        assert_eq!(durations(&r, Metric::OneWay), [5.0; 4]);
+    }
+
+    #[test]
+    fn names_are_those_of_the_record() {
+        for m in Metric::ALL {
+            assert_eq!(serde_json::to_value(m).unwrap(), m.name());
+            assert_eq!(Metric::from_name(m.name()), Some(m));
+        }
+        for m in RateMetric::ALL {
+            assert_eq!(serde_json::to_value(m).unwrap(), m.name());
+            assert_eq!(RateMetric::from_name(m.name()), Some(m));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Rounds in rising order, and all of them together without a merge.
+
+use super::LiveHistogram;
+use super::quantile::Ranked;
+
+/// Samples that can be counted up to a value: what lets sorted rounds be pooled without a merge.
+pub trait Counted: Ranked {
+    /// Samples at or below a value in ns.
+    fn count_at_most(&self, ns: f64) -> u64;
+    /// Finite samples.
+    fn finite(&self) -> u64;
+}
+
+/// One round's samples in rising order, as keys that order like them.
+pub struct Run(Vec<u64>);
+
+/// A key whose order as a whole number is that of the samples: the bits of a positive number rise
+/// with it, those of a negative one fall (IEEE 754, totalOrder). NaN becomes +infinity.
+fn key(x: f64) -> u64 {
+    let bits = if x.is_nan() { f64::INFINITY.to_bits() } else { x.to_bits() };
+    bits ^ (((bits as i64 >> 63) as u64) | (1 << 63))
+}
+
+fn sample(key: u64) -> f64 {
+    let flip = if key >> 63 == 1 { 1 << 63 } else { u64::MAX };
+    f64::from_bits(key ^ flip)
+}
+
+impl Run {
+    /// Sorts a copy of the samples; NaN becomes +infinity.
+    pub fn sorted(samples: &[f64]) -> Self {
+        let mut keys: Vec<u64> = samples.iter().map(|x| key(*x)).collect();
+        keys.sort_unstable();
+        Run(keys)
+    }
+}
+
+impl Ranked for Run {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn at_rank(&self, rank: u64) -> f64 {
+        sample(self.0[(rank.clamp(1, self.count()) - 1) as usize])
+    }
+}
+
+impl Counted for Run {
+    fn count_at_most(&self, ns: f64) -> u64 {
+        self.0.partition_point(|k| sample(*k) <= ns) as u64
+    }
+
+    fn finite(&self) -> u64 {
+        self.count_at_most(f64::MAX)
+    }
+}
+
+/// One round's histogram as a table that can be searched.
+pub struct Bins {
+    /// Values of the bins in ns, rising, the exact extremes among them.
+    values: Vec<f64>,
+    /// Samples up to and with each value.
+    up_to: Vec<u64>,
+    lost: u64,
+}
+
+impl Bins {
+    /// The bins of a histogram that are not empty.
+    pub fn new(histogram: &LiveHistogram) -> Self {
+        let (mut values, mut up_to, mut seen) = (Vec::new(), Vec::new(), 0_u64);
+        let mut push = |value: f64, times: u64| {
+            if times > 0 {
+                seen += times;
+                values.push(value);
+                up_to.push(seen);
+            }
+        };
+        let finite = histogram.count() - histogram.lost();
+        let mut left = finite;
+        for (middle, times) in histogram.values_ns() {
+            // The smallest and the largest are known exactly: one sample each.
+            let smallest = u64::from(left == finite);
+            let largest = u64::from(left == times && finite > 1);
+            push(histogram.min_ns().unwrap_or(middle), smallest);
+            push(middle, times - smallest - largest);
+            push(histogram.max_ns().unwrap_or(middle), largest);
+            left -= times;
+        }
+        Bins { values, up_to, lost: histogram.lost() }
+    }
+}
+
+impl Ranked for Bins {
+    fn count(&self) -> u64 {
+        self.finite() + self.lost
+    }
+
+    fn at_rank(&self, rank: u64) -> f64 {
+        let bin = self.up_to.partition_point(|seen| *seen < rank);
+        self.values.get(bin).copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+impl Counted for Bins {
+    fn count_at_most(&self, ns: f64) -> u64 {
+        let bins = self.values.partition_point(|v| *v <= ns);
+        let lost = if ns == f64::INFINITY { self.lost } else { 0 };
+        lost + if bins == 0 { 0 } else { self.up_to[bins - 1] }
+    }
+
+    fn finite(&self) -> u64 {
+        self.up_to.last().copied().unwrap_or(0)
+    }
+}
+
+/// All rounds as one sample, without merging them.
+pub struct Pooled<T>(pub Vec<T>);
+
+impl<T: Counted> Counted for Pooled<T> {
+    fn count_at_most(&self, ns: f64) -> u64 {
+        self.0.iter().map(|r| r.count_at_most(ns)).sum()
+    }
+
+    fn finite(&self) -> u64 {
+        self.0.iter().map(Counted::finite).sum()
+    }
+}
+
+impl<T: Counted> Ranked for Pooled<T> {
+    fn count(&self) -> u64 {
+        self.0.iter().map(Ranked::count).sum()
+    }
+
+    /// Bisection on the 2^64 keys: the smallest with `rank` samples at or below it is a sample. 64
+    /// counts in each round instead of a merge of all.
+    fn at_rank(&self, rank: u64) -> f64 {
+        let rank = rank.clamp(1, self.count());
+        let (mut low, mut high) = (key(f64::NEG_INFINITY), key(f64::INFINITY));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.count_at_most(sample(middle)) >= rank {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        sample(low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_order_as_the_samples_do() {
+        let inf = f64::INFINITY;
+        let rising = [-inf, -2.5, -1e-300, -0.0, 0.0, 1e-300, 3.0, inf];
+        assert!(rising.map(key).is_sorted());
+        assert!(rising.iter().all(|x| sample(key(*x)).to_bits() == x.to_bits()));
+        assert_eq!(key(f64::NAN), key(inf));
+        assert_eq!(key(-f64::NAN), key(inf));
+    }
+
+    proptest! {
+        #[test]
+        fn pooling_sorted_rounds_is_sorting_all(
+            rounds in prop::collection::vec(prop::collection::vec(-1e3..1e6_f64, 0..50), 1..6),
+            rank in 1_u64..300,
+        ) {
+            let mut all: Vec<f64> = rounds.concat();
+            prop_assume!(!all.is_empty());
+            all.sort_by(f64::total_cmp);
+            let pooled = Pooled(rounds.iter().map(|r| Run::sorted(r)).collect::<Vec<_>>());
+            let expected = all[(rank.min(all.len() as u64) - 1) as usize];
+            prop_assert_eq!(pooled.at_rank(rank), expected);
+        }
+    }
+}

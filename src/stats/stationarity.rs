@@ -1,0 +1,209 @@
+//! Whether the kept samples still change while they are taken: drift, and a warm-up cut too short.
+//!
+//! Both look at the medians of [`WINDOWS`] windows of equal length in each round, in the order of
+//! time. A finding needs statistical significance and size: with millions of samples a change of
+//! no consequence is significant, and with twenty medians one of consequence may be chance.
+
+use super::quantile::{Ranked, Sorted, rank};
+
+/// Windows of a round. With 20 a perfect trend has |z| = 6.1, twice what is asked.
+pub const WINDOWS: usize = 20;
+/// A window has at least so many samples, or the round is not judged: the median of 20 normal
+/// samples has a standard error of 0.28 standard deviations.
+pub const LEAST_OF_WINDOW: usize = 20;
+/// Samples looked at per window, evenly spread: the standard error of a median of 4096 is 2 % of a
+/// standard deviation, and what does not show above it is not worth a full pass.
+const LOOKED_AT: usize = 4096;
+/// Mann-Kendall's |z| above which a trend is no chance: once in 1000 rounds without one.
+pub const Z_LIMIT: f64 = 3.3;
+/// A change below this share of the median is not reported.
+pub const SHARE_LIMIT: f64 = 0.05;
+
+/// A trend within a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// The round, from 0.
+    pub round: usize,
+    /// Mann-Kendall's z: positive where durations grow.
+    pub z: f64,
+    /// The trend from the first window to the last (Theil-Sen slope), over the round's median.
+    pub change: f64,
+    /// Rounds that drift.
+    pub rounds_drifting: usize,
+}
+
+/// The start of the rounds is slower than what follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShortWarmup {
+    /// Median over the rounds of (first window - median of the rest) / median of the rest.
+    pub excess: f64,
+    /// Rounds whose first window was the slowest, by more than [`SHARE_LIMIT`].
+    pub rounds_slow: usize,
+    /// Samples of one window in the first of them: warm up for that much longer.
+    pub window: usize,
+}
+
+/// The strongest trend of any round, by its size; `None` where no round drifts.
+///
+/// Each round is tested by Mann-Kendall (Mann 1945, Kendall 1975) on its windows' medians, with
+/// the variance corrected for ties, and measured by the slope of Theil and Sen, the median of all
+/// pairs' slopes; one stall moves neither.
+pub fn drift<R: AsRef<[f64]>>(rounds: &[R]) -> Option<Drift> {
+    let of_round = |(round, r): (usize, &R)| {
+        let medians = window_medians(r.as_ref())?;
+        let z = mann_kendall(&medians);
+        let change = theil_sen(&medians) * (medians.len() - 1) as f64 / median(&medians);
+        let drifts = z.abs() > Z_LIMIT && change.abs() > SHARE_LIMIT;
+        drifts.then_some(Drift { round, z, change, rounds_drifting: 0 })
+    };
+    let found: Vec<Drift> = rounds.iter().enumerate().filter_map(of_round).collect();
+    let worst = found.iter().copied().max_by(|a, b| a.change.abs().total_cmp(&b.change.abs()))?;
+    Some(Drift { rounds_drifting: found.len(), ..worst })
+}
+
+/// Whether the warm-up was too short: in most rounds the first window is the slowest of all and
+/// more than [`SHARE_LIMIT`] slower than the median of the rest. One round alone shows that by
+/// chance once in 20 where medians scatter so much, three of five once in 900.
+pub fn short_warmup<R: AsRef<[f64]>>(rounds: &[R]) -> Option<ShortWarmup> {
+    let (mut judged, mut slow, mut window) = (0, 0, 0);
+    let mut excesses = Vec::new();
+    for r in rounds {
+        let Some(medians) = window_medians(r.as_ref()) else { continue };
+        let (first, rest) = (medians[0], &medians[1..]);
+        let excess = (first - median(rest)) / median(rest);
+        judged += 1;
+        excesses.push(excess);
+        if excess > SHARE_LIMIT && rest.iter().all(|m| *m < first) {
+            slow += 1;
+            window = if window == 0 { r.as_ref().len() / WINDOWS } else { window };
+        }
+    }
+    (2 * slow > judged).then(|| ShortWarmup {
+        excess: median(&excesses),
+        rounds_slow: slow,
+        window,
+    })
+}
+
+/// Medians of the windows of one round; `None` where it is too short to be judged, or where some
+/// median is infinite or not above 0, of which there is no share.
+fn window_medians(round: &[f64]) -> Option<Vec<f64>> {
+    let length = round.len() / WINDOWS;
+    if length < LEAST_OF_WINDOW {
+        return None;
+    }
+    let stride = length.div_ceil(LOOKED_AT);
+    let medians: Vec<f64> = round
+        .chunks_exact(length)
+        .take(WINDOWS)
+        .map(|w| {
+            let mut looked_at: Vec<f64> = w.iter().step_by(stride).copied().collect();
+            let middle = (looked_at.len() - 1) / 2;
+            *looked_at.select_nth_unstable_by(middle, f64::total_cmp).1
+        })
+        .collect();
+    medians.iter().all(|m| m.is_finite() && *m > 0.0).then_some(medians)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Sorted(&sorted).at_rank(rank(0.5, sorted.len() as u64))
+}
+
+/// z of Mann and Kendall: S, the pairs that rise minus those that fall, over its standard
+/// deviation without a trend, sqrt((n(n-1)(2n+5) - sum over ties t(t-1)(2t+5))/18), S moved by 1
+/// towards 0 for continuity.
+fn mann_kendall(x: &[f64]) -> f64 {
+    let n = x.len();
+    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let s: f64 = pairs.map(|(i, j)| sign(x[j] - x[i])).sum();
+    let term = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
+    let mut sorted = x.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|c| term(c.len() as f64)).sum();
+    let variance = (term(n as f64) - ties) / 18.0;
+    if variance <= 0.0 { 0.0 } else { (s - sign(s)) / variance.sqrt() }
+}
+
+/// -1, 0 or 1. (`f64::signum` of 0 is 1.)
+fn sign(x: f64) -> f64 {
+    f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))
+}
+
+/// Median slope of all pairs, per window.
+fn theil_sen(x: &[f64]) -> f64 {
+    let n = x.len();
+    let slope = |(i, j): (usize, usize)| (x[j] - x[i]) / (j - i) as f64;
+    let slopes = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(slope);
+    median(&slopes.collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{ar1, normal, random};
+    use super::*;
+
+    #[test]
+    fn mann_kendall_of_a_known_series() {
+        // Perfectly rising: S = 190, variance 950.
+        let rising: Vec<f64> = (0..20).map(f64::from).collect();
+        assert!((mann_kendall(&rising) - 189.0 / 950.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(mann_kendall(&[5.0; 20]), 0.0);
+        // With ties: rising pairs 3, falling 4: S = -1, and the continuity correction leaves 0.
+        assert_eq!(mann_kendall(&[1.0, 1.0, 2.0, 0.5, 1.0]), 0.0);
+        assert_eq!(theil_sen(&rising), 1.0);
+    }
+
+    #[test]
+    fn a_growing_round_is_found_with_its_size() {
+        let mut chance = random(1);
+        let steady = normal(&mut chance, 10_000, 100.0, 5.0);
+        let grows: Vec<f64> =
+            steady.iter().enumerate().map(|(i, x)| x + 20.0 * i as f64 / 10_000.0).collect();
+        let d = drift(&[steady.clone(), grows]).unwrap();
+        assert_eq!((d.round, d.rounds_drifting), (1, 1));
+        assert!(d.z > Z_LIMIT && (d.change - 0.95 * 20.0 / 110.0).abs() < 0.02, "{d:?}");
+        assert_eq!(drift(&[steady]), None);
+    }
+
+    #[test]
+    fn a_significant_trend_of_no_consequence_is_not_reported() {
+        let x: Vec<f64> = (0..10_000).map(|i| 100.0 + 1e-4 * f64::from(i)).collect();
+        assert!(mann_kendall(&window_medians(&x).unwrap()) > 6.0);
+        assert_eq!(drift(&[x]), None);
+    }
+
+    #[test]
+    fn steady_rounds_rarely_drift() {
+        let found = (0..300).filter(|seed| drift(&[ar1(&mut random(*seed), 4_000, 0.5)]).is_some());
+        assert!(found.count() <= 3);
+    }
+
+    #[test]
+    fn a_slow_start_is_a_short_warm_up() {
+        let mut chance = random(2);
+        let rounds: Vec<Vec<f64>> = (0..5)
+            .map(|_| {
+                let mut x = normal(&mut chance, 4_000, 100.0, 5.0);
+                x[..250].iter_mut().for_each(|v| *v += 30.0);
+                x
+            })
+            .collect();
+        let w = short_warmup(&rounds).unwrap();
+        assert_eq!((w.rounds_slow, w.window), (5, 200));
+        assert!((w.excess - 0.3).abs() < 0.02);
+        assert_eq!(drift(&rounds), None, "a slow start is not a drift");
+        let steady: Vec<Vec<f64>> =
+            (0..5).map(|_| normal(&mut chance, 4_000, 100.0, 5.0)).collect();
+        assert_eq!(short_warmup(&steady), None);
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_not() {
+        let inf = f64::INFINITY;
+        for x in [vec![], vec![1.0; 399], vec![inf; 4_000], vec![-1.0; 4_000], vec![0.0; 4_000]] {
+            assert_eq!((drift(&[&x]), short_warmup(&[&x])), (None, None));
+        }
+    }
+}
