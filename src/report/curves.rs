@@ -1,0 +1,383 @@
+//! From every sample to what fits in a page: exact order statistics and a density over time.
+//!
+//! Takes the samples of a record round by round; gives for each run and metric a [`Curve`] and for
+//! each round a [`Density`]. Nothing here estimates: a point of a curve is a sample, a cell of a
+//! density is a count. What is lost is said by [`TAIL_STEP`] and [`BINS_PER_DECADE`].
+
+use crate::record::schema::{Metric, Record, Run};
+use crate::sample::{Flags, RoundSamples, Sample};
+use std::collections::BTreeMap;
+
+/// So many of the largest and of the smallest samples are all kept: every outlier is a point.
+pub const EXACT_TAIL: u64 = 200;
+/// So many of the smallest are all kept.
+pub const EXACT_HEAD: u64 = 40;
+/// Beyond these, the ranks kept are spaced by this factor of the distance to the nearer end: a
+/// share read between two points (of the samples above, or below the median) is within 1 % of
+/// itself. 10^6 samples leave about 1600 points, 10^9 about 2900.
+pub const TAIL_STEP: f64 = 1.01;
+/// Above so many curves the spacing is [`COARSE_STEP`], so that a page stays within a few MB.
+pub const MANY_CURVES: usize = 24;
+/// The spacing for records of many runs: a share between two points is within 4 %.
+pub const COARSE_STEP: f64 = 1.04;
+/// Rows of a density: one covers a factor of 10^(1/64), 3.7 %.
+pub const BINS_PER_DECADE: u32 = 64;
+/// Rows end at 10^12 ns. Longer samples are counted in the last row, shorter ones than 1 ns in
+/// the first.
+pub const DECADES: u32 = 12;
+/// Columns of a density over all rounds of a run, and for records of many runs.
+const COLUMNS: u32 = 400;
+const COLUMNS_COARSE: u32 = 120;
+/// A run whose record speaks of more rounds than this gets no finer share of the columns.
+const COLUMNS_LEAST: u32 = 4;
+
+/// Exact order statistics of one metric of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Number of the run.
+    pub run: u32,
+    /// What the values are.
+    pub metric: Metric,
+    /// Samples behind it, lost ones included.
+    pub count: u64,
+    /// Samples at infinity.
+    pub lost: u64,
+    /// Ranks that are kept, from 1, rising; the last is `count`.
+    pub ranks: Vec<u64>,
+    /// The samples of those ranks in ns; infinite where lost.
+    pub values: Vec<f64>,
+}
+
+/// Counts of one round over time and latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Density {
+    /// Number of the run.
+    pub run: u32,
+    /// Number of the round.
+    pub round: u32,
+    /// Submit of the first sample, ns since the record's epoch.
+    pub start_ns: f64,
+    /// Submit of the last one.
+    pub end_ns: f64,
+    /// Its columns, equal shares of the time between the two.
+    pub columns: Vec<Column>,
+}
+
+/// What was submitted in one slice of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// (row, samples), by rising row.
+    pub cells: Vec<(u32, u64)>,
+    /// The largest finite sample in ns; 0 where there is none.
+    pub max_ns: f64,
+    /// Lost ones.
+    pub lost: u64,
+}
+
+/// All that the page shows of the samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reduced {
+    /// One for each run and metric that has samples.
+    pub curves: Vec<Curve>,
+    /// One for each round, of the run's first metric.
+    pub densities: Vec<Density>,
+    /// The factor between two ranks that was used.
+    pub tail_step: f64,
+    /// Samples of warm-up, left out as in the figures.
+    pub warmup: u64,
+    /// Samples without the stamps that their metric needs, left out.
+    pub unstamped: u64,
+    /// What was wrong with the samples, a sentence each.
+    pub faults: Vec<String>,
+}
+
+/// The metrics of a run that the page draws: `rtt` is left out beside `half_rtt`, of which it is
+/// the double, and `post` has no stamp in the samples.
+pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
+    let half = run.summary(Metric::HalfRtt).is_some();
+    let order = [
+        Metric::Response,
+        Metric::OneWay,
+        Metric::HalfRtt,
+        Metric::Rtt,
+        Metric::Service,
+        Metric::Complete,
+    ];
+    let has = |m: &Metric| run.summary(*m).is_some() && !(half && *m == Metric::Rtt);
+    order.into_iter().filter(has).collect()
+}
+
+/// The metric of one sample in ns: infinite where lost, NaN without its stamps.
+pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
+    if s.flags.has(Flags::LOST) {
+        return f64::INFINITY;
+    }
+    match metric {
+        Metric::Rtt | Metric::OneWay | Metric::Service => s.receive_ns - s.submit_ns,
+        Metric::HalfRtt => (s.receive_ns - s.submit_ns) / 2.0,
+        Metric::Response => s.receive_ns - s.intended_ns,
+        Metric::Complete => s.complete_ns - s.submit_ns,
+        Metric::Post => f64::NAN,
+    }
+}
+
+/// Reduces all samples of a record. A run is reduced and its samples dropped as soon as its last
+/// round has come, so that the memory is that of the runs which are open at the same time.
+pub fn reduce<E: std::fmt::Display>(
+    record: &Record,
+    rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
+) -> Reduced {
+    let metrics: Vec<_> = record.runs.iter().map(drawn_metrics).collect();
+    let many = metrics.iter().map(Vec::len).sum::<usize>() > MANY_CURVES;
+    let mut out =
+        Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };
+    let columns = if many { COLUMNS_COARSE } else { COLUMNS };
+    let mut open: BTreeMap<u32, Open> = BTreeMap::new();
+    for round in rounds {
+        let round = match round {
+            Ok(round) => round,
+            Err(e) => {
+                out.faults.push(format!("The samples could be read only in part: {e}."));
+                break;
+            }
+        };
+        let Some((run, metrics)) = position(record, &metrics, round.run) else {
+            out.faults.push(format!("Samples of run {}, which the record lacks.", round.run));
+            continue;
+        };
+        if metrics.is_empty() {
+            continue;
+        }
+        let entry = open.entry(round.run).or_insert_with(|| Open::new(metrics.len()));
+        entry.add(metrics, &round, &mut out);
+        let share = columns / (run.rounds.len().max(1) as u32);
+        out.densities.push(density(metrics[0], &round, share.max(COLUMNS_LEAST)));
+        if entry.rounds >= run.rounds.len()
+            && let Some(done) = open.remove(&round.run)
+        {
+            done.close(round.run, metrics, &mut out);
+        }
+    }
+    for (index, rest) in open {
+        if let Some((_, metrics)) = position(record, &metrics, index) {
+            rest.close(index, metrics, &mut out);
+        }
+    }
+    out.curves.sort_by_key(|c| c.run);
+    out.densities.sort_by_key(|d| (d.run, d.round));
+    out
+}
+
+fn position<'a>(
+    record: &'a Record,
+    metrics: &'a [Vec<Metric>],
+    run: u32,
+) -> Option<(&'a Run, &'a [Metric])> {
+    let at = record.runs.iter().position(|r| r.index == run)?;
+    Some((record.runs.get(at)?, metrics.get(at)?))
+}
+
+/// The samples of a run whose rounds have not all come.
+struct Open {
+    rounds: usize,
+    values: Vec<Vec<f64>>,
+}
+
+impl Open {
+    fn new(metrics: usize) -> Self {
+        Open { rounds: 0, values: vec![Vec::new(); metrics] }
+    }
+
+    fn add(&mut self, metrics: &[Metric], round: &RoundSamples, out: &mut Reduced) {
+        self.rounds += 1;
+        for s in &round.samples {
+            if s.flags.has(Flags::WARMUP) {
+                out.warmup += 1;
+                continue;
+            }
+            for (metric, values) in metrics.iter().zip(&mut self.values) {
+                match metric_ns(*metric, s) {
+                    v if v.is_nan() => out.unstamped += 1,
+                    v => values.push(v),
+                }
+            }
+        }
+    }
+
+    fn close(self, run: u32, metrics: &[Metric], out: &mut Reduced) {
+        for (metric, values) in metrics.iter().zip(self.values) {
+            out.curves.extend(curve(run, *metric, values, out.tail_step));
+        }
+    }
+}
+
+/// The curve of these values; `None` where there are none.
+pub fn curve(run: u32, metric: Metric, mut values: Vec<f64>, step: f64) -> Option<Curve> {
+    values.retain(|v| !v.is_nan());
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    let ranks = ranks(values.len() as u64, step);
+    Some(Curve {
+        run,
+        metric,
+        count: values.len() as u64,
+        lost: values.iter().rev().take_while(|v| **v == f64::INFINITY).count() as u64,
+        values: ranks.iter().map(|r| values[(*r - 1) as usize]).collect(),
+        ranks,
+    })
+}
+
+/// The ranks of `n` samples that a curve keeps: all of both ends, and between them, from the end
+/// that is nearer, spaced by the factor `step`.
+pub fn ranks(n: u64, step: f64) -> Vec<u64> {
+    let mut kept = Vec::new();
+    let mut from_below = 1;
+    while from_below <= n / 2 {
+        kept.push(from_below);
+        from_below = next(from_below, EXACT_HEAD, step);
+    }
+    let head = kept.len();
+    let mut from_above = 1;
+    while from_above <= n - n / 2 {
+        kept.push(n + 1 - from_above);
+        from_above = next(from_above, EXACT_TAIL, step);
+    }
+    kept[head..].reverse();
+    kept
+}
+
+fn next(rank: u64, exact: u64, step: f64) -> u64 {
+    if rank < exact { rank + 1 } else { ((rank as f64 * step) as u64).max(rank + 1) }
+}
+
+/// The row of a latency.
+pub fn row(latency_ns: f64) -> u32 {
+    let last = BINS_PER_DECADE * DECADES - 1;
+    // A negative or NaN logarithm saturates to row 0.
+    ((latency_ns.log10() * f64::from(BINS_PER_DECADE)) as u32).min(last)
+}
+
+/// The density of one round of at most `columns` columns.
+pub fn density(metric: Metric, round: &RoundSamples, columns: u32) -> Density {
+    let kept = || round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
+    let time = |s: &Sample| if metric == Metric::Response { s.intended_ns } else { s.submit_ns };
+    let (mut start, mut end, mut n) = (f64::INFINITY, f64::NEG_INFINITY, 0_u64);
+    for t in kept().map(time).filter(|t| t.is_finite()) {
+        (start, end, n) = (start.min(t), end.max(t), n + 1);
+    }
+    if n == 0 {
+        (start, end) = (0.0, 0.0);
+    }
+    let width = u64::from(columns).min(n) as usize;
+    let scale = if end > start { width as f64 / (end - start) } else { 0.0 };
+    let mut grid = vec![BTreeMap::<u32, u64>::new(); width];
+    let mut out = vec![Column::default(); width];
+    for s in kept() {
+        let at = ((time(s) - start) * scale) as usize;
+        let at = at.min(width.saturating_sub(1));
+        let (Some(cells), Some(column)) = (grid.get_mut(at), out.get_mut(at)) else { continue };
+        let v = metric_ns(metric, s);
+        if v == f64::INFINITY {
+            column.lost += 1;
+        } else if !v.is_nan() {
+            *cells.entry(row(v)).or_default() += 1;
+            column.max_ns = column.max_ns.max(v);
+        }
+    }
+    for (column, cells) in out.iter_mut().zip(grid) {
+        column.cells = cells.into_iter().collect();
+    }
+    Density { run: round.run, round: round.round, start_ns: start, end_ns: end, columns: out }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn sample(submit: f64, latency: f64, flags: Flags) -> Sample {
+        Sample {
+            sequence: 0,
+            intended_ns: f64::NAN,
+            submit_ns: submit,
+            receive_ns: submit + latency,
+            complete_ns: f64::NAN,
+            flags,
+        }
+    }
+
+    #[test]
+    fn every_point_of_a_curve_is_the_sample_of_its_rank() {
+        let n = 100_000_u64;
+        let shuffled: Vec<f64> = (0..n).map(|i| (i * 7919 % n) as f64 + 1.0).collect();
+        let c = curve(0, Metric::Rtt, shuffled, TAIL_STEP).unwrap();
+        assert_eq!(c.count, n);
+        assert!(c.ranks.iter().zip(&c.values).all(|(r, v)| *r as f64 == *v));
+        assert!(c.ranks.is_sorted_by(|a, b| a < b), "ranks rise and none stands twice");
+    }
+
+    #[test]
+    fn minimum_maximum_and_the_outliers_are_all_kept() {
+        for n in [1, 2, 3, 199, 200, 401, 1000, 12_345, 10_000_000] {
+            let kept = ranks(n, TAIL_STEP);
+            assert_eq!((kept.first(), kept.last()), (Some(&1), Some(&n)));
+            let tail = EXACT_TAIL.min(n - n / 2);
+            assert!((n + 1 - tail..=n).all(|r| kept.binary_search(&r).is_ok()), "{n}");
+            assert!(kept.len() < 2200, "{n}: {}", kept.len());
+        }
+    }
+
+    #[test]
+    fn a_share_read_between_two_points_is_within_the_stated_step() {
+        let n = 10_000_000;
+        for pair in ranks(n, TAIL_STEP).windows(2) {
+            let (below, above) = ((n + 1 - pair[0]) as f64, (n + 1 - pair[1]) as f64);
+            assert!(below - above <= 1.0 || pair[0] <= n / 2 || below / above <= TAIL_STEP);
+        }
+    }
+
+    #[test]
+    fn a_lost_message_is_a_sample_at_infinity_and_warmup_is_none() {
+        let round = RoundSamples {
+            samples: vec![
+                sample(0.0, 9e9, Flags::WARMUP),
+                sample(10.0, 1000.0, Flags::default()),
+                sample(20.0, 5e6, Flags::default()),
+                sample(30.0, f64::NAN, Flags::LOST),
+            ],
+            ..RoundSamples::default()
+        };
+        let d = density(Metric::Rtt, &round, 100);
+        assert_eq!((d.start_ns, d.end_ns, d.columns.len()), (10.0, 30.0, 3));
+        assert_eq!(d.columns[1].cells, [(row(5e6), 1)]);
+        assert_eq!(d.columns[1].max_ns, 5e6);
+        assert_eq!(d.columns[2].lost, 1);
+        let values = round.samples[1..].iter().map(|s| metric_ns(Metric::Rtt, s)).collect();
+        let c = curve(0, Metric::Rtt, values, TAIL_STEP).unwrap();
+        assert_eq!((c.count, c.lost), (3, 1));
+        assert_eq!(c.values, [1000.0, 5e6, f64::INFINITY]);
+    }
+
+    #[test]
+    fn no_latency_leaves_the_rows() {
+        let last = BINS_PER_DECADE * DECADES - 1;
+        assert_eq!(row(1.0), 0);
+        assert_eq!(row(-5.0), 0);
+        assert_eq!(row(0.0), 0);
+        assert_eq!(row(1000.0), 3 * BINS_PER_DECADE);
+        assert_eq!(row(f64::MAX), last);
+    }
+
+    #[test]
+    fn a_density_counts_every_sample_once() {
+        let samples: Vec<Sample> =
+            (0..10_000).map(|i| sample(f64::from(i), 100.0 + f64::from(i), Flags(0))).collect();
+        let round = RoundSamples { samples, ..RoundSamples::default() };
+        let d = density(Metric::HalfRtt, &round, 80);
+        let sum: u64 = d.columns.iter().flat_map(|c| &c.cells).map(|c| c.1).sum();
+        assert_eq!((d.columns.len(), sum), (80, 10_000));
+        assert_eq!(d.columns[79].max_ns, (100.0 + 9999.0) / 2.0);
+    }
+}

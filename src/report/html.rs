@@ -1,0 +1,201 @@
+//! The report as one HTML file: no network, no library to install, readable without scripts.
+//!
+//! Takes a record and its samples; gives the file's text. The tables are written here, the plots
+//! are drawn by `web/` from the record itself and from the curves of [`super::curves`]. A record
+//! is foreign input: every text of it passes [`escape`] or [`script_json`].
+
+mod encode;
+mod main_table;
+mod number;
+mod tables;
+
+use super::curves::{self, Reduced};
+use crate::record::schema::{Metric, Record, Run};
+use crate::sample::RoundSamples;
+
+/// The viewer's modules in the order in which they use each other; see `web/README.md`.
+const SCRIPTS: [&str; 11] = [
+    include_str!("../../web/decode.js"),
+    include_str!("../../web/units.js"),
+    include_str!("../../web/download.js"),
+    include_str!("../../web/theme.js"),
+    include_str!("../../web/plot.js"),
+    include_str!("../../web/distribution.js"),
+    include_str!("../../web/density.js"),
+    include_str!("../../web/rounds.js"),
+    include_str!("../../web/sweep.js"),
+    include_str!("../../web/noise.js"),
+    include_str!("../../web/main.js"),
+];
+const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
+const UPLOT_CSS: &str = include_str!("../../web/vendor/uPlot.min.css");
+const CSS: &str = include_str!("../../web/page.css");
+
+/// Nothing may be fetched or sent, whatever a record has smuggled in.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The whole page. An error among the rounds ends their reading; it stands in the page as a fault
+/// and what came before it is shown.
+pub fn render<E: std::fmt::Display>(
+    record: &Record,
+    rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
+) -> String {
+    let reduced = curves::reduce(record, rounds);
+    let mut page = String::with_capacity(1 << 20);
+    let title = tables::title(record);
+    page.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    page.push_str(&format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"wiregauge {}\">\n<title>{}</title>\n\
+         <style>\n{UPLOT_CSS}\n{CSS}</style>\n</head>\n<body>\n",
+        escape(&record.tool),
+        escape(&title),
+    ));
+    page.push_str(&tables::header(record, &reduced));
+    page.push_str("<main>\n");
+    page.push_str(&main_table::section(record));
+    page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
+    page.push_str(PLOTS);
+    page.push_str(&tables::runs(record));
+    page.push_str(&tables::environment(record));
+    page.push_str(&tables::plan(record));
+    page.push_str(&tables::data(record, &reduced));
+    page.push_str("</main>\n");
+    push_scripts(&mut page, record, &reduced);
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// Where the viewer puts its plots; hidden until it has something to put there.
+const PLOTS: &str = r#"<noscript><p class="note">The plots need scripts; the tables do not.</p>
+</noscript>
+<section id="distribution" aria-labelledby="h-distribution" hidden>
+<h2 id="h-distribution">Distribution</h2></section>
+<section id="density" aria-labelledby="h-density" hidden>
+<h2 id="h-density">Latency over time</h2></section>
+<section id="rounds" aria-labelledby="h-rounds" hidden>
+<h2 id="h-rounds">Rounds side by side</h2></section>
+<section id="sweep" aria-labelledby="h-sweep" hidden>
+<h2 id="h-sweep">By message size</h2></section>
+<section id="noise" aria-labelledby="h-noise" hidden>
+<h2 id="h-noise">Noise of the CPUs</h2></section>
+"#;
+
+fn push_scripts(page: &mut String, record: &Record, reduced: &Reduced) {
+    let record = serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned());
+    page.push_str("<script type=\"application/json\" id=\"record\">");
+    page.push_str(&script_json(&record));
+    page.push_str("</script>\n<script type=\"application/json\" id=\"samples\">");
+    page.push_str(&script_json(&encode::samples(reduced)));
+    page.push_str("</script>\n<script>\n");
+    page.push_str(UPLOT);
+    page.push_str("\n(() => {\n\"use strict\";\n");
+    for script in SCRIPTS {
+        page.push_str(script);
+    }
+    page.push_str("})();\n</script>\n");
+}
+
+/// Where the samples and the figures of the record do not tell the same: the page shows both, and
+/// a reader must know that one of them is wrong.
+fn disagreements(record: &Record, reduced: &Reduced) -> Vec<String> {
+    let mut out = Vec::new();
+    for curve in &reduced.curves {
+        let Some(run) = record.runs.iter().find(|r| r.index == curve.run) else { continue };
+        let Some(summary) = run.summary(curve.metric) else { continue };
+        let only_counted: u64 = run.rounds.iter().map(|r| r.samples_in_histogram_only).sum();
+        let name = format!("{} {}", run.label, tables::metric_name(curve.metric));
+        if only_counted > 0 {
+            out.push(format!(
+                "{name}: {only_counted} samples stand only in the histogram; the curves show the \
+                 other {}.",
+                curve.count
+            ));
+        } else if curve.count != summary.count {
+            out.push(format!(
+                "{name}: the figures are of {} samples, the curves of {}.",
+                summary.count, curve.count
+            ));
+        } else if let Some(max) = curve.values.last()
+            && !same(*max, summary.max.0)
+        {
+            out.push(format!(
+                "{name}: the largest sample is {max} ns, the figures say {} ns.",
+                summary.max.0
+            ));
+        }
+    }
+    out
+}
+
+/// Equal but for the rounding of a difference of two stamps (1/64 ns after a day).
+fn same(a: f64, b: f64) -> bool {
+    a == b || (a - b).abs() <= 0.1
+}
+
+/// The metric that stands for a run in the tables.
+fn headline(run: &Run) -> Option<Metric> {
+    curves::drawn_metrics(run)
+        .into_iter()
+        .next()
+        .or_else(|| run.summary(Metric::Post).map(|_| Metric::Post))
+}
+
+/// Text of a record as text of the page or as a quoted attribute.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Control characters are not allowed in HTML text; these would show as nothing.
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            // Overrides of direction could make a text read as another.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that cannot end the script element in which it stands. `<` occurs in JSON only within
+/// strings, where the escape means the same.
+fn script_json(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_record_stays_text() {
+        let evil = "<img src=x onerror=\"alert('1')\">&\u{0}\u{202e}";
+        let safe = "&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;\u{fffd}\u{fffd}";
+        assert_eq!(escape(evil), safe);
+    }
+
+    #[test]
+    fn json_cannot_end_its_script() -> Result<(), serde_json::Error> {
+        let evil = "</script><script>alert(1)</script><!--";
+        let json = script_json(&serde_json::to_string(evil)?);
+        assert!(!json.contains('<'));
+        assert_eq!(serde_json::from_str::<String>(&json)?, evil);
+        Ok(())
+    }
+
+    #[test]
+    fn no_script_of_the_viewer_can_end_its_element() {
+        for script in SCRIPTS.iter().chain([&UPLOT]) {
+            let lower = script.to_lowercase();
+            assert!(!lower.contains("</script") && !lower.contains("<!--"));
+        }
+        assert!(!CSS.to_lowercase().contains("</style"));
+    }
+}

@@ -1,0 +1,353 @@
+//! The table that an engineer looks for first, and the instrument's own error beside it.
+
+use super::number::{self, GB, MB, MILLION, US};
+use super::tables::{metric_name, transport_name, wait_name};
+use super::{escape, headline};
+use crate::plan::{Pattern, Wait};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
+use crate::stats::Rate;
+use crate::transport::TransportKind;
+use std::collections::BTreeMap;
+
+/// The quantiles that have a column.
+const SHOWN: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")];
+
+/// The results with what bounds them: one table of a survey's transports, else one of latencies
+/// and one of rates.
+pub fn section(record: &Record) -> String {
+    let mut out = String::from(
+        "<section id=\"results\" aria-labelledby=\"h-results\">\n\
+         <h2 id=\"h-results\">Results</h2>\n",
+    );
+    let tables = tables(record);
+    for (i, rows) in tables.iter().enumerate() {
+        let id = if i == 0 { "main-table" } else { "rate-table" };
+        out.push_str(&table(id, &caption(record, rows), rows));
+    }
+    out.push_str("<p class=\"downloads\"><button type=\"button\" data-csv=\"results\">");
+    out.push_str("results.csv</button></p>\n");
+    out.push_str(&unavailable(record));
+    out.push_str(&instrument(record));
+    out.push_str("</section>\n");
+    out
+}
+
+fn table(id: &str, caption: &str, rows: &[Row]) -> String {
+    let mut out = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"c-{id}\">\n\
+         <table class=\"figures\" id=\"{id}\">\n<caption id=\"c-{id}\">{caption}</caption>\n{}<tbody>\n",
+        head(rows)
+    );
+    let columns = Columns::of(rows);
+    rows.iter().for_each(|row| out.push_str(&row.html(&columns)));
+    out.push_str("</tbody>\n</table>\n</div>\n");
+    out
+}
+
+/// What the rows of a table have in common.
+struct Columns {
+    distributions: bool,
+    rates: bool,
+    /// Characters of the longest fraction in each column.
+    fractions: BTreeMap<&'static str, usize>,
+}
+
+impl Columns {
+    fn of(rows: &[Row]) -> Self {
+        let mut fractions = BTreeMap::new();
+        for (name, shown) in rows.iter().flat_map(Row::shown) {
+            let width = fractions.entry(name).or_insert(0);
+            *width = number::fraction(shown).max(*width);
+        }
+        let distributions = rows.iter().any(|r| r.distribution().is_some());
+        Columns { distributions, rates: has_rates(rows), fractions }
+    }
+
+    fn aligned(&self, name: &str, exact: f64, scale: f64) -> String {
+        number::aligned(exact, scale, self.fractions.get(name).copied().unwrap_or(0))
+    }
+}
+
+/// A row: one run, or the runs of a survey that belong to one transport and wait.
+struct Row<'a> {
+    latency: Option<&'a Run>,
+    rate: Option<&'a Run>,
+    bandwidth: Option<&'a Run>,
+}
+
+impl<'a> Row<'a> {
+    fn of(run: &'a Run) -> Self {
+        let rates = (run.case.pattern == Pattern::Bandwidth).then_some(run);
+        Row { latency: rates.is_none().then_some(run), rate: rates, bandwidth: rates }
+    }
+
+    fn distribution(&self) -> Option<(&'a Run, Metric)> {
+        let run = self.latency?;
+        Some((run, headline(run)?))
+    }
+
+    fn any(&self) -> Option<&'a Run> {
+        self.latency.or(self.rate).or(self.bandwidth)
+    }
+
+    /// The figures of the row as they are shown, by column.
+    fn shown(&self) -> Vec<(&'static str, f64)> {
+        let mut out = Vec::new();
+        if let Some(summary) = self.distribution().and_then(|(run, m)| run.summary(m)) {
+            out.push(("max", summary.max.0 * US));
+            for (p, name) in SHOWN {
+                let found = summary.quantiles.iter().find(|q| q.p == p).and_then(|q| q.value);
+                out.extend(found.map(|v| (name, v.0 * US)));
+            }
+        }
+        let value = |run: Option<&Run>, metric| rate_of(run?, metric).map(|r| r.value);
+        if let Some(v) = value(self.rate, RateMetric::MessageRate) {
+            out.push(("rate", v * MILLION));
+        }
+        if let Some(v) = value(self.bandwidth, RateMetric::Bandwidth) {
+            out.extend([("MB/s", v * MB), ("Gb/s", v * GB)]);
+        }
+        out
+    }
+
+    fn html(&self, columns: &Columns) -> String {
+        let Some(run) = self.any() else { return String::new() };
+        let mut runs = [self.latency, self.rate, self.bandwidth].into_iter().flatten();
+        let broken = runs.any(|r| !r.complete);
+        let mark = if broken { " <span class=\"bad\">incomplete</span>" } else { "" };
+        let mut out = format!(
+            "<tr data-run=\"{}\"><th scope=\"row\">{}{mark}</th><td>{}</td>",
+            run.index,
+            escape(&transport_name(run.case.transport)),
+            wait_name(run.case.wait)
+        );
+        if columns.distributions {
+            out.push_str(&self.latency_cells(columns));
+        } else {
+            out.push_str(&format!("<td class=\"n\">{}</td>", number::bytes(run.case.size.0)));
+        }
+        if columns.rates {
+            out.push_str(&rate_cells(columns, self.rate, &[("rate", MILLION)]));
+            out.push_str(&rate_cells(columns, self.bandwidth, &[("MB/s", MB), ("Gb/s", GB)]));
+        }
+        out.push_str("</tr>\n");
+        out
+    }
+
+    fn latency_cells(&self, columns: &Columns) -> String {
+        let found = self.distribution().and_then(|(run, m)| Some((run, m, run.summary(m)?)));
+        let Some((run, metric, summary)) = found else {
+            return "<td class=\"n none\">–</td>".repeat(SHOWN.len() + 5);
+        };
+        let mut out = format!(
+            "<td>{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\" data-k=\"n\"><data value=\"{}\">{}</data></td>",
+            metric_name(metric),
+            number::bytes(run.case.size.0),
+            summary.count,
+            number::count(summary.count)
+        );
+        for (p, name) in SHOWN {
+            let quantile = summary.quantiles.iter().find(|q| q.p == p);
+            let cell = match quantile.map(|q| (q.value, q.interval)) {
+                Some((Some(v), i)) => {
+                    format!("{}{}", columns.aligned(name, v.0, US), number::interval(i, US))
+                }
+                Some((None, _)) => "<span class=\"small\">n too small</span>".to_owned(),
+                None => "<span class=\"small\">not computed</span>".to_owned(),
+            };
+            out.push_str(&format!("<td class=\"n\" data-k=\"{name}\">{cell}</td>"));
+        }
+        let finite = if summary.max.0.is_finite() {
+            String::new()
+        } else {
+            let finite = number::short(summary.max_finite.0 * US);
+            format!("<span class=\"ci\">{finite} of those that came</span>")
+        };
+        out.push_str(&format!(
+            "<td class=\"n\" data-k=\"max\">{}{finite}</td>\
+             <td class=\"n{}\" data-k=\"lost\"><data value=\"{}\">{}</data></td>",
+            columns.aligned("max", summary.max.0, US),
+            if summary.lost > 0 { " bad" } else { "" },
+            summary.lost,
+            number::count(summary.lost)
+        ));
+        out
+    }
+}
+
+fn has_rates(rows: &[Row]) -> bool {
+    rows.iter().any(|r| r.rate.is_some() || r.bandwidth.is_some())
+}
+
+fn rate_of(run: &Run, metric: RateMetric) -> Option<&Rate> {
+    run.rates.iter().find(|f| f.metric == metric).map(|f| &f.rate)
+}
+
+fn rate_cells(columns: &Columns, run: Option<&Run>, shown: &[(&str, f64)]) -> String {
+    let mut out = String::new();
+    for (name, scale) in shown {
+        let metric = if *name == "rate" { RateMetric::MessageRate } else { RateMetric::Bandwidth };
+        match run.and_then(|run| rate_of(run, metric)) {
+            None => out.push_str("<td class=\"n none\">–</td>"),
+            Some(rate) => out.push_str(&format!(
+                "<td class=\"n\" data-k=\"{name}\" title=\"{} rounds\">{}{}</td>",
+                rate.rounds.len(),
+                columns.aligned(name, rate.value, *scale),
+                number::interval(rate.interval, *scale)
+            )),
+        }
+    }
+    out
+}
+
+/// The rows of each table: one table where the record is a survey, else latencies and rates.
+fn tables(record: &Record) -> Vec<Vec<Row<'_>>> {
+    if record.plan.name == "survey"
+        && let Some(folded) = fold(record)
+    {
+        return vec![folded];
+    }
+    let (rates, latencies): (Vec<&Run>, Vec<&Run>) =
+        record.runs.iter().partition(|r| r.case.pattern == Pattern::Bandwidth);
+    let tables = [latencies, rates].into_iter().filter(|runs| !runs.is_empty());
+    tables.map(|runs| runs.into_iter().map(Row::of).collect()).collect()
+}
+
+/// One row for each transport and wait; `None` where that would hide a run.
+fn fold(record: &Record) -> Option<Vec<Row<'_>>> {
+    let mut order: Vec<(TransportKind, Wait)> = Vec::new();
+    let mut groups: BTreeMap<(TransportKind, Wait), Vec<&Run>> = BTreeMap::new();
+    for run in &record.runs {
+        let key = (run.case.transport, run.case.wait);
+        if !groups.contains_key(&key) {
+            order.push(key);
+        }
+        groups.entry(key).or_default().push(run);
+    }
+    order.iter().map(|key| fold_group(groups.get(key)?)).collect()
+}
+
+fn fold_group<'a>(runs: &[&'a Run]) -> Option<Row<'a>> {
+    let (rates, latencies): (Vec<&Run>, Vec<&Run>) =
+        runs.iter().partition(|r| r.case.pattern == Pattern::Bandwidth);
+    if latencies.len() > 1 || rates.len() > 2 {
+        return None;
+    }
+    Some(Row {
+        latency: latencies.first().copied(),
+        rate: rates.iter().min_by_key(|r| r.case.size).copied(),
+        bandwidth: rates.iter().max_by_key(|r| r.case.size).copied(),
+    })
+}
+
+fn caption(record: &Record, rows: &[Row]) -> String {
+    let runs = rows.iter().flat_map(|r| [r.latency, r.rate, r.bandwidth]).flatten();
+    let rounds = runs.map(|r| r.rounds.len());
+    let (least, most) = (rounds.clone().min().unwrap_or(0), rounds.max().unwrap_or(0));
+    let rounds = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let mut out =
+        format!("{rounds} rounds by fresh processes. Below each figure its interval of 95 %.");
+    if rows.iter().any(|r| r.distribution().is_some()) {
+        out.push_str(&format!(
+            " Every latency has an instrument error of {} beside it; max is the true maximum, a \
+             lost message is ∞.",
+            number::span(record.instrument.error_ns)
+        ));
+    }
+    if has_rates(rows) {
+        out.push_str(" Rates are of the payload that arrived.");
+    }
+    out
+}
+
+/// The size of the runs of one column, where they have the same.
+fn common_size<'a>(runs: impl Iterator<Item = Option<&'a Run>>) -> String {
+    let mut sizes: Vec<u64> = runs.flatten().map(|r| r.case.size.0).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    match sizes.as_slice() {
+        [one] => format!(", {}", number::bytes(*one)),
+        _ => String::new(),
+    }
+}
+
+fn head(rows: &[Row]) -> String {
+    let mut out = String::from("<thead><tr><th scope=\"col\">Transport</th>");
+    out.push_str("<th scope=\"col\">Wait</th>");
+    if rows.iter().any(|r| r.distribution().is_some()) {
+        out.push_str("<th scope=\"col\">Metric</th><th scope=\"col\" class=\"n\">Size</th>");
+        out.push_str("<th scope=\"col\" class=\"n\">n</th>");
+        for (_, name) in SHOWN {
+            out.push_str(&format!("<th scope=\"col\" class=\"n\">{name}<small>us</small></th>"));
+        }
+        out.push_str("<th scope=\"col\" class=\"n\">max<small>us</small></th>");
+        out.push_str("<th scope=\"col\" class=\"n\">lost</th>");
+    } else {
+        out.push_str("<th scope=\"col\" class=\"n\">Size</th>");
+    }
+    if has_rates(rows) {
+        let rate = common_size(rows.iter().map(|r| r.rate));
+        let bandwidth = common_size(rows.iter().map(|r| r.bandwidth));
+        out.push_str(&format!(
+            "<th scope=\"col\" class=\"n\">Rate{rate}<small>10<sup>6</sup> msg/s</small></th>\
+             <th scope=\"col\" class=\"n\">Bandwidth{bandwidth}<small>MB/s</small></th>\
+             <th scope=\"col\" class=\"n\">same<small>Gb/s</small></th>"
+        ));
+    }
+    out.push_str("</tr></thead>\n");
+    out
+}
+
+fn unavailable(record: &Record) -> String {
+    if record.unavailable.is_empty() {
+        return String::new();
+    }
+    let items: String = record
+        .unavailable
+        .iter()
+        .map(|u| format!("<li><b>{}</b>: {}</li>", escape(&u.transport), escape(&u.reason)))
+        .collect();
+    format!("<h3>Not measured</h3>\n<ul>{items}</ul>\n")
+}
+
+fn instrument(record: &Record) -> String {
+    let (i, c) = (&record.instrument, &record.clock);
+    let mut out = String::from("<h3 id=\"h-instrument\">The instrument itself</h3>\n<dl>");
+    let mut item = |name: &str, value: String, note: String| {
+        out.push_str(&format!("<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>"));
+    };
+    item("Error of a latency", number::span(i.error_ns), "beside every latency above".into());
+    item(
+        "Null transport, per round trip",
+        format!("{} p50, {} p99", number::span(i.floor_p50_ns), number::span(i.floor_p99_ns)),
+        format!("same loop, {} messages", number::count(i.count)),
+    );
+    item("Recording a sample", number::span(i.recording_ns), "beyond its clock readings".into());
+    item(
+        "Clock",
+        escape(&c.source),
+        format!(
+            "reading {}, resolution {}, scale within {} ppb over {}",
+            number::span(c.reading_cost_ns),
+            number::span(c.resolution_ns),
+            number::short(c.residual_ppb),
+            number::span(c.baseline_ns)
+        ),
+    );
+    for n in &record.noise {
+        item(
+            &format!("Noise of CPU {}", n.cpu),
+            format!("longest gap {}", number::span(n.longest_ns)),
+            format!(
+                "{} gaps above {} in {}: {:.3} % of the time",
+                number::count(n.gaps),
+                number::span(n.gap_threshold_ns),
+                number::span(n.observed_ns),
+                100.0 * n.lost_ns / n.observed_ns
+            ),
+        );
+    }
+    out.push_str("</dl>\n");
+    out
+}

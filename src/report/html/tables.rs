@@ -1,0 +1,350 @@
+//! The other parts of the page that are text: title, doubts, runs, environment, plan, data.
+
+use super::escape;
+use super::number::{count, span};
+use crate::plan::Wait;
+use crate::record::schema::{Doubt, Metric, Record, Run};
+use crate::report::curves::{BINS_PER_DECADE, EXACT_TAIL, Reduced};
+use crate::transport::TransportKind;
+use serde_json::Value;
+
+/// The name of a metric as in the record.
+pub fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Rtt => "rtt",
+        Metric::HalfRtt => "half_rtt",
+        Metric::OneWay => "one_way",
+        Metric::Response => "response",
+        Metric::Service => "service",
+        Metric::Post => "post",
+        Metric::Complete => "complete",
+    }
+}
+
+/// The name of a way to wait.
+pub fn wait_name(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Busy => "busy",
+        Wait::Block => "block",
+        Wait::Adaptive => "adaptive",
+    }
+}
+
+/// The name of a transport as in the record, so that a new one needs nothing here.
+pub fn transport_name(transport: TransportKind) -> String {
+    match serde_json::to_value(transport) {
+        Ok(Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+/// The title of the page.
+pub fn title(record: &Record) -> String {
+    let mark = if record.complete { "" } else { " (incomplete)" };
+    format!("wiregauge {} on {}{mark}", record.plan.name, record.environment.host)
+}
+
+/// What, where, when; whether it is whole; the two buttons that concern the whole page.
+pub fn header(record: &Record, reduced: &Reduced) -> String {
+    let state = if record.complete {
+        "<span class=\"good\">complete</span>".to_owned()
+    } else {
+        "<strong class=\"bad\">INCOMPLETE</strong>".to_owned()
+    };
+    let faults: String = record
+        .faults
+        .iter()
+        .chain(&reduced.faults)
+        .map(|f| format!("<li>{}</li>", escape(f)))
+        .collect();
+    let faults = if faults.is_empty() {
+        String::new()
+    } else {
+        format!("<ul id=\"faults\" class=\"bad-box\" aria-label=\"Faults\">{faults}</ul>\n")
+    };
+    format!(
+        "<header>\n<div><h1><span>wiregauge</span> {} <span>on</span> {}</h1>\n\
+         <p>{state} · <time datetime=\"{started}\">{started}</time> to \
+         <time datetime=\"{finished}\">{finished}</time> · {} runs · wiregauge {}</p></div>\n\
+         <div class=\"buttons\"><button type=\"button\" id=\"download-record\">record.json</button>\
+         <button type=\"button\" id=\"theme\">Theme: auto</button></div>\n</header>\n{faults}",
+        escape(&record.plan.name),
+        escape(&record.environment.host),
+        record.runs.len(),
+        escape(&record.tool),
+        started = escape(&record.started),
+        finished = escape(&record.finished),
+    )
+}
+
+/// All that weakens the figures, in words.
+pub fn doubts(record: &Record, disagreements: &[String]) -> String {
+    let mut out = String::from(
+        "<section id=\"doubts\" aria-labelledby=\"h-doubts\">\n<h2 id=\"h-doubts\">Doubts</h2>\n",
+    );
+    let item = |text: &str, kind: &str, runs: &str| {
+        let runs = if runs.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escape(runs))
+        };
+        format!("<li>{} <code>{}</code>{runs}</li>", escape(text), escape(kind))
+    };
+    let mut items = String::new();
+    for text in disagreements {
+        items.push_str(&item(text, "samples_disagree", ""));
+    }
+    for d in &record.doubts {
+        items.push_str(&item(&d.text, &d.kind, ""));
+    }
+    for (doubt, labels) in by_doubt(record) {
+        let all = record.runs.len() > 1 && labels.len() == record.runs.len();
+        let runs = if all {
+            "all runs".to_owned()
+        } else {
+            format!("{} of {} runs: {}", labels.len(), record.runs.len(), labels.join(", "))
+        };
+        items.push_str(&item(&doubt.text, &doubt.kind, &runs));
+    }
+    if items.is_empty() {
+        out.push_str("<p>None: nothing that wiregauge checks weakens these figures.</p>\n");
+    } else {
+        out.push_str(&format!("<ul>{items}</ul>\n"));
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// Doubts of the runs, each once with the labels of the runs that it concerns.
+fn by_doubt(record: &Record) -> Vec<(&Doubt, Vec<String>)> {
+    let mut out: Vec<(&Doubt, Vec<String>)> = Vec::new();
+    for run in &record.runs {
+        for doubt in &run.doubts {
+            match out.iter_mut().find(|(d, _)| *d == doubt) {
+                Some((_, labels)) => labels.push(run.label.clone()),
+                None => out.push((doubt, vec![run.label.clone()])),
+            }
+        }
+    }
+    out
+}
+
+/// What became of the messages of each run, and what its figures include (rule 24). What all
+/// runs share is said once.
+pub fn runs(record: &Record) -> String {
+    let common = Common::of(record);
+    let mut out = String::from(
+        "<section id=\"runs\" aria-labelledby=\"h-runs\">\n<h2 id=\"h-runs\">Runs</h2>\n",
+    );
+    if !common.included.is_empty() {
+        out.push_str(&format!("<p>All figures include: {}.</p>\n", escape(&common.included)));
+    }
+    if let Some(stopped) = &common.stopped {
+        out.push_str(&format!("<p>All runs stopped because: {}.</p>\n", escape(stopped)));
+    }
+    out.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"h-runs\">\n\
+         <table><caption>Messages by what became of them</caption>\
+         <thead><tr><th scope=\"col\">Run</th><th scope=\"col\" class=\"n\">Rounds</th>",
+    );
+    for name in ["Sent", "Warm-up", "Received", "Lost", "Duplicates", "Reordered", "Corrupt"] {
+        out.push_str(&format!("<th scope=\"col\" class=\"n\">{name}</th>"));
+    }
+    if common.stopped.is_none() {
+        out.push_str("<th scope=\"col\">Stopped because</th>");
+    }
+    if common.differs {
+        out.push_str("<th scope=\"col\">Includes</th>");
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    record.runs.iter().for_each(|run| out.push_str(&run_row(run, &common)));
+    out.push_str("</tbody></table></div>\n</section>\n");
+    out
+}
+
+/// What is the same in all runs.
+struct Common {
+    stopped: Option<String>,
+    included: String,
+    names: Vec<String>,
+    differs: bool,
+}
+
+impl Common {
+    fn of(record: &Record) -> Self {
+        let runs = &record.runs;
+        let first = runs.first();
+        let same_stop = |r: &&Run| runs.iter().all(|other| other.stopped == r.stopped);
+        let stopped = first.filter(same_stop).map(|r| r.stopped.trim_end_matches('.').to_owned());
+        let in_all = |(k, v): &(&String, &String)| {
+            runs.iter().all(|r| r.included.get(*k).is_some_and(|other| other == *v))
+        };
+        let shared: Vec<_> = first.iter().flat_map(|r| r.included.iter()).filter(in_all).collect();
+        Common {
+            stopped,
+            included: included(shared.iter().copied()),
+            differs: runs.iter().any(|r| r.included.len() > shared.len()),
+            names: shared.into_iter().map(|(k, _)| k.clone()).collect(),
+        }
+    }
+}
+
+fn included<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let words = |(k, v): (&String, &String)| format!("{}: {v}", k.replace('_', " "));
+    pairs.map(words).collect::<Vec<_>>().join("; ")
+}
+
+fn run_row(run: &Run, common: &Common) -> String {
+    let c = &run.counts;
+    let mark = if run.complete { "" } else { " <span class=\"bad\">incomplete</span>" };
+    let mut out = format!("<tr><th scope=\"row\">{}{mark}</th>", escape(&run.label));
+    for n in [
+        run.rounds.len() as u64,
+        c.sent,
+        c.warmup,
+        c.received,
+        c.lost,
+        c.duplicates,
+        c.reordered,
+        c.corrupt,
+    ] {
+        out.push_str(&format!("<td class=\"n\">{}</td>", count(n)));
+    }
+    if common.stopped.is_none() {
+        out.push_str(&format!("<td class=\"text\">{}</td>", escape(&run.stopped)));
+    }
+    if common.differs {
+        let own = run.included.iter().filter(|(k, _)| !common.names.contains(k));
+        out.push_str(&format!("<td class=\"text\">{}</td>", escape(&included(own))));
+    }
+    out.push_str("</tr>\n");
+    out
+}
+
+/// Everything in the environment, whatever it holds.
+pub fn environment(record: &Record) -> String {
+    let mut out = String::from(
+        "<section id=\"environment\" aria-labelledby=\"h-environment\">\n\
+         <h2 id=\"h-environment\">Environment</h2>\n",
+    );
+    let value = serde_json::to_value(&record.environment).unwrap_or(Value::Null);
+    let mut rows = Vec::new();
+    flatten("", &value, &mut rows);
+    rows.push(("clock fences".to_owned(), record.clock.fences.clone()));
+    rows.push(("clock source".to_owned(), record.clock.reason.clone()));
+    rows.push(("clock frequency".to_owned(), format!("{} Hz", record.clock.frequency_hz)));
+    let (first, rest) = rows.split_at(rows.len().min(ENVIRONMENT_ROWS));
+    out.push_str(&key_values(first));
+    if !rest.is_empty() {
+        out.push_str(&format!("<details><summary>{} more</summary>\n", rest.len()));
+        out.push_str(&key_values(rest));
+        out.push_str("</details>\n");
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// So many lines of the environment are shown at once; the others unfold.
+const ENVIRONMENT_ROWS: usize = 48;
+
+fn key_values(rows: &[(String, String)]) -> String {
+    let mut out = String::from("<table class=\"kv\"><tbody>\n");
+    for (k, v) in rows {
+        out.push_str(&format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+            escape(k),
+            escape(v)
+        ));
+    }
+    out.push_str("</tbody></table>\n");
+    out
+}
+
+/// Leaves of a JSON value with their path in words; a list of plain values is one leaf.
+fn flatten(path: &str, value: &Value, out: &mut Vec<(String, String)>) {
+    let below = |name: &str| {
+        let name = name.replace('_', " ");
+        if path.is_empty() { name } else { format!("{path} › {name}") }
+    };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(k, v)| flatten(&below(k), v, out)),
+        Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_array()) => {
+            for (i, v) in list.iter().enumerate() {
+                flatten(&below(&i.to_string()), v, out);
+            }
+        }
+        Value::Array(list) => {
+            let text = list.iter().map(leaf).collect::<Vec<_>>().join(", ");
+            out.push((path.to_owned(), if text.is_empty() { "none".to_owned() } else { text }));
+        }
+        leaf_value => out.push((path.to_owned(), leaf(leaf_value))),
+    }
+}
+
+fn leaf(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        Value::Null => "unknown".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The command and what it was understood to ask for.
+pub fn plan(record: &Record) -> String {
+    let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_default();
+    format!(
+        "<section id=\"plan\" aria-labelledby=\"h-plan\">\n<h2 id=\"h-plan\">Plan</h2>\n\
+         <pre id=\"command\" tabindex=\"0\">{}</pre>\n<p>{} to {} rounds of each of {} cases, in an \
+         order shuffled with seed {}. Slow is above {}.</p>\n\
+         <details><summary>The whole plan as executed</summary>\n<pre tabindex=\"0\">{}</pre>\
+         </details>\n</section>\n",
+        escape(&record.command.iter().map(|w| shell_word(w)).collect::<Vec<_>>().join(" ")),
+        record.plan.rounds.least,
+        record.plan.rounds.most,
+        record.plan.cases.len(),
+        record.plan.seed,
+        span(record.plan.threshold.0 as f64),
+        escape(&plan)
+    )
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+*".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Where the data is, and what the curves leave out.
+pub fn data(record: &Record, reduced: &Reduced) -> String {
+    let points: usize = reduced.curves.iter().map(|c| c.ranks.len()).sum();
+    let samples: u64 = reduced.curves.iter().map(|c| c.count).sum();
+    let unstamped = if reduced.unstamped == 0 {
+        String::new()
+    } else {
+        format!(" {} samples lacked a stamp and are left out.", count(reduced.unstamped))
+    };
+    format!(
+        "<section id=\"data\" aria-labelledby=\"h-data\">\n<h2 id=\"h-data\">Data</h2>\n\
+         <p>Tables and plots are made from this record (schema {} {}) and its samples alone; \
+         <code>samples.parquet</code> beside it holds every sample. The curves of this page are {} \
+         exact order statistics out of {} samples: the {} largest and the smallest of each run all, \
+         between them ranks spaced so that a share read between two points is within {:.0} % of \
+         itself. Each point is a sample, none is interpolated. Rows of the density cover {:.1} % of \
+         latency each. {} samples of warm-up are left out, as in the figures.{unstamped}</p>\n\
+         </section>\n",
+        escape(&record.schema),
+        record.version,
+        count(points as u64),
+        count(samples),
+        EXACT_TAIL,
+        100.0 * (reduced.tail_step - 1.0),
+        100.0 * (10_f64.powf(1.0 / f64::from(BINS_PER_DECADE)) - 1.0),
+        count(reduced.warmup),
+    )
+}

@@ -1,0 +1,50 @@
+// Numbers as a person reads them; the same rules as src/report/html/number.rs.
+
+function significant(v) {
+  if (v === Infinity) return "∞";
+  if (v === -Infinity) return "-∞";
+  if (Number.isNaN(v)) return "?";
+  const a = Math.abs(v);
+  return v.toFixed(a < 1 ? 4 : a < 10 ? 3 : a < 100 ? 2 : a < 1000 ? 1 : 0);
+}
+
+// Without the zeros that say nothing on an axis.
+const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+function fmtNs(ns) {
+  const a = Math.abs(ns);
+  if (!Number.isFinite(ns)) return significant(ns);
+  if (a < 1e3) return `${significant(ns)} ns`;
+  if (a < 1e6) return `${significant(ns / 1e3)} us`;
+  if (a < 1e9) return `${significant(ns / 1e6)} ms`;
+  return `${significant(ns / 1e9)} s`;
+}
+
+const axisNs = (ns) => {
+  const [n, unit] = fmtNs(ns).split(" ");
+  return unit ? `${trimmed(n)} ${unit}` : n;
+};
+
+function fmtBytes(n) {
+  for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
+    if (n >= size && n % size === 0) return `${n / size} ${unit}`;
+  }
+  return `${n} B`;
+}
+
+const fmtCount = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+const fmtMBs = (v) => `${significant(v / 1e6)} MB/s`;
+const fmtRate = (v) => {
+  const [scale, unit] = v >= 1e6 ? [1e6, "M msg/s"] : v >= 1e3 ? [1e3, "k msg/s"] : [1, "msg/s"];
+  return `${significant(v / scale)} ${unit}`;
+};
+
+// A share with as many digits as its distance to 0 or 1 needs.
+function fmtShare(p) {
+  const tail = Math.min(p, 1 - p);
+  const digits = tail <= 0 ? 1 : Math.min(9, Math.max(1, Math.ceil(-Math.log10(tail)) + 1));
+  return `${(100 * p).toFixed(Math.max(1, digits - 1))} %`;
+}
+
+const fmtInterval = (i, fmt) =>
+  i ? `[${fmt(valueOf(i.low))}, ${fmt(valueOf(i.high))}]` : "no interval";
