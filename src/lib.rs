@@ -30,6 +30,8 @@ pub mod stats;
 
 pub mod record;
 
+pub mod conduct;
+
 pub mod report;
 
 pub mod cli;

@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// 2^20 bytes.
+    pub const MIB: Bytes = Bytes(1 << 20);
+}
+
 /// A length of time in nanoseconds, as a person asks for it (`--time 2s`, `--pause 10us`).
 ///
 /// Measured times are not of this type: see [`crate::clock`].
@@ -20,6 +25,18 @@ pub struct Bytes(pub u64);
 )]
 #[serde(transparent)]
 pub struct Span(pub u64);
+
+impl Span {
+    /// As the standard library's type.
+    pub const fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+impl std::str::FromStr for Span {
+    type Err = String;
+    fn from_str(_: &str) -> Result<Span, String> { Err(String::new()) }
+}
 
 /// Messages per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]

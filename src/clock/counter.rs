@@ -99,6 +99,12 @@ impl Clock for Virtual<'_> {
     fn now(self) -> Ticks {
         Ticks(self.0.get())
     }
+
+    /// Nobody else moves the time while a loop waits for it.
+    #[inline(always)]
+    fn idle_until(self, at: Ticks) {
+        self.0.set(self.0.get().max(at.0));
+    }
 }
 
 /// Which real clock a run uses. A run chooses once and is then generic over [`Clock`].

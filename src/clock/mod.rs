@@ -55,6 +55,14 @@ pub struct GlobalNs(pub f64);
 pub trait Clock: Copy {
     /// Now, after everything before it in program order has been done.
     fn now(self) -> Ticks;
+
+    /// Comes back at this time or later, without giving the CPU back.
+    #[inline(always)]
+    fn idle_until(self, at: Ticks) {
+        while self.now() < at {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 impl Sub for Ticks {

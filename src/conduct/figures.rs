@@ -240,7 +240,7 @@ impl RunSoFar {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
                 }
-                (0..beyond.lost()).for_each(|_| all.record_lost(1));
+                all.record_lost(beyond.lost());
             }
             Some(all)
         });

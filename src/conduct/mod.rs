@@ -9,10 +9,9 @@ mod progress;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{Calibration, ClockReport, Source, Ticks, Timebase};
-use crate::host::{CpuPair, Environment, affinity};
+use crate::host::{self, CpuPair, Environment};
 use crate::launch::round::{self, Conditions, Fault, Finished};
 use crate::plan::{Case, Plan};
-use crate::record::directory::RunWriter;
 use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
 use crate::record::RecordError;
 use crate::sample::RoundSamples;
@@ -73,11 +72,14 @@ struct Time {
     report: ClockReport,
 }
 
-/// Runs a plan, and keeps every round's samples in `writer` as it comes.
+/// Where every round's samples go as they come.
+pub type Keep<'a> = dyn FnMut(&RoundSamples) -> Result<(), RecordError> + 'a;
+
+/// Runs a plan, and hands every round's samples to `keep` as they come.
 pub fn conduct(
     plan: &Plan,
     stage: &Stage<'_>,
-    writer: Option<&mut RunWriter>,
+    keep: &mut Keep<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
@@ -87,13 +89,13 @@ pub fn conduct(
     let mut conductor = Conductor {
         plan,
         stage,
-        writer,
+        keep,
         watcher,
         conditions: Conditions {
             program: stage.program.clone(),
             cpus,
             clock: time.source,
-            ticks_per_ns: 1.0 / time.base.ns_per_tick,
+            time: time.base,
             noise: NOISE,
             floor: FLOOR,
             interrupted: stage.interrupted,
@@ -163,7 +165,7 @@ fn choose_cpus(plan: &Plan) -> Result<(Option<CpuPair>, bool), ConductError> {
     match plan.cpus {
         Some(pair) => Ok((Some(pair), pair.client == pair.server)),
         None => {
-            let choice = affinity::choose_pair();
+            let choice = host::choose_pair();
             Ok((choice.pair, choice.one_cpu))
         }
     }
@@ -176,7 +178,7 @@ fn cpu_list(cpus: Option<CpuPair>) -> Vec<u32> {
 struct Conductor<'a, 'w> {
     plan: &'a Plan,
     stage: &'a Stage<'a>,
-    writer: Option<&'w mut RunWriter>,
+    keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
     runs: Vec<RunSoFar>,
@@ -241,9 +243,7 @@ impl Conductor<'_, '_> {
             round,
             ..join(shape, client, server, &base)
         };
-        if let Some(writer) = &mut self.writer {
-            writer.append(&samples)?;
-        }
+        (self.keep)(&samples)?;
         let fault = finished.fault.clone();
         self.runs[index].take(&case, round, self.position, finished, samples, &base);
         self.position += 1;

@@ -7,9 +7,9 @@
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::rehearse;
-use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Tsc};
+use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
 use crate::host::interrupt::{self, Interrupter};
-use crate::host::{affinity, noise, usage};
+use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
@@ -152,25 +152,28 @@ impl<O: io::Write> Visitor for RoundOf<'_, O> {
     type Output = Result<(), AgentError>;
 
     fn visit<T: Transport>(self) -> Self::Output {
+        let time = self.assignment.time;
         match (self.assignment.case.transport, self.assignment.clock) {
             // A simulated transport brings its own time.
-            (TransportKind::Synthetic, _) => self.run::<T, _>(synthetic::clock(), 1.0),
-            (_, Source::Tsc) => self.run::<T, _>(Tsc, self.assignment.ticks_per_ns),
-            (_, Source::MonotonicRaw) => self.run::<T, _>(MonotonicRaw, 1.0),
+            (TransportKind::Synthetic, _) => {
+                self.run::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
+            }
+            (_, Source::Tsc) => self.run::<T, _>(Tsc, time),
+            (_, Source::MonotonicRaw) => self.run::<T, _>(MonotonicRaw, time),
         }
     }
 }
 
 impl<O: io::Write> RoundOf<'_, O> {
-    fn run<T: Transport, C: Clock>(self, clock: C, ticks_per_ns: f64) -> Result<(), AgentError> {
+    fn run<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
         let RoundOf { assignment, control, gate, output } = self;
         let case = &assignment.case;
         let pinned = match assignment.cpu {
-            Some(cpu) => affinity::pin_to(cpu).map_err(|error| error.to_string()),
+            Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
         };
         let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
-        let locked = arena.lock().map_err(|error| format!("{error}"));
+        let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let refuse = |error: crate::transport::SetupError| AgentError::Unable(error.to_string());
         let opening = T::open(&role::setup(case, assignment.role, assignment.cookie))
             .map_err(refuse)?;
@@ -180,13 +183,14 @@ impl<O: io::Write> RoundOf<'_, O> {
             return Err(FrameError::Closed.into());
         };
         let mut endpoint = opening.connect(&other).map_err(refuse)?;
-        let ticks = |span: Span| TickSpan((span.0 as f64 * ticks_per_ns).round() as u64);
+        let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = Loop::of(case, ticks);
-        let mut intended = role::intended(case, (arena.capacity()) as u64, ticks_per_ns);
-        intended.shrink_to_fit();
+        let intended = role::intended(case, arena.capacity() as u64, &time);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
-        let noise = (assignment.noise.0 > 0 && case.transport != TransportKind::Synthetic)
-            .then(|| noise::watch(assignment.cpu, assignment.noise, clock, ticks_per_ns));
+        let real = case.transport != TransportKind::Synthetic;
+        let noise = assignment.cpu.filter(|_| real && pinned.is_ok()).map(|cpu| {
+            host::spin(cpu, clock, &time, assignment.noise.0 as f64)
+        });
         frame::write(output, &FromAgent::Connected(T::granted(&endpoint)))?;
 
         let Ok(ToAgent::Start) = control.recv() else {
@@ -194,13 +198,13 @@ impl<O: io::Write> RoundOf<'_, O> {
         };
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let used = usage::Snapshot::take();
+        let used = ResourceUse::of_thread();
         let begin = clock.now();
         let part =
             Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         let end = clock.now();
-        let used = used.since();
+        let used = ResourceUse::of_thread().since(&used);
         let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let outcome = Outcome {
@@ -214,7 +218,7 @@ impl<O: io::Write> RoundOf<'_, O> {
             noise,
             floor: rehearsal.floor,
             recording_ticks: rehearsal.recording_ticks,
-            beyond: recorder.beyond.sparse(),
+            beyond: recorder.into_beyond(),
         };
         frame::write(output, &FromAgent::Ended(Box::new(outcome)))?;
         // The endpoint lives until the driver has heard of the end, so that the other end does not

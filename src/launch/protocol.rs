@@ -12,8 +12,8 @@
 //!
 //! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer.
 
-use crate::clock::{Source, Ticks};
-use crate::host::{Noise, Usage};
+use crate::clock::{Source, Ticks, Timebase};
+use crate::host::{Noise, ResourceUse};
 use crate::pattern::Ended;
 use crate::plan::Case;
 use crate::sample::histogram::SparseHistogram;
@@ -71,8 +71,8 @@ pub struct Assignment {
     pub cookie: [u8; 32],
     /// The clock.
     pub clock: Source,
-    /// Its frequency as measured by the driver on this host.
-    pub ticks_per_ns: f64,
+    /// Its scale as measured by the driver on this host.
+    pub time: Timebase,
     /// How long the noise of the CPU is watched before the round.
     pub noise: Span,
     /// Messages of the null transport that measure the instrument's floor before the round.
@@ -112,7 +112,7 @@ pub struct Outcome {
     /// The same of the server, when this process played both roles.
     pub server_seen: Option<Seen>,
     /// What the process used between arming and disarming.
-    pub usage: Usage,
+    pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.
     pub pinned: Result<(), String>,
     /// Whether its sample memory was locked; if not, why.

@@ -3,7 +3,7 @@
 use super::local::{Agent, Heard};
 use super::protocol::*;
 use super::secret;
-use crate::clock::Source;
+use crate::clock::{Source, Timebase};
 use crate::host::CpuPair;
 use crate::pattern::role;
 use crate::plan::{Case, Direction, Pattern};
@@ -37,8 +37,8 @@ pub struct Conditions<'a> {
     pub cpus: Option<CpuPair>,
     /// The clock that stamps.
     pub clock: Source,
-    /// Its frequency.
-    pub ticks_per_ns: f64,
+    /// Its scale.
+    pub time: Timebase,
     /// How long each CPU's noise is watched before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
@@ -211,7 +211,7 @@ impl Round<'_> {
             server_arena: one_process.then(|| self.arenas[1].path()),
             cookie,
             clock: self.conditions.clock,
-            ticks_per_ns: self.conditions.ticks_per_ns,
+            time: self.conditions.time,
             noise: self.conditions.noise,
             floor: self.conditions.floor,
         }

@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use super::waiter::{Adaptive, Block, Busy, Waiter};
 use super::{Ended, Loop, bandwidth, closed, open, schedule};
-use crate::clock::{Clock, TickSpan};
+use crate::clock::{Clock, TickSpan, Timebase};
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Role, Setup, Traffic, Wait};
@@ -83,11 +83,11 @@ impl Loop {
 }
 
 /// The intended times of an open loop, in ticks since its start; empty for a closed one.
-pub fn intended(case: &Case, most: u64, ticks_per_ns: f64) -> Vec<TickSpan> {
+pub fn intended(case: &Case, most: u64, time: &Timebase) -> Vec<TickSpan> {
     let count = case.bound.count.map_or(most, |n| n.saturating_add(case.warmup)).min(most);
     schedule::intended_ns(case.schedule, count, case.seed)
         .into_iter()
-        .map(|ns| TickSpan((ns * ticks_per_ns).round() as u64))
+        .map(|ns| time.ticks_for(ns))
         .collect()
 }
 

@@ -4,7 +4,10 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
-use crate::transport::{Synthetic, TransportKind};
+pub use crate::host::CpuPair;
+pub use crate::transport::{Options, Wait};
+
+use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -20,21 +23,9 @@ pub enum Pattern {
     Bandwidth,
 }
 
-/// How an end waits for what has not come yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wait {
-    /// Poll without a pause; the CPU is never given back.
-    Busy,
-    /// Sleep in the kernel until something comes.
-    Block,
-    /// Poll for a while, then sleep.
-    Adaptive,
-}
-
 /// The intended send times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// The next message when the last has ended (latency) or as soon as the transport takes it.
     ClosedLoop,
@@ -67,27 +58,6 @@ pub struct Bound {
     pub count: Option<u64>,
     /// Time after the warm-up.
     pub time: Option<Span>,
-}
-
-/// Settings of the transport under test. Those that a transport does not know are refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// TCP_NODELAY. `None`: on, since a benchmark that waits for Nagle measures Nagle.
-    pub nodelay: Option<bool>,
-    /// SO_BUSY_POLL in microseconds: the kernel polls the device queue before it sleeps.
-    pub busy_poll_us: Option<u32>,
-    /// SO_SNDBUF in bytes as asked for; what the kernel gave stands in the record.
-    pub send_buffer: Option<Bytes>,
-    /// SO_RCVBUF in bytes as asked for.
-    pub receive_buffer: Option<Bytes>,
-    /// MSG_ZEROCOPY.
-    pub zerocopy: bool,
-    /// TCP congestion control by name.
-    pub congestion: Option<String>,
-    /// DSCP code point, 0-63.
-    pub dscp: Option<u8>,
-    /// How the synthetic transport behaves.
-    pub synthetic: Option<Synthetic>,
 }
 
 /// One measurement with fixed parameters. A run executes a case in several rounds.
@@ -156,11 +126,14 @@ pub struct Rounds {
     pub until: Option<f64>,
 }
 
-/// The CPU of each role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuPair {
-    /// CPU of the client.
-    pub client: u32,
-    /// CPU of the server.
-    pub server: u32,
+impl Case {
+    /// A short name that tells the case from the others of a plan.
+    pub fn label(&self) -> String {
+        let pattern = match self.pattern {
+            Pattern::Latency => "latency",
+            Pattern::Oneway => "oneway",
+            Pattern::Bandwidth => "bandwidth",
+        };
+        format!("{pattern} {} {} {} B", self.transport, self.wait.name(), self.size.0)
+    }
 }

@@ -69,24 +69,7 @@ pub struct Instrument {
     pub recording_ns: f64,
 }
 
-/// What a spin loop saw on one CPU.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Noise {
-    /// The CPU.
-    pub cpu: u32,
-    /// How long the loop spun altogether.
-    pub observed_ns: f64,
-    /// A pause between two turns above this is a gap.
-    pub gap_threshold_ns: f64,
-    /// Number of gaps.
-    pub gaps: u64,
-    /// Time lost in gaps.
-    pub lost_ns: f64,
-    /// The longest gap.
-    pub longest_ns: f64,
-    /// Gaps by length: (lower bound in ns, number), bounds are powers of two.
-    pub histogram: Vec<(f64, u64)>,
-}
+pub use crate::host::Noise;
 
 /// A transport that could not be measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]

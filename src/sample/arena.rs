@@ -102,12 +102,6 @@ impl Arena {
         Ok(Arena { base, rows, file })
     }
 
-    /// Locks it into memory, where permitted.
-    pub fn lock(&self) -> io::Result<()> {
-        // SAFETY: mlock(2) of the whole range that `map` made.
-        Ok(unsafe { rustix::mm::mlock(self.base.as_ptr().cast(), Self::bytes_for(self.rows)) }?)
-    }
-
     fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a page for the header, zero at first, aligned to a page,
         // and only ever used as atomics.
@@ -117,6 +111,11 @@ impl Arena {
     fn first_row(&self) -> *mut Row {
         // SAFETY: the rows begin a page into a mapping of bytes_for(rows).
         unsafe { self.base.as_ptr().add(HEADER_BYTES).cast() }
+    }
+
+    /// Rows that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.rows
     }
 
     /// Messages handled so far.

@@ -3,6 +3,11 @@
 //! Takes stamps from the measured loops through a preallocated recorder; gives [`RoundSamples`] in
 //! nanoseconds to the run directory and to the statistics.
 
+pub mod arena;
+pub mod histogram;
+pub mod join;
+pub mod recorder;
+
 use serde::{Deserialize, Serialize};
 
 /// What is to be said of one sample beside its stamps. A set of bits, the same in memory and in
@@ -69,4 +74,12 @@ pub struct RoundSamples {
     pub size: u32,
     /// The samples.
     pub samples: Vec<Sample>,
+}
+
+/// The grid of kept stamps, in ns: 1/16, a power of two, so that every kept stamp is exact in binary.
+pub const GRID_NS: f64 = 0.0625;
+
+/// A stamp on the grid. Off by at most 1/32 ns, a tenth of the finest counter's resolution.
+pub fn grid(ns: f64) -> f64 {
+    (ns / GRID_NS).round() * GRID_NS
 }

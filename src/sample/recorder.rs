@@ -3,7 +3,7 @@
 
 use super::Flags;
 use super::arena::{Arena, Progress, Row};
-use super::live::LiveHistogram;
+use super::histogram::{LiveHistogram, SparseHistogram};
 use crate::clock::Ticks;
 
 /// Keeps the samples of one role in one round.
@@ -18,7 +18,7 @@ pub struct Recorder<'a> {
     arrived: u64,
     highest: u64,
     /// Latencies, in ticks, of messages beyond the rows.
-    pub beyond: LiveHistogram,
+    beyond: Option<LiveHistogram>,
     /// What became of the messages.
     pub seen: Seen,
 }
@@ -53,7 +53,8 @@ impl<'a> Recorder<'a> {
             warmup,
             arrived: 0,
             highest: 0,
-            beyond: LiveHistogram::new(),
+            // The unit is a tick; what a tick is the driver knows.
+            beyond: LiveHistogram::new(1.0).ok(),
             seen: Seen::default(),
         }
     }
@@ -78,7 +79,7 @@ impl<'a> Recorder<'a> {
                 row.order = self.arrived as u32;
                 self.use_row(sequence);
             }
-            None if !warm => self.beyond.record(receive.0.wrapping_sub(submit.0)),
+            None if !warm => self.beyond(|beyond| beyond.record((receive - submit).0)),
             None => {}
         }
     }
@@ -94,7 +95,7 @@ impl<'a> Recorder<'a> {
                 row.flags = flags;
                 self.use_row(sequence);
             }
-            None if !warm => self.beyond.record_lost(),
+            None if !warm => self.beyond(|beyond| beyond.record_lost(1)),
             None => {}
         }
     }
@@ -175,6 +176,18 @@ impl<'a> Recorder<'a> {
             row.flags = flags;
             self.use_row(index);
         }
+    }
+
+    #[cold]
+    fn beyond(&mut self, record: impl FnOnce(&mut LiveHistogram)) {
+        if let Some(beyond) = &mut self.beyond {
+            record(beyond);
+        }
+    }
+
+    /// The messages beyond the rows, where there were any.
+    pub fn into_beyond(self) -> Option<SparseHistogram> {
+        self.beyond.filter(|beyond| beyond.count() > 0).map(|beyond| beyond.to_sparse())
     }
 
     /// So many messages have been handled (for the display and to notice a stall).

@@ -1,7 +1,7 @@
 //! What it means: figures with intervals, and doubts, from samples. Pure.
 //!
 //! Takes the durations of each round in the order of time ([`metric`]), or the histogram of a run
-//! too long to keep them ([`histogram`]); gives a [`Summary`] ([`summary`]), a [`Rate`] ([`rate`]),
+//! too long to keep them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a [`Rate`] ([`rate`]),
 //! the difference of two runs and whether it passes a limit ([`compare`], [`limit`]), and what
 //! weakens a figure ([`doubt`], [`stationarity`]). All figures are quantiles of nearest rank with
 //! an interval ([`quantile`]) that is driven by how many independent samples a series is worth
@@ -14,7 +14,6 @@
 pub mod compare;
 pub mod doubt;
 pub mod effective;
-pub mod histogram;
 pub mod limit;
 pub mod metric;
 mod pooled;
@@ -31,7 +30,6 @@ mod fixtures;
 
 pub use compare::{Difference, QuantileDifference};
 pub use doubt::Doubt;
-pub use histogram::LiveHistogram;
 pub use limit::{Limit, Verdict};
 pub use metric::{Metric, RateMetric};
 pub use summary::{summarize, summarize_live};

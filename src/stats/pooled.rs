@@ -1,6 +1,6 @@
 //! Rounds in rising order, and all of them together without a merge.
 
-use super::LiveHistogram;
+use crate::sample::histogram::LiveHistogram;
 use super::quantile::Ranked;
 
 /// Samples that can be counted up to a value: what lets sorted rounds be pooled without a merge.
@@ -54,6 +54,28 @@ impl Counted for Run {
         self.count_at_most(f64::MAX)
     }
 }
+
+impl Ranked for LiveHistogram {
+    fn count(&self) -> u64 {
+        LiveHistogram::count(self)
+    }
+
+    fn at_rank(&self, rank: u64) -> f64 {
+        let rank = rank.max(1);
+        let exact = if rank == 1 { self.min_ns() } else { None };
+        let exact = if rank == LiveHistogram::count(self) - self.lost() { self.max_ns() } else { exact };
+        if let Some(ns) = exact {
+            return ns;
+        }
+        let mut seen = 0;
+        let found = self.values_ns().find(|(_, times)| {
+            seen += times;
+            seen >= rank
+        });
+        found.map_or(f64::INFINITY, |(ns, _)| ns)
+    }
+}
+
 
 /// One round's histogram as a table that can be searched.
 pub struct Bins {

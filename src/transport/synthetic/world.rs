@@ -3,7 +3,7 @@
 use super::spec::{Delay, Synthetic};
 use crate::clock::Virtual;
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, Slot, Traffic};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use std::cell::{Cell, RefCell};
@@ -88,7 +88,8 @@ impl World {
                 low_ns + (high_ns - low_ns) * self.random.random::<f64>()
             }
         };
-        let delay = match self.spec.slow {
+        let slow = self.spec.slow;
+        let delay = match slow {
             Some(slow) if message < slow.before && self.happens(slow.share) => slow.delay_ns,
             _ => delay,
         };

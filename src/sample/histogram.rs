@@ -10,7 +10,6 @@
 //! allocated at the start. 8.64e12 messages are 2^43 (a `u64` counts them), and their sum below
 //! 2^91 units (an `i128` holds it).
 
-use super::quantile::Ranked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +99,11 @@ impl LiveHistogram {
         })
     }
 
+    /// Samples, lost ones included.
+    pub fn count(&self) -> u64 {
+        self.finite + self.lost
+    }
+
     /// Counts one duration in units. A negative one (clocks of two hosts) counts as 0 in the bins
     /// and in full in the minimum and in the sum.
     #[inline]
@@ -118,6 +122,11 @@ impl LiveHistogram {
         self.min = self.min.min(units);
         self.max = self.max.max(units);
         self.sum += i128::from(units) * i128::from(times);
+    }
+
+    /// Counts a finite duration in nanoseconds so many times, to the nearest unit.
+    pub fn record_ns_many(&mut self, ns: f64, times: u64) {
+        self.record_many((ns / self.unit_ns).round() as i64, times);
     }
 
     /// Counts one duration in nanoseconds, to the nearest unit; an infinite one or NaN is a lost
@@ -258,30 +267,9 @@ impl LiveHistogram {
     }
 }
 
-impl Ranked for LiveHistogram {
-    fn count(&self) -> u64 {
-        self.finite + self.lost
-    }
-
-    fn at_rank(&self, rank: u64) -> f64 {
-        let rank = rank.max(1);
-        let exact = if rank == 1 { self.min_ns() } else { None };
-        let exact = if rank == self.finite { self.max_ns() } else { exact };
-        if let Some(ns) = exact {
-            return ns;
-        }
-        let mut seen = 0;
-        let found = self.values_ns().find(|(_, times)| {
-            seen += times;
-            seen >= rank
-        });
-        found.map_or(f64::INFINITY, |(ns, _)| ns)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::quantile::{Sorted, rank};
+    use crate::stats::quantile::{Ranked, Sorted, rank};
     use super::*;
     use proptest::prelude::*;
 
