@@ -327,6 +327,12 @@ mod tests {
         let mut slowest = LiveHistogram::new(1.0).unwrap();
         slowest.record_many(HIGHEST_UNITS as i64, n);
         assert_eq!(slowest.mean_ns(), Some(HIGHEST_UNITS as f64));
+        let sparse = slowest.to_sparse();
+        assert!(sparse.sum > i128::from(u64::MAX), "a sum that needs all its bits");
+        let json = serde_json::to_string(&sparse).unwrap();
+        assert_eq!(serde_json::from_str::<SparseHistogram>(&json).unwrap(), sparse);
+        let bytes = postcard::to_stdvec(&sparse).unwrap();
+        assert_eq!(postcard::from_bytes::<SparseHistogram>(&bytes).unwrap(), sparse);
     }
 
     #[test]
