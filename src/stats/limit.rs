@@ -432,4 +432,13 @@ mod tests {
         b.0 = summarize(&[normal(&mut random(1), 500, 9e3, 1.0)], 1.0);
         assert!(unknown(judge("rtt.max>+10%", &a, &b)), "one round has no interval");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_is_typed_panics(
+            typed in "(rtt|one_way|bandwidth|\\PC{0,4})[.]?(p50|max|\\PC{0,4})[<>]?\\PC{0,8}",
+        ) {
+            let _ = typed.parse::<Limit>();
+        }
+    }
 }
