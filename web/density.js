@@ -128,7 +128,7 @@ class Density {
     for (const d of this.rounds) {
       const [a, b] = [p.x(first), p.x(first + d.columns.length)];
       first += d.columns.length;
-      ctx.strokeStyle = c.faint;
+      ctx.strokeStyle = c.edge;
       ctx.strokeRect(Math.round(a) + 0.5, PADDING.top + 0.5, b - a, p.high);
       ctx.fillStyle = c.faint;
       ctx.fillText(`round ${d.round}`, (a + b) / 2, p.h - PADDING.bottom + 6);

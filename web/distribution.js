@@ -90,7 +90,7 @@ function distributionTrack(model, curve, c, tail, [lowest, highest]) {
   const style = model.style(curve.run, c);
   return {
     name: model.label(curve.run), draw: "step", points, ...style,
-    before: tail, edge: !tail || curve.lost > 0, curve,
+    after: tail, edge: !tail || curve.lost > 0, curve,
   };
 }
 

@@ -219,18 +219,19 @@ const DRAW = {
     }
     DRAW.dots(u, ctx, { ...t, radius: 2.5 });
   },
-  // Level until the next point, then up or down; after the last point to the edge.
+  // Level between points. The step of a share "at least" is just after its point (`after`), that
+  // of a share "no more" at the next one. With `edge` the last level runs on to the edge.
   step(u, ctx, t) {
     stroke(u, ctx, t);
     ctx.beginPath();
-    let before = null;
+    let last = null;
     for (const p of t.points) {
       const [x, y] = [u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true)];
-      if (before !== null) ctx.lineTo(x, t.before ? y : before);
+      if (last !== null) ctx.lineTo(t.after ? last.x : x, t.after ? y : last.y);
       ctx.lineTo(x, y);
-      before = y;
+      last = { x, y };
     }
-    if (t.edge && before !== null) ctx.lineTo(u.bbox.left + u.bbox.width, before);
+    if (t.edge && last !== null) ctx.lineTo(u.bbox.left + u.bbox.width, last.y);
     ctx.stroke();
     ctx.setLineDash([]);
   },
@@ -257,8 +258,9 @@ const DRAW = {
   pooled(u, ctx, t) {
     for (const p of t.points) {
       const [a, b] = [p.x - t.half, p.x + t.half].map((x) => u.valToPos(x, "x", true));
-      const low = u.valToPos(p.low ?? p.y, "y", true);
-      const high = u.valToPos(Math.min(p.high ?? p.y, u.scales.y.max * 10), "y", true);
+      const inside = (v) => Math.min(Math.max(v, u.scales.y.min), u.scales.y.max);
+      const low = u.valToPos(inside(p.low ?? p.y), "y", true);
+      const high = u.valToPos(inside(p.high ?? p.y), "y", true);
       ctx.globalAlpha = 0.22;
       ctx.fillStyle = t.colour;
       ctx.fillRect(a, high, b - a, Math.max(low - high, uPlot.pxRatio));

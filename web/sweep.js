@@ -27,8 +27,9 @@ function sweep(model) {
   put("Latency against size", "sweep-latency", `p50 solid, p99 dashed. ${note}`, latency,
     "latency", fmtNs, axisNs);
   put("Bandwidth against size", "sweep-bandwidth", `MB/s = 10⁶ B/s of payload. ${note}`,
-    rate("bandwidth"), "MB/s", fmtMBs, (v) => trimmed(significant(v / 1e6)));
-  put("Message rate against size", "sweep-rate", note, rate("message_rate"), "", fmtRate, fmtRate);
+    rate("bandwidth"), "MB/s", fmtMBs, (v) => fmtCount(trimmed(significant(v / 1e6))));
+  put("Message rate against size", "sweep-rate", note, rate("message_rate"), "", fmtRate,
+    axisRate);
   section.append(grid);
 }
 

@@ -10,9 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A raw reading of one host's counter. Meaningless on another host and without a [`Timebase`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
 

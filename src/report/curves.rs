@@ -26,7 +26,7 @@ pub const BINS_PER_DECADE: u32 = 64;
 /// the first.
 pub const DECADES: u32 = 12;
 /// Columns of a density over all rounds of a run, and for records of many runs.
-const COLUMNS: u32 = 400;
+const COLUMNS: u32 = 600;
 const COLUMNS_COARSE: u32 = 120;
 /// A run whose record speaks of more rounds than this gets no finer share of the columns.
 const COLUMNS_LEAST: u32 = 4;
