@@ -17,7 +17,7 @@ class Density {
     this.select = element("select", { id: "density-run" }, ...runs.map((run) =>
       element("option", { value: run, textContent: model.label(run) })));
     this.canvas = element("canvas", {
-      tabIndex: 0, role: "img", className: "density",
+      tabIndex: 0, role: "group", "aria-roledescription": "plot", className: "density",
       "aria-label": "Latency over time. Left and right move over time, up and down between what " +
         "the column holds.",
     });

@@ -59,11 +59,23 @@ function resultRows(model) {
   return rows;
 }
 
+// A record that one section cannot draw is no reason to lose the others.
+function drawSection(draw, model) {
+  try {
+    draw(model);
+  } catch (e) {
+    console.error(e);
+    const section = document.getElementById(draw.name);
+    section.hidden = false;
+    section.append(element("p", { className: "bad", textContent: `Cannot be drawn: ${e.message}` }));
+  }
+}
+
 function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  for (const draw of [distribution, density, rounds, sweep, noise]) draw(model);
+  for (const draw of [distribution, density, rounds, sweep, noise]) drawSection(draw, model);
   const results = document.querySelector('[data-csv="results"]');
   results.addEventListener("click", () => save("results.csv", "text/csv", csvText(resultRows(model))));
   document.getElementById("download-record").addEventListener("click", () =>

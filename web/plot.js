@@ -164,15 +164,17 @@ class Plot {
   }
 }
 
-// Ticks of a logarithmic axis: whole decades, or 1, 2, 5 (or finer) where few decades are seen.
+// Ticks of a logarithmic axis, as many as their labels leave room for: 1, 2, 5 in each decade (or
+// finer), whole decades, or every so many of them.
 function logSplits(u, axis, min, max) {
-  const decades = Math.log10(max / min);
-  const many = decades > 8 ? 2 : 1;
-  const steps = decades > 3.2 ? [1] : decades > 1.1 ? [1, 2, 5] : decades > 0.35
-    ? [1, 1.5, 2, 3, 4, 5, 6, 8] : null;
-  if (steps === null) return linearSplits(min, max);
+  const [room, label] = axis === 0 ? [u.bbox.width, 58] : [u.bbox.height, 26];
+  const decade = room / uPlot.pxRatio / Math.log10(max / min);
+  if (decade > 30 * label) return linearSplits(min, max);
+  const steps = decade > 11 * label ? [1, 1.5, 2, 3, 4, 5, 6, 8] : decade > 3.3 * label ? [1, 2, 5]
+    : [1];
+  const every = Math.max(1, Math.ceil(label / decade));
   const out = [];
-  for (let k = Math.floor(Math.log10(min)); k <= Math.log10(max); k += many) {
+  for (let k = Math.floor(Math.log10(min)); k <= Math.log10(max); k += every) {
     for (const m of steps) {
       const v = Number(`${m}e${k}`);
       if (v >= min && v <= max) out.push(v);

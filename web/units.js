@@ -1,6 +1,7 @@
 // Numbers as a person reads them; the same rules as src/report/html/number.rs.
 
-function significant(v) {
+function significant(number) {
+  const v = valueOf(number);
   if (v === Infinity) return "∞";
   if (v === -Infinity) return "-∞";
   if (Number.isNaN(v)) return "?";

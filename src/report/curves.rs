@@ -6,7 +6,7 @@
 
 use crate::record::schema::{Metric, Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many of the largest and of the smallest samples are all kept: every outlier is a point.
 pub const EXACT_TAIL: u64 = 200;
@@ -133,6 +133,7 @@ pub fn reduce<E: std::fmt::Display>(
         Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };
     let columns = if many { COLUMNS_COARSE } else { COLUMNS };
     let mut open: BTreeMap<u32, Open> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for round in rounds {
         let round = match round {
             Ok(round) => round,
@@ -148,11 +149,18 @@ pub fn reduce<E: std::fmt::Display>(
         if metrics.is_empty() {
             continue;
         }
+        if !seen.insert((round.run, round.round)) || out.curves.iter().any(|c| c.run == round.run) {
+            out.faults.push(format!(
+                "Samples of run {}, round {}, which the record lacks or which came before.",
+                round.run, round.round
+            ));
+            continue;
+        }
         let entry = open.entry(round.run).or_insert_with(|| Open::new(metrics.len()));
         entry.add(metrics, &round, &mut out);
         let share = columns / (run.rounds.len().max(1) as u32);
         out.densities.push(density(metrics[0], &round, share.max(COLUMNS_LEAST)));
-        if entry.rounds >= run.rounds.len()
+        if entry.rounds == run.rounds.len()
             && let Some(done) = open.remove(&round.run)
         {
             done.close(round.run, metrics, &mut out);

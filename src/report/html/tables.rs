@@ -145,7 +145,7 @@ pub fn runs(record: &Record) -> String {
     }
     out.push_str(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"h-runs\">\n\
-         <table><caption>Messages by what became of them</caption>\
+         <table><caption><span>Messages by what became of them</span></caption>\
          <thead><tr><th scope=\"col\">Run</th><th scope=\"col\" class=\"n\">Rounds</th>",
     );
     for name in ["Sent", "Warm-up", "Received", "Lost", "Duplicates", "Reordered", "Corrupt"] {
