@@ -27,7 +27,7 @@ class Density {
       element("figure", { id: "plot-density" },
         element("figcaption", {}, element("p", { textContent:
           "Rounds one after the other, each by its own time. The darker, the more messages " +
-          "(logarithmic); the dots are the largest of each column, so no sample is out of sight." })),
+          "(logarithmic); the dots are the largest of each column: no sample is out of sight." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
           csvButton("density", () => this.rows()))),
@@ -173,7 +173,8 @@ class Density {
   hover(e) {
     const p = this.place();
     const box = this.canvas.getBoundingClientRect();
-    const column = Math.floor(((e.clientX - box.left - PADDING.left) / p.wide) * this.columns.length);
+    const along = (e.clientX - box.left - PADDING.left) / p.wide;
+    const column = Math.floor(along * this.columns.length);
     if (column < 0 || column >= this.columns.length) return;
     const share = (e.clientY - box.top - PADDING.top) / p.high;
     const row = Math.floor(this.top - share * (this.top - this.bottom));
@@ -213,7 +214,8 @@ class Density {
       `largest ${fmtNs(k.max)}${k.lost ? `, ${fmtCount(k.lost)} lost` : ""}`;
     const cell = k.cells.find((m) => m[0] === this.at.row);
     if (cell) {
-      text += `; ${fmtCount(cell[1])} of ${fmtNs(this.ns(cell[0]))} to ${fmtNs(this.ns(cell[0] + 1))}`;
+      const [low, high] = [cell[0], cell[0] + 1].map((row) => fmtNs(this.ns(row)));
+      text += `; ${fmtCount(cell[1])} of ${low} to ${high}`;
     }
     this.readout.textContent = text;
     this.draw();

@@ -36,7 +36,8 @@ function distribution(model) {
 }
 
 function metricChoice(metrics, state, changed) {
-  const select = element("select", {}, ...metrics.map((m) => element("option", { textContent: m })));
+  const options = metrics.map((m) => element("option", { textContent: m }));
+  const select = element("select", {}, ...options);
   select.addEventListener("change", () => { state.metric = select.value; changed(); });
   return element("label", { className: "metric" }, "Metric ", select);
 }

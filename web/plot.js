@@ -188,7 +188,9 @@ function linearSplits(min, max) {
   const decade = 10 ** Math.floor(Math.log10(raw));
   const step = decade * ([1, 2, 5, 10].find((m) => m * decade >= raw) ?? 10);
   const out = [];
-  for (let i = Math.ceil(min / step); i * step <= max; i++) out.push(Number((i * step).toPrecision(12)));
+  for (let i = Math.ceil(min / step); i * step <= max; i++) {
+    out.push(Number((i * step).toPrecision(12)));
+  }
   return out;
 }
 

@@ -50,7 +50,8 @@ function roundsPlot(model, groups, c, fmt) {
   const names = [...new Set(groups.map((g) => g.name))];
   const slot = 0.84 / names.length;
   const tracks = groups.flatMap((g) => {
-    const middle = order.indexOf(g.run.index) + (names.indexOf(g.name) - (names.length - 1) / 2) * slot;
+    const aside = names.indexOf(g.name) - (names.length - 1) / 2;
+    const middle = order.indexOf(g.run.index) + aside * slot;
     return roundTracks(model, g, middle, slot, c.palette[g.colour], fmt);
   });
   const all = tracks.flatMap((t) => t.points.flatMap((p) => [p.y, p.low, p.high]))
@@ -58,7 +59,8 @@ function roundsPlot(model, groups, c, fmt) {
   const reach = Math.max(1, ...all.map(Math.abs)) * 1.15;
   return {
     tracks, legend: names.length > 1
-      ? names.map((name) => ({ name, colour: c.palette[groups.find((g) => g.name === name).colour] }))
+      ? names.map((name) => groups.find((g) => g.name === name))
+        .map((g) => ({ name: g.name, colour: c.palette[g.colour] }))
       : [],
     x: { min: -0.5, max: order.length - 0.5, splits: order.map((_, i) => i), grid: false,
       size: 56, tick: shortLabels(model, order) },

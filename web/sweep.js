@@ -14,7 +14,8 @@ function sweep(model) {
   });
   const rate = (metric) => sweepGroups(model, (run) => run.rates
     .filter((r) => r.metric === metric)
-    .map(({ rate: r }) => ({ name: "", value: r.value, interval: r.interval, n: r.rounds.length })));
+    .map(({ rate: r }) =>
+      ({ name: "", value: r.value, interval: r.interval, n: r.rounds.length })));
   const put = (title, name, note, groups, label, fmt, tick) => {
     if (groups.length === 0) return;
     section.hidden = false;

@@ -14,7 +14,7 @@ pub const EXACT_TAIL: u64 = 200;
 pub const EXACT_HEAD: u64 = 40;
 /// Beyond these, the ranks kept are spaced by this factor of the distance to the nearer end: a
 /// share read between two points (of the samples above, or below the median) is within 1 % of
-/// itself. 10^6 samples leave about 1600 points, 10^9 about 2900.
+/// itself. 10^6 samples leave about 2000 points, 10^9 about 3400.
 pub const TAIL_STEP: f64 = 1.01;
 /// Above so many curves the spacing is [`COARSE_STEP`], so that a page stays within a few MB.
 pub const MANY_CURVES: usize = 24;
@@ -333,7 +333,7 @@ mod tests {
             assert_eq!((kept.first(), kept.last()), (Some(&1), Some(&n)));
             let tail = EXACT_TAIL.min(n - n / 2);
             assert!((n + 1 - tail..=n).all(|r| kept.binary_search(&r).is_ok()), "{n}");
-            assert!(kept.len() < 2200, "{n}: {}", kept.len());
+            assert!(kept.len() < 2500, "{n}: {}", kept.len());
         }
     }
 

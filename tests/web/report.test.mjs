@@ -2,7 +2,7 @@
 //
 //   cargo build --release --example sample_report && cd tests/web && npm ci && npm test
 //
-// CHROMIUM names another browser than /usr/bin/chromium, SAMPLE_REPORT another build of the example.
+// CHROMIUM names another browser than /usr/bin/chromium, SAMPLE_REPORT another example binary.
 
 import { test, before, after } from "node:test";
 import assert from "node:assert/strict";
@@ -43,7 +43,8 @@ async function open(t, kind, options = {}, samples = undefined) {
   t.after(async () => {
     await context.close();
     assert.deepEqual(complaints, [], "the console stays empty");
-    const foreign = requests.filter((u) => u !== pathToFileURL(path).href && !u.startsWith("blob:"));
+    const own = pathToFileURL(path).href;
+    const foreign = requests.filter((u) => u !== own && !u.startsWith("blob:"));
     assert.deepEqual(foreign, [], "nothing is fetched");
   });
   await page.goto(pathToFileURL(path).href);
@@ -138,7 +139,8 @@ test("a survey folds the runs of a transport and wait into a row", async (t) => 
   assert.equal(await page.locator("#main-table tbody tr").count(), pairs.size);
   const row = page.locator('#main-table tr[data-run="0"]');
   const rate = (run, metric) => run.rates.find((r) => r.metric === metric).rate.value;
-  const shown = async (k) => Number(await row.locator(`[data-k="${k}"] data`).getAttribute("value"));
+  const shown = async (k) =>
+    Number(await row.locator(`[data-k="${k}"] data`).getAttribute("value"));
   assert.equal(await shown("rate"), rate(record.runs[1], "message_rate"));
   assert.equal(await shown("MB/s"), rate(record.runs[2], "bandwidth"));
   const gbps = Number(await row.locator('[data-k="Gb/s"] data').textContent());
@@ -221,7 +223,8 @@ test("every download reads back as the record, strictly", async (t) => {
 
 test("every plot has its data as a file", async (t) => {
   const { page } = await open(t, "sweep");
-  const names = await page.locator("[data-csv]").evaluateAll((all) => all.map((b) => b.dataset.csv));
+  const buttons = page.locator("[data-csv]");
+  const names = await buttons.evaluateAll((all) => all.map((b) => b.dataset.csv));
   assert.deepEqual(names, ["results", "ccdf", "cdf", "density", "rounds-latency",
     "rounds-bandwidth", "sweep-latency", "sweep-bandwidth", "sweep-rate", "noise"]);
   for (const [i, name] of names.entries()) {
@@ -329,12 +332,13 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
   const lost = figure(lossy, "half_rtt").lost;
   assert.ok(lost > 100);
   assert.equal(Number(await row.locator('td[data-k="lost"] data').getAttribute("value")), lost);
-  const cells = async () => parseCsv(await downloaded(page, () => page.click('[data-csv="density"]')));
   await page.selectOption("#density-run", "3");
-  const infinite = (await cells()).filter((c) => c.low_ns === "inf");
+  const cells = parseCsv(await downloaded(page, () => page.click('[data-csv="density"]')));
+  const infinite = cells.filter((c) => c.low_ns === "inf");
   assert.equal(infinite.reduce((n, c) => n + Number(c.count), 0), lost);
   const points = parseCsv(await downloaded(page, () => page.click('[data-csv="ccdf"]')));
   assert.equal(points.at(-1).latency_ns, "inf");
   assert.equal(points.at(-1).label, lossy.label);
-  assert.deepEqual(JSON.parse(await downloaded(page, () => page.click("#download-record"))), record);
+  const json = await downloaded(page, () => page.click("#download-record"));
+  assert.deepEqual(JSON.parse(json), record);
 });

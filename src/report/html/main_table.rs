@@ -36,7 +36,8 @@ fn table(id: &str, caption: &str, rows: &[Row]) -> String {
     let columns = Columns::of(rows);
     let mut out = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"c-{id}\">\n\
-         <table class=\"figures\" id=\"{id}\">\n<caption id=\"c-{id}\"><span>{caption}</span></caption>\n{}<tbody>\n",
+         <table class=\"figures\" id=\"{id}\">\n\
+         <caption id=\"c-{id}\"><span>{caption}</span></caption>\n{}<tbody>\n",
         head(rows, &columns)
     );
     rows.iter().for_each(|row| out.push_str(&row.html(&columns)));
