@@ -32,6 +32,7 @@ fn record(summary: Value) -> Record {
         "rates": [], "counts": wiregauge::record::schema::Counts::default(), "included": {},
         "doubts": []
     });
+    #[allow(clippy::needless_update)] // The test need not know what else it holds.
     let environment = wiregauge::host::Environment { host: "h".into(), ..Default::default() };
     serde_json::from_value(json!({
         "schema": "wiregauge.record", "version": 1, "tool": "0", "command": ["wiregauge", "a b"],

@@ -26,8 +26,8 @@ class Density {
       element("label", { className: "metric" }, "Run ", this.select),
       element("figure", { id: "plot-density" },
         element("figcaption", {}, element("p", { textContent:
-          "Rounds one after the other, each by its own time. The darker, the more messages " +
-          "(logarithmic); the dots are the largest of each column: no sample is out of sight." })),
+          "Rounds one after the other, each by its own time. The stronger the colour, the more " +
+          "messages (logarithmic); the dots are the largest of each column: no sample is hidden." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
           csvButton("density", () => this.rows()))),

@@ -45,7 +45,7 @@ class Plot {
       grid: { stroke: this.c.line, width: 1, show: a.grid !== false },
       ticks: { stroke: this.c.line, width: 1, size: 4, show: a.grid !== false },
       ...(a.splits ? { splits: () => a.splits } : a.log ? { splits: logSplits } : {}),
-      values: (u, splits) => splits.map((v) => (v === null ? "" : a.tick(v))),
+      values: (u, splits) => (side === "x" ? apart(u, splits, a.tick) : splits.map(a.tick)),
       filter: (u, splits) => splits,
     });
     const scale = (a) => ({ time: false, distr: a.log ? 3 : 1, range: (u, lo, hi) => [lo, hi] });
@@ -162,6 +162,19 @@ class Plot {
     if (at) this.show();
     else this.mark();
   }
+}
+
+// The labels of an x axis without those that would touch the one before.
+function apart(u, splits, tick) {
+  let last = -Infinity;
+  return splits.map((v) => {
+    const text = tick(v);
+    const width = 7 * Math.max(...text.split("\n").map((line) => line.length));
+    const at = u.valToPos(v, "x");
+    if (at - width / 2 < last) return "";
+    last = at + width / 2;
+    return text;
+  });
 }
 
 // Ticks of a logarithmic axis, as many as their labels leave room for: 1, 2, 5 in each decade (or

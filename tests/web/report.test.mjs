@@ -307,11 +307,11 @@ test("the theme follows the system and the button", async (t) => {
 });
 
 test("a narrow page does not scroll sideways", async (t) => {
-  for (const width of [360, 400, 700, 1280]) {
-    const { page } = await open(t, "sweep", { viewport: { width, height: 800 } });
+  for (const [kind, width] of [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360]]) {
+    const { page } = await open(t, kind, { viewport: { width, height: 800 } });
     const over = await page.evaluate(() =>
       document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    assert.ok(over <= 0, `${over} px over at ${width}`);
+    assert.ok(over <= 0, `${kind}: ${over} px over at ${width}`);
   }
 });
 
