@@ -27,7 +27,7 @@ class Density {
       element("figure", { id: "plot-density" },
         element("figcaption", {}, element("p", { textContent:
           "Rounds one after the other, each by its own time. The stronger the colour, the more " +
-          "messages (logarithmic); the dots are the largest of each column: no sample is hidden." })),
+          "messages (logarithmic); the dots are the largest of each column." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
           csvButton("density", () => this.rows()))),

@@ -307,7 +307,8 @@ test("the theme follows the system and the button", async (t) => {
 });
 
 test("a narrow page does not scroll sideways", async (t) => {
-  for (const [kind, width] of [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360]]) {
+  const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360]];
+  for (const [kind, width] of seen) {
     const { page } = await open(t, kind, { viewport: { width, height: 800 } });
     const over = await page.evaluate(() =>
       document.documentElement.scrollWidth - document.documentElement.clientWidth);

@@ -336,7 +336,8 @@ pub fn data(record: &Record, reduced: &Reduced) -> String {
          {} exact order statistics out of {} samples: all of the {} largest and {} smallest of \
          each run, between them ranks spaced so that a share read between two points is within \
          {:.0} % of itself. Each point is a sample, none is interpolated. A row of the density \
-         covers {:.1} % of latency. {} samples of warm-up are left out, as in the figures.{unstamped}</p>\n\
+         covers {:.1} % of latency. {} samples of warm-up are left out, as in the \
+         figures.{unstamped}</p>\n\
          </section>\n",
         escape(&record.schema),
         record.version,
