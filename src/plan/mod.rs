@@ -8,6 +8,8 @@ use crate::transport::{Synthetic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
+pub use crate::host::CpuPair;
+
 /// The question that a case asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,13 +156,4 @@ pub struct Rounds {
     /// Stop between the two as soon as the interval of p50 and of p99 (for bandwidth: of the
     /// rate) is within this fraction of its value on either side.
     pub until: Option<f64>,
-}
-
-/// The CPU of each role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuPair {
-    /// CPU of the client.
-    pub client: u32,
-    /// CPU of the server.
-    pub server: u32,
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use crate::clock::ClockReport;
+pub use crate::host::Noise;
 
 /// What stands in `schema` of every record.
 pub const SCHEMA: &str = "wiregauge.record";
@@ -66,25 +67,6 @@ pub struct Instrument {
     pub error_ns: f64,
     /// Cost of recording one sample beyond its clock readings.
     pub recording_ns: f64,
-}
-
-/// What a spin loop saw on one CPU.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Noise {
-    /// The CPU.
-    pub cpu: u32,
-    /// How long the loop spun altogether.
-    pub observed_ns: f64,
-    /// A pause between two turns above this is a gap.
-    pub gap_threshold_ns: f64,
-    /// Number of gaps.
-    pub gaps: u64,
-    /// Time lost in gaps.
-    pub lost_ns: f64,
-    /// The longest gap.
-    pub longest_ns: f64,
-    /// Gaps by length: (lower bound in ns, number), bounds are powers of two.
-    pub histogram: Vec<(f64, u64)>,
 }
 
 /// A transport that could not be measured.

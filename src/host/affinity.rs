@@ -1,0 +1,296 @@
+//! Which CPUs to measure on, and binding a thread to one.
+
+use super::{CpuPair, Tree, format_cpus};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use thiserror::Error;
+
+/// Why a CPU cannot be measured on.
+#[derive(Debug, Error)]
+pub enum CpuError {
+    /// It is not among the CPUs that are switched on.
+    #[error("CPU {cpu} is not online; this process may use {allowed}")]
+    Offline {
+        /// The CPU asked for.
+        cpu: u32,
+        /// CPUs that may be asked for.
+        allowed: String,
+    },
+    /// The process may not run there (taskset, cpuset, container).
+    #[error("CPU {cpu} is not among those that this process may use: {allowed}")]
+    NotAllowed {
+        /// The CPU asked for.
+        cpu: u32,
+        /// CPUs that may be asked for.
+        allowed: String,
+    },
+    /// The kernel refused to bind the thread.
+    #[error("cannot bind a thread to CPU {cpu}: {source}")]
+    Pin {
+        /// The CPU asked for.
+        cpu: u32,
+        /// What the kernel answered.
+        source: std::io::Error,
+    },
+}
+
+/// The CPUs that were chosen for the two roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The CPUs; both the same where there is only one. `None` where none could be found out.
+    pub pair: Option<CpuPair>,
+    /// Why these, a sentence's end: "two cores of one NUMA node".
+    pub why: String,
+    /// Whether the two roles have to share one CPU: a busy wait then measures the scheduler.
+    pub one_cpu: bool,
+}
+
+/// The CPUs that this thread may use (sched_getaffinity), ascending. Empty where not known.
+///
+/// Limit: the 1024 CPUs of the C library's `cpu_set_t`; the kernel refuses a machine with more.
+pub fn allowed_cpus() -> Vec<u32> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
+}
+
+/// Binds the calling thread to one CPU. Threads that it starts later inherit the binding.
+pub fn pin_to(cpu: u32) -> Result<(), CpuError> {
+    let beyond = || std::io::Error::from_raw_os_error(libc::EINVAL);
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(CpuError::Pin { cpu, source: beyond() });
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).map_err(|e| CpuError::Pin { cpu, source: e.into() })
+}
+
+/// Whether the calling thread could be bound to that CPU; its binding is as before afterwards.
+fn can_pin_to(cpu: u32) -> bool {
+    let Ok(before) = sched_getaffinity(None) else { return false };
+    let bound = pin_to(cpu).is_ok();
+    bound && sched_setaffinity(None, &before).is_ok()
+}
+
+/// Chooses two CPUs for the two roles on this machine.
+///
+/// CPUs that the kernel keeps free (`isolcpus`) are not in a process's mask by default; they are
+/// candidates all the same, unless the mask was narrowed by somebody who meant it.
+pub fn choose_pair() -> Choice {
+    let tree = Tree::default();
+    let mut candidates = allowed_cpus();
+    let isolated = isolated(&tree);
+    let online = tree.cpus(ONLINE).unwrap_or_default();
+    let mask_is_the_default =
+        online.iter().all(|cpu| candidates.contains(cpu) || isolated.contains(cpu));
+    if mask_is_the_default {
+        candidates.extend(isolated.into_iter().filter(|cpu| online.contains(cpu)));
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.retain(|&cpu| can_pin_to(cpu));
+    }
+    choose_among(&tree, &candidates)
+}
+
+/// Checks the CPUs that a user named.
+pub fn check_pair(client: u32, server: u32) -> Result<CpuPair, CpuError> {
+    check_in(&Tree::default(), &allowed_cpus(), CpuPair { client, server }, can_pin_to)
+}
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// CPUs that the scheduler leaves alone (`isolcpus=` or an isolated cpuset partition).
+pub(super) fn isolated(tree: &Tree) -> Vec<u32> {
+    tree.cpus("/sys/devices/system/cpu/isolated").unwrap_or_default()
+}
+
+fn check_in(
+    tree: &Tree,
+    allowed: &[u32],
+    pair: CpuPair,
+    can_pin_to: impl Fn(u32) -> bool,
+) -> Result<CpuPair, CpuError> {
+    let online = tree.cpus(ONLINE);
+    for cpu in [pair.client, pair.server] {
+        let names = || format_cpus(allowed);
+        if online.as_ref().is_some_and(|on| !on.contains(&cpu)) {
+            return Err(CpuError::Offline { cpu, allowed: names() });
+        }
+        if !allowed.contains(&cpu) && !can_pin_to(cpu) {
+            return Err(CpuError::NotAllowed { cpu, allowed: names() });
+        }
+    }
+    Ok(pair)
+}
+
+/// Where a CPU stands in the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub cpu: u32,
+    /// CPUs of the same physical core, itself included.
+    pub siblings: Vec<u32>,
+    pub node: Option<u32>,
+    /// CPUs that share the last-level cache.
+    pub cache: Option<Vec<u32>>,
+    pub isolated: bool,
+}
+
+impl Place {
+    pub fn of(tree: &Tree, cpu: u32) -> Place {
+        let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
+        let core = ["core_cpus_list", "thread_siblings_list"];
+        let siblings = core.iter().find_map(|n| tree.cpus(&format!("{folder}/topology/{n}")));
+        Place {
+            cpu,
+            siblings: siblings.unwrap_or_else(|| vec![cpu]),
+            node: tree.numbered(&folder, "node").first().copied(),
+            cache: tree.cpus(&format!("{folder}/cache/index3/shared_cpu_list")),
+            isolated: isolated(tree).contains(&cpu),
+        }
+    }
+}
+
+/// What is wrong with a pair, the worst first: the pair with the smallest value is chosen.
+///
+/// Siblings share a core's ports and slow each other by an unknown amount, which spoils a figure;
+/// another node only makes it larger. Isolation removes outliers; a shared cache is what two
+/// neighbours on one node usually have; CPU 0 gets the interrupts that nobody placed.
+fn faults(a: &Place, b: &Place, many: bool) -> (bool, bool, u32, bool, bool, u32, u32) {
+    (
+        a.siblings.contains(&b.cpu),
+        a.node != b.node,
+        u32::from(!a.isolated) + u32::from(!b.isolated),
+        a.cache != b.cache,
+        many && (a.cpu == 0 || b.cpu == 0),
+        a.cpu,
+        b.cpu,
+    )
+}
+
+fn choose_among(tree: &Tree, candidates: &[u32]) -> Choice {
+    if let &[cpu] = candidates {
+        return Choice {
+            pair: Some(CpuPair { client: cpu, server: cpu }),
+            why: format!("CPU {cpu} is the only one that this process may use"),
+            one_cpu: true,
+        };
+    }
+    let places: Vec<Place> = candidates.iter().map(|&cpu| Place::of(tree, cpu)).collect();
+    let many = places.len() > 2;
+    let pairs = places.iter().enumerate().flat_map(|(i, a)| {
+        places[i + 1..].iter().map(move |b| (a, b)) //
+    });
+    let Some((a, b)) = pairs.min_by_key(|(a, b)| faults(a, b, many)) else {
+        let why = "the CPUs that this process may use could not be found out".to_string();
+        return Choice { pair: None, why, one_cpu: false };
+    };
+    let pair = Some(CpuPair { client: a.cpu, server: b.cpu });
+    Choice { pair, why: describe(a, b), one_cpu: false }
+}
+
+fn describe(a: &Place, b: &Place) -> String {
+    let cores = if a.siblings.contains(&b.cpu) {
+        "two hardware threads of one core (no second core is allowed)"
+    } else {
+        "two cores"
+    };
+    let node = match (a.node, b.node) {
+        (Some(x), Some(y)) if x == y => format!(" of NUMA node {x}"),
+        (Some(x), Some(y)) => format!(" of NUMA nodes {x} and {y}"),
+        _ => String::new(),
+    };
+    let isolation = match (a.isolated, b.isolated) {
+        (true, true) => ", both isolated",
+        (false, false) => ", not isolated",
+        _ => ", one of them isolated",
+    };
+    format!("{cores}{node}{isolation}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::Fake;
+    use super::*;
+
+    fn machine(cores: u32, threads: u32, nodes: u32) -> Fake {
+        Fake::new(&[]).with_cores(cores, threads, nodes)
+    }
+
+    fn chosen(fake: &Fake, candidates: &[u32]) -> Option<(u32, u32)> {
+        choose_among(&fake.tree, candidates).pair.map(|p| (p.client, p.server))
+    }
+
+    #[test]
+    fn two_cores_and_never_two_threads_of_one_where_that_can_be() {
+        assert_eq!(chosen(&machine(2, 2, 1), &[0, 1, 2, 3]), Some((1, 2)));
+        assert_eq!(chosen(&machine(2, 2, 1), &[0, 2, 3]), Some((2, 3)));
+        let only_siblings = choose_among(&machine(2, 2, 1).tree, &[1, 3]);
+        assert_eq!(only_siblings.pair, Some(CpuPair { client: 1, server: 3 }));
+        assert!(only_siblings.why.contains("one core"), "{}", only_siblings.why);
+    }
+
+    #[test]
+    fn both_cpus_are_on_one_node_where_that_can_be() {
+        assert_eq!(chosen(&machine(4, 1, 2), &[1, 2, 3]), Some((2, 3)));
+        let apart = choose_among(&machine(4, 1, 2).tree, &[1, 2]);
+        assert!(apart.why.contains("nodes 0 and 1"), "{}", apart.why);
+    }
+
+    #[test]
+    fn cpu_0_is_left_alone_where_there_are_more_than_two() {
+        assert_eq!(chosen(&machine(4, 1, 1), &[0, 1, 2, 3]), Some((1, 2)));
+        assert_eq!(chosen(&machine(2, 1, 1), &[0, 1]), Some((0, 1)));
+    }
+
+    #[test]
+    fn isolated_cpus_come_first() {
+        let fake = machine(6, 1, 1);
+        fake.file("sys/devices/system/cpu/isolated", "4-5\n");
+        let choice = choose_among(&fake.tree, &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(choice.pair, Some(CpuPair { client: 4, server: 5 }));
+        assert!(choice.why.contains("both isolated"), "{}", choice.why);
+    }
+
+    #[test]
+    fn a_shared_cache_is_preferred() {
+        let fake = machine(4, 1, 1);
+        for (cpu, cache) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")] {
+            let path = format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/shared_cpu_list");
+            fake.file(&path, cache);
+        }
+        assert_eq!(chosen(&fake, &[0, 1, 2, 3]), Some((2, 3)));
+        assert_eq!(chosen(&fake, &[0, 1, 2]), Some((0, 1)));
+    }
+
+    #[test]
+    fn one_cpu_is_shared_and_said_to_be() {
+        let choice = choose_among(&machine(4, 1, 1).tree, &[3]);
+        assert_eq!(choice.pair, Some(CpuPair { client: 3, server: 3 }));
+        assert!(choice.one_cpu);
+    }
+
+    #[test]
+    fn without_any_knowledge_of_the_machine_a_pair_is_still_chosen() {
+        let nothing = Fake::new(&[]);
+        assert_eq!(chosen(&nothing, &[0, 1, 2]), Some((1, 2)));
+        assert_eq!(chosen(&nothing, &[]), None);
+    }
+
+    #[test]
+    fn a_wrong_cpu_is_refused_in_a_sentence_that_names_the_right_ones() {
+        let fake = machine(4, 1, 1);
+        let check = |client, server| {
+            check_in(&fake.tree, &[0, 1, 2], CpuPair { client, server }, |_| false)
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(check(1, 2), Ok(CpuPair { client: 1, server: 2 }));
+        let offline = "CPU 9 is not online; this process may use 0-2".to_string();
+        assert_eq!(check(1, 9), Err(offline));
+        let forbidden = "CPU 3 is not among those that this process may use: 0-2".to_string();
+        assert_eq!(check(3, 1), Err(forbidden));
+    }
+
+    #[test]
+    fn a_cpu_beyond_every_mask_is_an_error_and_no_panic() {
+        assert!(pin_to(1_000_000).is_err());
+        assert!(check_pair(1_000_000, 0).is_err());
+    }
+}

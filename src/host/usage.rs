@@ -1,0 +1,84 @@
+//! What a process or a thread used between two moments.
+
+use serde::{Deserialize, Serialize};
+
+/// What was used so far; the difference of two says what was used between them (getrusage).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResourceUse {
+    /// User CPU time in nanoseconds. The kernel may count in ticks of 1 to 10 ms.
+    pub user_ns: f64,
+    /// System CPU time in nanoseconds, as coarse.
+    pub system_ns: f64,
+    /// Context switches that were asked for (a blocking call).
+    pub voluntary_switches: u64,
+    /// Context switches that were suffered (preemption).
+    pub involuntary_switches: u64,
+    /// Page faults, those served from memory and those from a device.
+    pub page_faults: u64,
+}
+
+impl ResourceUse {
+    /// Of the whole process, so far.
+    pub fn of_process() -> ResourceUse {
+        ResourceUse::read(libc::RUSAGE_SELF)
+    }
+
+    /// Of the calling thread, so far.
+    pub fn of_thread() -> ResourceUse {
+        ResourceUse::read(libc::RUSAGE_THREAD)
+    }
+
+    fn read(who: libc::c_int) -> ResourceUse {
+        // SAFETY: `rusage` is plain integers, for which all zeros is a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: getrusage(2) writes one `rusage`, and the pointer is to one.
+        let failed = unsafe { libc::getrusage(who, &mut usage) } != 0;
+        if failed {
+            return ResourceUse::default();
+        }
+        let ns = |t: libc::timeval| t.tv_sec as f64 * 1e9 + t.tv_usec as f64 * 1e3;
+        let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+        ResourceUse {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+            page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),
+        }
+    }
+
+    /// What was used since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &ResourceUse) -> ResourceUse {
+        ResourceUse {
+            user_ns: (self.user_ns - earlier.user_ns).max(0.0),
+            system_ns: (self.system_ns - earlier.system_ns).max(0.0),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
+            page_faults: self.page_faults.saturating_sub(earlier.page_faults),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_pages_are_counted_as_faults_and_the_difference_holds_only_them() {
+        let before = ResourceUse::of_thread();
+        let mut region = vec![0u8; 64 * rustix::param::page_size()];
+        super::super::touch(&mut region);
+        let used = ResourceUse::of_thread().since(&before);
+        assert!(ResourceUse::of_process().page_faults >= used.page_faults);
+        assert_eq!(before.since(&before), ResourceUse::default());
+    }
+
+    #[test]
+    fn a_difference_is_never_negative() {
+        let more = ResourceUse { user_ns: 5.0, page_faults: 3, ..ResourceUse::default() };
+        assert_eq!(ResourceUse::default().since(&more), ResourceUse::default());
+    }
+}
