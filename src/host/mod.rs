@@ -1,4 +1,31 @@
 //! The machine: pinning, memory locking, the noise floor, and the fingerprint of rule 22.
+//!
+//! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
+//! the record with the [`Concern`]s that it raises, the [`Noise`] of a CPU, and what a process
+//! used. Whatever is read from `/proc` and `/sys` may be missing or strange: then it is `None`
+//! in the record, never an error and never a guess.
+//!
+//! Must never: run inside a measured loop, or change a setting of the machine.
+
+mod affinity;
+mod concerns;
+mod environment;
+mod memory;
+mod network;
+mod noise;
+mod processor;
+mod tree;
+mod usage;
+
+pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
+pub use concerns::Concern;
+pub use environment::{Environment, Memory};
+pub use memory::{LockError, lock, touch};
+pub use network::Interface;
+pub use noise::{Noise, observe, spin};
+pub use processor::{CpuState, IdleState, Node, Processor};
+pub use tree::{Tree, format_cpus, parse_cpus};
+pub use usage::ResourceUse;
 
 pub mod interrupt;
 mod affinity;
@@ -15,11 +42,13 @@ pub use usage::ResourceUse;
 
 use serde::{Deserialize, Serialize};
 
-/// What a result depends on (rule 22), as far as this host shows it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Environment {
-    /// Host name.
-    pub host: String,
+/// The CPU of each role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPair {
+    /// CPU of the client.
+    pub client: u32,
+    /// CPU of the server.
+    pub server: u32,
 }
 /// x
 pub struct Concern {
