@@ -404,16 +404,6 @@ proptest! {
     }
 }
 
-/// The Python that has the readers: `WIREGAUGE_PYTHON`, or the environment under `target/`.
-fn python() -> PathBuf {
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/readers/bin/python");
-    match std::env::var_os("WIREGAUGE_PYTHON") {
-        Some(python) => python.into(),
-        None if made.exists() => made,
-        None => "python3".into(),
-    }
-}
-
 /// What `tests/readers.py` is to find: the samples column by column, and the record.
 fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
     use serde_json::{Value, json};
@@ -460,9 +450,7 @@ fn every_format_is_read_back_by_strict_parsers() {
     }
     let output = command.output().expect("python3 is needed");
     let text = String::from_utf8_lossy(&output.stderr);
-    let how = "python3 -m venv target/readers && \
-               target/readers/bin/pip install pyarrow duckdb polars pandas";
-    assert!(output.status.success(), "{text}\nTo install the readers: {how}");
+    assert!(output.status.success(), "{text}\nTo install the readers: {READERS}");
     // The original as well as the exported copy.
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);

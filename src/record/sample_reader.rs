@@ -388,7 +388,7 @@ fn page_allowed(head: &[u8]) -> bool {
         value |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
             // Zigzag: an odd number is below zero.
-            return value % 2 == 0 && value / 2 <= PAGE_LIMIT;
+            return value.is_multiple_of(2) && value / 2 <= PAGE_LIMIT;
         }
     }
     false

@@ -40,7 +40,7 @@ pub const ROUND_ROWS: u64 = 1 << 24;
 /// Most row groups of a file: the footer describes each in about 1 KiB, and readers hold it whole.
 pub const GROUPS: usize = 1 << 13;
 /// What a row takes on disk at most: its plain size, 9 columns of 4 or 8 bytes and their levels,
-/// for the estimate of a run's need. What it really takes is a third of that.
+/// for the estimate of a run's need. What it really takes is about a fifth of that.
 pub const ROW_BYTES_AT_MOST: u64 = 64;
 
 /// Rounds a time to the grid of 1/16 ns, for a file that compresses; the error is at most 1/32 ns,
@@ -72,9 +72,10 @@ fn schema() -> Result<Arc<Type>, ParquetError> {
 /// Encodings by measured size (`tests/record.rs`, `a_million_rows_take_little_space`).
 ///
 /// Whole numbers are constant or count up by one: delta-binary-packed makes almost nothing of
-/// them. Stamps rise: byte-stream-split puts their equal high bytes side by side for snappy. There
-/// are no dictionaries, so a reader need not trust the size of one. Pages are of the first version
-/// since every reader knows them.
+/// them. Stamps rise: byte-stream-split puts their equal high bytes side by side for snappy. A
+/// million round trips with three stamps each take 12.3 MB so, 18.1 MB with plain stamps, 27.5 MB
+/// with dictionaries. Without these a reader need not trust the size of one, either. Pages are of
+/// the first version since every reader knows them.
 fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
