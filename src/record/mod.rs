@@ -13,4 +13,4 @@ pub mod schema;
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;
 pub use sample_reader::SampleReader;
-pub use samples::{SampleWriter, grid};
+pub use samples::SampleWriter;

@@ -43,17 +43,6 @@ pub const GROUPS: usize = 1 << 13;
 /// for the estimate of a run's need. What it really takes is about a fifth of that.
 pub const ROW_BYTES_AT_MOST: u64 = 64;
 
-/// Rounds a time to the grid of 1/16 ns, for a file that compresses; the error is at most 1/32 ns,
-/// a sixth of the smallest step that a 5 GHz counter shows.
-///
-/// A multiple of 1/16 is exact in binary, so that file, memory and every other program agree on
-/// each bit: below 2^49 ns (6.5 days) an `f64` has 4 bits or more for the fraction. Above that its
-/// own spacing is the error. NaN and infinities stay.
-pub fn grid(ns: f64) -> f64 {
-    let sixteenths = ns * 16.0;
-    if sixteenths.is_finite() { sixteenths.round() / 16.0 } else { ns }
-}
-
 /// The columns as Parquet declares them.
 fn schema() -> Result<Arc<Type>, ParquetError> {
     let column = |name: &str, physical, repetition| {
