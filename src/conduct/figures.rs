@@ -1,6 +1,6 @@
 //! From the rounds of a case to its run in the record, and from all runs to what stands beside them.
 
-use crate::clock::{ClockReport, Timebase};
+use crate::clock::Timebase;
 use crate::host::{CpuPair, Environment, Noise};
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
@@ -493,11 +493,10 @@ fn add(all: &mut Counts, one: &Counts) {
 
 /// What stands beside all runs.
 pub struct Whole<'a> {
-    pub plan: &'a Plan,
     pub cpus: Option<CpuPair>,
     pub one_cpu: bool,
     pub environment: &'a Environment,
-    pub time: &'a ClockReport,
+    pub resolution_ns: f64,
 }
 
 impl Whole<'_> {
@@ -517,7 +516,7 @@ impl Whole<'_> {
             floor_p50_ns: value(0.5),
             floor_p99_ns: value(0.99),
             count: floor.count,
-            error_ns: upper + self.time.resolution_ns,
+            error_ns: upper + self.resolution_ns,
             recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
         }
     }

@@ -6,3 +6,5 @@
 pub mod curves;
 pub mod export;
 pub mod html;
+pub mod progress;
+pub mod table;
