@@ -47,8 +47,16 @@ def _interval(interval, tell) -> str:
 
 
 def table(results: list[Result], subjects: dict[str, Subject]) -> str:
+    """Reasons for which a row was not measured stand below it, once each."""
     rows = [(*HEADINGS, "limit", "verdict")]
-    rows += [line_of(result, subjects) for result in results]
+    reasons: list[str] = []
+    for result in results:
+        *cells, told = line_of(result, subjects)
+        if result.reason:
+            if result.reason not in reasons:
+                reasons.append(result.reason)
+            told = f"{told} ({reasons.index(result.reason) + 1})"
+        rows.append((*cells, told))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     lines = []
     for row in rows:
@@ -57,6 +65,7 @@ def table(results: list[Result], subjects: dict[str, Subject]) -> str:
             for i, (cell, width) in enumerate(zip(row, widths))
         ]
         lines.append("  ".join([*cells, row[-1]]).rstrip())
+    lines += [f"({number}) {reason}" for number, reason in enumerate(reasons, 1)]
     return "\n".join(lines)
 
 
@@ -129,6 +138,7 @@ def as_json(
                 "seen": asdict(result.seen) if result.seen else None,
                 "values": result.values,
                 "verdict": result.verdict,
+                "reason": result.reason,
             }
             for result in results
         ],

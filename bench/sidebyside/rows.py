@@ -31,6 +31,8 @@ class Result:
     seen: Optional[Spread]
     values: list[float]
     verdict: str
+    # Why nothing, or not all of it, was measured.
+    reason: str = ""
 
 
 def every_row() -> list[Row]:
@@ -95,7 +97,7 @@ def judge(row: Row, measured: dict[str, Measured]) -> Result:
     """A row's verdict from what was measured."""
     ours = measured.get(row.ours, Measured())
     if not ours.figures:
-        return _nothing(row, f"not measured: {ours.reason}")
+        return _nothing(row, ours.reason)
     if not row.against:
         values = list(ours.figures.values())
         seen = spread(values)
@@ -103,15 +105,18 @@ def judge(row: Row, measured: dict[str, Measured]) -> Result:
     there = [name for name in row.against if measured.get(name, Measured()).figures]
     if not there:
         reason = measured.get(row.against[0], Measured()).reason
-        return _nothing(row, f"not measured: {reason}")
+        return _nothing(row, reason)
     pick = min if row.limit.at_most else max
     best = pick(there, key=lambda name: median(list(measured[name].figures.values())))
     values = paired(ours.figures, measured[best].figures)
     if not values:
-        return _nothing(row, "not measured: no round has both figures")
+        return _nothing(row, "no round has both figures")
     seen = spread(values)
     absent = [name for name in row.against if name not in there]
-    note = f" (without {', '.join(absent)})" if absent else ""
+    reason = ""
+    if absent:
+        why = measured.get(absent[0], Measured()).reason
+        reason = f"without {', '.join(absent)}: {why}"
     return Result(
         row,
         best,
@@ -119,9 +124,10 @@ def judge(row: Row, measured: dict[str, Measured]) -> Result:
         median(list(measured[best].figures.values())),
         seen,
         values,
-        verdict(row.limit, seen) + note,
+        verdict(row.limit, seen),
+        reason,
     )
 
 
-def _nothing(row: Row, verdict_: str) -> Result:
-    return Result(row, " | ".join(row.against), None, None, None, [], verdict_)
+def _nothing(row: Row, reason: str) -> Result:
+    return Result(row, " | ".join(row.against), None, None, None, [], "not measured", reason)
