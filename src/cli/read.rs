@@ -11,7 +11,8 @@ use crate::units::{Bytes, MessageRate, Span};
 /// A measurement's request.
 pub fn measure(pattern: Pattern, typed: Measure) -> Result<Asked, Refusal> {
     let default = Request::new(pattern);
-    let rate = typed.rate.as_deref().map(|text| named::<MessageRate>("--rate", text)).transpose()?;
+    let rate =
+        typed.rate.as_deref().map(|text| named::<MessageRate>("--rate", text)).transpose()?;
     let request = Request {
         pattern,
         transports: list(&typed.transport, |name| {
@@ -61,9 +62,8 @@ pub fn measure(pattern: Pattern, typed: Measure) -> Result<Asked, Refusal> {
 }
 
 fn options(typed: TransportOptions) -> Result<Options, Refusal> {
-    let size = |name: &str, text: Option<String>| {
-        text.map(|text| named::<Bytes>(name, &text)).transpose()
-    };
+    let size =
+        |name: &str, text: Option<String>| text.map(|text| named::<Bytes>(name, &text)).transpose();
     let busy_poll = typed.busy_poll.map(|text| span("--busy-poll", &text)).transpose()?;
     Ok(Options {
         nodelay: typed.nodelay.map(|switch| switch == Switch::On),

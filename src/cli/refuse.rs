@@ -29,7 +29,9 @@ pub fn sentence(error: &clap::Error, typed: &[String]) -> String {
             match (value.as_str(), allowed.as_str()) {
                 ("", "") => format!("{argument} needs a value"),
                 ("", allowed) => format!("{argument} needs a value; allowed are {allowed}"),
-                (value, "") => format!("{option} '{value}' is not allowed; write {argument}{}", why(error)),
+                (value, "") => {
+                    format!("{option} '{value}' is not allowed; write {argument}{}", why(error))
+                }
                 (value, allowed) => {
                     format!("{option} '{value}' is not allowed; allowed are {allowed}")
                 }

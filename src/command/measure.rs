@@ -7,7 +7,7 @@ use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
 use crate::launch::round::rows_for;
 use crate::plan::{Plan, Refusal, Request, survey};
-use crate::record::directory::{DEFAULT_BASE, SAMPLES_FILE};
+use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
@@ -147,8 +147,7 @@ fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), Comma
 
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
 fn keep(record: &Record, mut writer: Writer) -> Result<std::path::PathBuf, CommandError> {
-    writer.close_samples()?;
-    let reader = SampleReader::open(&writer.inside().join(SAMPLES_FILE))?;
+    let reader = SampleReader::open(&writer.close_samples()?)?;
     let report = html::render(record, rounds(reader));
     Ok(writer.finish(record, &report)?)
 }

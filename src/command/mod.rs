@@ -85,7 +85,8 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::List { json } => list::list(json),
         Asked::Report { dirs, html } => retell::report(&dirs, html),
         Asked::Export { dir, format, out } => {
-            let format: Format = format.parse().map_err(|error| Refusal(format!("--format: {error}")))?;
+            let format: Format =
+                format.parse().map_err(|error| Refusal(format!("--format: {error}")))?;
             export::export(&dir, format, &Selection::default(), out.as_deref())?;
             Ok(Exit::Right)
         }

@@ -23,7 +23,8 @@ pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
 
 fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
     let record = read_record(dir)?;
-    let mut head = format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
+    let mut head =
+        format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
     if !record.complete {
         head.push_str(" (INCOMPLETE)");
     }

@@ -12,15 +12,15 @@ use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Tick
 use crate::host::{self, CpuPair, Environment};
 use crate::launch::round::{self, Conditions, Fault, Finished};
 use crate::plan::{Case, Plan};
-use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
 use crate::record::RecordError;
+use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{Shape, join};
 use crate::transport::TransportKind;
 use crate::units::Span;
 use figures::RunSoFar;
-use rand::seq::SliceRandom;
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,12 @@ pub fn conduct(
     };
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
-    let whole = figures::Whole { cpus, one_cpu, environment: &environment, resolution_ns: time.reading.resolution_ns };
+    let whole = figures::Whole {
+        cpus,
+        one_cpu,
+        environment: &environment,
+        resolution_ns: time.reading.resolution_ns,
+    };
     let mut record = Record {
         schema: SCHEMA.into(),
         version: VERSION,
@@ -239,11 +244,8 @@ impl Conductor<'_, '_> {
             stride: crate::pattern::role::stride(&case),
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
-        let samples = RoundSamples {
-            run: index as u32,
-            round,
-            ..join(shape, client, server, &base)
-        };
+        let samples =
+            RoundSamples { run: index as u32, round, ..join(shape, client, server, &base) };
         (self.keep)(&samples)?;
         let fault = finished.fault.clone();
         self.runs[index].take(&case, round, self.position, finished, samples, &base);

@@ -160,9 +160,7 @@ impl Request {
 
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
-            (Pattern::Bandwidth, None, None) => {
-                Bound { count: None, time: Some(BANDWIDTH_TIME) }
-            }
+            (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
@@ -212,7 +210,9 @@ impl Request {
             return refuse("--rate is allowed for oneway only, which is sent by a schedule");
         }
         if !closed && (self.burst > 1 || self.pause.0 > 0) {
-            return refuse("--rate with --burst or --pause is not allowed: the rate sets the times");
+            return refuse(
+                "--rate with --burst or --pause is not allowed: the rate sets the times",
+            );
         }
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
@@ -249,7 +249,9 @@ impl Request {
                     [] => "no options".to_string(),
                     some => format!("--{}", some.join(", --")),
                 };
-                return refuse(format!("--{name} means nothing to {transport}, which knows {allowed}"));
+                return refuse(format!(
+                    "--{name} means nothing to {transport}, which knows {allowed}"
+                ));
             }
         }
         if let Some(dscp) = self.options.dscp.filter(|dscp| *dscp > 63) {

@@ -67,7 +67,8 @@ impl RunDirectory {
         let partial = parent.join(hidden);
         fs::create_dir(&partial).map_err(refused)?;
         let target = parent.join(&name);
-        let mut writer = Writer { parent, partial, target, samples: None, keep: false };
+        let mut writer =
+            Writer { parent, partial, target, samples: None, closed: false, keep: false };
         let file = writer.partial.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         writer.samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
@@ -112,6 +113,7 @@ pub struct Writer {
     target: PathBuf,
     /// `None` once an error has made the record useless.
     samples: Option<SampleWriter<File>>,
+    closed: bool,
     keep: bool,
 }
 
@@ -131,11 +133,28 @@ impl Writer {
         written
     }
 
-    /// Writes what is left, waits until all is on the disk, and lets the directory appear.
-    pub fn finish(mut self, record: &Record, html: &str) -> Result<PathBuf, RecordError> {
+    /// Completes the samples' file, and says where it lies until the directory appears: a report
+    /// is made from the samples as their readers will see them.
+    pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
         let file = self.partial.join(SAMPLES_FILE);
-        samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
+        let written = samples
+            .finish()
+            .and_then(|sink| sink.sync_all().map_err(|e| RecordError::writing(&file, e)));
+        if written.is_err() {
+            self.remove();
+        }
+        written.map(|()| {
+            self.closed = true;
+            file
+        })
+    }
+
+    /// Writes what is left, waits until all is on the disk, and lets the directory appear.
+    pub fn finish(mut self, record: &Record, html: &str) -> Result<PathBuf, RecordError> {
+        if !self.closed {
+            self.close_samples()?;
+        }
         let json = match readable(record) {
             Ok(json) => json,
             Err(why) => {

@@ -15,7 +15,7 @@ pub const TOO_SMALL: &str = "n too small";
 /// A table from its head and rows; all columns but the first `words` are right-aligned.
 pub fn table(head: &[&str], rows: Vec<Vec<String>>, words: usize) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(head.to_vec()).add_rows(rows);
+    table.load_style(presets::NOTHING).set_header(head.to_vec()).add_rows(rows);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if index >= words {
@@ -235,7 +235,10 @@ pub fn notes(record: &Record) -> String {
     for noise in &record.noise {
         line(noise_line(noise));
     }
-    line("intervals: 95 %, in brackets; wider of chance within rounds and spread between them".into());
+    line(
+        "intervals: 95 %, in brackets; wider of chance within rounds and spread between them"
+            .into(),
+    );
     for missing in &record.unavailable {
         line(format!("not measured: {}: {}", missing.transport, missing.reason));
     }
@@ -294,7 +297,7 @@ pub fn noise(all: &[Noise]) -> String {
         let rows: Vec<Vec<String>> = rows.collect();
         if !rows.is_empty() {
             let mut drawn = Table::new();
-            drawn.load_preset(presets::NOTHING).set_header(head.to_vec()).add_rows(rows);
+            drawn.load_style(presets::NOTHING).set_header(head.to_vec()).add_rows(rows);
             for (index, column) in drawn.column_iter_mut().enumerate() {
                 if index < 3 {
                     column.set_cell_alignment(CellAlignment::Right);
