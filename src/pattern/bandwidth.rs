@@ -208,7 +208,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
         // While there is something to send an end must not sleep for want of arrivals; where it
         // could not post, there is something pending that wakes it.
         if posted > 0 || !sending {
-            endpoint.poll(&mut events);
+            let _ = endpoint.poll(&mut events);
         } else {
             waiter.once(endpoint, &mut events);
         }

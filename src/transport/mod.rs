@@ -182,8 +182,12 @@ pub trait Endpoint {
     /// flush, poll or wait.
     fn flush(&mut self);
 
-    /// What has happened, without waiting. Gives the memory of earlier arrivals back.
-    fn poll(&mut self, events: &mut Events);
+    /// What has happened, without waiting; whether anything has. Gives the memory of earlier
+    /// arrivals back.
+    ///
+    /// It says in a register what [`Events::any`] says from memory: a busy wait is mostly polls that
+    /// found nothing.
+    fn poll(&mut self, events: &mut Events) -> bool;
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);

@@ -147,7 +147,7 @@ impl Endpoint for DatagramEndpoint {
     }
 
     #[inline]
-    fn poll(&mut self, events: &mut Events) {
+    fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.flush();
         // An echo that the kernel has not taken yet still lies where a receive would write.
@@ -155,6 +155,7 @@ impl Endpoint for DatagramEndpoint {
             self.receive(RecvFlags::DONTWAIT, events);
         }
         self.report(events);
+        events.any()
     }
 
     #[inline]
@@ -168,7 +169,8 @@ impl Endpoint for DatagramEndpoint {
             let mut polled = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
             // An interruption comes back with nothing, as the contract allows.
             let _ = rustix::event::poll(&mut polled, None);
-            return self.poll(events);
+            let _ = self.poll(events);
+            return;
         }
         self.receive(RecvFlags::empty(), events);
         self.report(events);
