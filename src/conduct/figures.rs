@@ -27,6 +27,7 @@ const LATENESS_ALLOWED_NS: f64 = 1000.0;
 pub struct RunSoFar {
     index: usize,
     case: Case,
+    cpus: Option<CpuPair>,
     rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     series: BTreeMap<Metric, Vec<Vec<f64>>>,
@@ -47,10 +48,11 @@ pub struct RunSoFar {
 
 impl RunSoFar {
     /// Before the first round.
-    pub fn new(index: usize, case: &Case) -> RunSoFar {
+    pub fn new(index: usize, case: &Case, cpus: Option<CpuPair>) -> RunSoFar {
         RunSoFar {
             index,
             case: case.clone(),
+            cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
             beyond: Vec::new(),
@@ -103,6 +105,7 @@ impl RunSoFar {
             server: self.usage(Role::Server, &server),
             ..Round::default()
         };
+        round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
             self.take_outcome(outcome, &mut round, base);
         }
