@@ -84,6 +84,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
                         break;
                     }
                     if gate.is_stopped() {
+                        recorder.seen.sent = flow.sent;
                         return Ended::Stopped;
                     }
                 }
@@ -226,7 +227,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
             }
             let all = count.messages >= plan.messages && flow.completed == flow.sent;
             if all || now >= *until {
-                return if plan.time.is_some() { Ended::Time } else { Ended::Count };
+                return if flow.sent >= plan.messages { Ended::Count } else { Ended::Time };
             }
         }
         if gate.is_stopped() {

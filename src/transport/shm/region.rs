@@ -5,6 +5,7 @@ use super::ring::{INLINE, Memory};
 use crate::transport::{Setup, SetupError, Traffic};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
+use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::shm::{Mode, OFlags};
 use std::ptr::NonNull;
@@ -87,7 +88,16 @@ impl Region {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let failed = || SetupError::system(format!("making the shared memory {name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
-        rustix::fs::ftruncate(&file, layout.total_bytes() as u64).map_err(failed())?;
+        let bytes = layout.total_bytes() as u64;
+        let given = rustix::fs::ftruncate(&file, bytes).and_then(|()| {
+            // A size alone is a promise: where /dev/shm is full its first touch would be a SIGBUS.
+            let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
+            rustix::io::retry_on_intr(all)
+        });
+        if let Err(error) = given {
+            Self::forget(name);
+            return Err(failed()(error));
+        }
         Self::map(name, &file, layout)
     }
 

@@ -95,6 +95,11 @@ impl DatagramEndpoint {
     fn has_pending(&self) -> bool {
         self.first < self.last
     }
+
+    /// Whether an echo that the kernel has not taken yet still lies where a receive would write.
+    fn has_pending_echo(&self) -> bool {
+        self.staged[self.first..self.last].iter().any(|slot| slot.has_arrived())
+    }
 }
 
 impl Endpoint for DatagramEndpoint {
@@ -150,8 +155,7 @@ impl Endpoint for DatagramEndpoint {
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.flush();
-        // An echo that the kernel has not taken yet still lies where a receive would write.
-        if !(self.has_pending() && self.staged[self.first].has_arrived()) {
+        if !self.has_pending_echo() {
             self.receive(RecvFlags::DONTWAIT, events);
         }
         self.report(events);
