@@ -1,4 +1,5 @@
-//! From the rounds of a case to its run in the record, and from all runs to what stands beside them.
+//! From the rounds of a case to its run in the record, and from all runs to what stands beside
+//! them.
 
 use crate::clock::Timebase;
 use crate::host::{CpuPair, Environment, Noise};
@@ -418,7 +419,7 @@ impl RunSoFar {
 fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
     let way = |flag: bool| {
         let of_way = samples.samples.iter().filter(move |s| s.flags.has(Flags::REVERSE) == flag);
-        let last_warm = of_way.clone().filter(|s| s.flags.has(Flags::WARMUP)).last();
+        let last_warm = of_way.clone().rfind(|s| s.flags.has(Flags::WARMUP));
         let kept = of_way.filter(|s| !s.flags.has(Flags::WARMUP));
         between(last_warm.into_iter().chain(kept).map(|s| s.receive_ns), stride)
     };
