@@ -3,8 +3,11 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod doubts;
 mod figures;
 mod progress;
+mod tally;
+mod whole;
 
 pub use progress::{Silent, Watcher};
 
@@ -108,7 +111,7 @@ pub fn conduct(
     };
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
-    let whole = figures::Whole {
+    let whole = whole::Whole {
         cpus,
         one_cpu,
         environment: &environment,

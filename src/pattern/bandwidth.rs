@@ -1,8 +1,8 @@
 //! Bandwidth and message rate: as many messages as the transport takes.
 //!
 //! A clock reading a message would be a good part of what is measured, so a sample stands for
-//! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was delivered
-//! between the first stamp after the warm-up and the last.
+//! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
+//! delivered between the first stamp after the warm-up and the last.
 
 use super::flow::Flow;
 use super::gate::Gate;

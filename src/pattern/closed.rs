@@ -77,10 +77,9 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
         recorder.handled(burst.first);
         if let Some(time) = plan.time
             && burst.first >= plan.warmup
+            && last >= *deadline.get_or_insert(last + time)
         {
-            if last >= *deadline.get_or_insert(last + time) {
-                return Ended::Time;
-            }
+            return Ended::Time;
         }
         if plan.pause.0 != 0 && !gate.idle_until(clock, last + plan.pause, plan.lead) {
             return Ended::Stopped;

@@ -49,8 +49,8 @@ impl Flow {
     /// Posts what was written; `false` when there is no room.
     #[inline(always)]
     pub fn post<E: Endpoint>(&mut self, endpoint: &mut E, slot: Slot, plan: &Loop) -> bool {
-        // A match, and no sum of a bool: rustc 1.95 at opt-level 3 lost `+= u64::from(accepted)` here
-        // (the conformance suite, built with optimisation, saw it).
+        // A match, and no sum of a bool: rustc 1.95 at opt-level 3 lost `+= u64::from(accepted)`
+        // here (the conformance suite, built with optimisation, saw it).
         match endpoint.post(slot, plan.size) {
             Posted::Accepted => {
                 self.sent += 1;

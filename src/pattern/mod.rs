@@ -1,9 +1,10 @@
 //! Who sends what when: the measured loops.
 //!
-//! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives samples
-//! to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`] (latency, and
-//! oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`] chooses the loop
-//! of a case and role, and is compiled once for each transport, wait mode and clock.
+//! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
+//! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
+//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`]
+//! chooses the loop of a case and role, and is compiled once for each transport, wait mode and
+//! clock.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 

@@ -4,8 +4,8 @@ use super::gate::Gate;
 use crate::clock::{Clock, TickSpan, Ticks};
 use crate::transport::{Endpoint, Events};
 
-/// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that a
-/// stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
+/// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
+/// a stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
 const POLLS: u32 = 256;
 
 /// Why a wait has ended.

@@ -1,8 +1,8 @@
 //! Tables for the terminal: right-aligned, so that decimal points stand under each other; units in
 //! the heads; no frames, so that awk reads them.
 
-use crate::host::Noise;
 use crate::plan::{Direction, Pattern};
+use crate::record::schema::Noise;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::stats::{Interval, Quantile, Rate, Summary, Value};
 use comfy_table::{CellAlignment, Table, presets};
@@ -211,7 +211,8 @@ fn bandwidths(record: &Record) -> String {
     table(&head, rows, 3)
 }
 
-/// What stands below the runs: the instrument's own error, the noise, what was not measured, doubts.
+/// What stands below the runs: the instrument's own error, the noise, what was not measured,
+/// doubts.
 pub fn notes(record: &Record) -> String {
     let mut text = String::new();
     let mut line = |words: String| {
@@ -271,7 +272,8 @@ pub fn notes(record: &Record) -> String {
 
 fn noise_line(noise: &Noise) -> String {
     format!(
-        "noise floor: CPU {}: {} gaps above {:.0} ns in {:.1} ms, {:.3} % of the time, longest {} us",
+        "noise floor: CPU {}: {} gaps above {:.0} ns in {:.1} ms, {:.3} % of the time, \
+         longest {} us",
         noise.cpu,
         noise.gaps,
         noise.gap_threshold_ns,

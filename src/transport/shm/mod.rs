@@ -235,7 +235,8 @@ impl Endpoint for ShmEndpoint {
         let doorbell = Doorbell(word);
         doorbell.about_to_sleep();
         let crowded = std::mem::take(&mut self.crowded);
-        if !self.consumer.is_ready() && !(crowded && self.producer.has_room()) {
+        let can_go_on = self.consumer.is_ready() || (crowded && self.producer.has_room());
+        if !can_go_on {
             // EAGAIN: rung in between. EINTR: a signal, as the contract allows.
             let _ = futex::wait(word, futex::Flags::empty(), 1, None);
         }

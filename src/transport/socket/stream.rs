@@ -187,7 +187,8 @@ impl Endpoint for StreamEndpoint {
         events.clear();
         self.flush();
         // An echo that the kernel has not taken yet still lies where a receive would write.
-        if !self.has_backlog() && !(self.has_pending() && self.pending.echo) {
+        let is_echo_held_up = self.has_pending() && self.pending.echo;
+        if !self.has_backlog() && !is_echo_held_up {
             self.receive(RecvFlags::DONTWAIT);
         }
         self.hand_over(events);
