@@ -4,6 +4,8 @@
 //! wrong unit must be refused in one sentence before anything runs.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// A number of bytes of payload.
 #[derive(
@@ -11,11 +13,6 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
-
-impl Bytes {
-    /// 2^20 bytes.
-    pub const MIB: Bytes = Bytes(1 << 20);
-}
 
 /// A length of time in nanoseconds, as a person asks for it (`--time 2s`, `--pause 10us`).
 ///
@@ -26,18 +23,6 @@ impl Bytes {
 #[serde(transparent)]
 pub struct Span(pub u64);
 
-impl Span {
-    /// As the standard library's type.
-    pub const fn duration(self) -> std::time::Duration {
-        std::time::Duration::from_nanos(self.0)
-    }
-}
-
-impl std::str::FromStr for Span {
-    type Err = String;
-    fn from_str(_: &str) -> Result<Span, String> { Err(String::new()) }
-}
-
 /// Messages per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -47,3 +32,204 @@ pub struct MessageRate(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ByteRate(pub f64);
+
+/// Longest span that a person may ask for: a week. Longer is a slip, and keeps sums far from
+/// overflow.
+pub const LONGEST: Span = Span(7 * 24 * 3600 * 1_000_000_000);
+
+/// A quantity that was written wrong: what was written, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} '{text}' is not allowed; write {allowed}")]
+pub struct UnitError {
+    kind: &'static str,
+    text: String,
+    allowed: &'static str,
+}
+
+/// A number with a unit: the number must be finite and not negative.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some((number, unit.trim_start()))
+}
+
+/// A number times a factor, where the product is a whole number that an `f64` holds exactly.
+fn whole(number: f64, factor: f64) -> Option<u64> {
+    let product = number * factor;
+    let exact = product.fract() == 0.0 && product <= (1u64 << 53) as f64;
+    exact.then_some(product as u64)
+}
+
+impl Bytes {
+    /// 2^10 bytes.
+    pub const KIB: Bytes = Bytes(1 << 10);
+    /// 2^20 bytes.
+    pub const MIB: Bytes = Bytes(1 << 20);
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Bytes, UnitError> {
+        let parsed = number_and_unit(text).and_then(|(number, unit)| {
+            let factor = match unit {
+                "" | "B" => 1.0,
+                "KiB" => 1024.0,
+                "MiB" => 1_048_576.0,
+                "GiB" => 1_073_741_824.0,
+                "kB" => 1e3,
+                "MB" => 1e6,
+                "GB" => 1e9,
+                _ => return None,
+            };
+            whole(number, factor)
+        });
+        parsed.map(Bytes).ok_or_else(|| UnitError {
+            kind: "size",
+            text: text.into(),
+            allowed: "a whole number of bytes as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, 1MB \
+                      (10^3, 10^6)",
+        })
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// In the largest binary unit that keeps it whole.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+            n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
+            n => format!("{n} B"),
+        };
+        f.pad(&text)
+    }
+}
+
+impl Span {
+    /// As the standard library's type.
+    pub const fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Span, UnitError> {
+        let parsed = number_and_unit(text).and_then(|(number, unit)| {
+            let factor = match unit {
+                "ns" => 1.0,
+                "us" => 1e3,
+                "ms" => 1e6,
+                "s" => 1e9,
+                "min" => 60e9,
+                "h" => 3600e9,
+                "" if number == 0.0 => 1.0,
+                _ => return None,
+            };
+            // 0.3us is 300 ns although 0.3 has no exact binary form.
+            whole((number * factor * 1e3).round() / 1e3, 1.0)
+        });
+        parsed.map(Span).filter(|span| *span <= LONGEST).ok_or_else(|| UnitError {
+            kind: "time",
+            text: text.into(),
+            allowed: "a number with ns, us, ms, s, min or h, at most a week, as 10us or 1.5s",
+        })
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self.0 {
+            n if n >= 1_000_000_000 => (n as f64 / 1e9, "s"),
+            n if n >= 1_000_000 => (n as f64 / 1e6, "ms"),
+            n if n >= 1_000 => (n as f64 / 1e3, "us"),
+            n => (n as f64, "ns"),
+        };
+        f.pad(&format!("{value} {unit}"))
+    }
+}
+
+impl FromStr for MessageRate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<MessageRate, UnitError> {
+        let parsed = number_and_unit(text.strip_suffix("/s").unwrap_or(text));
+        let rate = parsed.and_then(|(number, unit)| match unit {
+            "" => Some(number),
+            "k" => Some(number * 1e3),
+            "M" => Some(number * 1e6),
+            _ => None,
+        });
+        // Above 1e9 a message has less than a nanosecond.
+        rate.filter(|rate| *rate > 0.0 && *rate <= 1e9).map(MessageRate).ok_or_else(|| UnitError {
+            kind: "rate",
+            text: text.into(),
+            allowed: "messages per second above 0 and up to 1000M, as 500, 10k or 1.5M",
+        })
+    }
+}
+
+impl fmt::Display for MessageRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self.0 {
+            r if r >= 1e6 => (r / 1e6, "M msg/s"),
+            r if r >= 1e3 => (r / 1e3, "k msg/s"),
+            r => (r, "msg/s"),
+        };
+        f.pad(&format!("{value:.3} {unit}"))
+    }
+}
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.1} MB/s", self.0 / 1e6))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn units_are_explicit() {
+        assert_eq!("64KiB".parse(), Ok(Bytes(65536)));
+        assert_eq!("64kB".parse(), Ok(Bytes(64000)));
+        assert_eq!("8".parse(), Ok(Bytes(8)));
+        assert_eq!("1.5KiB".parse(), Ok(Bytes(1536)));
+        assert_eq!("0.3us".parse(), Ok(Span(300)));
+        assert_eq!("2s".parse(), Ok(Span(2_000_000_000)));
+        assert_eq!("10k/s".parse(), Ok(MessageRate(1e4)));
+    }
+
+    #[test]
+    fn what_is_ambiguous_or_wrong_is_refused_with_what_is_allowed() {
+        for bad in ["", "64K", "64k", "-1", "1.5", "1e3", "64 kib", "99999999999GiB", "NaN"] {
+            let refusal = bad.parse::<Bytes>().unwrap_err().to_string();
+            assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("write"));
+        }
+        for bad in ["5", "1week", "0.0001ns", "9999999h", "s"] {
+            assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
+        for bad in ["0", "1G", "-5", "1e9"] {
+            assert!(bad.parse::<MessageRate>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_typed_panics(text: String) {
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Span>();
+            let _ = text.parse::<MessageRate>();
+        }
+
+        #[test]
+        fn a_size_survives_being_written(n in 0u64..1 << 50) {
+            let written = Bytes(n).to_string().replace(' ', "");
+            prop_assert_eq!(written.parse(), Ok(Bytes(n)));
+        }
+    }
+}

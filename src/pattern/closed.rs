@@ -4,8 +4,9 @@
 use super::gate::Gate;
 use super::payload;
 use super::waiter::{Waited, Waiter};
-use super::{Ended, Loop, MOST_BURST};
+use super::{Ended, Loop};
 use crate::clock::{Clock, Ticks};
+use crate::plan::MOST_BURST;
 use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};

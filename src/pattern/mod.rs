@@ -21,9 +21,6 @@ use crate::clock::TickSpan;
 use crate::transport::Link;
 use serde::{Deserialize, Serialize};
 
-/// Most messages of a burst: their send stamps lie on the loop's stack.
-pub const MOST_BURST: usize = 1024;
-
 /// A case as the loops need it: ticks and counts, nothing to be computed any more.
 #[derive(Clone, Debug)]
 pub struct Loop {

@@ -4,12 +4,21 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
+pub mod request;
+pub mod survey;
+pub mod sweep;
+
 pub use crate::host::CpuPair;
 pub use crate::transport::{Options, Wait};
 
-use crate::transport::TransportKind;
+pub use request::{Refusal, Request};
+
+use crate::transport::{Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
+
+/// Most messages of a burst: their send stamps lie on the measured loop's stack.
+pub const MOST_BURST: usize = 1024;
 
 /// The question that a case asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,6 +30,31 @@ pub enum Pattern {
     Oneway,
     /// As many messages as the transport takes, one way or both.
     Bandwidth,
+}
+
+impl Pattern {
+    /// All.
+    pub const ALL: &'static [Pattern] = &[Pattern::Latency, Pattern::Oneway, Pattern::Bandwidth];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pattern::Latency => "latency",
+            Pattern::Oneway => "oneway",
+            Pattern::Bandwidth => "bandwidth",
+        }
+    }
+
+    /// Whether a transport can carry it, in some direction.
+    pub fn is_carried_by(self, transport: TransportKind) -> bool {
+        let carries = |traffic: Traffic| {
+            transport.descriptor().traffic.iter().any(|known| known.same_kind(traffic))
+        };
+        match self {
+            Pattern::Latency => carries(Traffic::Echo { every: 1 }),
+            Pattern::Oneway | Pattern::Bandwidth => carries(Traffic::Forward),
+        }
+    }
 }
 
 /// The intended send times.
@@ -129,11 +163,8 @@ pub struct Rounds {
 impl Case {
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
-        let pattern = match self.pattern {
-            Pattern::Latency => "latency",
-            Pattern::Oneway => "oneway",
-            Pattern::Bandwidth => "bandwidth",
-        };
-        format!("{pattern} {} {} {} B", self.transport, self.wait.name(), self.size.0)
+        let pattern = self.pattern.name();
+        let both = if self.direction == Direction::Bi { " both ways" } else { "" };
+        format!("{pattern}{both} {} {} {} B", self.transport, self.wait.name(), self.size.0)
     }
 }

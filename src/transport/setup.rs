@@ -98,6 +98,23 @@ pub struct Options {
     pub synthetic: Option<Synthetic>,
 }
 
+impl Options {
+    /// The names, as typed, of those that were asked for.
+    pub fn named(&self) -> Vec<&'static str> {
+        let asked = [
+            ("nodelay", self.nodelay.is_some()),
+            ("busy-poll", self.busy_poll_us.is_some()),
+            ("send-buffer", self.send_buffer.is_some()),
+            ("receive-buffer", self.receive_buffer.is_some()),
+            ("zerocopy", self.zerocopy),
+            ("congestion", self.congestion.is_some()),
+            ("dscp", self.dscp.is_some()),
+            ("synthetic", self.synthetic.is_some()),
+        ];
+        asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name).collect()
+    }
+}
+
 /// All that a transport is told when it opens one end.
 #[derive(Clone, Debug)]
 pub struct Setup {

@@ -1,0 +1,281 @@
+//! From what was asked for to a plan that can be run as it stands, or to one sentence that says
+//! why not.
+
+use super::sweep;
+use super::{Bound, Case, CpuPair, Direction, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use crate::transport::{Traffic, TransportKind};
+use crate::units::{Bytes, Span};
+
+/// A request that cannot be met: one sentence that names what was wrong and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
+/// Most samples of one round that are kept raw (2 GB of memory for each role).
+pub const MOST_COUNT: u64 = 50_000_000;
+/// Most rounds.
+pub const MOST_ROUNDS: u32 = 1000;
+/// Most messages posted and not completed.
+pub const MOST_WINDOW: u32 = 65_536;
+/// Most cases of one plan.
+pub const MOST_CASES: usize = 10_000;
+/// Rounds where nothing else is asked for (rule 12).
+pub const ROUNDS: u32 = 5;
+/// Most rounds where an interval's width ends them and nothing else is asked for.
+pub const ROUNDS_UNTIL: u32 = 30;
+/// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
+pub const COUNT: u64 = 10_000;
+/// Time of a bandwidth round where nothing else is asked for.
+pub const BANDWIDTH_TIME: Span = Span(200_000_000);
+/// Warm-up where nothing else is asked for: so many messages ...
+pub const WARMUP: u64 = 1000;
+/// ... but at most this share of the count.
+pub const WARMUP_SHARE: u64 = 10;
+
+/// What was asked for. `None`: the default of the pattern.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The question.
+    pub pattern: Pattern,
+    /// Transports, each a case.
+    pub transports: Vec<TransportKind>,
+    /// Sizes, each a case.
+    pub sizes: Vec<Bytes>,
+    /// Whether each size also gets its neighbours.
+    pub perturb: bool,
+    /// Wait modes, each a case.
+    pub waits: Vec<Wait>,
+    /// Messages of a round.
+    pub count: Option<u64>,
+    /// Time of a round.
+    pub time: Option<Span>,
+    /// Messages of the warm-up.
+    pub warmup: Option<u64>,
+    /// Pause between bursts.
+    pub pause: Span,
+    /// Messages posted together.
+    pub burst: u32,
+    /// Most messages posted and not completed.
+    pub window: u32,
+    /// One way or both.
+    pub direction: Direction,
+    /// The intended send times.
+    pub schedule: Schedule,
+    /// Whether payloads are verified.
+    pub check: bool,
+    /// When a message counts as lost.
+    pub loss_after: Span,
+    /// When a round counts as stalled.
+    pub timeout: Span,
+    /// Rounds.
+    pub rounds: Option<u32>,
+    /// The interval width at which rounds end.
+    pub until: Option<f64>,
+    /// CPUs.
+    pub cpus: Option<CpuPair>,
+    /// What counts as slow.
+    pub threshold: Span,
+    /// Settings of the transport.
+    pub options: Options,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Request {
+    /// A request with the defaults of a pattern.
+    pub fn new(pattern: Pattern) -> Request {
+        Request {
+            pattern,
+            transports: vec![TransportKind::Tcp],
+            sizes: vec![match pattern {
+                Pattern::Bandwidth => Bytes(64 << 10),
+                Pattern::Latency | Pattern::Oneway => Bytes(64),
+            }],
+            perturb: false,
+            waits: vec![Wait::Busy],
+            count: None,
+            time: None,
+            warmup: None,
+            pause: Span(0),
+            burst: 1,
+            window: 64,
+            direction: Direction::Uni,
+            schedule: Schedule::ClosedLoop,
+            check: false,
+            loss_after: Span(100_000_000),
+            timeout: Span(10_000_000_000),
+            rounds: None,
+            until: None,
+            cpus: None,
+            threshold: Span(10_000),
+            options: Options::default(),
+            seed: 1,
+        }
+    }
+
+    /// The plan, or why there is none.
+    pub fn plan(self) -> Result<Plan, Refusal> {
+        let sizes = match self.perturb {
+            true => sweep::perturbed(&self.sizes),
+            false => self.sizes.clone(),
+        };
+        self.check_numbers()?;
+        let mut cases = Vec::new();
+        for transport in &self.transports {
+            self.check_transport(*transport)?;
+            for wait in &self.waits {
+                for size in &sizes {
+                    check_size(*transport, *size)?;
+                    cases.push(self.case(*transport, *wait, *size));
+                }
+            }
+        }
+        if cases.is_empty() || cases.len() > MOST_CASES {
+            return refuse(format!(
+                "{} combinations of transport, wait mode and size; 1 to {MOST_CASES} are allowed",
+                cases.len()
+            ));
+        }
+        let name = self.pattern.name().to_string();
+        let rounds = self.rounds();
+        let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
+        Ok(Plan { name, cases, rounds, cpus, seed, threshold })
+    }
+
+    fn rounds(&self) -> Rounds {
+        match (self.rounds, self.until) {
+            (rounds, None) => {
+                let rounds = rounds.unwrap_or(ROUNDS);
+                Rounds { least: rounds, most: rounds, until: None }
+            }
+            (rounds, until) => {
+                let most = rounds.unwrap_or(ROUNDS_UNTIL);
+                Rounds { least: ROUNDS.min(most), most, until }
+            }
+        }
+    }
+
+    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
+        let bound = match (self.pattern, self.count, self.time) {
+            (Pattern::Bandwidth, None, None) => {
+                Bound { count: None, time: Some(BANDWIDTH_TIME) }
+            }
+            (_, None, None) => Bound { count: Some(COUNT), time: None },
+            (_, count, time) => Bound { count, time },
+        };
+        let share = bound.count.map_or(WARMUP, |count| count / WARMUP_SHARE);
+        Case {
+            pattern: self.pattern,
+            transport,
+            wait,
+            size,
+            bound,
+            warmup: self.warmup.unwrap_or(WARMUP.min(share)),
+            pause: self.pause,
+            burst: self.burst,
+            window: self.window,
+            direction: self.direction,
+            schedule: self.schedule,
+            check: self.check,
+            loss_after: self.loss_after,
+            timeout: self.timeout,
+            options: self.options.clone(),
+            seed: self.seed,
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), Refusal> {
+        within("--count", self.count, 1, MOST_COUNT)?;
+        within("--warmup", self.warmup, 0, MOST_COUNT)?;
+        within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
+        within("--burst", Some(u64::from(self.burst)), 1, super::MOST_BURST as u64)?;
+        within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))?;
+        if self.time == Some(Span(0)) {
+            return refuse("--time 0 is not allowed; a round must last longer than 0");
+        }
+        if let Some(until) = self.until
+            && !(until > 0.0 && until < 1.0)
+        {
+            return refuse(format!(
+                "--until {}% is not allowed; write a width above 0% and below 100%",
+                until * 100.0
+            ));
+        }
+        if self.timeout.0 == 0 || self.loss_after.0 == 0 {
+            return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
+        }
+        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        if !closed && self.pattern != Pattern::Oneway {
+            return refuse("--rate is allowed for oneway only, which is sent by a schedule");
+        }
+        if !closed && (self.burst > 1 || self.pause.0 > 0) {
+            return refuse("--rate with --burst or --pause is not allowed: the rate sets the times");
+        }
+        if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
+            return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
+        }
+        Ok(())
+    }
+
+    fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {
+        let descriptor = transport.descriptor();
+        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let needs = match (self.pattern, self.direction) {
+            (Pattern::Latency, _) => Traffic::Echo { every: 1 },
+            (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },
+            (Pattern::Bandwidth, Direction::Bi) => Traffic::Both,
+            (Pattern::Oneway | Pattern::Bandwidth, _) => Traffic::Forward,
+        };
+        let carried = self.pattern.is_carried_by(transport);
+        if !carried || !descriptor.traffic.iter().any(|traffic| traffic.same_kind(needs)) {
+            let allowed: Vec<&str> = Pattern::ALL
+                .iter()
+                .filter(|pattern| pattern.is_carried_by(transport))
+                .map(|pattern| pattern.name())
+                .collect();
+            return refuse(format!(
+                "{} is not possible over {transport}; allowed there: {} (one way at a time, where \
+                 it is simulated)",
+                self.pattern.name(),
+                allowed.join(", ")
+            ));
+        }
+        for name in self.options.named() {
+            if !descriptor.options.contains(&name) {
+                let allowed = match descriptor.options {
+                    [] => "no options".to_string(),
+                    some => format!("--{}", some.join(", --")),
+                };
+                return refuse(format!("--{name} means nothing to {transport}, which knows {allowed}"));
+            }
+        }
+        if let Some(dscp) = self.options.dscp.filter(|dscp| *dscp > 63) {
+            return refuse(format!("--dscp {dscp} is not allowed; a DSCP is 0 to 63"));
+        }
+        Ok(())
+    }
+}
+
+fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
+    let largest = transport.descriptor().largest;
+    if (1..=largest).contains(&size.0) {
+        return Ok(());
+    }
+    refuse(format!(
+        "--size {} B is not allowed over {transport}; a message there has 1 to {largest} B",
+        size.0
+    ))
+}
+
+fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
+    match value {
+        Some(value) if !(least..=most).contains(&value) => {
+            refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal(sentence.into()))
+}

@@ -1,0 +1,174 @@
+//! Sweeps of sizes as a person writes them: `64`, `8,64,1KiB`, `8..64KiB*2`, `8..64+8`,
+//! `1kB..100kB/8`.
+
+use crate::units::Bytes;
+
+/// Most sizes of one sweep: more would take a day and are a slip.
+pub const MOST_POINTS: usize = 1000;
+/// Most characters of a sweep: longer is not a person's.
+const LONGEST_TEXT: usize = 10_000;
+/// By how much `--perturb` moves a size: NetPIPE's distance, enough to leave alignment and a power
+/// of two behind.
+const PERTURBATION: u64 = 3;
+
+/// What is wrong with a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweepError {
+    /// One of its sizes.
+    #[error(transparent)]
+    Size(#[from] crate::units::UnitError),
+    /// Its form.
+    #[error(
+        "sweep '{0}' is not allowed; write A..B*FACTOR (factor above 1), A..B+STEP (step above 0) \
+         or A..B/STEPS (2 to {MOST_POINTS}), with A not above B and A above 0, or a list of sizes"
+    )]
+    Form(String),
+    /// Too many sizes.
+    #[error("sweep '{0}' has more than {MOST_POINTS} sizes; at most {MOST_POINTS} are allowed")]
+    TooMany(String),
+}
+
+/// The sizes of a sweep, rising, each once.
+pub fn parse(text: &str) -> Result<Vec<Bytes>, SweepError> {
+    if text.len() > LONGEST_TEXT {
+        return Err(SweepError::TooMany(text.chars().take(40).collect::<String>() + " ..."));
+    }
+    let mut sizes = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            None => sizes.push(part.trim().parse()?),
+            Some((first, rest)) => range(part, first, rest, &mut sizes)?,
+        }
+        if sizes.len() > MOST_POINTS {
+            return Err(SweepError::TooMany(text.into()));
+        }
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    Ok(sizes)
+}
+
+fn range(
+    part: &str,
+    first: &str,
+    rest: &str,
+    sizes: &mut Vec<Bytes>,
+) -> Result<(), SweepError> {
+    let form = || SweepError::Form(part.into());
+    let at = rest.find(['*', '+', '/']).ok_or_else(form)?;
+    let (last, by) = rest.split_at(at);
+    let (first, last): (Bytes, Bytes) = (first.trim().parse()?, last.trim().parse()?);
+    if first > last || first.0 == 0 {
+        return Err(form());
+    }
+    let (kind, by) = by.split_at(1);
+    let mut push = |size: u64| -> Result<(), SweepError> {
+        sizes.push(Bytes(size));
+        if sizes.len() > MOST_POINTS {
+            return Err(SweepError::TooMany(part.into()));
+        }
+        Ok(())
+    };
+    match kind {
+        "*" => {
+            let factor: f64 = by.trim().parse().map_err(|_| form())?;
+            if !(factor > 1.0 && factor.is_finite()) {
+                return Err(form());
+            }
+            let mut at = first.0 as f64;
+            while at.round() <= last.0 as f64 {
+                push(at.round() as u64)?;
+                // A factor close to 1 still moves on.
+                at = (at * factor).max(at.round() + 1.0);
+            }
+        }
+        "+" => {
+            let step: Bytes = by.trim().parse()?;
+            if step.0 == 0 {
+                return Err(form());
+            }
+            let mut at = Some(first.0);
+            while let Some(size) = at.filter(|size| *size <= last.0) {
+                push(size)?;
+                at = size.checked_add(step.0);
+            }
+        }
+        _ => {
+            let steps: usize = by.trim().parse().map_err(|_| form())?;
+            if !(2..=MOST_POINTS).contains(&steps) {
+                return Err(form());
+            }
+            let ratio = last.0 as f64 / first.0 as f64;
+            for step in 0..steps {
+                let share = step as f64 / (steps - 1) as f64;
+                push((first.0 as f64 * ratio.powf(share)).round() as u64)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each size with its neighbours 3 bytes below and above, where those are above 0.
+pub fn perturbed(sizes: &[Bytes]) -> Vec<Bytes> {
+    let mut all: Vec<Bytes> = sizes
+        .iter()
+        .flat_map(|size| {
+            [size.0.saturating_sub(PERTURBATION), size.0, size.0.saturating_add(PERTURBATION)]
+        })
+        .filter(|size| *size > 0)
+        .map(Bytes)
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sizes(text: &str) -> Vec<u64> {
+        parse(text).unwrap().into_iter().map(|size| size.0).collect()
+    }
+
+    #[test]
+    fn every_form_gives_its_sizes() {
+        assert_eq!(sizes("64"), [64]);
+        assert_eq!(sizes("64,8,64,1KiB"), [8, 64, 1024]);
+        assert_eq!(sizes("8..64*2"), [8, 16, 32, 64]);
+        assert_eq!(sizes("8..70*2,1"), [1, 8, 16, 32, 64]);
+        assert_eq!(sizes("8..32+8"), [8, 16, 24, 32]);
+        assert_eq!(sizes("1..100/3"), [1, 10, 100]);
+        assert_eq!(sizes("8..64KiB*2").len(), 14);
+        assert_eq!(perturbed(&[Bytes(2), Bytes(8)]), [2, 5, 8, 11].map(Bytes));
+    }
+
+    #[test]
+    fn a_wrong_sweep_is_refused() {
+        for bad in ["8..64", "64..8*2", "8..64*1", "8..64*", "8..64+0", "0..8*2", "8..64/1", "8.."] {
+            assert!(matches!(parse(bad), Err(SweepError::Form(_))), "{bad}: {:?}", parse(bad));
+        }
+        assert!(matches!(parse("1..1MiB+1"), Err(SweepError::TooMany(_))));
+        assert!(matches!(parse("8,x"), Err(SweepError::Size(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_typed_panics_or_grows(text in "[0-9.,*+/KMiB]{0,40}") {
+            if let Ok(sizes) = parse(&text) {
+                prop_assert!(sizes.len() <= MOST_POINTS && sizes.is_sorted());
+            }
+        }
+
+        #[test]
+        fn a_multiplied_sweep_rises_within_its_ends(
+            first in 1u64..1000, more in 0u64..100_000, factor in 1.1f64..4.0
+        ) {
+            let last = first + more;
+            let sizes = sizes(&format!("{first}..{last}*{factor}"));
+            prop_assert_eq!(sizes[0], first);
+            prop_assert!(sizes.windows(2).all(|w| w[0] < w[1]) && *sizes.last().unwrap() <= last);
+        }
+    }
+}
