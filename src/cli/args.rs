@@ -1,0 +1,389 @@
+//! The definition of the command line. The completions, the man page and the help are made of it.
+
+use super::Format;
+use super::values;
+use crate::clock::Source;
+use crate::plan::{Direction, Wait};
+use crate::stats::limit::Limit;
+use crate::transport::{Synthetic, TransportKind};
+use crate::units::{Bytes, MessageRate, Span};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Columns of the help where the terminal is wider or there is none.
+const HELP_WIDTH: usize = 100;
+
+/// The definition as the parser's own type.
+pub fn definition() -> clap::Command {
+    let definition =
+        Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
+    let commands: Vec<String> =
+        definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    // A negative number is then refused by the option that it was given to.
+    commands.iter().fold(definition, |all, name| {
+        all.mut_subcommand(name, |command| {
+            command.mut_args(|argument| match argument.get_action().takes_values() {
+                true => argument.allow_negative_numbers(true),
+                false => argument,
+            })
+        })
+    })
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wiregauge                                  every transport of this machine, in a minute
+  wiregauge latency --transport tcp,shm --size 8..64KiB*2
+  wiregauge oneway --transport udp --rate 10k --arrivals poisson
+  wiregauge bandwidth --transport unix --size 64KiB --direction bi
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
+
+Exit codes: 0 right, 1 a limit was exceeded, 2 wrong use or refused, 3 incomplete run,
+4 nothing could run.";
+
+const ABOUT: &str = "\
+Measure what an interconnect really gives a program, each figure with its own error.
+Without a command: a survey of every transport that works on this machine, in at most 60 s.";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "wiregauge",
+    version,
+    about = ABOUT,
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "COMMAND",
+    after_help = EXAMPLES
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Task>,
+    #[command(flatten)]
+    pub survey: SurveyArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Measure round trips: ping-pong, one message (or burst) there and back before the next
+    #[command(after_help = "\
+Examples:
+  wiregauge latency --transport tcp,udp,unix,shm --wait busy,block
+  wiregauge latency --size 8..64KiB*2 --perturb --until 5%
+  wiregauge latency --transport tcp --count 100k --rounds 10 --cpus 2,3 --json > record.json")]
+    Latency(LatencyArguments),
+    /// Measure messages one way, stamped at both ends by one clock
+    #[command(after_help = "\
+Examples:
+  wiregauge oneway --transport shm,unix
+  wiregauge oneway --transport udp --rate 10k --arrivals poisson --time 1s")]
+    Oneway(OnewayArguments),
+    /// Measure bytes and messages per second, one way or both
+    #[command(after_help = "\
+Examples:
+  wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
+  wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
+    Bandwidth(BandwidthArguments),
+    /// List transports, what each can do, and why one is not available
+    List {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print tables and write the HTML page again, from records alone
+    #[command(after_help = "Example:\n  wiregauge report wiregauge-runs/*-latency")]
+    Report {
+        /// Run directories
+        #[arg(value_name = "DIR", required = true)]
+        directories: Vec<PathBuf>,
+    },
+    /// Write the samples of a run in a format that other programs read
+    #[command(after_help = "\
+Examples:
+  wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
+  wiregauge export DIR --format parquet --file samples.parquet --without-warmup")]
+    Export(ExportArguments),
+    /// Show the difference of two runs, and fail where a limit is exceeded
+    #[command(after_help = "\
+Examples:
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
+  wiregauge compare before after --fail-if 'half_rtt.max>1ms'")]
+    Compare(CompareArguments),
+    /// Check the instrument itself against known answers
+    Selftest {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the gaps that a spinning core sees, per CPU
+    #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
+    Noise(NoiseArguments),
+    /// Print completions for a shell
+    #[command(after_help = "\
+Example:
+  wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge")]
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    #[command(after_help = "Example:\n  wiregauge man > ~/.local/share/man/man1/wiregauge.1")]
+    Man,
+    /// Play the roles that the driver gives (started by wiregauge itself)
+    #[command(hide = true)]
+    Agent,
+}
+
+#[derive(Debug, Args)]
+pub struct SurveyArguments {
+    #[command(flatten)]
+    pub cpus: CpuArguments,
+    #[command(flatten)]
+    pub draw: DrawArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct LatencyArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64B", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    #[command(flatten)]
+    pub pace: PaceArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct OnewayArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64B", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    #[command(flatten)]
+    pub pace: PaceArguments,
+    /// Send by an absolute schedule of so many messages per second (open loop), as 500, 10k, 1.5M
+    #[arg(long, value_name = "RATE", help_heading = WHAT)]
+    pub rate: Option<MessageRate>,
+    /// The intervals of --rate's schedule [default: periodic]
+    #[arg(long, value_name = "KIND", help_heading = WHAT)]
+    #[arg(value_parser = values::arrivals())]
+    pub arrivals: Option<values::Arrivals>,
+}
+
+#[derive(Debug, Args)]
+pub struct BandwidthArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64KiB", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Messages posted together [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub burst: Option<u32>,
+    /// Most messages posted and not completed [default: 64]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub window: Option<u32>,
+    /// From client to server, or both ways at once [default: uni]
+    #[arg(long, value_name = "WAY", help_heading = WHAT)]
+    #[arg(value_parser = values::directions())]
+    pub direction: Option<Direction>,
+}
+
+const WHAT: &str = "What is measured";
+const LONG: &str = "How long";
+const WHERE: &str = "Where, and with what clock";
+const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
+const OUTPUT: &str = "Output";
+
+/// Options of all three patterns.
+#[derive(Debug, Args)]
+pub struct CommonArguments {
+    /// One or more of tcp, udp, unix, unixgram, shm, null, synthetic, as a list
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(default_value = "tcp", value_parser = values::transports(), hide_possible_values = true)]
+    pub transport: Vec<TransportKind>,
+    /// How both ends wait, one or more as a list
+    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(default_value = "busy", value_parser = values::waits())]
+    pub wait: Vec<Wait>,
+    /// Measure each size 3 bytes smaller and larger too
+    #[arg(long, help_heading = WHAT)]
+    pub perturb: bool,
+    /// Fill each payload, and verify it where it arrives
+    #[arg(long, help_heading = WHAT)]
+    pub check: bool,
+    #[command(flatten)]
+    pub length: LengthArguments,
+    #[command(flatten)]
+    pub cpus: CpuArguments,
+    #[command(flatten)]
+    pub draw: DrawArguments,
+    #[command(flatten)]
+    pub options: TransportArguments,
+    /// Count the samples above this as slow [default: 10us]
+    #[arg(long, value_name = "TIME", help_heading = OUTPUT)]
+    pub threshold: Option<Span>,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// Bursts and pauses.
+#[derive(Debug, Args)]
+pub struct PaceArguments {
+    /// Messages posted together [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub burst: Option<u32>,
+    /// Pause between two messages or bursts, as 10us
+    #[arg(long, value_name = "TIME", help_heading = WHAT)]
+    pub pause: Option<Span>,
+}
+
+/// When a round and a run end.
+#[derive(Debug, Args)]
+pub struct LengthArguments {
+    /// Messages a round, as 10000, 10k or 1M; latency and oneway: 10k unless --time is given
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = LONG)]
+    pub count: Option<u64>,
+    /// Time a round (not of all rounds), as 500ms; with --count: whichever ends first; bandwidth:
+    /// 200ms unless --count is given
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub time: Option<Span>,
+    /// Rounds of each case, every one by fresh processes [default: 5]; with --until: at most so
+    /// many [default: 30]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = LONG)]
+    pub rounds: Option<u32>,
+    /// End the rounds when the intervals of p50 and p99 (bandwidth: of the rate) are within so much
+    /// of their value, as 5%
+    #[arg(long, value_name = "WIDTH", value_parser = values::percent, help_heading = LONG)]
+    pub until: Option<f64>,
+    /// Messages at the start of a round that are kept but left out of the figures [default: 1000,
+    /// at most a tenth of --count]
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = LONG)]
+    pub warmup: Option<u64>,
+    /// A round without progress for so long has stalled [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub timeout: Option<Span>,
+    /// A message that has not come by then is lost [default: 100ms]
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub loss_after: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub struct CpuArguments {
+    /// CPU of the client and of the server, as 2,3 [default: chosen]
+    #[arg(long, value_name = "A,B", value_parser = values::cpu_pair, help_heading = WHERE)]
+    pub cpus: Option<values::TwoCpus>,
+}
+
+#[derive(Debug, Args)]
+pub struct DrawArguments {
+    /// The clock that stamps [default: tsc where it is invariant]
+    #[arg(long, value_name = "NAME", value_parser = values::clocks(), help_heading = WHERE)]
+    pub clock: Option<Source>,
+    /// Seed of all that is drawn: the order of the cases, schedules, payloads
+    #[arg(long, value_name = "N", default_value = "1", help_heading = WHERE)]
+    #[arg(value_parser = values::seed)]
+    pub seed: u64,
+}
+
+/// Settings of the transport under test.
+#[derive(Debug, Args)]
+pub struct TransportArguments {
+    /// TCP_NODELAY [default: on]
+    #[arg(long, value_name = "ON|OFF", value_parser = values::switch(), help_heading = TRANSPORT)]
+    #[arg(hide_possible_values = true)]
+    pub nodelay: Option<bool>,
+    /// SO_BUSY_POLL: the kernel polls the device for so long before it sleeps, as 50us
+    #[arg(long, value_name = "TIME", value_parser = values::microseconds)]
+    #[arg(help_heading = TRANSPORT)]
+    pub busy_poll: Option<u32>,
+    /// SO_SNDBUF, as 4MiB; what the kernel gave stands in the record
+    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
+    pub send_buffer: Option<Bytes>,
+    /// SO_RCVBUF
+    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
+    pub receive_buffer: Option<Bytes>,
+    /// MSG_ZEROCOPY
+    #[arg(long, help_heading = TRANSPORT)]
+    pub zerocopy: bool,
+    /// TCP congestion control, as cubic
+    #[arg(long, value_name = "NAME", value_parser = values::congestion, help_heading = TRANSPORT)]
+    pub congestion: Option<String>,
+    /// DSCP code point, 0 to 63
+    #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
+    pub dscp: Option<u8>,
+    /// What the synthetic transport does, as 'normal(1us,300ns) loss(1%)'
+    #[arg(long, value_name = "SPEC", help_heading = TRANSPORT)]
+    pub synthetic: Option<Synthetic>,
+}
+
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// Write the run directory here, which must not exist yet [default:
+    /// wiregauge-runs/<UTC time>-<command>]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub out: Option<PathBuf>,
+    /// Print the record on stdout, and nothing else there
+    #[arg(long, help_heading = OUTPUT)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The run directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_parser = values::formats())]
+    pub format: Format,
+    /// Write to this new file [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Only these runs of the record, by number, as a list
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = values::count32)]
+    pub run: Vec<u32>,
+    /// Leave the warm-up out
+    #[arg(long)]
+    pub without_warmup: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// The run directory to compare with
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The run directory that is judged
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// End with exit code 1 where this holds, as half_rtt.p99>+10% or bandwidth<-5%; may be
+    /// repeated
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_if: Vec<Limit>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct NoiseArguments {
+    /// The CPUs, as 0-3,6 [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = values::cpu_list)]
+    pub cpus: Option<values::CpuList>,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub time: Span,
+    /// The clock that the loop reads [default: tsc where it is invariant]
+    #[arg(long, value_name = "NAME", value_parser = values::clocks())]
+    pub clock: Option<Source>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
