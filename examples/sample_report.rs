@@ -288,6 +288,11 @@ fn run(index: usize, case: Case) -> Run {
     }
 }
 
+#[allow(clippy::needless_update)] // The example need not know what else an environment holds.
+fn environment() -> Environment {
+    Environment { host: "example (made-up data)".to_owned(), ..Environment::default() }
+}
+
 fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
         schema: SCHEMA.to_owned(),
@@ -306,7 +311,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             seed: 11,
             threshold: Span(100_000),
         },
-        environment: Environment { host: "example (made-up data)".to_owned() },
+        environment: environment(),
         clock: ClockReport {
             source: "tsc".to_owned(),
             reason: "the TSC is invariant and synchronised".to_owned(),

@@ -35,3 +35,5 @@ pub mod conduct;
 pub mod report;
 
 pub mod cli;
+
+pub mod command;

@@ -1,23 +1,24 @@
-//! A run told in a screen: what was typed, and which stage does it.
+//! The program: parse, run, say how it went.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
-use wiregauge::cli::{self, Command, Exit};
+use wiregauge::{cli, command, launch};
 
 fn main() -> ExitCode {
-    ExitCode::from(match cli::parse(std::env::args_os()) {
-        Ok(Command::Agent) => wiregauge::launch::agent::main(),
-        Ok(command) => dispatch(command).unwrap_or_else(|exit| exit.say()),
-        Err(exit) => exit.say(),
-    })
-}
-
-fn dispatch(command: Command) -> Result<u8, Exit> {
-    match command {
-        Command::List { .. } => todo_in_this_build("list"),
-        _ => todo_in_this_build("measuring"),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let typed = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let done = cli::parse(&words).map_err(command::CommandError::from).and_then(|asked| {
+        match asked {
+            // Before all else: an agent's standard output is the control channel.
+            cli::Asked::Agent => std::process::exit(launch::agent::main().into()),
+            asked => command::run(asked, typed),
+        }
+    });
+    match done {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => {
+            eprintln!("wiregauge: {error}");
+            ExitCode::from(error.exit() as u8)
+        }
     }
-}
-
-fn todo_in_this_build(what: &str) -> Result<u8, Exit> {
-    Err(Exit::Refusal(format!("{what} is not wired up in this build")))
 }

@@ -17,7 +17,7 @@ class Density {
     this.select = element("select", { id: "density-run" }, ...runs.map((run) =>
       element("option", { value: run, textContent: model.label(run) })));
     this.canvas = element("canvas", {
-      tabIndex: 0, role: "img", className: "density",
+      tabIndex: 0, role: "group", "aria-roledescription": "plot", className: "density",
       "aria-label": "Latency over time. Left and right move over time, up and down between what " +
         "the column holds.",
     });
@@ -26,8 +26,8 @@ class Density {
       element("label", { className: "metric" }, "Run ", this.select),
       element("figure", { id: "plot-density" },
         element("figcaption", {}, element("p", { textContent:
-          "Rounds one after the other, each by its own time. The darker, the more messages " +
-          "(logarithmic); the dots are the largest of each column, so no sample is out of sight." })),
+          "Rounds one after the other, each by its own time. The stronger the colour, the more " +
+          "messages (logarithmic); the dots are the largest of each column." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
           csvButton("density", () => this.rows()))),
@@ -128,7 +128,7 @@ class Density {
     for (const d of this.rounds) {
       const [a, b] = [p.x(first), p.x(first + d.columns.length)];
       first += d.columns.length;
-      ctx.strokeStyle = c.faint;
+      ctx.strokeStyle = c.edge;
       ctx.strokeRect(Math.round(a) + 0.5, PADDING.top + 0.5, b - a, p.high);
       ctx.fillStyle = c.faint;
       ctx.fillText(`round ${d.round}`, (a + b) / 2, p.h - PADDING.bottom + 6);
@@ -173,7 +173,8 @@ class Density {
   hover(e) {
     const p = this.place();
     const box = this.canvas.getBoundingClientRect();
-    const column = Math.floor(((e.clientX - box.left - PADDING.left) / p.wide) * this.columns.length);
+    const along = (e.clientX - box.left - PADDING.left) / p.wide;
+    const column = Math.floor(along * this.columns.length);
     if (column < 0 || column >= this.columns.length) return;
     const share = (e.clientY - box.top - PADDING.top) / p.high;
     const row = Math.floor(this.top - share * (this.top - this.bottom));
@@ -213,7 +214,8 @@ class Density {
       `largest ${fmtNs(k.max)}${k.lost ? `, ${fmtCount(k.lost)} lost` : ""}`;
     const cell = k.cells.find((m) => m[0] === this.at.row);
     if (cell) {
-      text += `; ${fmtCount(cell[1])} of ${fmtNs(this.ns(cell[0]))} to ${fmtNs(this.ns(cell[0] + 1))}`;
+      const [low, high] = [cell[0], cell[0] + 1].map((row) => fmtNs(this.ns(row)));
+      text += `; ${fmtCount(cell[1])} of ${low} to ${high}`;
     }
     this.readout.textContent = text;
     this.draw();

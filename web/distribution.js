@@ -36,7 +36,8 @@ function distribution(model) {
 }
 
 function metricChoice(metrics, state, changed) {
-  const select = element("select", {}, ...metrics.map((m) => element("option", { textContent: m })));
+  const options = metrics.map((m) => element("option", { textContent: m }));
+  const select = element("select", {}, ...options);
   select.addEventListener("change", () => { state.metric = select.value; changed(); });
   return element("label", { className: "metric" }, "Metric ", select);
 }
@@ -90,7 +91,7 @@ function distributionTrack(model, curve, c, tail, [lowest, highest]) {
   const style = model.style(curve.run, c);
   return {
     name: model.label(curve.run), draw: "step", points, ...style,
-    before: tail, edge: !tail || curve.lost > 0, curve,
+    after: tail, edge: !tail || curve.lost > 0, curve,
   };
 }
 

@@ -40,7 +40,8 @@ function resultRows(model) {
     "value", "unit", "low", "high", "count", "effective_n"]];
   for (const run of model.record.runs) {
     const { pattern, transport, wait, size } = run.case;
-    const put = (...rest) => rows.push([run.index, run.label, pattern, transport, wait, size, ...rest]);
+    const own = [run.index, run.label, pattern, transport, wait, size];
+    const put = (...rest) => rows.push([...own, ...rest]);
     for (const { metric, unit, summary: s } of run.figures) {
       for (const q of s.quantiles) {
         const { low, high } = bounds(q.interval);
@@ -59,13 +60,27 @@ function resultRows(model) {
   return rows;
 }
 
+// A record that one section cannot draw is no reason to lose the others.
+function drawSection(draw, model) {
+  try {
+    draw(model);
+  } catch (e) {
+    console.error(e);
+    const section = document.getElementById(draw.name);
+    section.hidden = false;
+    const text = `Cannot be drawn: ${e.message}`;
+    section.append(element("p", { className: "bad", textContent: text }));
+  }
+}
+
 function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  for (const draw of [distribution, density, rounds, sweep, noise]) draw(model);
+  for (const draw of [distribution, density, rounds, sweep, noise]) drawSection(draw, model);
   const results = document.querySelector('[data-csv="results"]');
-  results.addEventListener("click", () => save("results.csv", "text/csv", csvText(resultRows(model))));
+  results.addEventListener("click", () =>
+    save("results.csv", "text/csv", csvText(resultRows(model))));
   document.getElementById("download-record").addEventListener("click", () =>
     save("record.json", "application/json", document.getElementById("record").textContent));
   document.documentElement.dataset.ready = String(Math.round(performance.now()));

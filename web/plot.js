@@ -45,7 +45,7 @@ class Plot {
       grid: { stroke: this.c.line, width: 1, show: a.grid !== false },
       ticks: { stroke: this.c.line, width: 1, size: 4, show: a.grid !== false },
       ...(a.splits ? { splits: () => a.splits } : a.log ? { splits: logSplits } : {}),
-      values: (u, splits) => splits.map((v) => (v === null ? "" : a.tick(v))),
+      values: (u, splits) => (side === "x" ? apart(u, splits, a.tick) : splits.map(a.tick)),
       filter: (u, splits) => splits,
     });
     const scale = (a) => ({ time: false, distr: a.log ? 3 : 1, range: (u, lo, hi) => [lo, hi] });
@@ -164,15 +164,30 @@ class Plot {
   }
 }
 
-// Ticks of a logarithmic axis: whole decades, or 1, 2, 5 (or finer) where few decades are seen.
+// The labels of an x axis without those that would touch the one before.
+function apart(u, splits, tick) {
+  let last = -Infinity;
+  return splits.map((v) => {
+    const text = tick(v);
+    const width = 7 * Math.max(...text.split("\n").map((line) => line.length));
+    const at = u.valToPos(v, "x");
+    if (at - width / 2 < last) return "";
+    last = at + width / 2;
+    return text;
+  });
+}
+
+// Ticks of a logarithmic axis, as many as their labels leave room for: 1, 2, 5 in each decade (or
+// finer), whole decades, or every so many of them.
 function logSplits(u, axis, min, max) {
-  const decades = Math.log10(max / min);
-  const many = decades > 8 ? 2 : 1;
-  const steps = decades > 3.2 ? [1] : decades > 1.1 ? [1, 2, 5] : decades > 0.35
-    ? [1, 1.5, 2, 3, 4, 5, 6, 8] : null;
-  if (steps === null) return linearSplits(min, max);
+  const [room, label] = axis === 0 ? [u.bbox.width, 58] : [u.bbox.height, 26];
+  const decade = room / uPlot.pxRatio / Math.log10(max / min);
+  if (decade > 30 * label) return linearSplits(min, max);
+  const steps = decade > 11 * label ? [1, 1.5, 2, 3, 4, 5, 6, 8] : decade > 3.3 * label ? [1, 2, 5]
+    : [1];
+  const every = Math.max(1, Math.ceil(label / decade));
   const out = [];
-  for (let k = Math.floor(Math.log10(min)); k <= Math.log10(max); k += many) {
+  for (let k = Math.floor(Math.log10(min)); k <= Math.log10(max); k += every) {
     for (const m of steps) {
       const v = Number(`${m}e${k}`);
       if (v >= min && v <= max) out.push(v);
@@ -186,7 +201,9 @@ function linearSplits(min, max) {
   const decade = 10 ** Math.floor(Math.log10(raw));
   const step = decade * ([1, 2, 5, 10].find((m) => m * decade >= raw) ?? 10);
   const out = [];
-  for (let i = Math.ceil(min / step); i * step <= max; i++) out.push(Number((i * step).toPrecision(12)));
+  for (let i = Math.ceil(min / step); i * step <= max; i++) {
+    out.push(Number((i * step).toPrecision(12)));
+  }
   return out;
 }
 
@@ -219,18 +236,19 @@ const DRAW = {
     }
     DRAW.dots(u, ctx, { ...t, radius: 2.5 });
   },
-  // Level until the next point, then up or down; after the last point to the edge.
+  // Level between points. The step of a share "at least" is just after its point (`after`), that
+  // of a share "no more" at the next one. With `edge` the last level runs on to the edge.
   step(u, ctx, t) {
     stroke(u, ctx, t);
     ctx.beginPath();
-    let before = null;
+    let last = null;
     for (const p of t.points) {
       const [x, y] = [u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true)];
-      if (before !== null) ctx.lineTo(x, t.before ? y : before);
+      if (last !== null) ctx.lineTo(t.after ? last.x : x, t.after ? y : last.y);
       ctx.lineTo(x, y);
-      before = y;
+      last = { x, y };
     }
-    if (t.edge && before !== null) ctx.lineTo(u.bbox.left + u.bbox.width, before);
+    if (t.edge && last !== null) ctx.lineTo(u.bbox.left + u.bbox.width, last.y);
     ctx.stroke();
     ctx.setLineDash([]);
   },
@@ -257,8 +275,9 @@ const DRAW = {
   pooled(u, ctx, t) {
     for (const p of t.points) {
       const [a, b] = [p.x - t.half, p.x + t.half].map((x) => u.valToPos(x, "x", true));
-      const low = u.valToPos(p.low ?? p.y, "y", true);
-      const high = u.valToPos(Math.min(p.high ?? p.y, u.scales.y.max * 10), "y", true);
+      const inside = (v) => Math.min(Math.max(v, u.scales.y.min), u.scales.y.max);
+      const low = u.valToPos(inside(p.low ?? p.y), "y", true);
+      const high = u.valToPos(inside(p.high ?? p.y), "y", true);
       ctx.globalAlpha = 0.22;
       ctx.fillStyle = t.colour;
       ctx.fillRect(a, high, b - a, Math.max(low - high, uPlot.pxRatio));

@@ -1,4 +1,5 @@
-// Rounds side by side: each round a dot, the pooled figure with its interval a box behind them.
+// Rounds side by side: each round a dot, the pooled figure with its interval a box behind them. In
+// per cent of the pooled figure, so that 1 % is as visible at 100 ns as at 100 us.
 
 function rounds(model) {
   const section = document.getElementById("rounds");
@@ -10,19 +11,18 @@ function rounds(model) {
     .map(({ run, figure: { rate: r } }) => ({
       run, name: metric, pooled: r.value, interval: r.interval, rounds: r.rounds, colour: 0,
     }));
-  const put = (title, name, note, groups, label, fmt, tick) => {
+  const put = (title, name, note, groups, fmt) => {
     if (!groups.some((g) => g.rounds.length > 0)) return;
     section.hidden = false;
     new Plot(grid, {
       title, name, note, height: 330, csv: () => roundRows(model, groups),
-      build: (c) => roundsPlot(model, groups, c, label, fmt, tick),
+      build: (c) => roundsPlot(model, groups, c, fmt),
     });
   };
-  put("Latency", "rounds-latency", "A dot is a round: its p50, and its p99 where it has enough " +
-    "samples. Boxes: all rounds together, with the interval of 95 %.",
-    latency, "latency", fmtNs, axisNs);
-  put("Bandwidth", "rounds-bandwidth", "A dot is a round. Boxes: all rounds together, with the " +
-    "interval of 95 %.", rate("bandwidth"), "MB/s", fmtMBs, (v) => trimmed(significant(v / 1e6)));
+  put("Latency", "rounds-latency", "Each dot is a round: its p50, and its p99 where it has " +
+    "enough samples. Boxes: the 95 % interval of all rounds together.", latency, fmtNs);
+  put("Bandwidth", "rounds-bandwidth", "Each dot is a round. Boxes: the 95 % interval of all " +
+    "rounds together.", rate("bandwidth"), fmtMBs);
   section.append(grid);
 }
 
@@ -45,37 +45,49 @@ function latencyGroups(model) {
   return groups;
 }
 
-function roundsPlot(model, groups, c, label, fmt, tick) {
+function roundsPlot(model, groups, c, fmt) {
   const order = [...new Set(groups.map((g) => g.run.index))];
   const names = [...new Set(groups.map((g) => g.name))];
-  const tracks = [];
-  const usable = (v) => v > 0 && v < Infinity;
-  for (const g of groups) {
-    const x = order.indexOf(g.run.index);
-    const colour = c.palette[g.colour];
-    const who = `${model.label(g.run.index)}, ${g.name}`;
-    const width = 0.7 / Math.max(1, g.rounds.length);
-    if (usable(g.pooled)) {
-      tracks.push({ name: who, draw: "pooled", half: 0.42, colour, points: [{
-        x, y: g.pooled, ...bounds(g.interval),
-        text: `${fmt(g.pooled)} ${fmtInterval(g.interval, fmt)} over ${g.rounds.length} rounds`,
-      }] });
-    }
-    const points = g.rounds.map((y, i) => ({
-      x: x + (i - (g.rounds.length - 1) / 2) * width, y, text: `round ${i}: ${fmt(y)}`,
-    })).filter((p) => usable(p.y));
-    if (points.length) tracks.push({ name: who, draw: "dots", colour, points });
-  }
-  const all = tracks.flatMap((t) => t.points.map((p) => p.y));
-  const [min, max] = all.length ? [Math.min(...all) * 0.8, Math.max(...all) * 1.25] : [1, 10];
+  const slot = 0.84 / names.length;
+  const tracks = groups.flatMap((g) => {
+    const aside = names.indexOf(g.name) - (names.length - 1) / 2;
+    const middle = order.indexOf(g.run.index) + aside * slot;
+    return roundTracks(model, g, middle, slot, c.palette[g.colour], fmt);
+  });
+  const all = tracks.flatMap((t) => t.points.flatMap((p) => [p.y, p.low, p.high]))
+    .filter(Number.isFinite);
+  const reach = Math.max(1, ...all.map(Math.abs)) * 1.15;
   return {
     tracks, legend: names.length > 1
-      ? names.map((name) => ({ name, colour: c.palette[groups.find((g) => g.name === name).colour] }))
+      ? names.map((name) => groups.find((g) => g.name === name))
+        .map((g) => ({ name: g.name, colour: c.palette[g.colour] }))
       : [],
     x: { min: -0.5, max: order.length - 0.5, splits: order.map((_, i) => i), grid: false,
       size: 56, tick: shortLabels(model, order) },
-    y: { label, log: true, min, max, tick },
+    y: { label: "difference to all rounds together", min: -reach, max: reach,
+      tick: (v) => `${v > 0 ? "+" : ""}${trimmed(v.toFixed(2))} %` },
   };
+}
+
+function roundTracks(model, g, middle, slot, colour, fmt) {
+  const usable = (v) => v > 0 && v < Infinity;
+  if (!usable(g.pooled)) return [];
+  const part = (v) => 100 * (v / g.pooled - 1);
+  const name = `${model.label(g.run.index)}, ${g.name}`;
+  const { low, high } = bounds(g.interval);
+  const pooled = {
+    x: middle, y: 0, low: part(low ?? g.pooled), high: part(high ?? g.pooled),
+    text: `${fmt(g.pooled)} ${fmtInterval(g.interval, fmt)} over ${g.rounds.length} rounds`,
+  };
+  const step = (slot * 0.8) / Math.max(1, g.rounds.length);
+  const points = g.rounds.map((v, i) => ({
+    x: middle + (i - (g.rounds.length - 1) / 2) * step, y: part(v),
+    text: `round ${i}: ${fmt(v)}, ${part(v) > 0 ? "+" : ""}${part(v).toFixed(2)} %`,
+  })).filter((p) => Number.isFinite(p.y));
+  return [
+    { name, draw: "pooled", half: slot * 0.45, colour, points: [pooled] },
+    ...(points.length ? [{ name, draw: "dots", colour, points }] : []),
+  ];
 }
 
 // What tells the runs apart, a line each; where there is no room, the number of the run.

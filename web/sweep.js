@@ -14,7 +14,8 @@ function sweep(model) {
   });
   const rate = (metric) => sweepGroups(model, (run) => run.rates
     .filter((r) => r.metric === metric)
-    .map(({ rate: r }) => ({ name: "", value: r.value, interval: r.interval, n: r.rounds.length })));
+    .map(({ rate: r }) =>
+      ({ name: "", value: r.value, interval: r.interval, n: r.rounds.length })));
   const put = (title, name, note, groups, label, fmt, tick) => {
     if (groups.length === 0) return;
     section.hidden = false;
@@ -27,8 +28,9 @@ function sweep(model) {
   put("Latency against size", "sweep-latency", `p50 solid, p99 dashed. ${note}`, latency,
     "latency", fmtNs, axisNs);
   put("Bandwidth against size", "sweep-bandwidth", `MB/s = 10⁶ B/s of payload. ${note}`,
-    rate("bandwidth"), "MB/s", fmtMBs, (v) => trimmed(significant(v / 1e6)));
-  put("Message rate against size", "sweep-rate", note, rate("message_rate"), "", fmtRate, fmtRate);
+    rate("bandwidth"), "MB/s", fmtMBs, (v) => fmtCount(trimmed(significant(v / 1e6))));
+  put("Message rate against size", "sweep-rate", note, rate("message_rate"), "", fmtRate,
+    axisRate);
   section.append(grid);
 }
 

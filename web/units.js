@@ -1,6 +1,7 @@
 // Numbers as a person reads them; the same rules as src/report/html/number.rs.
 
-function significant(v) {
+function significant(number) {
+  const v = valueOf(number);
   if (v === Infinity) return "∞";
   if (v === -Infinity) return "-∞";
   if (Number.isNaN(v)) return "?";
@@ -20,10 +21,11 @@ function fmtNs(ns) {
   return `${significant(ns / 1e9)} s`;
 }
 
-const axisNs = (ns) => {
-  const [n, unit] = fmtNs(ns).split(" ");
-  return unit ? `${trimmed(n)} ${unit}` : n;
+const onAxis = (fmt) => (v) => {
+  const [n, ...unit] = fmt(v).split(" ");
+  return [trimmed(n), ...unit].join(" ");
 };
+const axisNs = onAxis(fmtNs);
 
 function fmtBytes(n) {
   for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
@@ -38,6 +40,8 @@ const fmtRate = (v) => {
   const [scale, unit] = v >= 1e6 ? [1e6, "M msg/s"] : v >= 1e3 ? [1e3, "k msg/s"] : [1, "msg/s"];
   return `${significant(v / scale)} ${unit}`;
 };
+
+const axisRate = onAxis(fmtRate);
 
 // A share with as many digits as its distance to 0 or 1 needs.
 function fmtShare(p) {

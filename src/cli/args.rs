@@ -1,10 +1,9 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 
-use super::Format;
 use super::values;
 use crate::clock::Source;
 use crate::plan::{Direction, Wait};
-use crate::stats::limit::Limit;
+use crate::report::export::Format;
 use crate::transport::{Synthetic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -15,8 +14,7 @@ const HELP_WIDTH: usize = 100;
 
 /// The definition as the parser's own type.
 pub fn definition() -> clap::Command {
-    let definition =
-        Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
+    let definition = Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
     let commands: Vec<String> =
         definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     // A negative number is then refused by the option that it was given to.
@@ -63,6 +61,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
+    /// Measure every transport that works on this machine (the same as no command)
+    Survey(SurveyArguments),
     /// Measure round trips: ping-pong, one message (or burst) there and back before the next
     #[command(after_help = "\
 Examples:
@@ -94,18 +94,21 @@ Examples:
         /// Run directories
         #[arg(value_name = "DIR", required = true)]
         directories: Vec<PathBuf>,
+        /// Do not write report.html again
+        #[arg(long)]
+        no_html: bool,
     },
     /// Write the samples of a run in a format that other programs read
     #[command(after_help = "\
 Examples:
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
-  wiregauge export DIR --format parquet --file samples.parquet --without-warmup")]
+  wiregauge export DIR --format parquet --out samples.parquet --without-warmup")]
     Export(ExportArguments),
     /// Show the difference of two runs, and fail where a limit is exceeded
     #[command(after_help = "\
 Examples:
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
-  wiregauge compare before after --fail-if 'half_rtt.max>1ms'")]
+  wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'")]
     Compare(CompareArguments),
     /// Check the instrument itself against known answers
     Selftest {
@@ -206,9 +209,9 @@ const OUTPUT: &str = "Output";
 /// Options of all three patterns.
 #[derive(Debug, Args)]
 pub struct CommonArguments {
-    /// One or more of tcp, udp, unix, unixgram, shm, null, synthetic, as a list
+    /// Transports, one or more as a list
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = WHAT)]
-    #[arg(default_value = "tcp", value_parser = values::transports(), hide_possible_values = true)]
+    #[arg(default_value = "tcp", value_parser = values::transports())]
     pub transport: Vec<TransportKind>,
     /// How both ends wait, one or more as a list
     #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = WHAT)]
@@ -346,7 +349,7 @@ pub struct ExportArguments {
     pub format: Format,
     /// Write to this new file [default: stdout]
     #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Only these runs of the record, by number, as a list
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = values::count32)]
     pub run: Vec<u32>,
@@ -357,16 +360,16 @@ pub struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// The run directory to compare with
+    /// The run directory to compare with, or some of its runs as DIR@transport=tcp,wait=busy,size=64
     #[arg(value_name = "A")]
-    pub a: PathBuf,
-    /// The run directory that is judged
+    pub a: String,
+    /// The run directory that is judged, or some of its runs
     #[arg(value_name = "B")]
-    pub b: PathBuf,
+    pub b: String,
     /// End with exit code 1 where this holds, as half_rtt.p99>+10% or bandwidth<-5%; may be
     /// repeated
-    #[arg(long, value_name = "LIMIT")]
-    pub fail_if: Vec<Limit>,
+    #[arg(long, value_name = "LIMIT", value_parser = values::limit)]
+    pub fail_if: Vec<values::TypedLimit>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,

@@ -1,66 +1,56 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
 use super::args::{
-    Arguments, BandwidthArguments, CommonArguments, CpuArguments, ExportArguments,
-    LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments, PaceArguments,
-    SurveyArguments, Task, TransportArguments, definition,
+    Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
+    ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
+    PaceArguments, SurveyArguments, Task, TransportArguments,
 };
-use super::values::{Arrivals, CpuList, TwoCpus};
-use super::{Command, Compare, Exit, Export, Measure, Noise, Output, Survey};
+use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
+use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
 use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
+use crate::report::export::Selection;
 use std::path::Path;
 
-impl From<Refusal> for Exit {
-    fn from(refusal: Refusal) -> Exit {
-        Exit::Refusal(refusal.0)
-    }
-}
-
-/// The command, or why it cannot be.
-pub fn command(arguments: Arguments) -> Result<Command, Exit> {
-    let Some(task) = arguments.command else { return survey(arguments.survey) };
-    match task {
-        Task::Latency(latency) => measure_latency(latency),
-        Task::Oneway(oneway) => measure_oneway(oneway),
-        Task::Bandwidth(bandwidth) => measure_bandwidth(bandwidth),
-        Task::List { json } => Ok(Command::List { json }),
-        Task::Report { directories } => {
+/// What was asked for, or why it cannot be.
+pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
+    match arguments.command.unwrap_or(Task::Survey(arguments.survey)) {
+        Task::Survey(survey) => surveying(survey),
+        Task::Latency(latency) => measuring_latency(latency),
+        Task::Oneway(oneway) => measuring_oneway(oneway),
+        Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::List { json } => Ok(Asked::List { json }),
+        Task::Report { directories, no_html } => {
             directories.iter().try_for_each(|directory| run_directory(directory))?;
-            Ok(Command::Report { directories })
+            Ok(Asked::Report { dirs: directories, html: !no_html })
         }
         Task::Export(export) => exporting(export),
-        Task::Compare(compare) => {
-            run_directory(&compare.a)?;
-            run_directory(&compare.b)?;
-            let limits = compare.fail_if;
-            Ok(Command::Compare(Compare { a: compare.a, b: compare.b, limits, json: compare.json }))
-        }
-        Task::Selftest { json } => Ok(Command::Selftest { json }),
+        Task::Compare(compare) => Ok(comparing(compare)),
+        Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Noise(noise) => observing(noise),
-        Task::Completions { shell } => Err(Exit::Text(completions(shell))),
-        Task::Man => Err(Exit::Text(man_page()?)),
-        Task::Agent => Ok(Command::Agent),
+        Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
+        Task::Man => text::man_page().map(Asked::Text),
+        Task::Agent => Ok(Asked::Agent),
     }
 }
 
-fn survey(survey: SurveyArguments) -> Result<Command, Exit> {
-    Ok(Command::Survey(Survey {
-        output: output(survey.output)?,
+fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
+    Ok(Asked::Survey {
         cpus: cpus(&survey.cpus)?,
-        clock: survey.draw.clock,
         seed: survey.draw.seed,
-    }))
+        clock: survey.draw.clock,
+        output: output(survey.output)?,
+    })
 }
 
-fn measure_latency(latency: LatencyArguments) -> Result<Command, Exit> {
+fn measuring_latency(latency: LatencyArguments) -> Result<Asked, Refusal> {
     let mut request = Request::new(Pattern::Latency);
     request.sizes = latency.size.0;
     set_pace(&mut request, &latency.pace);
-    measure(request, latency.common)
+    measuring(request, latency.common)
 }
 
-fn measure_oneway(oneway: OnewayArguments) -> Result<Command, Exit> {
+fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
     let mut request = Request::new(Pattern::Oneway);
     request.sizes = oneway.size.0;
     set_pace(&mut request, &oneway.pace);
@@ -68,21 +58,21 @@ fn measure_oneway(oneway: OnewayArguments) -> Result<Command, Exit> {
         (None, None) => Schedule::ClosedLoop,
         (None, Some(_)) => {
             let sentence = "--arrivals needs --rate; write both as --rate 10k --arrivals poisson";
-            return Err(Exit::Refusal(sentence.into()));
+            return Err(Refusal(sentence.into()));
         }
         (Some(rate), Some(Arrivals::Poisson)) => Schedule::Poisson { rate },
         (Some(rate), Some(Arrivals::Periodic) | None) => Schedule::Periodic { rate },
     };
-    measure(request, oneway.common)
+    measuring(request, oneway.common)
 }
 
-fn measure_bandwidth(bandwidth: BandwidthArguments) -> Result<Command, Exit> {
+fn measuring_bandwidth(bandwidth: BandwidthArguments) -> Result<Asked, Refusal> {
     let mut request = Request::new(Pattern::Bandwidth);
     request.sizes = bandwidth.size.0;
     request.burst = bandwidth.burst.unwrap_or(request.burst);
     request.window = bandwidth.window.unwrap_or(request.window);
     request.direction = bandwidth.direction.unwrap_or(request.direction);
-    measure(request, bandwidth.common)
+    measuring(request, bandwidth.common)
 }
 
 fn set_pace(request: &mut Request, pace: &PaceArguments) {
@@ -90,7 +80,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
     request.pause = pace.pause.unwrap_or(request.pause);
 }
 
-fn measure(request: Request, common: CommonArguments) -> Result<Command, Exit> {
+fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
     let request = Request {
         transports: each_once(common.transport),
@@ -110,9 +100,10 @@ fn measure(request: Request, common: CommonArguments) -> Result<Command, Exit> {
         seed: common.draw.seed,
         ..request
     };
-    let plan = request.plan()?;
+    // A wrong request is refused before a wrong place for what it would give.
+    request.clone().plan()?;
     let output = output(common.output)?;
-    Ok(Command::Measure(Measure { plan, clock: common.draw.clock, output }))
+    Ok(Asked::Measure { request: Box::new(request), clock: common.draw.clock, output })
 }
 
 /// In the order in which they were typed.
@@ -139,17 +130,17 @@ fn options(typed: TransportArguments) -> Options {
     }
 }
 
-fn cpus(typed: &CpuArguments) -> Result<Option<CpuPair>, Exit> {
+fn cpus(typed: &CpuArguments) -> Result<Option<CpuPair>, Refusal> {
     let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
     let checked = host::check_pair(client, server);
-    checked.map(Some).map_err(|error| Exit::Refusal(format!("--cpus: {error}")))
+    checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
-fn output(typed: OutputArguments) -> Result<Output, Exit> {
+fn output(typed: OutputArguments) -> Result<Output, Refusal> {
     if let Some(directory) = &typed.out
         && directory.symlink_metadata().is_ok()
     {
-        return Err(Exit::Refusal(format!(
+        return Err(Refusal(format!(
             "--out: '{}' exists already and is never overwritten; name a directory that does not",
             directory.display()
         )));
@@ -157,63 +148,45 @@ fn output(typed: OutputArguments) -> Result<Output, Exit> {
     Ok(Output { directory: typed.out, json: typed.json })
 }
 
-fn exporting(typed: ExportArguments) -> Result<Command, Exit> {
+fn exporting(typed: ExportArguments) -> Result<Asked, Refusal> {
     run_directory(&typed.directory)?;
-    Ok(Command::Export(Export {
-        directory: typed.directory,
+    Ok(Asked::Export {
+        dir: typed.directory,
         format: typed.format,
-        file: typed.file,
-        runs: typed.run,
-        without_warmup: typed.without_warmup,
-    }))
+        selection: Selection { runs: typed.run, without_warmup: typed.without_warmup },
+        out: typed.out,
+    })
 }
 
-fn observing(typed: NoiseArguments) -> Result<Command, Exit> {
+fn comparing(typed: CompareArguments) -> Asked {
+    let limits = typed.fail_if.into_iter().map(|TypedLimit(text, limit)| (text, limit));
+    Asked::Compare { a: typed.a, b: typed.b, limits: limits.collect(), json: typed.json }
+}
+
+fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
     if typed.time.0 == 0 {
-        return Err(Exit::Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
+        return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
-    let cpus = typed.cpus.map(|CpuList(cpus)| cpus);
-    for cpu in cpus.iter().flatten() {
-        host::check_pair(*cpu, *cpu)
-            .map_err(|error| Exit::Refusal(format!("--cpus: {error}")))?;
+    let cpus = match typed.cpus {
+        Some(CpuList(cpus)) => cpus,
+        None => host::allowed_cpus(),
+    };
+    for cpu in &cpus {
+        host::check_pair(*cpu, *cpu).map_err(|error| Refusal(format!("--cpus: {error}")))?;
     }
-    let (time, clock, json) = (typed.time, typed.clock, typed.json);
-    Ok(Command::Noise(Noise { cpus, time, clock, json }))
+    Ok(Asked::Noise { cpus, time: typed.time, clock: typed.clock, json: typed.json })
 }
 
 /// Whether a path may be a run directory. What stands in it is for the reader to judge.
-fn run_directory(path: &Path) -> Result<(), Exit> {
+fn run_directory(path: &Path) -> Result<(), Refusal> {
     let wrong = match path.metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is not a directory".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_owned(),
         Err(error) => format!("cannot be read ({error})"),
     };
-    Err(Exit::Refusal(format!(
+    Err(Refusal(format!(
         "'{}' {wrong}; name a run directory, such as those in wiregauge-runs",
         path.display()
     )))
-}
-
-fn completions(shell: clap_complete::Shell) -> String {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut definition(), "wiregauge", &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-/// One page for all commands: each command's options after the overview.
-fn man_page() -> Result<String, Exit> {
-    let refused = |error: std::io::Error| Exit::Refusal(format!("the man page: {error}"));
-    let mut text = Vec::new();
-    let mut definition = definition();
-    definition.build();
-    clap_mangen::Man::new(definition.clone()).render(&mut text).map_err(refused)?;
-    for command in definition.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name().to_uppercase();
-        text.extend(format!(".SH \"WIREGAUGE {name}\"\n").into_bytes());
-        let man = clap_mangen::Man::new(command.clone());
-        man.render_description_section(&mut text).map_err(refused)?;
-        man.render_options_section(&mut text).map_err(refused)?;
-    }
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }

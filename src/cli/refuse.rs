@@ -1,6 +1,6 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
-use super::Exit;
+use crate::plan::Refusal;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -8,12 +8,14 @@ use std::ffi::OsString;
 /// Longest sentence: what was typed may be long, and the rest of it is not needed.
 const LONGEST: usize = 2000;
 
-/// The help that was asked for, or the refusal.
-pub fn exit(definition: &clap::Command, arguments: &[OsString], error: &clap::Error) -> Exit {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Text(error.to_string()),
-        _ => Exit::Refusal(plain(&sentence(definition, arguments, error))),
-    }
+/// Whether the parser's complaint is a text that was asked for: help or version.
+pub fn is_text(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+}
+
+/// The sentence.
+pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> Refusal {
+    Refusal(plain(&sentence(definition, typed, error)))
 }
 
 /// One line: what was typed may hold anything.

@@ -1,10 +1,11 @@
 //! The values of options: each parser gives the value, or a sentence that says what is allowed.
 
-use super::Format;
 use crate::clock::Source;
 use crate::host;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, Wait};
+use crate::report::export::Format;
+use crate::stats::limit::{Limit, LimitError};
 use crate::transport::TransportKind;
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -21,6 +22,10 @@ pub struct TwoCpus(pub u32, pub u32);
 #[derive(Clone, Debug)]
 pub struct CpuList(pub Vec<u32>);
 
+/// A limit as typed and as understood.
+#[derive(Clone, Debug)]
+pub struct TypedLimit(pub String, pub Limit);
+
 /// The intervals of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
@@ -34,7 +39,10 @@ const LONGEST_LIST: usize = 1000;
 const LONGEST_CONGESTION: usize = 15;
 
 /// A parser of one of few words.
-fn one_of<T, I>(all: I, name: fn(&T) -> &'static str) -> impl TypedValueParser<Value = T> + use<T, I>
+fn one_of<T, I>(
+    all: I,
+    name: fn(&T) -> &'static str,
+) -> impl TypedValueParser<Value = T> + use<T, I>
 where
     T: Clone + Send + Sync + 'static,
     I: IntoIterator<Item = T>,
@@ -61,7 +69,11 @@ pub fn clocks() -> impl TypedValueParser<Value = Source> {
 }
 
 pub fn formats() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL, |format| format.name())
+    one_of(Format::ALL, |format| match format {
+        Format::Csv => "csv",
+        Format::Json => "json",
+        Format::Parquet => "parquet",
+    })
 }
 
 pub fn switch() -> impl TypedValueParser<Value = bool> {
@@ -84,6 +96,10 @@ pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
 
 pub fn sizes(text: &str) -> Result<Sizes, SweepError> {
     sweep::parse(text).map(Sizes)
+}
+
+pub fn limit(text: &str) -> Result<TypedLimit, LimitError> {
+    text.parse().map(|limit| TypedLimit(text.to_owned(), limit))
 }
 
 /// A whole number, with k (10^3) or M (10^6) after it where one wants.

@@ -107,6 +107,10 @@ impl Clock for Virtual<'_> {
     }
 }
 
+/// The kernel's clock sources that are the processor's counter, or made from it.
+pub(crate) const MADE_FROM_TSC: [&str; 5] =
+    ["tsc", "kvm-clock", "xen", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+
 /// Which real clock a run uses. A run chooses once and is then generic over [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -174,8 +178,6 @@ impl Source {
     /// TSC, so they contradict nothing. A source that an administrator preferred (`hpet`) while
     /// `tsc` stayed available does not either.
     fn decide(promise: Promise, current: Option<&str>, available: &str) -> (Source, String) {
-        const MADE_FROM_TSC: [&str; 5] =
-            ["tsc", "kvm-clock", "xen", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
         let what = match promise {
             Promise::InvariantTsc => "invariant TSC (CPUID 0x80000007 EDX bit 8)",
             Promise::GenericTimer => "generic timer of the Arm architecture (cntvct_el0)",

@@ -16,6 +16,7 @@ mod counter;
 mod timebase;
 
 pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};
+pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{MonotonicRaw, Source, Tsc, Virtual};
 pub use timebase::{HostClock, Timebase};
 

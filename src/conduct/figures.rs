@@ -1,6 +1,6 @@
 //! From the rounds of a case to its run in the record, and from all runs to what stands beside them.
 
-use crate::clock::{ClockReport, Timebase};
+use crate::clock::Timebase;
 use crate::host::{CpuPair, Environment, Noise};
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
@@ -144,7 +144,8 @@ impl RunSoFar {
     }
 
     fn usage(&mut self, role: Role, part: &Part) -> Usage {
-        let mut usage = Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
+        let mut usage =
+            Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
         let Some(outcome) = &part.outcome else { return usage };
         usage.user_ns = outcome.usage.user_ns;
         usage.system_ns = outcome.usage.system_ns;
@@ -206,9 +207,7 @@ impl RunSoFar {
 
     fn is_narrow(&self, width: f64) -> bool {
         let within = |value: f64, interval: Option<Interval>| {
-            interval.is_some_and(|i| {
-                (i.high.0 - value).max(value - i.low.0) <= width * value.abs()
-            })
+            interval.is_some_and(|i| (i.high.0 - value).max(value - i.low.0) <= width * value.abs())
         };
         if self.case.pattern == Pattern::Bandwidth {
             let rate = rate(&self.delivered);
@@ -428,7 +427,8 @@ fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Deliv
         Direction::Uni => there,
         Direction::Bi => {
             let back = way(true);
-            let rates = [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
+            let rates =
+                [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
             let seconds = there.seconds.max(back.seconds);
             Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
         }
@@ -493,11 +493,10 @@ fn add(all: &mut Counts, one: &Counts) {
 
 /// What stands beside all runs.
 pub struct Whole<'a> {
-    pub plan: &'a Plan,
     pub cpus: Option<CpuPair>,
     pub one_cpu: bool,
     pub environment: &'a Environment,
-    pub time: &'a ClockReport,
+    pub resolution_ns: f64,
 }
 
 impl Whole<'_> {
@@ -511,13 +510,14 @@ impl Whole<'_> {
         let upper = quantile(0.99)
             .and_then(|q| q.interval)
             .map_or(value(0.99), |interval| interval.high.0.min(floor.max_finite.0));
-        let mut recording: Vec<f64> = runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
+        let mut recording: Vec<f64> =
+            runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
         recording.sort_by(f64::total_cmp);
         Instrument {
             floor_p50_ns: value(0.5),
             floor_p99_ns: value(0.99),
             count: floor.count,
-            error_ns: upper + self.time.resolution_ns,
+            error_ns: upper + self.resolution_ns,
             recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
         }
     }

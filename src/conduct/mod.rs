@@ -8,19 +8,19 @@ mod progress;
 
 pub use progress::{Silent, Watcher};
 
-use crate::clock::{Calibration, ClockReport, Source, Ticks, Timebase};
+use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host::{self, CpuPair, Environment};
 use crate::launch::round::{self, Conditions, Fault, Finished};
 use crate::plan::{Case, Plan};
-use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
 use crate::record::RecordError;
+use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{Shape, join};
 use crate::transport::TransportKind;
 use crate::units::Span;
 use figures::RunSoFar;
-use rand::seq::SliceRandom;
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,9 +67,10 @@ pub enum ConductError {
 /// The clock of a run and what is known of it.
 struct Time {
     source: Source,
+    reason: String,
+    anchors: Vec<Anchor>,
     base: Timebase,
-    calibration: Calibration,
-    report: ClockReport,
+    reading: Reading,
 }
 
 /// Where every round's samples go as they come.
@@ -85,7 +86,7 @@ pub fn conduct(
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
     let (cpus, one_cpu) = choose_cpus(plan)?;
-    let environment = Environment::capture(&cpu_list(cpus));
+    let environment = Environment::read(&cpu_list(cpus));
     let mut conductor = Conductor {
         plan,
         stage,
@@ -107,7 +108,12 @@ pub fn conduct(
     };
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
-    let whole = figures::Whole { plan, cpus, one_cpu, environment: &environment, time: &time.report };
+    let whole = figures::Whole {
+        cpus,
+        one_cpu,
+        environment: &environment,
+        resolution_ns: time.reading.resolution_ns,
+    };
     let mut record = Record {
         schema: SCHEMA.into(),
         version: VERSION,
@@ -137,27 +143,27 @@ fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
         Some(source) => (source, "asked for".to_string()),
         None => Source::choose(),
     };
-    let anchors = crate::clock::anchors(source, CALIBRATION, ANCHORS);
+    let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
     let calibration = Calibration::of(source, &anchors)
         .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
     let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
     let base = Timebase::new(epoch, &calibration);
     let reading = source.measure_reading(&base);
-    let report = crate::clock::report(source, &reason, &calibration, &reading);
-    Ok(Time { source, base, calibration, report })
+    Ok(Time { source, reason, anchors, base, reading })
 }
 
-/// The clock's report with the calibration over the whole run, which is far longer than the one
-/// that the samples were converted by: how much the two differ is the error of that.
+/// The clock's report. Samples were converted by the calibration before the first round; one over
+/// the whole run, far longer, tells by how much that was wrong.
 fn final_clock(time: &Time) -> ClockReport {
-    let mut report = time.report.clone();
-    let first = crate::clock::Anchor {
-        ticks: time.base.epoch,
-        ..crate::clock::Anchor::take_from(time.source)
-    };
-    // The epoch's own raw time is not kept: two short anchors now give the same residual bound.
-    let _ = first;
-    report.residual_ppb = report.residual_ppb.max(time.calibration.residual_ppb);
+    let mut anchors = time.anchors.clone();
+    anchors.push(Anchor::take_from(time.source));
+    let used = 1.0 / time.base.ns_per_tick;
+    let whole = Calibration::of(time.source, &anchors);
+    let whole = whole.unwrap_or_else(|| Calibration::exact(0.0));
+    let mut report = clock::report(time.source, &time.reason, &whole, &time.reading);
+    let off_ppb = (used * whole.ns_per_tick - 1.0).abs() * 1e9;
+    report.frequency_hz = used * 1e9;
+    report.residual_ppb += off_ppb;
     report
 }
 
@@ -238,11 +244,8 @@ impl Conductor<'_, '_> {
             stride: crate::pattern::role::stride(&case),
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
-        let samples = RoundSamples {
-            run: index as u32,
-            round,
-            ..join(shape, client, server, &base)
-        };
+        let samples =
+            RoundSamples { run: index as u32, round, ..join(shape, client, server, &base) };
         (self.keep)(&samples)?;
         let fault = finished.fault.clone();
         self.runs[index].take(&case, round, self.position, finished, samples, &base);

@@ -175,9 +175,8 @@ fn choose_among(tree: &Tree, candidates: &[u32]) -> Choice {
     }
     let places: Vec<Place> = candidates.iter().map(|&cpu| Place::of(tree, cpu)).collect();
     let many = places.len() > 2;
-    let pairs = places.iter().enumerate().flat_map(|(i, a)| {
-        places[i + 1..].iter().map(move |b| (a, b)) //
-    });
+    let after = |i: usize| places[i + 1..].iter();
+    let pairs = places.iter().enumerate().flat_map(|(i, a)| after(i).map(move |b| (a, b)));
     let Some((a, b)) = pairs.min_by_key(|(a, b)| faults(a, b, many)) else {
         let why = "the CPUs that this process may use could not be found out".to_string();
         return Choice { pair: None, why, one_cpu: false };

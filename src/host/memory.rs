@@ -64,9 +64,10 @@ pub fn lock<T>(region: &mut [T]) -> Result<(), LockError> {
     let Err(errno) = result else { return Ok(()) };
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
     match (errno, limit) {
-        (rustix::io::Errno::NOMEM | rustix::io::Errno::PERM | rustix::io::Errno::AGAIN, Some(limit)) => {
-            Err(LockError::Limit { bytes, limit })
-        }
+        (
+            rustix::io::Errno::NOMEM | rustix::io::Errno::PERM | rustix::io::Errno::AGAIN,
+            Some(limit),
+        ) => Err(LockError::Limit { bytes, limit }),
         _ => Err(LockError::System { bytes, source: errno.into() }),
     }
 }

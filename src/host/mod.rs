@@ -1,38 +1,35 @@
 //! The machine: pinning, memory locking, the noise floor, and the fingerprint of rule 22.
+//!
+//! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
+//! the record with the [`Concern`]s that it raises, the [`Noise`] of a CPU, and what a process
+//! used. Whatever is read from `/proc` and `/sys` may be missing or strange: then it is `None`
+//! in the record, never an error and never a guess.
+//!
+//! Must never: run inside a measured loop, or change a setting of the machine.
 
-pub mod interrupt;
 mod affinity;
+mod concerns;
+mod environment;
+pub mod interrupt;
 mod memory;
+mod network;
 mod noise;
+mod processor;
 mod tree;
 mod usage;
 
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
+pub use concerns::Concern;
+pub use environment::{Environment, Memory};
 pub use memory::{LockError, lock, touch};
+pub use network::Interface;
 pub use noise::{Noise, observe, spin};
+pub use processor::{CpuState, IdleState, Node, Processor};
 pub use tree::{Tree, format_cpus, parse_cpus};
 pub use usage::ResourceUse;
 
 use serde::{Deserialize, Serialize};
 
-/// What a result depends on (rule 22), as far as this host shows it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Environment {
-    /// Host name.
-    pub host: String,
-}
-/// x
-pub struct Concern {
-    /// x
-    pub kind: &'static str,
-    /// x
-    pub text: String }
-impl Environment {
-    /// x
-    pub fn capture(_: &[u32]) -> Self { Environment::default() }
-    /// x
-    pub fn concerns(&self, _: &[u32]) -> Vec<Concern> { Vec::new() }
-}
 /// The CPU of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPair {

@@ -165,7 +165,8 @@ pub fn observe(
     };
     let died = |cpu| CpuError::Pin { cpu, source: std::io::Error::other("its thread died") };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = cpus.iter().map(|&cpu| (cpu, scope.spawn(move || one(cpu)))).collect();
+        let threads: Vec<_> =
+            cpus.iter().map(|&cpu| (cpu, scope.spawn(move || one(cpu)))).collect();
         threads.into_iter().map(|(cpu, t)| t.join().unwrap_or_else(|_| Err(died(cpu)))).collect()
     })
 }

@@ -71,7 +71,8 @@ impl Tree {
         numbers
     }
 
-    /// The last part of what a symbolic link points to: `driver -> ../../bus/pci/drivers/mlx5_core`.
+    /// The last part of what a symbolic link points to: `mlx5_core` of
+    /// `driver -> ../../bus/pci/drivers/mlx5_core`.
     pub fn link_name(&self, path: &str) -> Option<String> {
         let target = std::fs::read_link(self.path(path)).ok()?;
         Path::new(&target).file_name()?.to_str().map(str::to_string)

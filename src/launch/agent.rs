@@ -175,8 +175,8 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let refuse = |error: crate::transport::SetupError| AgentError::Unable(error.to_string());
-        let opening = T::open(&role::setup(case, assignment.role, assignment.cookie))
-            .map_err(refuse)?;
+        let opening =
+            T::open(&role::setup(case, assignment.role, assignment.cookie)).map_err(refuse)?;
         frame::write(output, &FromAgent::Opened(opening.address()))?;
 
         let Ok(ToAgent::Connect(other)) = control.recv() else {
@@ -188,9 +188,10 @@ impl<O: io::Write> RoundOf<'_, O> {
         let intended = role::intended(case, arena.capacity() as u64, &time);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
-        let noise = assignment.cpu.filter(|_| real && pinned.is_ok()).map(|cpu| {
-            host::spin(cpu, clock, &time, assignment.noise.0 as f64)
-        });
+        let noise = assignment
+            .cpu
+            .filter(|_| real && pinned.is_ok())
+            .map(|cpu| host::spin(cpu, clock, &time, assignment.noise.0 as f64));
         frame::write(output, &FromAgent::Connected(T::granted(&endpoint)))?;
 
         let Ok(ToAgent::Start) = control.recv() else {
@@ -200,8 +201,7 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let used = ResourceUse::of_thread();
         let begin = clock.now();
-        let part =
-            Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
+        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         let end = clock.now();
         let used = ResourceUse::of_thread().since(&used);

@@ -34,8 +34,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
-    let mut burst =
-        Burst { first: 0, length: 0, submitted: [Ticks(0); MOST_BURST], highest: 0 };
+    let mut burst = Burst { first: 0, length: 0, submitted: [Ticks(0); MOST_BURST], highest: 0 };
     let mut deadline = None;
     loop {
         burst.length = plan.burst.min(plan.messages.saturating_sub(burst.first)) as u32;
@@ -46,7 +45,14 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
             return ended;
         }
         let last = match answers(
-            endpoint, &mut waiter, clock, gate, plan, &mut burst, recorder, &mut events,
+            endpoint,
+            &mut waiter,
+            clock,
+            gate,
+            plan,
+            &mut burst,
+            recorder,
+            &mut events,
         ) {
             Ok(last) => last,
             Err(ended) => return ended,

@@ -11,14 +11,14 @@ use crate::units::{Bytes, Span};
 #[error("{0}")]
 pub struct Refusal(pub String);
 
-/// Most samples of one round that are kept raw (2 GB of memory for each role).
-pub const MOST_COUNT: u64 = 50_000_000;
+/// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
+pub const MOST_COUNT: u64 = 16_000_000;
 /// Most rounds.
 pub const MOST_ROUNDS: u32 = 1000;
 /// Most messages posted and not completed.
 pub const MOST_WINDOW: u32 = 65_536;
-/// Most cases of one plan.
-pub const MOST_CASES: usize = 10_000;
+/// Most rounds of all cases together: what a record's readers hold at once.
+pub const MOST_IN_ALL: u64 = 8000;
 /// Rounds where nothing else is asked for (rule 12).
 pub const ROUNDS: u32 = 5;
 /// Most rounds where an interval's width ends them and nothing else is asked for.
@@ -130,14 +130,17 @@ impl Request {
                 }
             }
         }
-        if cases.is_empty() || cases.len() > MOST_CASES {
+        let rounds = self.rounds();
+        let in_all = cases.len() as u64 * u64::from(rounds.most);
+        if !(1..=MOST_IN_ALL).contains(&in_all) {
             return refuse(format!(
-                "{} combinations of transport, wait mode and size; 1 to {MOST_CASES} are allowed",
-                cases.len()
+                "{} combinations of transport, wait mode and size in up to {} rounds are {in_all}; \
+                 1 to {MOST_IN_ALL} are allowed",
+                cases.len(),
+                rounds.most
             ));
         }
         let name = self.pattern.name().to_string();
-        let rounds = self.rounds();
         let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
         Ok(Plan { name, cases, rounds, cpus, seed, threshold })
     }
@@ -157,9 +160,7 @@ impl Request {
 
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
-            (Pattern::Bandwidth, None, None) => {
-                Bound { count: None, time: Some(BANDWIDTH_TIME) }
-            }
+            (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
@@ -209,7 +210,9 @@ impl Request {
             return refuse("--rate is allowed for oneway only, which is sent by a schedule");
         }
         if !closed && (self.burst > 1 || self.pause.0 > 0) {
-            return refuse("--rate with --burst or --pause is not allowed: the rate sets the times");
+            return refuse(
+                "--rate with --burst or --pause is not allowed: the rate sets the times",
+            );
         }
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
@@ -246,7 +249,9 @@ impl Request {
                     [] => "no options".to_string(),
                     some => format!("--{}", some.join(", --")),
                 };
-                return refuse(format!("--{name} means nothing to {transport}, which knows {allowed}"));
+                return refuse(format!(
+                    "--{name} means nothing to {transport}, which knows {allowed}"
+                ));
             }
         }
         if let Some(dscp) = self.options.dscp.filter(|dscp| *dscp > 63) {

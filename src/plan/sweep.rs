@@ -48,12 +48,7 @@ pub fn parse(text: &str) -> Result<Vec<Bytes>, SweepError> {
     Ok(sizes)
 }
 
-fn range(
-    part: &str,
-    first: &str,
-    rest: &str,
-    sizes: &mut Vec<Bytes>,
-) -> Result<(), SweepError> {
+fn range(part: &str, first: &str, rest: &str, sizes: &mut Vec<Bytes>) -> Result<(), SweepError> {
     let form = || SweepError::Form(part.into());
     let at = rest.find(['*', '+', '/']).ok_or_else(form)?;
     let (last, by) = rest.split_at(at);
@@ -146,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_wrong_sweep_is_refused() {
-        for bad in ["8..64", "64..8*2", "8..64*1", "8..64*", "8..64+0", "0..8*2", "8..64/1", "8.."] {
+        for bad in ["8..64", "64..8*2", "8..64*1", "8..64*", "8..64+0", "0..8*2", "8..64/1", "8.."]
+        {
             assert!(matches!(parse(bad), Err(SweepError::Form(_))), "{bad}: {:?}", parse(bad));
         }
         assert!(matches!(parse("1..1MiB+1"), Err(SweepError::TooMany(_))));

@@ -5,7 +5,7 @@
 use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
 pub use crate::stats::{Metric, RateMetric};
-use crate::stats::{Rate, Summary, Value};
+use crate::stats::{Rate, Summary, Value, as_value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,15 +57,19 @@ pub struct Record {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Instrument {
     /// Median of what the null transport's loop measures, per round trip.
+    #[serde(with = "as_value")]
     pub floor_p50_ns: f64,
     /// p99 of the same.
+    #[serde(with = "as_value")]
     pub floor_p99_ns: f64,
     /// Messages behind the two.
     pub count: u64,
     /// The error that stands beside every latency: the upper bound of the floor's p99 interval
     /// plus the clock's resolution.
+    #[serde(with = "as_value")]
     pub error_ns: f64,
     /// Cost of recording one sample beyond its clock readings.
+    #[serde(with = "as_value")]
     pub recording_ns: f64,
 }
 
@@ -218,5 +222,15 @@ impl Run {
     /// The value of one quantile of one metric, where it may be shown.
     pub fn quantile(&self, metric: Metric, p: f64) -> Option<Value> {
         self.summary(metric)?.quantiles.iter().find(|q| q.p == p)?.value
+    }
+}
+
+impl crate::stats::limit::Figures for Run {
+    fn summary(&self, metric: Metric) -> Option<&Summary> {
+        Run::summary(self, metric)
+    }
+
+    fn rate(&self, metric: RateMetric) -> Option<&Rate> {
+        self.rates.iter().find(|figure| figure.metric == metric).map(|figure| &figure.rate)
     }
 }

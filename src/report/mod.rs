@@ -1,4 +1,10 @@
-//! How it is told: from a record and its samples alone.
+//! How it is told: in the terminal, as HTML, and as CSV, JSON or Parquet.
+//!
+//! Takes a record and its samples, from the run directory alone; gives text and files. Must never
+//! measure, or know anything that is not in the run directory.
 
 pub mod curves;
+pub mod export;
 pub mod html;
+pub mod progress;
+pub mod table;

@@ -147,9 +147,8 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: munmap(2) of the whole range that `map` made; nothing borrows from it any more.
-        let _ = unsafe {
-            rustix::mm::munmap(self.base.as_ptr().cast(), Self::bytes_for(self.rows))
-        };
+        let _ =
+            unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), Self::bytes_for(self.rows)) };
     }
 }
 

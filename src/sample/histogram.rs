@@ -281,8 +281,8 @@ impl LiveHistogram {
 
 #[cfg(test)]
 mod tests {
-    use crate::stats::quantile::{Ranked, Sorted, rank};
     use super::*;
+    use crate::stats::quantile::{Ranked, Sorted, rank};
     use proptest::prelude::*;
 
     fn histogram() -> LiveHistogram {

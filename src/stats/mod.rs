@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 /// An `f64` that is written as a [`Value`] is: NaN, "there is none", is not a number in JSON.
-mod as_value {
+pub(crate) mod as_value {
     use super::Value;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

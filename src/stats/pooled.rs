@@ -1,7 +1,7 @@
 //! Rounds in rising order, and all of them together without a merge.
 
-use crate::sample::histogram::LiveHistogram;
 use super::quantile::Ranked;
+use crate::sample::histogram::LiveHistogram;
 
 /// Samples that can be counted up to a value: what lets sorted rounds be pooled without a merge.
 pub trait Counted: Ranked {
@@ -63,7 +63,8 @@ impl Ranked for LiveHistogram {
     fn at_rank(&self, rank: u64) -> f64 {
         let rank = rank.max(1);
         let exact = if rank == 1 { self.min_ns() } else { None };
-        let exact = if rank == LiveHistogram::count(self) - self.lost() { self.max_ns() } else { exact };
+        let exact =
+            if rank == LiveHistogram::count(self) - self.lost() { self.max_ns() } else { exact };
         if let Some(ns) = exact {
             return ns;
         }
@@ -75,7 +76,6 @@ impl Ranked for LiveHistogram {
         found.map_or(f64::INFINITY, |(ns, _)| ns)
     }
 }
-
 
 /// One round's histogram as a table that can be searched.
 pub struct Bins {

@@ -1,11 +1,11 @@
 //! A distribution over all rounds of a run, from raw samples or from histograms.
 
 use super::effective::effective_n;
-use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 use super::pooled::{Bins, Counted, Pooled, Run};
 use super::quantile::{Ranked, least_samples, order_interval, quantile, rank};
 use super::student::{interval, mean_sd};
 use super::{Interval, QUANTILES, Quantile, RoundSummary, Summary, Value};
+use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 
 /// Figures of durations in ns, one slice per round, each in the order of time; +infinity is a lost
 /// message, and NaN is taken for one. `threshold_ns` is that of [`Summary::above_threshold`].

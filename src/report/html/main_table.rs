@@ -7,7 +7,7 @@ use crate::plan::{Pattern, Wait};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::stats::Rate;
 use crate::transport::TransportKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The quantiles that have a column.
 const SHOWN: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")];
@@ -33,12 +33,13 @@ pub fn section(record: &Record) -> String {
 }
 
 fn table(id: &str, caption: &str, rows: &[Row]) -> String {
+    let columns = Columns::of(rows);
     let mut out = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"c-{id}\">\n\
-         <table class=\"figures\" id=\"{id}\">\n<caption id=\"c-{id}\">{caption}</caption>\n{}<tbody>\n",
-        head(rows)
+         <table class=\"figures\" id=\"{id}\">\n\
+         <caption id=\"c-{id}\"><span>{caption}</span></caption>\n{}<tbody>\n",
+        head(rows, &columns)
     );
-    let columns = Columns::of(rows);
     rows.iter().for_each(|row| out.push_str(&row.html(&columns)));
     out.push_str("</tbody>\n</table>\n</div>\n");
     out
@@ -48,6 +49,8 @@ fn table(id: &str, caption: &str, rows: &[Row]) -> String {
 struct Columns {
     distributions: bool,
     rates: bool,
+    /// The metric and size of all distributions, where they are the same.
+    common: Option<(Metric, u64)>,
     /// Characters of the longest fraction in each column.
     fractions: BTreeMap<&'static str, usize>,
 }
@@ -59,8 +62,10 @@ impl Columns {
             let width = fractions.entry(name).or_insert(0);
             *width = number::fraction(shown).max(*width);
         }
-        let distributions = rows.iter().any(|r| r.distribution().is_some());
-        Columns { distributions, rates: has_rates(rows), fractions }
+        let of_row = |r: &Row| r.distribution().map(|(run, m)| (m, run.case.size.0));
+        let kinds: BTreeSet<(Metric, u64)> = rows.iter().filter_map(of_row).collect();
+        let common = kinds.first().copied().filter(|_| kinds.len() == 1);
+        Columns { distributions: !kinds.is_empty(), rates: has_rates(rows), common, fractions }
     }
 
     fn aligned(&self, name: &str, exact: f64, scale: f64) -> String {
@@ -136,17 +141,23 @@ impl<'a> Row<'a> {
 
     fn latency_cells(&self, columns: &Columns) -> String {
         let found = self.distribution().and_then(|(run, m)| Some((run, m, run.summary(m)?)));
+        let own = if columns.common.is_none() { 2 } else { 0 };
         let Some((run, metric, summary)) = found else {
-            return "<td class=\"n none\">–</td>".repeat(SHOWN.len() + 5);
+            return "<td class=\"n none\">–</td>".repeat(SHOWN.len() + 3 + own);
         };
-        let mut out = format!(
-            "<td>{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\" data-k=\"n\"><data value=\"{}\">{}</data></td>",
-            metric_name(metric),
-            number::bytes(run.case.size.0),
+        let mut out = String::new();
+        if columns.common.is_none() {
+            out.push_str(&format!(
+                "<td>{}</td><td class=\"n\">{}</td>",
+                metric_name(metric),
+                number::bytes(run.case.size.0)
+            ));
+        }
+        out.push_str(&format!(
+            "<td class=\"n\" data-k=\"n\"><data value=\"{}\">{}</data></td>",
             summary.count,
             number::count(summary.count)
-        );
+        ));
         for (p, name) in SHOWN {
             let quantile = summary.quantiles.iter().find(|q| q.p == p);
             let cell = match quantile.map(|q| (q.value, q.interval)) {
@@ -272,30 +283,42 @@ fn common_size<'a>(runs: impl Iterator<Item = Option<&'a Run>>) -> String {
     }
 }
 
-fn head(rows: &[Row]) -> String {
-    let mut out = String::from("<thead><tr><th scope=\"col\">Transport</th>");
-    out.push_str("<th scope=\"col\">Wait</th>");
-    if rows.iter().any(|r| r.distribution().is_some()) {
-        out.push_str("<th scope=\"col\">Metric</th><th scope=\"col\" class=\"n\">Size</th>");
-        out.push_str("<th scope=\"col\" class=\"n\">n</th>");
-        for (_, name) in SHOWN {
-            out.push_str(&format!("<th scope=\"col\" class=\"n\">{name}<small>us</small></th>"));
-        }
-        out.push_str("<th scope=\"col\" class=\"n\">max<small>us</small></th>");
-        out.push_str("<th scope=\"col\" class=\"n\">lost</th>");
-    } else {
-        out.push_str("<th scope=\"col\" class=\"n\">Size</th>");
+fn head(rows: &[Row], columns: &Columns) -> String {
+    let mut out = String::from("<thead>");
+    let mut cells = String::from("<th scope=\"col\">Transport</th><th scope=\"col\">Wait</th>");
+    let mut column = |name: &str, unit: &str| {
+        let unit = if unit.is_empty() { "" } else { &format!("<small>{unit}</small>") };
+        cells.push_str(&format!("<th scope=\"col\" class=\"n\">{name}{unit}</th>"));
+    };
+    if let Some((metric, size)) = columns.common {
+        let after = if columns.rates { "<td colspan=\"3\"></td>" } else { "" };
+        out.push_str(&format!(
+            "<tr class=\"group\"><td colspan=\"2\"></td><th scope=\"colgroup\" colspan=\"{}\">\
+             {}, {}</th>{after}</tr>",
+            SHOWN.len() + 3,
+            metric_name(metric),
+            number::bytes(size)
+        ));
+    } else if columns.distributions {
+        column("Metric", "");
     }
-    if has_rates(rows) {
+    if columns.common.is_none() {
+        column("Size", "");
+    }
+    if columns.distributions {
+        column("n", "");
+        SHOWN.iter().for_each(|(_, name)| column(name, "us"));
+        column("max", "us");
+        column("lost", "");
+    }
+    if columns.rates {
         let rate = common_size(rows.iter().map(|r| r.rate));
         let bandwidth = common_size(rows.iter().map(|r| r.bandwidth));
-        out.push_str(&format!(
-            "<th scope=\"col\" class=\"n\">Rate{rate}<small>10<sup>6</sup> msg/s</small></th>\
-             <th scope=\"col\" class=\"n\">Bandwidth{bandwidth}<small>MB/s</small></th>\
-             <th scope=\"col\" class=\"n\">same<small>Gb/s</small></th>"
-        ));
+        column(&format!("Rate{rate}"), "10<sup>6</sup> msg/s");
+        column(&format!("Bandwidth{bandwidth}"), "MB/s");
+        column("same", "Gb/s");
     }
-    out.push_str("</tr></thead>\n");
+    out.push_str(&format!("<tr>{cells}</tr></thead>\n"));
     out
 }
 
@@ -340,11 +363,11 @@ fn instrument(record: &Record) -> String {
             &format!("Noise of CPU {}", n.cpu),
             format!("longest gap {}", number::span(n.longest_ns)),
             format!(
-                "{} gaps above {} in {}: {:.3} % of the time",
+                "{} gaps above {} in {}: {} % of the time",
                 number::count(n.gaps),
                 number::span(n.gap_threshold_ns),
                 number::span(n.observed_ns),
-                100.0 * n.lost_ns / n.observed_ns
+                number::short(100.0 * n.lost_ns / n.observed_ns)
             ),
         );
     }

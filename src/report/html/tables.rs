@@ -4,7 +4,7 @@ use super::escape;
 use super::number::{count, span};
 use crate::plan::Wait;
 use crate::record::schema::{Doubt, Metric, Record, Run};
-use crate::report::curves::{BINS_PER_DECADE, EXACT_TAIL, Reduced};
+use crate::report::curves::{BINS_PER_DECADE, EXACT_HEAD, EXACT_TAIL, Reduced};
 use crate::transport::TransportKind;
 use serde_json::Value;
 
@@ -145,7 +145,7 @@ pub fn runs(record: &Record) -> String {
     }
     out.push_str(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"h-runs\">\n\
-         <table><caption>Messages by what became of them</caption>\
+         <table><caption><span>Messages by what became of them</span></caption>\
          <thead><tr><th scope=\"col\">Run</th><th scope=\"col\" class=\"n\">Rounds</th>",
     );
     for name in ["Sent", "Warm-up", "Received", "Lost", "Duplicates", "Reordered", "Corrupt"] {
@@ -297,8 +297,8 @@ pub fn plan(record: &Record) -> String {
     let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_default();
     format!(
         "<section id=\"plan\" aria-labelledby=\"h-plan\">\n<h2 id=\"h-plan\">Plan</h2>\n\
-         <pre id=\"command\" tabindex=\"0\">{}</pre>\n<p>{} to {} rounds of each of {} cases, in an \
-         order shuffled with seed {}. Slow is above {}.</p>\n\
+         <pre id=\"command\" tabindex=\"0\">{}</pre>\n<p>{} to {} rounds of each of {} cases, in \
+         an order shuffled with seed {}. Slow is above {}.</p>\n\
          <details><summary>The whole plan as executed</summary>\n<pre tabindex=\"0\">{}</pre>\
          </details>\n</section>\n",
         escape(&record.command.iter().map(|w| shell_word(w)).collect::<Vec<_>>().join(" ")),
@@ -332,17 +332,19 @@ pub fn data(record: &Record, reduced: &Reduced) -> String {
     format!(
         "<section id=\"data\" aria-labelledby=\"h-data\">\n<h2 id=\"h-data\">Data</h2>\n\
          <p>Tables and plots are made from this record (schema {} {}) and its samples alone; \
-         <code>samples.parquet</code> beside it holds every sample. The curves of this page are {} \
-         exact order statistics out of {} samples: the {} largest and the smallest of each run all, \
-         between them ranks spaced so that a share read between two points is within {:.0} % of \
-         itself. Each point is a sample, none is interpolated. Rows of the density cover {:.1} % of \
-         latency each. {} samples of warm-up are left out, as in the figures.{unstamped}</p>\n\
+         <code>samples.parquet</code> beside it holds every sample. The curves of this page are \
+         {} exact order statistics out of {} samples: all of the {} largest and {} smallest of \
+         each run, between them ranks spaced so that a share read between two points is within \
+         {:.0} % of itself. Each point is a sample, none is interpolated. A row of the density \
+         covers {:.1} % of latency. {} samples of warm-up are left out, as in the \
+         figures.{unstamped}</p>\n\
          </section>\n",
         escape(&record.schema),
         record.version,
         count(points as u64),
         count(samples),
         EXACT_TAIL,
+        EXACT_HEAD,
         100.0 * (reduced.tail_step - 1.0),
         100.0 * (10_f64.powf(1.0 / f64::from(BINS_PER_DECADE)) - 1.0),
         count(reduced.warmup),

@@ -3,14 +3,14 @@
 
 use super::ring::{INLINE, Memory};
 use crate::transport::SetupError;
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::shm::{Mode, OFlags};
 use std::ptr::NonNull;
 use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64};
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A cache line; also the alignment of cells.
 const LINE: usize = 64;

@@ -198,11 +198,7 @@ fn read_completion(socket: &OwnedFd) -> Option<u32> {
     // SAFETY: recvmsg(2) writes at most msg_controllen bytes at msg_control, both of the live
     // array above, and reads no data, since there are no vectors.
     let got = unsafe {
-        libc::recvmsg(
-            socket.as_raw_fd(),
-            &raw mut message,
-            libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
-        )
+        libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
     };
     if got < 0 {
         return None;

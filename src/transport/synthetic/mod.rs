@@ -58,7 +58,8 @@ impl Transport for Simulated {
             }
             Role::Server => WORLD.with_borrow_mut(Option::take).ok_or_else(|| {
                 SetupError::Refused(
-                    "the synthetic transport's server plays after its client, in one process".into(),
+                    "the synthetic transport's server plays after its client, in one process"
+                        .into(),
                 )
             })?,
         };

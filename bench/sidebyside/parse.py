@@ -1,0 +1,149 @@
+"""From what a program printed to its figure. Pure.
+
+Latencies are half round trips in nanoseconds, bandwidths bytes per second, rates messages per
+second. What cannot be read raises `Unreadable` with a sentence.
+"""
+
+import json
+import re
+
+
+class Unreadable(Exception):
+    """The output does not hold the figure that was asked for."""
+
+
+def _json(text: str) -> dict:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Unreadable("JSON, but not an object")
+    return value
+
+
+def _number(value, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise Unreadable(f"{what} is {value!r}, not a positive number")
+    return float(value)
+
+
+def _match(pattern: str, text: str, what: str) -> re.Match:
+    found = re.search(pattern, text, re.MULTILINE)
+    if not found:
+        raise Unreadable(f"no {what} in its output")
+    return found
+
+
+def bare_p50_ns(text: str) -> float:
+    return _number(_json(text).get("p50_ns"), "p50_ns")
+
+
+def bare_msg_per_s(text: str) -> float:
+    return _number(_json(text).get("msg_per_s"), "msg_per_s")
+
+
+def _run(record: dict) -> dict:
+    runs = record.get("runs") or []
+    if not runs:
+        reasons = [u.get("reason", "") for u in record.get("unavailable", [])]
+        raise Unreadable("; ".join(reasons + record.get("faults", [])) or "a record without runs")
+    return runs[0]
+
+
+def wiregauge_half_rtt_p50_ns(text: str) -> float:
+    for figure in _run(_json(text)).get("figures", []):
+        if figure.get("metric") == "half_rtt":
+            for quantile in figure["summary"]["quantiles"]:
+                if quantile["p"] == 0.5:
+                    return _number(quantile["value"], "half_rtt p50")
+    raise Unreadable("no half_rtt p50 in the record")
+
+
+def _wiregauge_rate(text: str, metric: str) -> float:
+    for rate in _run(_json(text)).get("rates", []):
+        if rate.get("metric") == metric:
+            return _number(rate["rate"]["value"], metric)
+    raise Unreadable(f"no {metric} in the record")
+
+
+def wiregauge_bandwidth(text: str) -> float:
+    return _wiregauge_rate(text, "bandwidth")
+
+
+def wiregauge_message_rate(text: str) -> float:
+    return _wiregauge_rate(text, "message_rate")
+
+
+def wiregauge_recording_ns(text: str) -> float:
+    value = _json(text).get("instrument", {}).get("recording_ns")
+    # A cost below what can be told apart from nothing may come out as 0 or under it.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Unreadable(f"instrument.recording_ns is {value!r}")
+    return float(value)
+
+
+def sockperf_p50_ns(text: str) -> float:
+    """sockperf halves the round trip itself. A run that lost messages is no measurement."""
+    dropped = _match(r"# dropped messages = (\d+)", text, "count of dropped messages").group(1)
+    if dropped != "0":
+        raise Unreadable(f"sockperf dropped {dropped} messages")
+    found = _match(r"percentile 50\.000 = +([\d.]+)", text, "percentile 50.000")
+    return _number(float(found.group(1)), "percentile 50") * 1e3
+
+
+def qperf_latency_ns(text: str) -> float:
+    """The mean of half round trips (qperf has no percentile), with -uu in ns."""
+    found = _match(r"^ +latency += +([\d.]+) ns$", text, "latency in ns")
+    return _number(float(found.group(1)), "latency")
+
+
+def qperf_bandwidth(text: str) -> float:
+    found = _match(r"^ +bw += +([\d.]+) bytes/sec$", text, "bw in bytes/sec")
+    return _number(float(found.group(1)), "bw")
+
+
+def iperf3_bandwidth(text: str) -> float:
+    """What the receiver got."""
+    record = _json(text)
+    if "error" in record:
+        raise Unreadable(f"iperf3: {record['error']}")
+    received = record.get("end", {}).get("sum_received", {})
+    return _number(received.get("bits_per_second"), "sum_received.bits_per_second") / 8
+
+
+def ucx_p50_ns(text: str) -> float:
+    """The CSV of -v -f. ucx_perftest halves the round trip; its p50 is of the last 2048 of them."""
+    lines = [line.split(",") for line in text.split()]
+    for names, values in zip(lines, lines[1:]):
+        if names[0] == "iterations" and len(values) == len(names):
+            row = dict(zip(names, values))
+            if "50.0_percentile_lat" in row:
+                return _number(float(row["50.0_percentile_lat"]), "50.0_percentile_lat") * 1e3
+    raise Unreadable("no 50.0_percentile_lat in its output")
+
+
+def fi_pingpong_mean_ns(text: str) -> float:
+    """The mean of half round trips. usec/xfer has two digits only; MB/sec says the same with four:
+    a transfer of SIZE bytes takes SIZE / (MB/sec) microseconds."""
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 8 and fields[0].isdigit():
+            size, mb_per_s, us = float(fields[0]), float(fields[5]), float(fields[6])
+            ns = _number(size / _number(mb_per_s, "MB/sec"), "latency") * 1e3
+            if abs(ns - us * 1e3) > 10:
+                raise Unreadable(f"MB/sec and usec/xfer disagree: {line!r}")
+            return ns
+    raise Unreadable("no line of figures in its output")
+
+
+def stats_bench(text: str) -> tuple[float, float]:
+    """Seconds for the figures of all samples, and memory over that of the samples alone."""
+    for line in text.splitlines():
+        if line.startswith("{"):
+            row = _json(line)
+            seconds = _number(row.get("summarize_s"), "summarize_s")
+            if "extra_memory_over_samples" not in row:
+                raise Unreadable("no extra_memory_over_samples in its output")
+            return seconds, 1 + float(row["extra_memory_over_samples"])
+    raise Unreadable("no line of JSON in its output")

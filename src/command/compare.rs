@@ -1,0 +1,221 @@
+//! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
+
+use super::measure::refuse;
+use super::{CommandError, Exit, print, print_json};
+use crate::record::read_record;
+use crate::record::schema::{Doubt as Doubtful, Metric, RateMetric, Record, Run};
+use crate::report::table;
+use crate::stats::limit::{Limit, Verdict};
+use crate::stats::{Difference, Doubt, compare};
+use serde::Serialize;
+use std::path::Path;
+
+/// One side of a comparison: a record and which of its runs.
+struct Side {
+    record: Record,
+    /// (what, value) that a run's case must have.
+    wanted: Vec<(String, String)>,
+}
+
+/// What is compared: `key=value` of a selection.
+const KEYS: [&str; 5] = ["pattern", "transport", "wait", "size", "direction"];
+
+fn value_of(run: &Run, key: &str) -> String {
+    let case = &run.case;
+    match key {
+        "pattern" => case.pattern.name().into(),
+        "transport" => case.transport.name().into(),
+        "wait" => case.wait.name().into(),
+        "size" => case.size.0.to_string(),
+        _ => format!("{:?}", case.direction).to_lowercase(),
+    }
+}
+
+impl Side {
+    fn read(text: &str) -> Result<Side, CommandError> {
+        let (dir, selection) = match text.rsplit_once('@') {
+            // A directory's own name may hold an @.
+            Some((dir, selection)) if !Path::new(text).exists() => (dir, selection),
+            _ => (text, ""),
+        };
+        let mut wanted = Vec::new();
+        for word in selection.split(',').filter(|word| !word.is_empty()) {
+            match word.split_once('=') {
+                Some((key, value)) if KEYS.contains(&key) => {
+                    wanted.push((key.to_string(), value.to_string()));
+                }
+                _ => {
+                    return refuse(format!(
+                        "selection '{word}' is not allowed; write key=value with key one of {}",
+                        KEYS.join(", ")
+                    ));
+                }
+            }
+        }
+        Ok(Side { record: read_record(Path::new(dir))?, wanted })
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.record
+            .runs
+            .iter()
+            .filter(|run| self.wanted.iter().all(|(key, value)| value_of(run, key) == *value))
+    }
+}
+
+/// One difference as it is told.
+#[derive(Serialize)]
+struct Row {
+    runs: String,
+    figure: String,
+    difference: Option<Difference>,
+    /// Whether the interval of the difference excludes zero.
+    differs: Option<bool>,
+}
+
+/// A limit as it was judged.
+#[derive(Serialize)]
+struct Judged {
+    runs: String,
+    limit: String,
+    exceeded: bool,
+    verdict: String,
+}
+
+/// All that a comparison says.
+#[derive(Serialize)]
+struct Comparison {
+    rows: Vec<Row>,
+    limits: Vec<Judged>,
+    doubts: Vec<Doubtful>,
+}
+
+/// Compares.
+pub fn compare(
+    a: &str,
+    b: &str,
+    limits: &[(String, Limit)],
+    json: bool,
+) -> Result<Exit, CommandError> {
+    let (a, b) = (Side::read(a)?, Side::read(b)?);
+    let pairs = pair(&a, &b);
+    if pairs.is_empty() {
+        return refuse(
+            "the two have no runs that belong together; select them as \
+             DIR@transport=tcp,wait=busy,size=64",
+        );
+    }
+    let mut all = Comparison { rows: Vec::new(), limits: Vec::new(), doubts: Vec::new() };
+    for (first, second) in &pairs {
+        let runs = match first.label == second.label {
+            true => first.label.clone(),
+            false => format!("{} -> {}", first.label, second.label),
+        };
+        differences(first, second, &runs, &mut all.rows);
+        for (text, limit) in limits {
+            all.limits.push(judge(limit, text, first, second, &runs));
+        }
+    }
+    if a.record.started != b.record.started {
+        let doubt = Doubt::NotInterleaved;
+        all.doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+    }
+    let exceeded = all.limits.iter().any(|judged| judged.exceeded);
+    match json {
+        true => print_json(&all)?,
+        false => print(tell(&all).as_bytes())?,
+    };
+    Ok(if exceeded { Exit::Exceeded } else { Exit::Right })
+}
+
+/// The runs that belong together: those of the same case but for what the selections name; where
+/// each side has one run, those two.
+fn pair<'a>(a: &'a Side, b: &'a Side) -> Vec<(&'a Run, &'a Run)> {
+    let (firsts, seconds): (Vec<&Run>, Vec<&Run>) = (a.runs().collect(), b.runs().collect());
+    if let ([first], [second]) = (firsts.as_slice(), seconds.as_slice())
+        && first.case.pattern == second.case.pattern
+    {
+        return vec![(first, second)];
+    }
+    let selected = |key: &str| [a, b].iter().any(|side| side.wanted.iter().any(|(k, _)| k == key));
+    let same = |first: &Run, second: &Run| {
+        KEYS.iter().all(|key| selected(key) || value_of(first, key) == value_of(second, key))
+    };
+    let mut pairs = Vec::new();
+    for first in firsts {
+        pairs.extend(seconds.iter().filter(|second| same(first, second)).map(|s| (first, *s)));
+    }
+    pairs
+}
+
+fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
+    let mut push = |figure: String, difference: Option<Difference>| {
+        let differs = difference.as_ref().map(Difference::excludes_zero);
+        rows.push(Row { runs: runs.to_string(), figure, difference, differs });
+    };
+    for metric in Metric::ALL {
+        let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
+        for quantile in compare::quantiles(a, b) {
+            let p = crate::stats::doubt::quantile_name(quantile.p);
+            push(format!("{}.{p}", metric.name()), quantile.difference);
+        }
+    }
+    for metric in RateMetric::ALL {
+        use crate::stats::limit::Figures;
+        let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
+        push(metric.name().to_string(), compare::rates(a, b));
+    }
+}
+
+fn judge(limit: &Limit, text: &str, first: &Run, second: &Run, runs: &str) -> Judged {
+    let verdict = limit.judge(Some(first), second);
+    let said = match &verdict {
+        Verdict::Kept { .. } => "kept".to_string(),
+        Verdict::Exceeded { .. } => "exceeded".to_string(),
+        Verdict::Unknown(why) => format!("cannot be judged: {why}"),
+    };
+    // A limit that cannot be judged does not pass a gate.
+    let exceeded = verdict.exceeded() || matches!(verdict, Verdict::Unknown(_));
+    Judged { runs: runs.into(), limit: text.into(), exceeded, verdict: said }
+}
+
+fn tell(all: &Comparison) -> String {
+    let rows = all.rows.iter().map(|row| {
+        let mut cells = vec![row.runs.clone(), row.figure.clone()];
+        // Rates are told in thousands, as times are in microseconds.
+        let show = |value: f64| table::us(value);
+        match &row.difference {
+            None => cells.extend(["-", "-", "-", "-", "-"].map(String::from)),
+            Some(d) => {
+                cells.extend([show(d.a.0), show(d.b.0), show(d.absolute.0)]);
+                cells
+                    .push(d.interval.map_or("-".into(), |i| {
+                        format!("[{}, {}]", show(i.low.0), show(i.high.0))
+                    }));
+                let percent = |value: f64| format!("{:+.2}", 100.0 * value);
+                cells.push(match (d.relative, d.relative_interval) {
+                    (Some(r), Some(i)) => {
+                        format!("{} [{}, {}]", percent(r.0), percent(i.low.0), percent(i.high.0))
+                    }
+                    (Some(r), None) => percent(r.0),
+                    _ => "-".into(),
+                });
+            }
+        }
+        cells.push(match row.differs {
+            Some(true) => "yes".into(),
+            Some(false) => "not shown".into(),
+            None => table::TOO_SMALL.into(),
+        });
+        cells
+    });
+    let head = ["run", "figure", "A us|k/s", "B us|k/s", "B - A", "95 %", "B - A, %", "differs"];
+    let mut text = table::table(&head, rows.collect(), 2);
+    for judged in &all.limits {
+        text.push_str(&format!("limit {} ({}): {}\n", judged.limit, judged.runs, judged.verdict));
+    }
+    for doubt in &all.doubts {
+        text.push_str(&format!("doubt: {}\n", doubt.text));
+    }
+    text
+}

@@ -1,0 +1,165 @@
+//! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
+
+use super::{CommandError, Exit, print, print_json};
+use crate::cli::Output;
+use crate::clock::Source;
+use crate::conduct::{Stage, Watcher, conduct};
+use crate::host::{self, CpuPair};
+use crate::launch::round::rows_for;
+use crate::plan::{Plan, Refusal, Request, survey};
+use crate::record::directory::DEFAULT_BASE;
+use crate::record::samples::ROW_BYTES_AT_MOST;
+use crate::record::schema::{Record, Unavailable};
+use crate::record::{RunDirectory, SampleReader, Writer};
+use crate::report::{html, progress::Progress, table};
+use crate::transport::{Role, TransportKind};
+use crate::units::Bytes;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Room for record.json and report.html beside the samples.
+const REPORT_BYTES: u64 = 8 << 20;
+
+/// Measures every transport that works here.
+pub fn survey(
+    cpus: Option<CpuPair>,
+    seed: u64,
+    clock: Option<Source>,
+    output: Output,
+    typed: Vec<String>,
+) -> Result<Exit, CommandError> {
+    let (works, unavailable) = sort_out(&survey::TRANSPORTS);
+    let one_cpu = match cpus {
+        Some(pair) => pair.client == pair.server,
+        None => host::choose_pair().one_cpu,
+    };
+    if one_cpu {
+        eprintln!("there is one CPU for both ends: only blocking waits are measured");
+    }
+    let plan = Plan { cpus, ..survey::plan(&works, one_cpu, seed) };
+    carry_out(plan, unavailable, clock, output, typed)
+}
+
+/// Measures what was asked for. Transports that do not work here are named; the others still run.
+pub fn measure(
+    mut request: Request,
+    clock: Option<Source>,
+    output: Output,
+    typed: Vec<String>,
+) -> Result<Exit, CommandError> {
+    // The whole request must make sense, also for what does not work here.
+    request.clone().plan()?;
+    let (works, unavailable) = sort_out(&request.transports);
+    request.transports = works;
+    if request.transports.is_empty() {
+        for missing in &unavailable {
+            eprintln!("wiregauge: {}: {}", missing.transport, missing.reason);
+        }
+        return Ok(Exit::Nothing);
+    }
+    carry_out(request.plan()?, unavailable, clock, output, typed)
+}
+
+fn sort_out(transports: &[TransportKind]) -> (Vec<TransportKind>, Vec<Unavailable>) {
+    let mut works = Vec::new();
+    let mut unavailable = Vec::new();
+    for transport in transports {
+        match transport.available() {
+            Ok(()) => works.push(*transport),
+            Err(reason) => {
+                unavailable.push(Unavailable { transport: transport.name().into(), reason });
+            }
+        }
+    }
+    (works, unavailable)
+}
+
+/// What the samples of a plan take on disk at most.
+fn need(plan: &Plan) -> Bytes {
+    let rows: u64 = plan
+        .cases
+        .iter()
+        .map(|case| rows_for(case, Role::Client).max(rows_for(case, Role::Server)))
+        .fold(0, u64::saturating_add);
+    let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
+    // Rounds that time bounds rarely fill their rows, and rows take a fifth of the most.
+    Bytes(all / 5 + REPORT_BYTES)
+}
+
+fn carry_out(
+    plan: Plan,
+    unavailable: Vec<Unavailable>,
+    clock: Option<Source>,
+    output: Output,
+    typed: Vec<String>,
+) -> Result<Exit, CommandError> {
+    let program = std::env::current_exe()
+        .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    // With --json the record goes to stdout, and a directory is made only where one was named.
+    let mut writer = match (&output.directory, output.json) {
+        (None, true) => None,
+        (Some(path), _) => Some(RunDirectory::create(path, need(&plan))?),
+        (None, false) => {
+            let now = jiff::Timestamp::now();
+            let base = Path::new(DEFAULT_BASE);
+            Some(RunDirectory::create_named(base, &plan.name, now, need(&plan))?)
+        }
+    };
+    let stage = Stage { program, command: typed, clock, interrupted: &interrupted, unavailable };
+    let mut progress = Progress::new();
+    let record = conduct(
+        &plan,
+        &stage,
+        &mut |round| writer.as_mut().map_or(Ok(()), |writer| writer.append(round)),
+        &mut progress as &mut dyn Watcher,
+    );
+    progress.finish();
+    let record = record?;
+    tell(&record, writer, output.json)?;
+    Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
+        (true, _) => Exit::Right,
+        (false, true) => Exit::Incomplete,
+        (false, false) if record.faults.iter().any(|fault| fault.contains("interrupted")) => {
+            Exit::Incomplete
+        }
+        (false, false) => Exit::Nothing,
+    })
+}
+
+fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
+    let kept = writer.map(|writer| keep(record, writer)).transpose()?;
+    if json {
+        print_json(record)?;
+        return Ok(());
+    }
+    print(table::runs(record).as_bytes())?;
+    print(table::notes(record).as_bytes())?;
+    if let Some(path) = kept {
+        print(format!("kept in {}\n", path.display()).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Lets the run directory appear, with a report made from the samples as they lie in it.
+fn keep(record: &Record, mut writer: Writer) -> Result<std::path::PathBuf, CommandError> {
+    let reader = SampleReader::open(&writer.close_samples()?)?;
+    let report = html::render(record, rounds(reader));
+    Ok(writer.finish(record, &report)?)
+}
+
+/// The rounds of a samples file, one after the other.
+pub fn rounds(
+    mut reader: SampleReader,
+) -> impl Iterator<Item = Result<crate::sample::RoundSamples, crate::record::RecordError>> {
+    std::iter::from_fn(move || reader.next_round())
+}
+
+/// A refusal as an error of a command.
+pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, CommandError> {
+    Err(CommandError::Refused(Refusal(sentence.into())))
+}

@@ -1,0 +1,117 @@
+//! What each command does: one file a command. The last stage: it may use all others.
+
+mod compare;
+mod list;
+mod measure;
+mod noise;
+mod retell;
+pub mod selftest;
+
+use crate::cli::Asked;
+use crate::conduct::ConductError;
+use crate::plan::Refusal;
+use crate::record::RecordError;
+use crate::report::export::{self, ExportError};
+use std::io::Write;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All was right.
+    Right = 0,
+    /// A limit was exceeded, or the self-test failed.
+    Exceeded = 1,
+    /// Wrong use, or refused.
+    Refused = 2,
+    /// The run is incomplete.
+    Incomplete = 3,
+    /// Nothing could run.
+    Nothing = 4,
+}
+
+/// Why a command ends before it has done its work.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Wrong use.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A run directory.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// An export.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// The machine cannot.
+    #[error("{0}")]
+    Unable(String),
+    /// Writing to the terminal or a pipe.
+    #[error("writing the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl From<ConductError> for CommandError {
+    fn from(error: ConductError) -> Self {
+        match error {
+            ConductError::Refused(sentence) => CommandError::Refused(Refusal(sentence)),
+            ConductError::Unable(sentence) => CommandError::Unable(sentence),
+            ConductError::Record(error) => CommandError::Record(error),
+        }
+    }
+}
+
+impl CommandError {
+    /// The exit code that fits.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CommandError::Refused(_) | CommandError::Record(_) | CommandError::Export(_) => {
+                Exit::Refused
+            }
+            CommandError::Unable(_) => Exit::Nothing,
+            CommandError::Output(_) => Exit::Incomplete,
+        }
+    }
+}
+
+/// Does what was asked.
+pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
+    match asked {
+        Asked::Survey { cpus, seed, clock, output } => {
+            measure::survey(cpus, seed, clock, output, typed)
+        }
+        Asked::Measure { request, clock, output } => {
+            measure::measure(*request, clock, output, typed)
+        }
+        Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
+        Asked::List { json } => list::list(json),
+        Asked::Report { dirs, html } => retell::report(&dirs, html),
+        Asked::Export { dir, format, selection, out } => {
+            export::export(&dir, format, &selection, out.as_deref())?;
+            Ok(Exit::Right)
+        }
+        Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
+        Asked::Selftest { json } => selftest::selftest(json),
+        Asked::Text(text) => print(&text),
+        Asked::Agent => unreachable_agent(),
+    }
+}
+
+/// An agent is started before any command (see `main`).
+fn unreachable_agent() -> Result<Exit, CommandError> {
+    Err(CommandError::Refused(Refusal("an agent is started by a driver alone".into())))
+}
+
+/// Prints to stdout. A reader that has had enough (`| head`) is no error.
+fn print(text: &[u8]) -> Result<Exit, CommandError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(Exit::Right),
+    }
+}
+
+/// Prints a value as JSON.
+fn print_json<T: serde::Serialize>(value: &T) -> Result<Exit, CommandError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?;
+    text.push(b'\n');
+    print(&text)
+}

@@ -1,0 +1,60 @@
+//! `report`: tables and HTML again, from the run directory alone.
+
+use super::measure::rounds;
+use super::{CommandError, Exit, print};
+use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
+use crate::record::{RecordError, SampleReader, read_record};
+use crate::report::{html, table};
+use std::path::{Path, PathBuf};
+
+/// Retells. Every directory is tried; the first error is the command's.
+pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
+    let mut first = None;
+    for dir in dirs {
+        if let Err(error) = retell(dir, with_html) {
+            match first {
+                None => first = Some(error),
+                Some(_) => eprintln!("wiregauge: {error}"),
+            }
+        }
+    }
+    first.map_or(Ok(Exit::Right), Err)
+}
+
+fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
+    let record = read_record(dir)?;
+    let mut head =
+        format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
+    if !record.complete {
+        head.push_str(" (INCOMPLETE)");
+    }
+    print(format!("{head}\n{}{}", table::runs(&record), table::notes(&record)).as_bytes())?;
+    if with_html {
+        let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
+        // The page names whatever is wrong with the samples; the command says it too.
+        let mut wrong: Option<RecordError> = None;
+        let samples = rounds(reader).map(|round| {
+            round.map_err(|error| {
+                let sentence = error.to_string();
+                wrong.get_or_insert(error);
+                sentence
+            })
+        });
+        let page = html::render(&record, samples);
+        replace(&dir.join(REPORT_FILE), &page)?;
+        if let Some(error) = wrong {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Writes beside the file and renames, so that a full disk leaves the old report.
+fn replace(path: &Path, page: &str) -> Result<(), CommandError> {
+    let beside = path.with_extension("html.new");
+    let written = std::fs::write(&beside, page).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        CommandError::Unable(format!("writing {}: {error}", path.display()))
+    })
+}

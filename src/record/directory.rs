@@ -1,0 +1,298 @@
+//! The run directory: `record.json`, `samples.parquet`, `report.html`.
+//!
+//! It is written under a hidden name beside its own and renamed when all of it is on the disk, so
+//! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
+
+use super::error::RecordError;
+use super::samples::SampleWriter;
+use super::schema::{Record, SCHEMA, VERSION};
+use crate::sample::RoundSamples;
+use crate::units::Bytes;
+use jiff::Timestamp;
+use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
+use rustix::io::Errno;
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The record's file in a run directory.
+pub const RECORD_FILE: &str = "record.json";
+/// The samples' file in a run directory.
+pub const SAMPLES_FILE: &str = "samples.parquet";
+/// The report's file in a run directory.
+pub const REPORT_FILE: &str = "report.html";
+/// Where run directories go that nobody named.
+pub const DEFAULT_BASE: &str = "wiregauge-runs";
+/// What the stamps of `samples.parquet` count from, as its metadata says.
+pub const EPOCH: &str = "nanoseconds since the epoch of the run's clock; see docs/record.md";
+
+/// Largest `record.json` that is read: a run of a case takes about 10 KB, so thousands of them.
+pub const RECORD_LIMIT: u64 = 64 << 20;
+/// Most runs of one second and one name.
+const NAMES_LIMIT: u32 = 1000;
+/// Longest name part that is taken over into a directory's name: file names end at 255 bytes.
+const NAME_LIMIT: usize = 100;
+
+/// Makes run directories.
+pub struct RunDirectory;
+
+impl RunDirectory {
+    /// Prepares the directory that will appear at `path`, which must not exist.
+    ///
+    /// Whatever can be refused is refused here, before the run: an existing target, a parent that
+    /// cannot be written, and less free space than `need`.
+    pub fn create(path: &Path, need: Bytes) -> Result<Writer, RecordError> {
+        let name = match path.file_name() {
+            Some(name) => name.to_os_string(),
+            None => return Err(RecordError::NoName { path: path.into() }),
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if path.symlink_metadata().is_ok() {
+            return Err(RecordError::Exists { path: path.into() });
+        }
+        let refused = |source| RecordError::Parent { parent: parent.as_path().into(), source };
+        fs::create_dir_all(&parent).map_err(refused)?;
+        let space = statvfs(&parent).map_err(|e| refused(e.into()))?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        if free < need.0 {
+            return Err(RecordError::Space { parent: parent.as_path().into(), need: need.0, free });
+        }
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(&name);
+        hidden.push(format!(".partial-{}", std::process::id()));
+        let partial = parent.join(hidden);
+        fs::create_dir(&partial).map_err(refused)?;
+        let target = parent.join(&name);
+        let mut writer =
+            Writer { parent, partial, target, samples: None, closed: false, keep: false };
+        let file = writer.partial.join(SAMPLES_FILE);
+        let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
+        writer.samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
+        Ok(writer)
+    }
+
+    /// Prepares `BASE/TIME-NAME`, with `-2`, `-3` ... after it where that is taken.
+    pub fn create_named(
+        base: &Path,
+        name: &str,
+        started: Timestamp,
+        need: Bytes,
+    ) -> Result<Writer, RecordError> {
+        let stem = default_name(name, started);
+        for attempt in 1..NAMES_LIMIT {
+            let name = match attempt {
+                1 => stem.clone(),
+                n => format!("{stem}-{n}"),
+            };
+            match RunDirectory::create(&base.join(name), need) {
+                Err(RecordError::Exists { .. }) => {}
+                Err(RecordError::Parent { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists && base.is_dir() => {}
+                other => return other,
+            }
+        }
+        Err(RecordError::Exists { path: base.join(stem).as_path().into() })
+    }
+}
+
+/// `20261121T055243Z-survey`: sorts by time and needs no quotes in a shell.
+pub fn default_name(name: &str, started: Timestamp) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = name.chars().take(NAME_LIMIT).map(plain).collect();
+    format!("{}-{name}", started.strftime("%Y%m%dT%H%M%SZ"))
+}
+
+/// A run directory that is being written. Dropped before [`Writer::finish`] it leaves nothing.
+pub struct Writer {
+    parent: PathBuf,
+    partial: PathBuf,
+    target: PathBuf,
+    /// `None` once an error has made the record useless.
+    samples: Option<SampleWriter<File>>,
+    closed: bool,
+    keep: bool,
+}
+
+impl Writer {
+    /// Where the directory will appear.
+    pub fn path(&self) -> &Path {
+        &self.target
+    }
+
+    /// Adds the samples of a round. After an error the record is given up.
+    pub fn append(&mut self, round: &RoundSamples) -> Result<(), RecordError> {
+        let samples = self.samples.as_mut().ok_or_else(|| given_up(&self.target))?;
+        let written = samples.append(round);
+        if written.is_err() {
+            self.remove();
+        }
+        written
+    }
+
+    /// Completes the samples' file, and says where it lies until the directory appears: a report
+    /// is made from the samples as their readers will see them.
+    pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
+        let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
+        let file = self.partial.join(SAMPLES_FILE);
+        let written = samples
+            .finish()
+            .and_then(|sink| sink.sync_all().map_err(|e| RecordError::writing(&file, e)));
+        if written.is_err() {
+            self.remove();
+        }
+        written.map(|()| {
+            self.closed = true;
+            file
+        })
+    }
+
+    /// Writes what is left, waits until all is on the disk, and lets the directory appear.
+    pub fn finish(mut self, record: &Record, html: &str) -> Result<PathBuf, RecordError> {
+        if !self.closed {
+            self.close_samples()?;
+        }
+        let json = match readable(record) {
+            Ok(json) => json,
+            Err(why) => {
+                self.keep = true;
+                let path = self.partial.as_path().into();
+                return Err(RecordError::Unreadable { path, why });
+            }
+        };
+        write_file(&self.partial.join(RECORD_FILE), json.as_bytes())?;
+        write_file(&self.partial.join(REPORT_FILE), html.as_bytes())?;
+        sync_directory(&self.partial)?;
+        publish(&self.partial, &self.target)?;
+        self.keep = true;
+        sync_directory(&self.parent)?;
+        Ok(self.target.clone())
+    }
+
+    /// Removes what was written. An error here has no one to tell: the first one is told.
+    fn remove(&mut self) {
+        self.samples = None;
+        let _ = fs::remove_dir_all(&self.partial);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.remove();
+        }
+    }
+}
+
+fn given_up(target: &Path) -> RecordError {
+    RecordError::GivenUp { path: target.into() }
+}
+
+/// The record as text that [`read_record`] takes. A NaN or infinity where the schema has a plain
+/// number would become `null` and lock the record for ever: it is found here, not by its reader.
+fn readable(record: &Record) -> Result<String, String> {
+    let mut json = serde_json::to_string_pretty(record).map_err(|e| e.to_string())?;
+    json.push('\n');
+    serde_json::from_str::<Record>(&json).map_err(|e| e.to_string())?;
+    Ok(json)
+}
+
+fn write_file(path: &Path, content: &[u8]) -> Result<(), RecordError> {
+    let write = || {
+        let mut file = File::create_new(path)?;
+        file.write_all(content)?;
+        file.sync_all()
+    };
+    write().map_err(|e| RecordError::writing(path, e))
+}
+
+fn sync_directory(path: &Path) -> Result<(), RecordError> {
+    let sync = || File::open(path)?.sync_all();
+    sync().map_err(|e| RecordError::writing(path, e))
+}
+
+/// Renames without ever replacing: an empty directory that somebody made meanwhile would
+/// otherwise be taken over silently.
+pub(crate) fn publish(partial: &Path, target: &Path) -> Result<(), RecordError> {
+    match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(RecordError::Exists { path: target.into() }),
+        // File systems without the flag (some network ones) get the nearest thing.
+        Err(Errno::INVAL | Errno::NOSYS) if target.symlink_metadata().is_err() => {
+            fs::rename(partial, target).map_err(|e| RecordError::writing(target, e))
+        }
+        Err(Errno::INVAL | Errno::NOSYS) => Err(RecordError::Exists { path: target.into() }),
+        Err(e) => Err(RecordError::writing(target, e.into())),
+    }
+}
+
+/// Reads `record.json` of a run directory.
+pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
+    let path = dir.join(RECORD_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(source) => return Err(not_opened(dir, &path, source)),
+    };
+    let failed = |source| RecordError::Read { path: path.as_path().into(), source };
+    let meta = file.metadata().map_err(failed)?;
+    if !meta.is_file() {
+        let why = "its record.json is not a plain file";
+        return Err(RecordError::NotADirectory { path: dir.into(), why });
+    }
+    let too_large =
+        |size| RecordError::TooLarge { path: path.as_path().into(), size, limit: RECORD_LIMIT };
+    if meta.len() > RECORD_LIMIT {
+        return Err(too_large(meta.len()));
+    }
+    let mut text = Vec::new();
+    // The file may grow while it is read.
+    file.take(RECORD_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > RECORD_LIMIT {
+        return Err(too_large(text.len() as u64));
+    }
+    parse_record(&path, &text)
+}
+
+/// Reads the bytes of a `record.json`; `path` is how sentences name it.
+pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
+    /// What is asked before anything else: whose file it is.
+    #[derive(Deserialize)]
+    struct Head {
+        schema: Option<serde_json::Value>,
+        version: Option<serde_json::Value>,
+    }
+    let head: Head = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
+    if head.schema.as_ref().and_then(|s| s.as_str()) != Some(SCHEMA) {
+        let found = match head.schema {
+            Some(schema) => super::error::one_line(&schema.to_string()),
+            None => "none".to_string(),
+        };
+        return Err(RecordError::Foreign { path: path.into(), found });
+    }
+    match head.version.and_then(|v| v.as_u64()) {
+        Some(found) if found > u64::from(VERSION) => {
+            Err(RecordError::Newer { path: path.into(), found, known: VERSION })
+        }
+        _ => serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e)),
+    }
+}
+
+/// Why there is no `record.json` to open, as far as the directory shows it.
+fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
+    let not = |why| RecordError::NotADirectory { path: dir.into(), why };
+    match dir.metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => RecordError::Missing { path: dir.into() },
+        Ok(meta) if !meta.is_dir() => not("it is a file"),
+        Ok(_) if source.kind() == io::ErrorKind::NotFound => {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            match name.contains(".partial-") {
+                true => RecordError::Unfinished { path: dir.into() },
+                false => not("it holds no record.json"),
+            }
+        }
+        _ => RecordError::Read { path: path.into(), source },
+    }
+}

@@ -1,0 +1,395 @@
+//! Reads `samples.parquet` back, a round at a time.
+//!
+//! The file may come from anywhere. The Parquet library checks much and trusts some sizes, so what
+//! it would allocate by is checked before: the footer's length, the rows of a group, where each
+//! column lies, and each page's size when it is unpacked.
+
+use super::error::{RecordError, one_line};
+use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION};
+use crate::sample::{Flags, RoundSamples, Sample};
+use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, FileReader, Length, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// Longest footer that is read: [`GROUPS`] groups of 9 columns at about 1 KiB each, twice.
+const FOOTER_LIMIT: u64 = 16 << 20;
+/// Largest page when unpacked. Writers make pages of about 1 MiB.
+const PAGE_LIMIT: u64 = 32 << 20;
+/// Bytes of the shortest Parquet file: the magic word twice and the footer's length.
+const SHORTEST: u64 = 12;
+/// The footer's length and the magic word.
+const TAIL: u64 = 8;
+
+/// A `samples.parquet` that is open for reading.
+pub struct SampleReader {
+    file: SerializedFileReader<Guarded>,
+    path: PathBuf,
+    /// The next row group.
+    next: usize,
+    /// A group that was read and belongs to the round after the one that was given.
+    ahead: Option<RoundSamples>,
+    failed: bool,
+}
+
+impl SampleReader {
+    /// Opens a file and checks its footer.
+    pub fn open(path: &Path) -> Result<SampleReader, RecordError> {
+        let failed = |source| RecordError::Read { path: path.into(), source };
+        let file = File::open(path).map_err(failed)?;
+        let meta = file.metadata().map_err(failed)?;
+        if !meta.is_file() {
+            return Err(RecordError::samples(path, "it is not a plain file"));
+        }
+        let guarded = Guarded { file, length: meta.len() };
+        check_footer(path, &guarded)?;
+        let file = decode(path, || SerializedFileReader::new(guarded))?;
+        check(file.metadata(), meta.len()).map_err(|why| RecordError::samples(path, why))?;
+        let path = path.to_path_buf();
+        Ok(SampleReader { file, path, next: 0, ahead: None, failed: false })
+    }
+
+    /// Rows of the whole file, as its footer says.
+    pub fn rows(&self) -> u64 {
+        let groups = self.file.metadata().row_groups().iter();
+        groups.map(|g| g.num_rows().unsigned_abs()).sum()
+    }
+
+    /// A part of a round: one row group. The memory is bounded by [`GROUP_ROWS`].
+    ///
+    /// After an error there is nothing more.
+    pub fn next_part(&mut self) -> Option<Result<RoundSamples, RecordError>> {
+        if let Some(part) = self.ahead.take() {
+            return Some(Ok(part));
+        }
+        while !self.failed && self.next < self.file.num_row_groups() {
+            let index = self.next;
+            self.next += 1;
+            match decode(&self.path, || read_group(&self.file, index)) {
+                Ok(part) if part.samples.is_empty() => {}
+                Ok(part) => return Some(Ok(part)),
+                Err(e) => {
+                    self.failed = true;
+                    return Some(Err(e));
+                }
+            }
+        }
+        None
+    }
+
+    /// The next round, all of it. The memory is bounded by [`ROUND_ROWS`].
+    ///
+    /// A round without samples has left no row and does not come. After an error there is nothing
+    /// more.
+    pub fn next_round(&mut self) -> Option<Result<RoundSamples, RecordError>> {
+        let mut round = match self.next_part()? {
+            Ok(part) => part,
+            Err(e) => return Some(Err(e)),
+        };
+        loop {
+            let part = match self.next_part() {
+                None => return Some(Ok(round)),
+                Some(Err(e)) => return Some(Err(e)),
+                Some(Ok(part)) => part,
+            };
+            if (part.run, part.round, part.size) != (round.run, round.round, round.size) {
+                self.ahead = Some(part);
+                return Some(Ok(round));
+            }
+            if (round.samples.len() + part.samples.len()) as u64 > ROUND_ROWS {
+                self.failed = true;
+                let why = format!("a round has more than {ROUND_ROWS} rows");
+                return Some(Err(RecordError::samples(&self.path, why)));
+            }
+            round.samples.extend_from_slice(&part.samples);
+        }
+    }
+}
+
+/// Runs a piece of the Parquet library on bytes from outside.
+///
+/// Its decoders check most of what they read by errors and some by assertions and indices, which
+/// differ between releases. A panic there is a damaged file and not a bug of ours, so it becomes
+/// the same sentence. This is the last resort: what is known to be trusted is checked before. The
+/// library's values are dropped after an error, so that none is seen half changed.
+fn decode<T>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, RecordError> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(e)) => Err(RecordError::samples(path, one_line(&e.to_string()))),
+        Err(_) => Err(RecordError::samples(path, "it is damaged past decoding")),
+    }
+}
+
+/// The footer's length against the file's, before the library allocates by it.
+fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
+    let failed = |source| RecordError::Read { path: path.into(), source };
+    let wrong = |why: String| Err(RecordError::samples(path, why));
+    if file.length < SHORTEST {
+        return wrong(format!("it has {} bytes, too few for any", file.length));
+    }
+    let mut tail = [0; TAIL as usize];
+    let mut reader = &file.file;
+    reader.seek(SeekFrom::Start(file.length - TAIL)).map_err(failed)?;
+    reader.read_exact(&mut tail).map_err(failed)?;
+    let [a, b, c, d, magic @ ..] = tail;
+    if &magic != b"PAR1" {
+        return wrong("it does not end as a Parquet file does".to_string());
+    }
+    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if footer > file.length - SHORTEST {
+        return wrong(format!("its footer would be {footer} bytes, longer than the file"));
+    }
+    if footer > FOOTER_LIMIT {
+        return wrong(format!("its footer is {footer} bytes; allowed are {FOOTER_LIMIT}"));
+    }
+    Ok(())
+}
+
+/// What the footer says, against the file's length and against our schema and limits.
+fn check(meta: &ParquetMetaData, length: u64) -> Result<(), String> {
+    check_version(meta)?;
+    check_columns(meta)?;
+    if meta.num_row_groups() > GROUPS {
+        return Err(format!("it has {} row groups of {GROUPS}", meta.num_row_groups()));
+    }
+    let mut rows = 0i64;
+    for (index, group) in meta.row_groups().iter().enumerate() {
+        check_group(group, length).map_err(|why| format!("row group {index}: {why}"))?;
+        rows = rows.saturating_add(group.num_rows());
+    }
+    if rows != meta.file_metadata().num_rows() {
+        return Err("its footer contradicts its row groups on the number of rows".to_string());
+    }
+    Ok(())
+}
+
+fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
+    let pairs = meta.file_metadata().key_value_metadata();
+    let value = |key: &str| pairs?.iter().find(|p| p.key == key)?.value.as_deref();
+    match value("wiregauge.schema") {
+        Some(SCHEMA) => {}
+        Some(other) => return Err(format!("its schema is '{other}'; allowed is '{SCHEMA}'")),
+        None => return Err(format!("its metadata has no wiregauge.schema = '{SCHEMA}'")),
+    }
+    match value("wiregauge.version").map(str::parse::<u32>) {
+        Some(Ok(version)) if version <= VERSION => Ok(()),
+        Some(Ok(newer)) => Err(format!("its version is {newer}; this build reads up to {VERSION}")),
+        _ => Err("its metadata has no whole number as wiregauge.version".to_string()),
+    }
+}
+
+fn check_columns(meta: &ParquetMetaData) -> Result<(), String> {
+    let columns = meta.file_metadata().schema_descr().columns();
+    if columns.len() != COLUMNS.len() {
+        return Err(format!("it has {} columns of {}", columns.len(), COLUMNS.len()));
+    }
+    for (column, name) in columns.iter().zip(COLUMNS) {
+        let (physical, level) = match name {
+            "sequence" => (Physical::INT64, 0),
+            stamp if stamp.ends_with("_ns") => (Physical::DOUBLE, 1),
+            _ => (Physical::INT32, 0),
+        };
+        let optional = column.self_type().get_basic_info().repetition() == Repetition::OPTIONAL;
+        let fits = column.name() == name
+            && column.path().parts().len() == 1
+            && column.physical_type() == physical
+            && column.max_rep_level() == 0
+            && column.max_def_level() == level
+            && optional == (level == 1);
+        if !fits {
+            return Err(format!("its column '{}' is not the expected '{name}'", column.name()));
+        }
+    }
+    Ok(())
+}
+
+fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
+    let rows = group.num_rows();
+    if !(0..=GROUP_ROWS as i64).contains(&rows) {
+        return Err(format!("it has {rows} rows; allowed are 0 to {GROUP_ROWS}"));
+    }
+    if group.num_columns() != COLUMNS.len() {
+        return Err(format!("it has {} columns", group.num_columns()));
+    }
+    for (column, name) in group.columns().iter().zip(COLUMNS) {
+        if column.num_values() != rows {
+            return Err(format!("column {name} has {} values", column.num_values()));
+        }
+        if column.dictionary_page_offset().is_some() {
+            return Err(format!("column {name} has a dictionary, which no run writes"));
+        }
+        if !matches!(column.compression(), Compression::SNAPPY | Compression::UNCOMPRESSED) {
+            return Err(format!("column {name} is packed by other means than snappy"));
+        }
+        let known = [
+            Encoding::PLAIN,
+            Encoding::RLE,
+            Encoding::DELTA_BINARY_PACKED,
+            Encoding::BYTE_STREAM_SPLIT,
+        ];
+        if !column.encodings().all(|e| known.contains(&e)) {
+            return Err(format!("column {name} is encoded in a way that no run writes"));
+        }
+        let start = u64::try_from(column.data_page_offset());
+        let size = u64::try_from(column.compressed_size());
+        let inside = match (start, size) {
+            (Ok(start), Ok(size)) => {
+                start.checked_add(size).is_some_and(|end| end <= length - TAIL)
+            }
+            _ => false,
+        };
+        if !inside {
+            return Err(format!("column {name} lies outside the file"));
+        }
+    }
+    Ok(())
+}
+
+fn read_group(
+    file: &SerializedFileReader<Guarded>,
+    index: usize,
+) -> Result<RoundSamples, ParquetError> {
+    let group = file.get_row_group(index)?;
+    let group = group.as_ref();
+    let run = constant(group, 0)?;
+    let round = constant(group, 1)?;
+    let sequence = column::<Int64Type>(group, 2)?;
+    let size = constant(group, 3)?;
+    let stamps = [stamps(group, 4)?, stamps(group, 5)?, stamps(group, 6)?, stamps(group, 7)?];
+    let flags = column::<Int32Type>(group, 8)?;
+    let [intended, submit, receive, complete] = stamps;
+    let stamps = intended.into_iter().zip(submit).zip(receive).zip(complete);
+    let mut samples = Vec::with_capacity(sequence.len());
+    for ((sequence, flags), (((intended_ns, submit_ns), receive_ns), complete_ns)) in
+        sequence.into_iter().zip(flags).zip(stamps)
+    {
+        let sequence = u64::try_from(sequence).map_err(|_| wrong("a sequence number below 0"))?;
+        let flags = Flags(flags.cast_unsigned());
+        samples.push(Sample { sequence, intended_ns, submit_ns, receive_ns, complete_ns, flags });
+    }
+    Ok(RoundSamples { run, round, size, samples })
+}
+
+fn wrong(why: &str) -> ParquetError {
+    ParquetError::General(why.to_string())
+}
+
+/// A column that has the same value in all rows of a group, 0 or above.
+fn constant(group: &dyn RowGroupReader, index: usize) -> Result<u32, ParquetError> {
+    let values = column::<Int32Type>(group, index)?;
+    let first = values.first().copied().unwrap_or(0);
+    if values.iter().any(|&v| v != first) {
+        return Err(wrong("a row group mixes rounds; allowed is one round in each"));
+    }
+    u32::try_from(first).map_err(|_| wrong("a run, round or size below 0"))
+}
+
+/// A column without nulls, as long as its group.
+fn column<T: DataType>(
+    group: &dyn RowGroupReader,
+    index: usize,
+) -> Result<Vec<T::T>, ParquetError> {
+    let rows = usize::try_from(group.metadata().num_rows())?;
+    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+    let mut values = Vec::new();
+    let (records, read, _) = reader.read_records(rows, None, None, &mut values)?;
+    if records != rows || read != rows || values.len() != rows {
+        return Err(wrong("a column is shorter than its row group"));
+    }
+    Ok(values)
+}
+
+/// A column of stamps: null becomes NaN.
+fn stamps(group: &dyn RowGroupReader, index: usize) -> Result<Vec<f64>, ParquetError> {
+    let rows = usize::try_from(group.metadata().num_rows())?;
+    let mut reader = get_typed_column_reader::<DoubleType>(group.get_column_reader(index)?);
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let (records, read, _) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    let present = levels.iter().filter(|&&level| level == 1).count();
+    if records != rows || levels.len() != rows || read != present || values.len() != present {
+        return Err(wrong("a column is shorter than its row group"));
+    }
+    let mut values = values.into_iter();
+    let stamp = |level| if level == 1 { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
+    Ok(levels.into_iter().map(stamp).collect())
+}
+
+/// The file, with a look at each page's header before the library unpacks the page by it.
+struct Guarded {
+    file: File,
+    length: u64,
+}
+
+impl Length for Guarded {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for Guarded {
+    type T = BufReader<File>;
+
+    /// Pages begin here: the library reads the file's tail and each page's header through this.
+    /// [`check_group`] keeps columns out of the tail.
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        if start.checked_add(TAIL) == Some(self.length) {
+            return Ok(BufReader::new(self.at(start)?));
+        }
+        let mut head = Vec::with_capacity(PAGE_HEAD);
+        self.at(start)?.take(PAGE_HEAD as u64).read_to_end(&mut head)?;
+        if !page_allowed(&head) {
+            return Err(wrong("a page is larger than any that a run writes, or of another kind"));
+        }
+        Ok(BufReader::new(self.at(start)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
+        let end = start.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.length) {
+            return Err(wrong("a piece lies outside the file"));
+        }
+        let mut piece = vec![0; length];
+        self.at(start)?.read_exact(&mut piece)?;
+        Ok(piece.into())
+    }
+}
+
+impl Guarded {
+    fn at(&self, start: u64) -> io::Result<File> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(file)
+    }
+}
+
+/// Bytes of a page's header up to its size when unpacked: two fields of a byte and a number each.
+const PAGE_HEAD: usize = 12;
+
+/// Whether a page's header (Thrift, compact) begins with a data page of an allowed size.
+///
+/// parquet.thrift, PageHeader: 1: type (DATA_PAGE is 0), 2: uncompressed_page_size. In the compact
+/// protocol a field that follows its predecessor by one and is an i32 begins with 0x15.
+fn page_allowed(head: &[u8]) -> bool {
+    let Some([0x15, 0, 0x15, rest @ ..]) = head.get(..) else {
+        return false;
+    };
+    let mut value = 0u64;
+    for (index, byte) in rest.iter().enumerate().take(5) {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            // Zigzag: an odd number is below zero.
+            return value.is_multiple_of(2) && value / 2 <= PAGE_LIMIT;
+        }
+    }
+    false
+}

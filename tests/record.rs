@@ -1,0 +1,493 @@
+//! The run directory: what was written is read back, by us and by others; what is damaged or
+//! cannot be written is one sentence.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::*;
+use wiregauge::record::directory::{default_name, parse_record};
+use wiregauge::record::{
+    RecordError, RunDirectory, SampleReader, SampleWriter, Writer, grid, read_record,
+};
+use wiregauge::report::export::{ExportError, Format, Selection, export, export_to};
+use wiregauge::sample::{Flags, RoundSamples};
+use wiregauge::units::Bytes;
+
+const SAMPLES: &str = "samples.parquet";
+
+/// Writes a whole run directory.
+fn written(path: &Path, rounds: &[RoundSamples]) {
+    let mut writer = RunDirectory::create(path, Bytes(1 << 20)).unwrap();
+    for round in rounds {
+        writer.append(round).unwrap();
+    }
+    assert!(!path.exists(), "nothing appears before the end");
+    assert_eq!(writer.finish(&full_record(), "<!doctype html>").unwrap(), path);
+}
+
+fn read_all(path: &Path) -> Result<Vec<RoundSamples>, RecordError> {
+    let mut reader = SampleReader::open(path)?;
+    std::iter::from_fn(|| reader.next_round()).collect()
+}
+
+/// An error's sentence: one line, not empty, no debug print.
+fn sentence<T>(result: Result<T, RecordError>) -> String {
+    let text = result.err().expect("an error").to_string();
+    assert!(!text.is_empty() && !text.contains('\n') && text.len() < 1000, "{text}");
+    text
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_directory_is_read_back_exactly() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    let rounds = awkward_rounds();
+    written(&dir, &rounds);
+    assert_eq!(names(&scratch.0), ["run"]);
+    assert_eq!(names(&dir), ["record.json", "report.html", SAMPLES]);
+    let record = serde_json::to_value(read_record(&dir).unwrap()).unwrap();
+    assert_eq!(record, serde_json::to_value(full_record()).unwrap());
+    let back = read_all(&dir.join(SAMPLES)).unwrap();
+    assert_eq!(bits(&back), bits(&rounds));
+    let full: Vec<_> = rounds.iter().filter(|r| !r.samples.is_empty()).collect();
+    assert_eq!(back.len(), full.len());
+    assert_eq!(SampleReader::open(&dir.join(SAMPLES)).unwrap().rows(), 5 + 1 + 5000);
+}
+
+#[test]
+fn the_grid_is_exact_and_within_a_thirty_second() {
+    for ns in [0.0, 0.03125, 1.03, 12_345.678, 86_400e9 + 0.3, -7.77, 2f64.powi(48) + 0.4] {
+        let on = grid(ns);
+        assert!((on - ns).abs() <= 1.0 / 32.0, "{ns} became {on}");
+        assert_eq!((on * 16.0).fract(), 0.0);
+        assert_eq!(grid(on).to_bits(), on.to_bits());
+    }
+    assert!(grid(f64::NAN).is_nan());
+    for far in [f64::INFINITY, f64::NEG_INFINITY, f64::MAX] {
+        assert_eq!(grid(far), far);
+    }
+}
+
+#[test]
+fn a_round_of_several_row_groups_is_one_round() {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    let count = wiregauge::record::samples::GROUP_ROWS as u64 + 3;
+    let rounds = [realistic_round(0, 0, count), realistic_round(0, 1, 2)];
+    let mut writer = sample_writer(&path);
+    rounds.iter().for_each(|r| writer.append(r).unwrap());
+    assert_eq!(writer.rows(), count + 2);
+    writer.finish().unwrap();
+    assert_eq!(bits(&read_all(&path).unwrap()), bits(&rounds));
+    let mut reader = SampleReader::open(&path).unwrap();
+    let parts = std::iter::from_fn(|| reader.next_part()).map(|p| p.unwrap().samples.len());
+    assert_eq!(parts.collect::<Vec<_>>(), [count as usize - 3, 3, 2]);
+}
+
+fn sample_writer(path: &Path) -> SampleWriter<fs::File> {
+    SampleWriter::new(fs::File::create_new(path).unwrap(), path, "a test").unwrap()
+}
+
+#[test]
+fn a_million_rows_take_little_space() {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    let mut writer = sample_writer(&path);
+    for round in 0..5 {
+        writer.append(&realistic_round(0, round, 200_000)).unwrap();
+    }
+    writer.finish().unwrap();
+    let size = fs::metadata(&path).unwrap().len();
+    println!("{size} bytes for a million rows");
+    // Three stamps of 8 bytes would be 24 MB; what is random in them needs at least 11 bits each.
+    assert!(size < 14_500_000, "{size} bytes for a million rows");
+}
+
+#[test]
+fn numbers_above_the_columns_are_refused() {
+    let scratch = Scratch::new();
+    let mut writer = sample_writer(&scratch.join(SAMPLES));
+    let big = u32::MAX;
+    let mut late = realistic_round(0, 0, 1);
+    late.samples[0].sequence = u64::MAX;
+    for round in [
+        RoundSamples { run: big, ..realistic_round(0, 0, 1) },
+        RoundSamples { round: big, ..realistic_round(0, 0, 1) },
+        RoundSamples { size: big, ..realistic_round(0, 0, 1) },
+        late,
+    ] {
+        let text = sentence(writer.append(&round));
+        assert!(text.contains("allowed are at most"), "{text}");
+    }
+}
+
+#[test]
+fn a_taken_name_is_refused_and_a_default_one_counts_on() {
+    let scratch = Scratch::new();
+    let base = scratch.join("wiregauge-runs");
+    let started: jiff::Timestamp = "2026-11-21T05:52:43Z".parse().unwrap();
+    assert_eq!(default_name("a/b", started), "20261121T055243Z-a-b");
+    let create = || RunDirectory::create_named(&base, "survey", started, Bytes(1)).unwrap();
+    let finish = |w: Writer| w.finish(&full_record(), "").unwrap();
+    let first = finish(create());
+    assert_eq!(first, base.join("20261121T055243Z-survey"));
+    // Two at the same time: the second does not take the first's name.
+    let (a, b) = (create(), create());
+    assert_eq!(finish(b), base.join("20261121T055243Z-survey-3"));
+    assert_eq!(finish(a), base.join("20261121T055243Z-survey-2"));
+    let text = sentence(RunDirectory::create(&first, Bytes(1)));
+    assert!(text.contains("exists already"), "{text}");
+    assert!(sentence(RunDirectory::create(Path::new("/"), Bytes(1))).contains("name"));
+}
+
+#[test]
+fn a_target_that_appears_meanwhile_is_not_replaced() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    let writer = RunDirectory::create(&dir, Bytes(1)).unwrap();
+    fs::create_dir(&dir).unwrap();
+    let text = sentence(writer.finish(&full_record(), ""));
+    assert!(text.contains("exists already"), "{text}");
+    assert_eq!(names(&scratch.0), ["run"]);
+    assert!(names(&dir).is_empty());
+}
+
+#[test]
+fn an_abandoned_run_leaves_nothing() {
+    let scratch = Scratch::new();
+    let mut writer = RunDirectory::create(&scratch.join("run"), Bytes(1)).unwrap();
+    writer.append(&realistic_round(0, 0, 1000)).unwrap();
+    let partial = format!(".run.partial-{}", std::process::id());
+    assert_eq!(names(&scratch.0), [partial]);
+    drop(writer);
+    assert!(names(&scratch.0).is_empty());
+}
+
+#[test]
+fn a_record_that_could_not_be_read_again_keeps_its_samples() {
+    let scratch = Scratch::new();
+    let mut writer = RunDirectory::create(&scratch.join("run"), Bytes(1)).unwrap();
+    let round = realistic_round(0, 0, 10);
+    writer.append(&round).unwrap();
+    let mut record = full_record();
+    record.clock.residual_ppb = f64::NAN;
+    let text = sentence(writer.finish(&record, ""));
+    assert!(text.contains("samples are kept in"), "{text}");
+    let partial = scratch.join(&format!(".run.partial-{}", std::process::id()));
+    assert_eq!(bits(&read_all(&partial.join(SAMPLES)).unwrap()), bits(&[round]));
+    assert!(sentence(read_record(&partial)).contains("interrupted run"));
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_before_the_run() {
+    let scratch = Scratch::new();
+    let huge = RunDirectory::create(&scratch.join("run"), Bytes(u64::MAX)).map(|_| ());
+    let text = sentence(huge);
+    assert!(text.contains("bytes free and the run may write"), "{text}");
+    assert!(names(&scratch.0).is_empty());
+    fs::write(scratch.join("file"), "").unwrap();
+    let under_a_file = RunDirectory::create(&scratch.join("file").join("run"), Bytes(1));
+    assert!(sentence(under_a_file.map(|_| ())).contains("cannot create"));
+    // Holds for root too, who may write where permissions forbid it.
+    let in_proc = RunDirectory::create(Path::new("/proc/run"), Bytes(0));
+    assert!(sentence(in_proc.map(|_| ())).contains("cannot create a run directory in /proc"));
+}
+
+/// Runs the ignored test `inner` of this file in a mount namespace of its own, with `options` for
+/// a tmpfs on the directory that it finds in `WIREGAUGE_TMPFS`. The mount ends with the process.
+fn on_tmpfs(options: &str, inner: &str) {
+    let scratch = Scratch::new();
+    let mount = scratch.join("mount");
+    fs::create_dir(&mount).unwrap();
+    let script = "mount -t tmpfs -o \"$1\" tmpfs \"$WIREGAUGE_TMPFS\" && \
+                  exec \"$2\" --exact \"$3\" --ignored --nocapture";
+    let root = rustix::process::geteuid().is_root();
+    let output = Command::new("unshare")
+        .args(if root { &["-m"][..] } else { &["-r", "-m"][..] })
+        .args(["sh", "-c", script, "sh", options])
+        .arg(std::env::current_exe().unwrap())
+        .arg(inner)
+        .env("WIREGAUGE_TMPFS", &mount)
+        .output()
+        .expect("unshare (util-linux) is needed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn tmpfs() -> PathBuf {
+    std::env::var_os("WIREGAUGE_TMPFS").expect("run by on_tmpfs").into()
+}
+
+#[test]
+fn a_full_disk_leaves_no_directory() {
+    on_tmpfs("size=256k", "inner_full_disk");
+}
+
+#[test]
+#[ignore = "runs in the mount namespace of a_full_disk_leaves_no_directory"]
+fn inner_full_disk() {
+    let mount = tmpfs();
+    let dir = mount.join("run");
+    let text = sentence(RunDirectory::create(&dir, Bytes(1 << 20)).map(|_| ()));
+    assert!(text.contains("bytes free"), "{text}");
+    let mut writer = RunDirectory::create(&dir, Bytes(100_000)).unwrap();
+    let full = (0..100).find_map(|n| writer.append(&realistic_round(0, n, 2000)).err());
+    let text = full.expect("100 rounds are more than 256 KiB").to_string();
+    assert!(text.contains("is full") && text.contains(SAMPLES), "{text}");
+    assert!(names(&mount).is_empty(), "{:?}", names(&mount));
+    assert!(sentence(writer.append(&realistic_round(0, 0, 1))).contains("given up"));
+    assert!(sentence(writer.finish(&full_record(), "")).contains("given up"));
+    assert!(names(&mount).is_empty());
+    // The last file may be the one that does not fit.
+    let mut writer = RunDirectory::create(&dir, Bytes(100_000)).unwrap();
+    writer.append(&realistic_round(0, 0, 2000)).unwrap();
+    let text = sentence(writer.finish(&full_record(), &"x".repeat(1 << 18)));
+    assert!(text.contains("is full") && text.contains("report.html"), "{text}");
+    assert!(names(&mount).is_empty());
+    println!("full disk: {text}");
+}
+
+#[test]
+fn a_read_only_parent_is_refused() {
+    on_tmpfs("size=256k,ro", "inner_read_only");
+}
+
+#[test]
+#[ignore = "runs in the mount namespace of a_read_only_parent_is_refused"]
+fn inner_read_only() {
+    let text = sentence(RunDirectory::create(&tmpfs().join("run"), Bytes(1)).map(|_| ()));
+    assert!(text.contains("cannot create") && text.contains("Read-only"), "{text}");
+}
+
+#[test]
+fn what_is_no_record_is_a_sentence() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    assert!(sentence(read_record(&dir)).contains("does not exist"));
+    fs::create_dir(&dir).unwrap();
+    assert!(sentence(read_record(&dir)).contains("is not a run directory"));
+    let file = dir.join("record.json");
+    fs::write(&file, "").unwrap();
+    assert!(sentence(read_record(&file)).contains("it is a file"));
+    let told = |content: &[u8]| {
+        fs::write(&file, content).unwrap();
+        sentence(read_record(&dir))
+    };
+    assert!(told(b"").contains("line 1, column 0"));
+    assert!(told(b"{\n  \"schema\": nonsense").contains("line 2, column"));
+    assert!(told(b"{}").contains("has the schema none"));
+    assert!(told(b"[1]").contains("line 1"));
+    assert!(told(br#"{"schema": "fio", "version": 1}"#).contains("\"fio\""));
+    assert!(told(br#"{"schema": ["\u0007"], "version": 1}"#).contains("schema"));
+    let newer = told(br#"{"schema": "wiregauge.record", "version": 2}"#);
+    assert!(newer.contains("version 2") && newer.contains("up to 1"), "{newer}");
+    assert!(told(br#"{"schema": "wiregauge.record", "version": 1}"#).contains("missing field"));
+    assert!(told(&b"[".repeat(100_000)).contains("line 1"));
+    let sparse = fs::File::create(&file).unwrap();
+    sparse.set_len((64 << 20) + 1).unwrap();
+    assert!(sentence(read_record(&dir)).contains("allowed are at most"));
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(sentence(read_record(&dir)).contains("not a plain file"));
+}
+
+#[test]
+fn what_is_no_samples_file_is_a_sentence() {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    assert!(sentence(read_all(&path)).contains(SAMPLES));
+    let told = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        sentence(read_all(&path))
+    };
+    assert!(told(b"").contains("too few"));
+    assert!(told(b"PAR1 and nothing else").contains("does not end"));
+    assert!(told(b"PAR1\xff\xff\xff\x7fPAR1").contains("longer than the file"));
+    assert!(told(b"PAR1\0\0\0\0PAR1").contains("not a whole"));
+    assert!(sentence(read_all(&scratch.0)).contains("not a plain file"));
+}
+
+/// A small `samples.parquet` and `record.json` as bytes.
+fn small_files() -> (Vec<u8>, Vec<u8>) {
+    let mut writer = SampleWriter::new(Vec::new(), Path::new("memory"), "a test").unwrap();
+    awkward_rounds()[..3].iter().for_each(|r| writer.append(r).unwrap());
+    writer.append(&realistic_round(0, 1, 300)).unwrap();
+    (writer.finish().unwrap(), serde_json::to_vec_pretty(&full_record()).unwrap())
+}
+
+/// What was read from damaged bytes, or a sentence; a panic fails the test.
+fn read_damaged(bytes: &[u8]) -> Option<usize> {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    fs::write(&path, bytes).unwrap();
+    match read_all(&path) {
+        Ok(rounds) => Some(rounds.iter().map(|r| r.samples.len()).sum()),
+        Err(e) => {
+            sentence::<()>(Err(e));
+            None
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn truncated_samples_are_refused(part in 0.0..1.0f64) {
+        let (samples, _) = small_files();
+        let length = (samples.len() as f64 * part) as usize;
+        prop_assert_eq!(read_damaged(&samples[..length]), None);
+    }
+
+    #[test]
+    fn flipped_bits_in_samples_never_panic(
+        flips in proptest::collection::vec((0.0..1.0f64, 0..8u32), 1..4),
+        near_the_end in any::<bool>(),
+    ) {
+        let (mut samples, _) = small_files();
+        let length = samples.len();
+        let span = if near_the_end { length.min(3000) } else { length };
+        for (part, bit) in flips {
+            samples[length - 1 - (span as f64 * part) as usize] ^= 1 << bit;
+        }
+        // A flip inside a page may read as other numbers: the format has no checksum.
+        read_damaged(&samples);
+    }
+
+    #[test]
+    fn truncated_records_are_refused(part in 0.0..1.0f64) {
+        let (_, record) = small_files();
+        let length = (record.len() as f64 * part) as usize;
+        sentence(parse_record(Path::new("record.json"), &record[..length]));
+    }
+
+    #[test]
+    fn flipped_bits_in_records_never_panic(
+        flips in proptest::collection::vec((0.0..1.0f64, 0..8u32), 1..4),
+    ) {
+        let (_, mut record) = small_files();
+        for (part, bit) in flips {
+            let at = (record.len() as f64 * part) as usize;
+            record[at] ^= 1 << bit;
+        }
+        if let Err(e) = parse_record(Path::new("record.json"), &record) {
+            sentence::<()>(Err(e));
+        }
+    }
+
+    #[test]
+    fn any_stamps_are_read_back(stamps in proptest::collection::vec(any::<[u64; 4]>(), 0..50)) {
+        let mut round = realistic_round(3, 4, stamps.len() as u64);
+        for (sample, stamps) in round.samples.iter_mut().zip(stamps) {
+            let [a, b, c, d] = stamps.map(f64::from_bits);
+            (sample.intended_ns, sample.submit_ns) = (a, b);
+            (sample.receive_ns, sample.complete_ns) = (c, d);
+        }
+        let scratch = Scratch::new();
+        let mut writer = sample_writer(&scratch.join(SAMPLES));
+        writer.append(&round).unwrap();
+        writer.finish().unwrap();
+        prop_assert_eq!(bits(&read_all(&scratch.join(SAMPLES)).unwrap()), bits(&[round]));
+    }
+}
+
+/// What `tests/readers.py` is to find: the samples column by column, and the record.
+fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
+    use serde_json::{Value, json};
+    let stamp = |v: f64| match v {
+        v if v.is_nan() => Value::Null,
+        v if v.is_infinite() => Value::String(v.to_string()),
+        v => json!(v),
+    };
+    let rows = || rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
+    let column = |f: &dyn Fn(&RoundSamples, &wiregauge::sample::Sample) -> Value| {
+        Value::Array(rows().map(|(r, s)| f(r, s)).collect())
+    };
+    // Column order is part of what is compared, and a map of serde_json sorts: so as text.
+    let columns = [
+        ("run", column(&|r, _| json!(r.run))),
+        ("round", column(&|r, _| json!(r.round))),
+        ("sequence", column(&|_, s| json!(s.sequence))),
+        ("size", column(&|r, _| json!(r.size))),
+        ("intended_ns", column(&|_, s| stamp(s.intended_ns))),
+        ("submit_ns", column(&|_, s| stamp(s.submit_ns))),
+        ("receive_ns", column(&|_, s| stamp(s.receive_ns))),
+        ("complete_ns", column(&|_, s| stamp(s.complete_ns))),
+        ("flags", column(&|_, s| json!(s.flags.0.cast_signed()))),
+    ];
+    let columns: Vec<_> = columns.iter().map(|(n, v)| format!("\"{n}\":{v}")).collect();
+    let record = serde_json::to_value(full_record()).unwrap();
+    Value::String(format!("{{\"columns\":{{{}}},\"record\":{record}}}", columns.join(",")))
+}
+
+#[test]
+fn every_format_is_read_back_by_strict_parsers() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    let rounds = awkward_rounds();
+    written(&dir, &rounds);
+    let wanted = scratch.join("expected.json");
+    fs::write(&wanted, expected(&rounds).as_str().unwrap()).unwrap();
+    let mut command = Command::new(python());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
+    for format in [Format::Parquet, Format::Csv, Format::Json] {
+        let path = scratch.join(&format!("exported.{format}"));
+        export(&dir, format, &Selection::default(), Some(&path)).unwrap();
+        command.arg(path);
+    }
+    let output = command.output().expect("python3 is needed");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\nTo install the readers: {READERS}");
+    // The original as well as the exported copy.
+    let mut command = Command::new(python());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
+    let output = command.arg(dir.join(SAMPLES)).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_selection_leaves_out_what_it_says() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    written(&dir, &awkward_rounds());
+    let lines = |selection: &Selection| {
+        let mut out = Vec::new();
+        export_to(&dir, Format::Csv, selection, Path::new("memory"), &mut out).unwrap();
+        String::from_utf8(out).unwrap().lines().count() - 1
+    };
+    assert_eq!(lines(&Selection::default()), 5006);
+    assert_eq!(lines(&Selection { runs: vec![0], without_warmup: false }), 5000);
+    assert_eq!(lines(&Selection { runs: vec![0], without_warmup: true }), 4900);
+    let path = scratch.join("part.parquet");
+    let selection = Selection { runs: vec![0], without_warmup: true };
+    export(&dir, Format::Parquet, &selection, Some(&path)).unwrap();
+    let rounds = read_all(&path).unwrap();
+    assert!(rounds.iter().flat_map(|r| &r.samples).all(|s| !s.flags.has(Flags::WARMUP)));
+    let none = Selection { runs: vec![9], ..selection };
+    let error = export(&dir, Format::Csv, &none, Some(&scratch.join("none.csv")));
+    assert!(matches!(error, Err(ExportError::NoRun { run: 9, .. })));
+    let error = export(&dir, Format::Csv, &Selection::default(), Some(&path)).unwrap_err();
+    assert!(error.to_string().contains("exists already"), "{error}");
+    assert_eq!(names(&scratch.0), ["part.parquet", "run"]);
+}
+
+#[test]
+fn every_format_has_a_name_that_is_read_back() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    assert!("xml".parse::<Format>().unwrap_err().contains("csv, json, parquet"));
+}

@@ -1,0 +1,128 @@
+//! The HTML report of small records, known to the last sample.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use wiregauge::record::schema::Record;
+use wiregauge::report::html;
+use wiregauge::sample::{Flags, RoundSamples, Sample};
+
+fn summary(count: u64, max: Value) -> Value {
+    json!({
+        "count": count, "lost": 0, "min": 100.0, "max": max, "max_finite": 100.0, "mean": 100.0,
+        "sd": 0.0, "quantiles": [
+            {"p": 0.5, "value": 100.0, "interval": {"low": 90.0, "high": "inf"}, "within": null,
+             "between": null, "effective_n": 3.0},
+            {"p": 0.99, "value": null, "interval": null, "within": null, "between": null,
+             "effective_n": 3.0}],
+        "threshold": 1e5, "above_threshold": 0, "rounds": [], "sd_between": null, "iqr_within": 0.0
+    })
+}
+
+fn record(summary: Value) -> Record {
+    let case = json!({
+        "pattern": "latency", "transport": "tcp", "wait": "busy", "size": 64,
+        "bound": {"count": 3, "time": null}, "warmup": 0, "pause": 0, "burst": 1, "window": 1,
+        "direction": "uni", "schedule": {"kind": "closed_loop"}, "check": false,
+        "loss_after": 1000, "timeout": 1000, "options": {"zerocopy": false}, "seed": 1
+    });
+    let round = serde_json::to_value(wiregauge::record::schema::Round::default()).unwrap();
+    let run = json!({
+        "index": 0, "label": "tcp busy", "case": case, "complete": true, "stopped": "count",
+        "rounds": [round], "figures": [{"metric": "rtt", "unit": "ns", "summary": summary}],
+        "rates": [], "counts": wiregauge::record::schema::Counts::default(), "included": {},
+        "doubts": []
+    });
+    #[allow(clippy::needless_update)] // The test need not know what else it holds.
+    let environment = wiregauge::host::Environment { host: "h".into(), ..Default::default() };
+    serde_json::from_value(json!({
+        "schema": "wiregauge.record", "version": 1, "tool": "0", "command": ["wiregauge", "a b"],
+        "started": "", "finished": "", "complete": true, "faults": [],
+        "plan": {"name": "latency", "cases": [case], "rounds": {"least": 1, "most": 1,
+                 "until": null}, "cpus": null, "seed": 1, "threshold": 100_000},
+        "environment": environment,
+        "clock": {"source": "tsc", "reason": "", "frequency_hz": 1e9, "baseline_ns": 1e9,
+                  "residual_ppb": 1.0, "reading_cost_ns": 1.0, "resolution_ns": 1.0, "fences": ""},
+        "instrument": {"floor_p50_ns": 1.0, "floor_p99_ns": 2.0, "count": 9, "error_ns": 3.0,
+                       "recording_ns": 1.0},
+        "noise": [], "runs": [run], "unavailable": [], "doubts": []
+    }))
+    .unwrap()
+}
+
+fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
+    let sample = |(i, v): (usize, &f64)| Sample {
+        sequence: i as u64,
+        intended_ns: f64::NAN,
+        submit_ns: i as f64 * 1000.0,
+        receive_ns: i as f64 * 1000.0 + v,
+        complete_ns: f64::NAN,
+        flags: Flags::default(),
+    };
+    let samples = latencies.iter().enumerate().map(sample).collect();
+    RoundSamples { run: 0, round, size: 64, samples }
+}
+
+fn page(record: &Record, rounds: Vec<Result<RoundSamples, String>>) -> String {
+    html::render(record, rounds)
+}
+
+#[test]
+fn figures_bounds_and_too_few_samples_are_shown_as_they_are() {
+    let page = page(&record(summary(3, json!(100.0))), vec![Ok(samples(0, &[100.0; 3]))]);
+    assert!(page.contains("<data value=\"100\">0<span class=\"f5\">.1000</span></data>"));
+    assert!(page.contains("data-low=\"90\" data-high=\"inf\">0.0900 – ∞</span>"));
+    assert!(page.contains("data-k=\"p99\"><span class=\"small\">n too small</span>"));
+    assert!(page.contains("data-k=\"p99.9\"><span class=\"small\">not computed</span>"));
+    assert!(page.contains("wiregauge &#39;a b&#39;"), "the command can be pasted");
+    assert!(page.contains("None: nothing that wiregauge checks weakens these figures."));
+}
+
+#[test]
+fn samples_that_contradict_the_figures_are_a_doubt() {
+    let rounds = || vec![Ok(samples(0, &[100.0, 100.0, 5e6]))];
+    let text = page(&record(summary(3, json!(100.0))), rounds());
+    assert!(text.contains("the largest sample is 5000000 ns, the figures say 100 ns"));
+    let text = page(&record(summary(4, json!(5e6))), rounds());
+    assert!(text.contains("the figures are of 4 samples, the curves of 3"));
+}
+
+#[test]
+fn an_error_of_the_reader_is_a_fault_of_the_page() {
+    let broken = vec![Ok(samples(0, &[100.0])), Err("samples.parquet: <truncated>".to_owned())];
+    let text = page(&record(summary(1, json!(100.0))), broken);
+    assert!(text.contains("only in part: samples.parquet: &lt;truncated&gt;"));
+}
+
+#[test]
+fn rounds_that_the_record_lacks_are_said_and_left_out() {
+    let twice = vec![Ok(samples(0, &[100.0])), Ok(samples(0, &[9e9])), Ok(samples(7, &[9e9]))];
+    let text = page(&record(summary(1, json!(100.0))), twice);
+    assert!(text.contains("Samples of run 0, round 0, which the record lacks"));
+    assert!(text.contains("Samples of run 0, round 7, which the record lacks"));
+    assert!(!text.contains("samples_disagree"));
+    let mut foreign = samples(0, &[1.0]);
+    foreign.run = 99;
+    let text = page(&record(summary(1, json!(100.0))), vec![Ok(foreign)]);
+    assert!(text.contains("Samples of run 99, which the record lacks"));
+}
+
+#[test]
+fn numbers_that_are_none_break_nothing() {
+    let mut record = record(summary(3, json!("inf")));
+    record.instrument.error_ns = f64::NAN;
+    record.clock.residual_ppb = f64::INFINITY;
+    let values = [f64::NAN, -5.0, f64::INFINITY];
+    let text = page(&record, vec![Ok(samples(0, &values)), Ok(samples(1, &[]))]);
+    assert!(text.contains("1 samples lacked a stamp"));
+    assert!(text.contains("instrument error of ?"));
+}
+
+#[test]
+fn a_record_without_runs_is_a_page() {
+    let mut record = record(summary(1, json!(1.0)));
+    record.runs.clear();
+    record.complete = false;
+    record.faults.push("nothing could run".to_owned());
+    let text = page(&record, Vec::new());
+    assert!(text.contains("INCOMPLETE") && text.contains("nothing could run"));
+}

@@ -1,0 +1,326 @@
+//! What the tests of the record share: a record with every field set, and awkward samples.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use wiregauge::plan::*;
+use wiregauge::record::schema::*;
+use wiregauge::sample::{Flags, RoundSamples, Sample};
+use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
+use wiregauge::transport::TransportKind;
+use wiregauge::units::{Bytes, MessageRate, Span};
+
+/// A directory under `target/` that goes away with its owner.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("record-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A record in which every optional field is there, so that every key appears.
+pub fn full_record() -> Record {
+    Record {
+        schema: SCHEMA.to_string(),
+        version: VERSION,
+        tool: "0.1.0".to_string(),
+        command: vec!["wiregauge".into(), "latency".into(), "a \"quoted\" \u{1F4E1}\n".into()],
+        started: "2026-11-21T05:52:43Z".to_string(),
+        finished: "2026-11-21T05:52:58Z".to_string(),
+        complete: false,
+        faults: vec!["round 4 of run 0 was interrupted".to_string()],
+        plan: full_plan(),
+        environment: Default::default(),
+        clock: ClockReport {
+            source: "tsc".to_string(),
+            reason: "the TSC is invariant".to_string(),
+            frequency_hz: 2_499_999_871.337,
+            baseline_ns: 1e9,
+            residual_ppb: 12.5,
+            reading_cost_ns: 0.1 + 0.2,
+            resolution_ns: 0.4,
+            fences: "lfence before and after".to_string(),
+        },
+        instrument: Instrument {
+            floor_p50_ns: 21.5,
+            floor_p99_ns: 24.0,
+            count: 100_000,
+            error_ns: 24.8,
+            recording_ns: 1.25,
+        },
+        noise: vec![Noise {
+            cpu: 2,
+            observed_ns: 2e9,
+            gap_threshold_ns: 100.0,
+            gaps: 17,
+            lost_ns: 41_000.0,
+            longest_ns: 9_001.5,
+            histogram: vec![(128.0, 15), (8192.0, 2)],
+        }],
+        runs: vec![full_run()],
+        unavailable: vec![Unavailable {
+            transport: "verbs".to_string(),
+            reason: "libibverbs.so.1 was not found".to_string(),
+        }],
+        doubts: vec![doubt()],
+    }
+}
+
+fn doubt() -> Doubt {
+    Doubt { kind: "unpinned".to_string(), text: "The threads were not pinned.".to_string() }
+}
+
+fn full_plan() -> Plan {
+    Plan {
+        name: "latency".to_string(),
+        cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
+        rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
+        cpus: Some(CpuPair { client: 2, server: 3 }),
+        seed: 7,
+        threshold: Span(50_000),
+    }
+}
+
+fn full_case(schedule: Schedule) -> Case {
+    Case {
+        pattern: Pattern::Latency,
+        transport: TransportKind::Tcp,
+        wait: Wait::Busy,
+        size: Bytes(64),
+        bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
+        warmup: 100,
+        pause: Span(10_000),
+        burst: 1,
+        window: 16,
+        direction: Direction::Bi,
+        schedule,
+        check: true,
+        loss_after: Span(1_000_000_000),
+        timeout: Span(10_000_000_000),
+        options: Options {
+            nodelay: Some(true),
+            busy_poll_us: Some(50),
+            send_buffer: Some(Bytes(65536)),
+            receive_buffer: Some(Bytes(65536)),
+            zerocopy: true,
+            congestion: Some("cubic".to_string()),
+            dscp: Some(46),
+            synthetic: None,
+        },
+        seed: u64::MAX,
+    }
+}
+
+fn full_run() -> Run {
+    Run {
+        index: 0,
+        label: "tcp 64 B".to_string(),
+        case: full_case(Schedule::ClosedLoop),
+        complete: true,
+        stopped: "p50 and p99 are within 2 %".to_string(),
+        rounds: vec![full_round()],
+        figures: vec![Figure {
+            metric: Metric::Rtt,
+            unit: "ns".to_string(),
+            summary: full_summary(),
+        }],
+        rates: vec![RateFigure {
+            metric: RateMetric::AchievedRate,
+            unit: "msg/s".to_string(),
+            rate: Rate { value: 9_999.7, interval: Some(interval()), rounds: vec![9_999.7] },
+        }],
+        counts: counts(),
+        included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
+        doubts: vec![doubt()],
+    }
+}
+
+fn counts() -> Counts {
+    Counts {
+        sent: 1100,
+        received: 1099,
+        warmup: 100,
+        lost: 1,
+        duplicates: 2,
+        reordered: 3,
+        corrupt: 4,
+        strangers: 5,
+    }
+}
+
+fn full_round() -> Round {
+    let usage = Usage {
+        user_ns: 1e6,
+        system_ns: 2e6,
+        voluntary_switches: 1,
+        involuntary_switches: 2,
+        page_faults: 3,
+        pinned: true,
+        locked: false,
+        granted: BTreeMap::from([("SO_SNDBUF".to_string(), "131072".to_string())]),
+    };
+    Round {
+        index: 0,
+        position: 3,
+        started_ns: 1234.5625,
+        length_ns: 2e9,
+        ended: "count".to_string(),
+        cpus: Some(CpuPair { client: 2, server: 3 }),
+        samples: 1100,
+        samples_in_histogram_only: 0,
+        stride: 1,
+        counts: counts(),
+        client: usage.clone(),
+        server: usage,
+    }
+}
+
+fn interval() -> Interval {
+    Interval { low: Value(1.5), high: Value(f64::INFINITY) }
+}
+
+fn full_summary() -> Summary {
+    Summary {
+        count: 1000,
+        lost: 1,
+        min: Value(9.0625),
+        max: Value(f64::INFINITY),
+        max_finite: Value(5e6),
+        mean: 10.1,
+        sd: 0.30000000000000004,
+        quantiles: vec![Quantile {
+            p: 0.99,
+            value: Some(Value(12.0)),
+            interval: Some(interval()),
+            within: Some(interval()),
+            between: Some(Interval { low: Value(f64::NEG_INFINITY), high: Value(13.0) }),
+            effective_n: 812.7,
+        }],
+        threshold: 50_000.0,
+        above_threshold: 2,
+        rounds: vec![RoundSummary {
+            count: 1000,
+            quantiles: vec![Some(Value(12.0)), None],
+            min: Value(9.0625),
+            max: Value(f64::INFINITY),
+        }],
+        sd_between: Some(0.5),
+        iqr_within: 0.75,
+    }
+}
+
+/// Rounds with everything that is awkward: stamps that are missing, negative, infinite, tiny and
+/// huge, all flags, the largest numbers that the columns hold, and a round without samples.
+pub fn awkward_rounds() -> Vec<RoundSamples> {
+    let sample = |sequence, stamps: [f64; 4], flags| Sample {
+        sequence,
+        intended_ns: stamps[0],
+        submit_ns: stamps[1],
+        receive_ns: stamps[2],
+        complete_ns: stamps[3],
+        flags,
+    };
+    let none = f64::NAN;
+    let all = Flags(127);
+    vec![
+        RoundSamples {
+            run: 1,
+            round: 0,
+            size: 64,
+            samples: vec![
+                sample(0, [none, 0.0625, 1.125, none], Flags::WARMUP),
+                sample(1, [none, 2.5, none, none], Flags::LOST),
+                sample(2, [-0.0625, 0.1 + 0.2, 5e-324, 1e300], all),
+                sample(4, [f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN], Flags(0)),
+                sample(3, [none; 4], Flags::REORDERED.with(Flags::DUPLICATE)),
+            ],
+        },
+        RoundSamples { run: 0, round: 0, size: 8, samples: vec![] },
+        RoundSamples {
+            run: i32::MAX as u32,
+            round: i32::MAX as u32,
+            size: i32::MAX as u32,
+            samples: vec![sample(i64::MAX as u64, [1.0, 2.0, 3.0, 4.0], Flags(u32::MAX))],
+        },
+        realistic_round(0, 1, 5000),
+    ]
+}
+
+/// A round like one of a ping-pong: a stamp about every 12 us, on the grid, no intended time.
+pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
+    let grid = wiregauge::record::grid;
+    let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ u64::from(round);
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut now = 1e9;
+    let samples = (0..count).map(|sequence| {
+        let submit = now;
+        let post = 900.0 - 80.0 * random().ln();
+        let trip = 11_000.0 - 700.0 * random().ln();
+        now += trip + 60.0 + 5.0 * random();
+        Sample {
+            sequence,
+            intended_ns: f64::NAN,
+            submit_ns: grid(submit),
+            receive_ns: grid(submit + trip),
+            complete_ns: grid(submit + post),
+            flags: if sequence < 100 { Flags::WARMUP } else { Flags(0) },
+        }
+    });
+    RoundSamples { run, round, size: 64, samples: samples.collect() }
+}
+
+/// All that a round holds, with NaN equal to NaN and every other stamp compared bit by bit.
+pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 9]> {
+    let bit = |v: f64| if v.is_nan() { u64::MAX } else { v.to_bits() };
+    let rows = rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
+    rows.map(|(r, s)| {
+        [
+            r.run.into(),
+            r.round.into(),
+            s.sequence,
+            r.size.into(),
+            bit(s.intended_ns),
+            bit(s.submit_ns),
+            bit(s.receive_ns),
+            bit(s.complete_ns),
+            s.flags.0.into(),
+        ]
+    })
+    .collect()
+}
+
+/// How to install what the tests of the formats need.
+pub const READERS: &str = "python3 -m venv target/readers && \
+                           target/readers/bin/pip install pyarrow duckdb polars pandas";
+
+/// The Python that has the readers: `WIREGAUGE_PYTHON`, or the environment under `target/`.
+pub fn python() -> PathBuf {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/readers/bin/python");
+    match std::env::var_os("WIREGAUGE_PYTHON") {
+        Some(python) => python.into(),
+        None if made.exists() => made,
+        None => "python3".into(),
+    }
+}
