@@ -41,7 +41,6 @@ pub struct World {
     random: ChaCha8Rng,
     now: &'static Cell<u64>,
     traffic: Traffic,
-    size: usize,
     posted: u64,
     order: u64,
     /// On the way to the client (answers).
@@ -63,7 +62,6 @@ impl World {
             random: ChaCha8Rng::seed_from_u64(setup.seed),
             now,
             traffic: setup.traffic,
-            size: setup.size.max(1),
             posted: 0,
             order: 0,
             to_client: BinaryHeap::new(),
