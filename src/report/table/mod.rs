@@ -14,7 +14,6 @@ mod latency;
 mod noise;
 mod notes;
 pub mod number;
-pub mod selftest;
 mod survey;
 
 pub use grid::{Cell, Grid};
