@@ -61,10 +61,11 @@ pub fn table(record: &Record) -> Option<String> {
     Some(text)
 }
 
-/// The size that most runs of a column have.
+/// The size that most runs of a column have; of several such the largest.
 fn common<'a>(runs: impl Iterator<Item = Option<&'a Run>>) -> Option<Bytes> {
     let sizes: Vec<Bytes> = runs.flatten().map(|run| run.case.size).collect();
-    sizes.iter().copied().max_by_key(|size| sizes.iter().filter(|other| *other == size).count())
+    let times = |size: &Bytes| sizes.iter().filter(|other| *other == size).count();
+    sizes.iter().copied().max_by_key(|size| (times(size), *size))
 }
 
 /// A line for the runs of a row that have another size than the head of their column says.
