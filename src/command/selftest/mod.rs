@@ -7,7 +7,7 @@ mod simulate;
 mod statistics;
 
 use super::{CommandError, Exit, print, print_json};
-use crate::report::table;
+use crate::report::table::{Cell, Grid};
 use serde::Serialize;
 
 /// How a row ended.
@@ -96,19 +96,17 @@ pub fn selftest(json: bool) -> Result<Exit, CommandError> {
 }
 
 fn tell(rows: &[Row], failed: usize) -> String {
-    let lines = rows.iter().map(|row| {
+    let mut grid = Grid::new(["test", "input", "true", "measured", "allowed", "verdict"]);
+    for row in rows {
         let verdict = match row.verdict {
             Verdict::Pass => "pass",
             Verdict::Fail => "FAIL",
             Verdict::NotBuilt => "not built",
         };
-        [row.test, row.input, &row.truth, &row.measured, row.allowed, verdict]
-            .map(String::from)
-            .to_vec()
-    });
-    let head = ["test", "input", "true", "measured", "allowed", "verdict"];
+        let words = [row.test, row.input, &row.truth, &row.measured, row.allowed, verdict];
+        grid.row(words.map(Cell::from));
+    }
     let passed = rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
     let not_built = rows.len() - passed - failed;
-    let count = format!("{passed} rows pass, {failed} fail, {not_built} not built\n");
-    table::table(&head, lines.collect(), 6) + &count
+    format!("{grid}{passed} rows pass, {failed} fail, {not_built} not built\n")
 }
