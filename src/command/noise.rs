@@ -21,7 +21,7 @@ pub fn noise(cpus: &[u32], time: Span, json: bool) -> Result<Exit, CommandError>
     for observed in host::observe(cpus, source, &base, time.0 as f64) {
         match observed {
             Ok(noise) => seen.push(noise),
-            Err(error) => eprintln!("wiregauge: {error}"),
+            Err(error) => super::complain(&error),
         }
     }
     if seen.is_empty() {

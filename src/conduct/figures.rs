@@ -82,6 +82,11 @@ impl RunSoFar {
         self.fault.is_none() && self.stopped.is_some()
     }
 
+    /// Ends it: a round could not even begin.
+    pub fn fail(&mut self, fault: &str) {
+        self.fault = Some(fault.to_string());
+    }
+
     /// Takes one round.
     pub fn take(
         &mut self,
@@ -466,11 +471,12 @@ fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> 
         ..Counts::default()
     };
     if client.outcome.is_none() || receiver.received == 0 {
-        // A process that was killed told no counts: its samples did.
-        counts.sent = counts.sent.max(samples.samples.len() as u64);
-        counts.received = counts
-            .received
-            .max(samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64);
+        // A process that was killed told no counts: its samples and its progress did.
+        let stride = role::stride(case);
+        let arrived = samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64;
+        counts.received = counts.received.max(arrived * stride);
+        let told = (samples.samples.len() as u64 * stride).max(client.arena.progress());
+        counts.sent = counts.sent.max(told).max(counts.received);
     }
     counts.warmup = match case.pattern {
         Pattern::Bandwidth => case.warmup.min(counts.sent),
