@@ -1,12 +1,13 @@
 //! The program: parse, run, say how it went.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use wiregauge::{cli, command, launch};
 
 fn main() -> ExitCode {
-    let typed: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let done = cli::parse(&typed).map_err(command::CommandError::from).and_then(|asked| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let typed = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let done = cli::parse(&words).map_err(command::CommandError::from).and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
             cli::Asked::Agent => std::process::exit(launch::agent::main().into()),

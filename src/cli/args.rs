@@ -1,277 +1,392 @@
-//! The command line's definition. Only this folder knows the argument parser.
+//! The definition of the command line. The completions, the man page and the help are made of it.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use super::values;
+use crate::clock::Source;
+use crate::plan::{Direction, Wait};
+use crate::report::export::Format;
+use crate::transport::{Synthetic, TransportKind};
+use crate::units::{Bytes, MessageRate, Span};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
+
+/// Columns of the help where the terminal is wider or there is none.
+const HELP_WIDTH: usize = 100;
+
+/// The definition as the parser's own type.
+pub fn definition() -> clap::Command {
+    let definition = Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
+    let commands: Vec<String> =
+        definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    // A negative number is then refused by the option that it was given to.
+    commands.iter().fold(definition, |all, name| {
+        all.mut_subcommand(name, |command| {
+            command.mut_args(|argument| match argument.get_action().takes_values() {
+                true => argument.allow_negative_numbers(true),
+                false => argument,
+            })
+        })
+    })
+}
 
 const EXAMPLES: &str = "\
 Examples:
-  wiregauge                                          what this machine's transports give
+  wiregauge                                  every transport of this machine, in a minute
   wiregauge latency --transport tcp,shm --size 8..64KiB*2
-  wiregauge latency --transport tcp --wait block --until 5%
   wiregauge oneway --transport udp --rate 10k --arrivals poisson
   wiregauge bandwidth --transport unix --size 64KiB --direction bi
-  wiregauge compare before/ after/ --fail-if 'half_rtt.p99>+10%'
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
 
-Exit codes: 0 right, 1 a limit was exceeded, 2 wrong use, 3 incomplete run, 4 nothing could run.";
+Exit codes: 0 right, 1 a limit was exceeded, 2 wrong use or refused, 3 incomplete run,
+4 nothing could run.";
 
-/// Measures what an interconnect really gives: latency, rate and bandwidth, each with its error.
+const ABOUT: &str = "\
+Measure what an interconnect really gives a program, each figure with its own error.
+Without a command: a survey of every transport that works on this machine, in at most 60 s.";
+
 #[derive(Debug, Parser)]
 #[command(
     name = "wiregauge",
     version,
-    after_help = EXAMPLES,
-    disable_help_subcommand = true,
-    args_conflicts_with_subcommands = true
+    about = ABOUT,
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "COMMAND",
+    after_help = EXAMPLES
 )]
-pub struct Cli {
+pub struct Arguments {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<Task>,
     #[command(flatten)]
-    pub survey: Survey,
+    pub survey: SurveyArguments,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Measure what every transport of this machine gives (what runs without a command)
-    Survey(Survey),
-    /// Round trips: one message there and back before the next
-    Latency(Measure),
-    /// One way: messages stamped at both ends
-    Oneway(Measure),
-    /// Bandwidth and message rate: as many messages as the transport takes
-    Bandwidth(Measure),
-    /// Gaps that a spinning loop sees on each CPU
-    Noise(Noise),
-    /// Transports, patterns and options, and why what is missing is missing
-    List(List),
-    /// Tables and HTML again, from the record alone
-    Report(Report),
-    /// A run's samples and record in another format
-    Export(Export),
-    /// The difference of each quantile of two runs, with its interval
-    Compare(Compare),
-    /// Prove the instrument on transports whose true figures are known
-    Selftest(Selftest),
+pub enum Task {
+    /// Measure every transport that works on this machine (the same as no command)
+    Survey(SurveyArguments),
+    /// Measure round trips: ping-pong, one message (or burst) there and back before the next
+    #[command(after_help = "\
+Examples:
+  wiregauge latency --transport tcp,udp,unix,shm --wait busy,block
+  wiregauge latency --size 8..64KiB*2 --perturb --until 5%
+  wiregauge latency --transport tcp --count 100k --rounds 10 --cpus 2,3 --json > record.json")]
+    Latency(LatencyArguments),
+    /// Measure messages one way, stamped at both ends by one clock
+    #[command(after_help = "\
+Examples:
+  wiregauge oneway --transport shm,unix
+  wiregauge oneway --transport udp --rate 10k --arrivals poisson --time 1s")]
+    Oneway(OnewayArguments),
+    /// Measure bytes and messages per second, one way or both
+    #[command(after_help = "\
+Examples:
+  wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
+  wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
+    Bandwidth(BandwidthArguments),
+    /// List transports, what each can do, and why one is not available
+    List {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print tables and write the HTML page again, from records alone
+    #[command(after_help = "Example:\n  wiregauge report wiregauge-runs/*-latency")]
+    Report {
+        /// Run directories
+        #[arg(value_name = "DIR", required = true)]
+        directories: Vec<PathBuf>,
+        /// Do not write report.html again
+        #[arg(long)]
+        no_html: bool,
+    },
+    /// Write the samples of a run in a format that other programs read
+    #[command(after_help = "\
+Examples:
+  wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
+  wiregauge export DIR --format parquet --out samples.parquet --without-warmup")]
+    Export(ExportArguments),
+    /// Show the difference of two runs, and fail where a limit is exceeded
+    #[command(after_help = "\
+Examples:
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
+  wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'")]
+    Compare(CompareArguments),
+    /// Check the instrument itself against known answers
+    Selftest {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the gaps that a spinning core sees, per CPU
+    #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
+    Noise(NoiseArguments),
     /// Print completions for a shell
+    #[command(after_help = "\
+Example:
+  wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge")]
     Completions {
         /// The shell
+        #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
+    /// Print the man page
+    #[command(after_help = "Example:\n  wiregauge man > ~/.local/share/man/man1/wiregauge.1")]
     Man,
-    /// Play one role of one round for a driver (started by wiregauge itself)
+    /// Play the roles that the driver gives (started by wiregauge itself)
     #[command(hide = true)]
     Agent,
 }
 
-#[derive(Clone, Debug, Args)]
-pub struct Output {
-    /// Run directory to be made; it must not exist [default: wiregauge-runs/<UTC time>-<name>]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub out: Option<PathBuf>,
-    /// Print the record as JSON on stdout, and nothing else there
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct Survey {
+#[derive(Debug, Args)]
+pub struct SurveyArguments {
     #[command(flatten)]
-    pub output: Output,
-    /// CPUs of client and server, as 0,1 [default: two cores of one NUMA node]
-    #[arg(long, value_name = "A,B")]
-    pub cpus: Option<String>,
-    /// Seed of all that is drawn
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Clock: tsc or monotonic_raw [default: tsc where it is invariant]
-    #[arg(long, value_name = "NAME")]
-    pub clock: Option<String>,
+    pub cpus: CpuArguments,
+    #[command(flatten)]
+    pub draw: DrawArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
-#[derive(Clone, Debug, Args)]
-pub struct Measure {
-    /// Transports, separated by commas
-    #[arg(long, value_name = "NAMES", default_value = "tcp")]
-    pub transport: String,
-    /// Sizes: 64, a list 8,64,1KiB or a sweep 8..64KiB*2, 8..64+8, 1kB..1MB/10
-    #[arg(long, value_name = "SIZES")]
-    pub size: Option<String>,
-    /// Add each size's neighbours 3 bytes below and above
-    #[arg(long)]
+#[derive(Debug, Args)]
+pub struct LatencyArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64B", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    #[command(flatten)]
+    pub pace: PaceArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct OnewayArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64B", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    #[command(flatten)]
+    pub pace: PaceArguments,
+    /// Send by an absolute schedule of so many messages per second (open loop), as 500, 10k, 1.5M
+    #[arg(long, value_name = "RATE", help_heading = WHAT)]
+    pub rate: Option<MessageRate>,
+    /// The intervals of --rate's schedule [default: periodic]
+    #[arg(long, value_name = "KIND", help_heading = WHAT)]
+    #[arg(value_parser = values::arrivals())]
+    pub arrivals: Option<values::Arrivals>,
+}
+
+#[derive(Debug, Args)]
+pub struct BandwidthArguments {
+    /// Payload of a message: 64, 64KiB, a list, or a sweep as 8..64KiB*2, 8..64+8, 1kB..100kB/8
+    /// (8 steps, logarithmic)
+    #[arg(long, value_name = "SIZES", default_value = "64KiB", help_heading = WHAT)]
+    #[arg(value_parser = values::sizes)]
+    pub size: values::Sizes,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Messages posted together [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub burst: Option<u32>,
+    /// Most messages posted and not completed [default: 64]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub window: Option<u32>,
+    /// From client to server, or both ways at once [default: uni]
+    #[arg(long, value_name = "WAY", help_heading = WHAT)]
+    #[arg(value_parser = values::directions())]
+    pub direction: Option<Direction>,
+}
+
+const WHAT: &str = "What is measured";
+const LONG: &str = "How long";
+const WHERE: &str = "Where, and with what clock";
+const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
+const OUTPUT: &str = "Output";
+
+/// Options of all three patterns.
+#[derive(Debug, Args)]
+pub struct CommonArguments {
+    /// Transports, one or more as a list
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(default_value = "tcp", value_parser = values::transports())]
+    pub transport: Vec<TransportKind>,
+    /// How both ends wait, one or more as a list
+    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(default_value = "busy", value_parser = values::waits())]
+    pub wait: Vec<Wait>,
+    /// Measure each size 3 bytes smaller and larger too
+    #[arg(long, help_heading = WHAT)]
     pub perturb: bool,
-    /// Wait modes: busy, block, adaptive, separated by commas
-    #[arg(long, value_name = "MODES", default_value = "busy")]
-    pub wait: String,
-    /// Messages of a round, after the warm-up [default: 10000; bandwidth: by time]
-    #[arg(long, value_name = "N", help_heading = "How much")]
-    pub count: Option<u64>,
-    /// Time of a round, after the warm-up [default: by count; bandwidth: 200ms]
-    #[arg(long, value_name = "TIME", help_heading = "How much")]
-    pub time: Option<String>,
-    /// Rounds, each by fresh processes [default: 5; with --until at most 30]
-    #[arg(long, value_name = "N", help_heading = "How much")]
-    pub rounds: Option<u32>,
-    /// Stop when the intervals of p50 and p99 (of the rate) are within so much of their value
-    #[arg(long, value_name = "WIDTH%", help_heading = "How much")]
-    pub until: Option<String>,
-    /// Messages of the warm-up, kept but left out of figures [default: 1000, at most count/10]
-    #[arg(long, value_name = "N", help_heading = "How much")]
-    pub warmup: Option<u64>,
-    /// Pause between messages (between bursts)
-    #[arg(long, value_name = "TIME", default_value = "0", help_heading = "Schedule")]
-    pub pause: String,
-    /// Messages posted together (one flush)
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Schedule")]
-    pub burst: u32,
-    /// Send by a schedule of so many messages per second (oneway)
-    #[arg(long, value_name = "RATE", help_heading = "Schedule")]
-    pub rate: Option<String>,
-    /// Arrivals of that schedule
-    #[arg(long, value_name = "KIND", default_value = "periodic", help_heading = "Schedule")]
-    pub arrivals: Arrivals,
-    /// Most messages posted and not completed (bandwidth)
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Schedule")]
-    pub window: u32,
-    /// One way or both ways at once (bandwidth)
-    #[arg(long, value_name = "WAYS", default_value = "uni", help_heading = "Schedule")]
-    pub direction: Ways,
-    /// CPUs of client and server, as 0,1 [default: two cores of one NUMA node]
-    #[arg(long, value_name = "A,B", help_heading = "Method")]
-    pub cpus: Option<String>,
-    /// Fill payloads and verify them
-    #[arg(long, help_heading = "Method")]
+    /// Fill each payload, and verify it where it arrives
+    #[arg(long, help_heading = WHAT)]
     pub check: bool,
-    /// Count samples above this
-    #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Method")]
-    pub threshold: String,
-    /// A message not answered by then is lost (transports that lose messages)
-    #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = "Method")]
-    pub loss_after: String,
-    /// A round without progress for so long has stalled
-    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Method")]
-    pub timeout: String,
-    /// Seed of all that is drawn
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Method")]
-    pub seed: u64,
-    /// Clock: tsc or monotonic_raw [default: tsc where it is invariant]
-    #[arg(long, value_name = "NAME", help_heading = "Method")]
-    pub clock: Option<String>,
     #[command(flatten)]
-    pub options: TransportOptions,
+    pub length: LengthArguments,
     #[command(flatten)]
-    pub output: Output,
+    pub cpus: CpuArguments,
+    #[command(flatten)]
+    pub draw: DrawArguments,
+    #[command(flatten)]
+    pub options: TransportArguments,
+    /// Count the samples above this as slow [default: 10us]
+    #[arg(long, value_name = "TIME", help_heading = OUTPUT)]
+    pub threshold: Option<Span>,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Transport")]
-pub struct TransportOptions {
-    /// TCP_NODELAY: on or off [default: on]
-    #[arg(long, value_name = "SWITCH")]
-    pub nodelay: Option<Switch>,
-    /// SO_BUSY_POLL: the kernel polls the device so long before it sleeps
-    #[arg(long, value_name = "TIME")]
-    pub busy_poll: Option<String>,
-    /// SO_SNDBUF
-    #[arg(long, value_name = "SIZE")]
-    pub send_buffer: Option<String>,
+/// Bursts and pauses.
+#[derive(Debug, Args)]
+pub struct PaceArguments {
+    /// Messages posted together [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub burst: Option<u32>,
+    /// Pause between two messages or bursts, as 10us
+    #[arg(long, value_name = "TIME", help_heading = WHAT)]
+    pub pause: Option<Span>,
+}
+
+/// When a round and a run end.
+#[derive(Debug, Args)]
+pub struct LengthArguments {
+    /// Messages a round, as 10000, 10k or 1M; latency and oneway: 10k unless --time is given
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = LONG)]
+    pub count: Option<u64>,
+    /// Time a round (not of all rounds), as 500ms; with --count: whichever ends first; bandwidth:
+    /// 200ms unless --count is given
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub time: Option<Span>,
+    /// Rounds of each case, every one by fresh processes [default: 5]; with --until: at most so
+    /// many [default: 30]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = LONG)]
+    pub rounds: Option<u32>,
+    /// End the rounds when the intervals of p50 and p99 (bandwidth: of the rate) are within so much
+    /// of their value, as 5%
+    #[arg(long, value_name = "WIDTH", value_parser = values::percent, help_heading = LONG)]
+    pub until: Option<f64>,
+    /// Messages at the start of a round that are kept but left out of the figures [default: 1000,
+    /// at most a tenth of --count]
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = LONG)]
+    pub warmup: Option<u64>,
+    /// A round without progress for so long has stalled [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub timeout: Option<Span>,
+    /// A message that has not come by then is lost [default: 100ms]
+    #[arg(long, value_name = "TIME", help_heading = LONG)]
+    pub loss_after: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub struct CpuArguments {
+    /// CPU of the client and of the server, as 2,3 [default: chosen]
+    #[arg(long, value_name = "A,B", value_parser = values::cpu_pair, help_heading = WHERE)]
+    pub cpus: Option<values::TwoCpus>,
+}
+
+#[derive(Debug, Args)]
+pub struct DrawArguments {
+    /// The clock that stamps [default: tsc where it is invariant]
+    #[arg(long, value_name = "NAME", value_parser = values::clocks(), help_heading = WHERE)]
+    pub clock: Option<Source>,
+    /// Seed of all that is drawn: the order of the cases, schedules, payloads
+    #[arg(long, value_name = "N", default_value = "1", help_heading = WHERE)]
+    #[arg(value_parser = values::seed)]
+    pub seed: u64,
+}
+
+/// Settings of the transport under test.
+#[derive(Debug, Args)]
+pub struct TransportArguments {
+    /// TCP_NODELAY [default: on]
+    #[arg(long, value_name = "ON|OFF", value_parser = values::switch(), help_heading = TRANSPORT)]
+    #[arg(hide_possible_values = true)]
+    pub nodelay: Option<bool>,
+    /// SO_BUSY_POLL: the kernel polls the device for so long before it sleeps, as 50us
+    #[arg(long, value_name = "TIME", value_parser = values::microseconds)]
+    #[arg(help_heading = TRANSPORT)]
+    pub busy_poll: Option<u32>,
+    /// SO_SNDBUF, as 4MiB; what the kernel gave stands in the record
+    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
+    pub send_buffer: Option<Bytes>,
     /// SO_RCVBUF
-    #[arg(long, value_name = "SIZE")]
-    pub receive_buffer: Option<String>,
-    /// MSG_ZEROCOPY (tcp)
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
+    pub receive_buffer: Option<Bytes>,
+    /// MSG_ZEROCOPY
+    #[arg(long, help_heading = TRANSPORT)]
     pub zerocopy: bool,
-    /// TCP congestion control
-    #[arg(long, value_name = "NAME")]
+    /// TCP congestion control, as cubic
+    #[arg(long, value_name = "NAME", value_parser = values::congestion, help_heading = TRANSPORT)]
     pub congestion: Option<String>,
     /// DSCP code point, 0 to 63
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
     pub dscp: Option<u8>,
-    /// What the synthetic transport does, as 'normal(1us,300ns) stall(5ms@500) loss(1%)'
-    #[arg(long, value_name = "SPEC")]
-    pub synthetic: Option<String>,
+    /// What the synthetic transport does, as 'normal(1us,300ns) loss(1%)'
+    #[arg(long, value_name = "SPEC", help_heading = TRANSPORT)]
+    pub synthetic: Option<Synthetic>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Arrivals {
-    Periodic,
-    Poisson,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Ways {
-    Uni,
-    Bi,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
-    On,
-    Off,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct Noise {
-    /// CPUs to be watched, as 0,1 or 0-3 [default: all that are allowed]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
-    /// How long
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub time: String,
-    /// Print JSON on stdout
-    #[arg(long)]
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// Write the run directory here, which must not exist yet [default:
+    /// wiregauge-runs/<UTC time>-<command>]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub out: Option<PathBuf>,
+    /// Print the record on stdout, and nothing else there
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 }
 
-#[derive(Clone, Debug, Args)]
-pub struct List {
-    /// Print JSON on stdout
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct Report {
-    /// Run directories
-    #[arg(required = true, value_name = "DIR")]
-    pub dirs: Vec<PathBuf>,
-    /// Do not write report.html again
-    #[arg(long)]
-    pub no_html: bool,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct Export {
-    /// Run directory
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The run directory
     #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
-    /// Format: csv, json or parquet
-    #[arg(long, value_name = "FORMAT", default_value = "csv")]
-    pub format: String,
-    /// File to be written [default: stdout]
+    pub directory: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_parser = values::formats())]
+    pub format: Format,
+    /// Write to this new file [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Only these runs of the record, by number, as a list
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = values::count32)]
+    pub run: Vec<u32>,
+    /// Leave the warm-up out
+    #[arg(long)]
+    pub without_warmup: bool,
 }
 
-#[derive(Clone, Debug, Args)]
-pub struct Compare {
-    /// The first run directory, or DIR@transport=tcp,wait=busy,size=64 for some of its runs
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// The run directory to compare with, or some of its runs as DIR@transport=tcp,wait=busy,size=64
     #[arg(value_name = "A")]
     pub a: String,
-    /// The second
+    /// The run directory that is judged, or some of its runs
     #[arg(value_name = "B")]
     pub b: String,
-    /// A limit on the difference, as 'half_rtt.p99>+10%' or 'bandwidth<-5%'; may be given often
-    #[arg(long, value_name = "LIMIT")]
-    pub fail_if: Vec<String>,
-    /// Print JSON on stdout
+    /// End with exit code 1 where this holds, as half_rtt.p99>+10% or bandwidth<-5%; may be
+    /// repeated
+    #[arg(long, value_name = "LIMIT", value_parser = values::limit)]
+    pub fail_if: Vec<values::TypedLimit>,
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 }
 
-#[derive(Clone, Debug, Args)]
-pub struct Selftest {
-    /// Print JSON on stdout
+#[derive(Debug, Args)]
+pub struct NoiseArguments {
+    /// The CPUs, as 0-3,6 [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = values::cpu_list)]
+    pub cpus: Option<values::CpuList>,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub time: Span,
+    /// The clock that the loop reads [default: tsc where it is invariant]
+    #[arg(long, value_name = "NAME", value_parser = values::clocks())]
+    pub clock: Option<Source>,
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 }

@@ -1,16 +1,22 @@
 //! What was typed. Nothing outside this folder knows the argument parser.
 //!
 //! Takes the arguments; gives an [`Asked`] with validated parts, or a [`Refusal`] in one sentence.
+//!
+//! Must never: measure, write a file, or print.
 
 mod args;
-mod read;
+mod checked;
 mod refuse;
+mod text;
+mod values;
 
 use crate::clock::Source;
 use crate::plan::{CpuPair, Refusal, Request};
-use crate::transport::TransportKind;
+use crate::report::export::{Format, Selection};
+use crate::stats::limit::Limit;
 use crate::units::Span;
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Where a run's output goes.
@@ -51,6 +57,8 @@ pub enum Asked {
         cpus: Vec<u32>,
         /// How long.
         time: Span,
+        /// The clock.
+        clock: Option<Source>,
         /// Whether as JSON.
         json: bool,
     },
@@ -70,8 +78,10 @@ pub enum Asked {
     Export {
         /// Run directory.
         dir: PathBuf,
-        /// Name of the format.
-        format: String,
+        /// The format.
+        format: Format,
+        /// Which samples.
+        selection: Selection,
         /// The file; `None`: stdout.
         out: Option<PathBuf>,
     },
@@ -81,8 +91,8 @@ pub enum Asked {
         a: String,
         /// The second.
         b: String,
-        /// Limits, as typed.
-        limits: Vec<String>,
+        /// Limits, each as typed and as understood.
+        limits: Vec<(String, Limit)>,
         /// Whether as JSON.
         json: bool,
     },
@@ -98,66 +108,17 @@ pub enum Asked {
 }
 
 /// Reads the arguments, the program's name first.
-pub fn parse(typed: &[String]) -> Result<Asked, Refusal> {
-    let cli = match args::Cli::try_parse_from(typed) {
-        Ok(cli) => cli,
-        Err(error) => {
-            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-            if matches!(error.kind(), DisplayHelp | DisplayVersion) {
-                return Ok(Asked::Text(error.to_string().into_bytes()));
-            }
-            return Err(Refusal(refuse::sentence(&error, typed)));
-        }
-    };
-    use args::Command;
-    Ok(match cli.command.unwrap_or(Command::Survey(cli.survey)) {
-        Command::Survey(survey) => Asked::Survey {
-            cpus: read::cpu_pair(survey.cpus.as_deref())?,
-            seed: survey.seed,
-            clock: read::clock(survey.clock.as_deref())?,
-            output: output(survey.output),
-        },
-        Command::Latency(measure) => read::measure(crate::plan::Pattern::Latency, measure)?,
-        Command::Oneway(measure) => read::measure(crate::plan::Pattern::Oneway, measure)?,
-        Command::Bandwidth(measure) => read::measure(crate::plan::Pattern::Bandwidth, measure)?,
-        Command::Noise(noise) => Asked::Noise {
-            cpus: read::cpu_list(noise.cpus.as_deref())?,
-            time: read::span("--time", &noise.time)?,
-            json: noise.json,
-        },
-        Command::List(list) => Asked::List { json: list.json },
-        Command::Report(report) => Asked::Report { dirs: report.dirs, html: !report.no_html },
-        Command::Export(export) => {
-            Asked::Export { dir: export.dir, format: export.format, out: export.out }
-        }
-        Command::Compare(compare) => Asked::Compare {
-            a: compare.a,
-            b: compare.b,
-            limits: compare.fail_if,
-            json: compare.json,
-        },
-        Command::Selftest(selftest) => Asked::Selftest { json: selftest.json },
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut args::Cli::command(), "wiregauge", &mut text);
-            Asked::Text(text)
-        }
-        Command::Man => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(args::Cli::command())
-                .render(&mut text)
-                .map_err(|error| Refusal(format!("the manual page: {error}")))?;
-            Asked::Text(text)
-        }
-        Command::Agent => Asked::Agent,
-    })
+pub fn parse(typed: &[OsString]) -> Result<Asked, Refusal> {
+    let mut definition = args::definition();
+    let parsed = definition
+        .try_get_matches_from_mut(typed)
+        .and_then(|mut matches| args::Arguments::from_arg_matches_mut(&mut matches));
+    match parsed {
+        Ok(arguments) => checked::asked(arguments),
+        Err(error) if refuse::is_text(&error) => Ok(Asked::Text(error.to_string().into_bytes())),
+        Err(error) => Err(refuse::refusal(&definition, typed, &error)),
+    }
 }
 
-fn output(output: args::Output) -> Output {
-    Output { directory: output.out, json: output.json }
-}
-
-/// All names of transports, for a refusal.
-fn transport_names() -> String {
-    TransportKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
-}
+#[cfg(test)]
+mod tests;

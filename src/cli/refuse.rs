@@ -1,82 +1,184 @@
-//! What the argument parser objects to, as one sentence that names what was wrong and what is
-//! allowed.
+//! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
-use clap::CommandFactory;
+use crate::plan::Refusal;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error as _;
+use std::ffi::OsString;
+
+/// Longest sentence: what was typed may be long, and the rest of it is not needed.
+const LONGEST: usize = 2000;
+
+/// Whether the parser's complaint is a text that was asked for: help or version.
+pub fn is_text(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+}
 
 /// The sentence.
-pub fn sentence(error: &clap::Error, typed: &[String]) -> String {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(all)) => all.join(", "),
-        Some(ContextValue::Number(number)) => number.to_string(),
-        _ => String::new(),
+pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> Refusal {
+    Refusal(plain(&sentence(definition, typed, error)))
+}
+
+/// One line: what was typed may hold anything.
+fn plain(sentence: &str) -> String {
+    let shown = |c: char| match c {
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
     };
-    let argument = text(ContextKind::InvalidArg);
+    let line: String = sentence.chars().map(shown).collect();
+    match line.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{} ...", &line[..at]),
+        None => line,
+    }
+}
+
+fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Error) -> String {
+    let (command, name) = spoken(definition, arguments);
+    let text = |kind| context(error, kind);
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let option = option_name(&argument);
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            format!("option '{argument}' is unknown; allowed here are {}", options(typed))
+            let near = near(error, ContextKind::SuggestedArg);
+            unknown(definition, command, &name, &argument) + &near
         }
-        ErrorKind::InvalidSubcommand => format!(
-            "command '{}' is unknown; allowed are {}",
-            text(ContextKind::InvalidSubcommand),
-            commands()
-        ),
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-            let value = text(ContextKind::InvalidValue);
-            let allowed = text(ContextKind::ValidValue);
-            let option = argument.split_whitespace().next().unwrap_or_default();
-            match (value.as_str(), allowed.as_str()) {
-                ("", "") => format!("{argument} needs a value"),
-                ("", allowed) => format!("{argument} needs a value; allowed are {allowed}"),
-                (value, "") => {
-                    format!("{option} '{value}' is not allowed; write {argument}{}", why(error))
-                }
-                (value, allowed) => {
-                    format!("{option} '{value}' is not allowed; allowed are {allowed}")
-                }
+        ErrorKind::InvalidSubcommand => {
+            let typed = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let near = near(error, ContextKind::SuggestedSubcommand);
+            format!("there is no command '{typed}'; allowed are {}{near}", commands(definition))
+        }
+        ErrorKind::InvalidValue => invalid_value(error, &argument),
+        ErrorKind::ValueValidation => match error.source() {
+            Some(reason) => format!("{option}: {reason}"),
+            None => {
+                let value = text(ContextKind::InvalidValue).unwrap_or_default();
+                format!("{option}: '{value}' is not allowed")
             }
-        }
+        },
         ErrorKind::MissingRequiredArgument => {
-            format!("{argument} is missing; see wiregauge --help for what is allowed")
+            format!("{name} needs {argument}; {}", usage(command))
         }
-        ErrorKind::ArgumentConflict => format!(
-            "{argument} and {} cannot go together; give one of them",
-            text(ContextKind::PriorArg)
-        ),
-        ErrorKind::TooManyValues | ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
-            format!("{argument} has the wrong number of values; see wiregauge --help")
+        ErrorKind::ArgumentConflict => conflict(error, &name, option),
+        ErrorKind::InvalidUtf8 => "an argument is not UTF-8 text; write plain text".to_owned(),
+        ErrorKind::TooManyValues => format!("{option} takes no value; write {option} alone"),
+        ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
+            format!("{option} has the wrong number of values; {}", usage(command))
         }
-        _ => {
-            let whole = error.to_string();
-            let first = whole.lines().next().unwrap_or("wrong use");
-            first.trim_start_matches("error: ").to_string()
-        }
+        ErrorKind::NoEquals => format!("{option} needs a value as {option}=VALUE"),
+        _ => format!("the arguments are not understood; {}", usage(command)),
     }
 }
 
-fn why(error: &clap::Error) -> String {
-    std::error::Error::source(error).map(|source| format!(" ({source})")).unwrap_or_default()
+/// The command that the arguments name, and how to call it.
+fn spoken<'a>(
+    definition: &'a clap::Command,
+    arguments: &[OsString],
+) -> (&'a clap::Command, String) {
+    let first = arguments.iter().skip(1).find_map(|argument| {
+        definition.get_subcommands().find(|command| Some(command.get_name()) == argument.to_str())
+    });
+    match first {
+        Some(command) => (command, command.get_name().to_owned()),
+        None => (definition, "wiregauge".to_owned()),
+    }
 }
 
-/// The options of the command that was typed.
-fn options(typed: &[String]) -> String {
-    let whole = super::args::Cli::command();
-    let named = typed.iter().skip(1).find_map(|word| whole.find_subcommand(word).cloned());
-    let command = named.unwrap_or(whole);
-    let all: Vec<String> = command
-        .get_arguments()
-        .filter(|argument| !argument.is_hide_set())
-        .filter_map(|argument| argument.get_long().map(|name| format!("--{name}")))
+fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(all) => Some(all.join(" and ")),
+        other => Some(other.to_string()),
+    }
+}
+
+/// What the parser takes for the nearest to what was typed.
+fn near(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(near)) => format!("; '{near}' is the nearest"),
+        Some(ContextValue::Strings(all)) if !all.is_empty() => {
+            format!("; '{}' is the nearest", all[0])
+        }
+        _ => String::new(),
+    }
+}
+
+/// `--size` of `--size <SIZES>`; an operand as it is, without brackets.
+fn option_name(argument: &str) -> &str {
+    let name = argument.split([' ', '=']).next().unwrap_or(argument);
+    if name.starts_with('-') { name } else { argument.trim_matches(['<', '>', '[', ']', '.']) }
+}
+
+fn unknown(
+    definition: &clap::Command,
+    command: &clap::Command,
+    name: &str,
+    argument: &str,
+) -> String {
+    let allowed = allowed(command);
+    if !argument.starts_with('-') {
+        return format!("{name} does not take '{argument}'; allowed are {allowed}");
+    }
+    let elsewhere: Vec<&str> = definition
+        .get_subcommands()
+        .filter(|other| other.get_name() != name && options(other).any(|o| o == argument))
+        .map(clap::Command::get_name)
         .collect();
-    match all.is_empty() {
-        true => "--help".into(),
-        false => all.join(", "),
+    let hint = match elsewhere.as_slice() {
+        [] => String::new(),
+        some => format!(", which is for {}", some.join(", ")),
+    };
+    format!("{name} has no option '{argument}'{hint}; allowed are {allowed}")
+}
+
+fn invalid_value(error: &clap::Error, argument: &str) -> String {
+    let option = option_name(argument);
+    let value = context(error, ContextKind::InvalidValue).unwrap_or_default();
+    let allowed = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(all)) if !all.is_empty() => all.join(", "),
+        _ => String::new(),
+    };
+    match (value.as_str(), allowed.as_str()) {
+        ("", "") => format!("{option} needs a value; write {argument}"),
+        ("", allowed) => format!("{option} needs a value; allowed are {allowed}"),
+        (value, allowed) => {
+            let near = near(error, ContextKind::SuggestedValue);
+            format!("{option}: '{value}' is not known; allowed are {allowed}{near}")
+        }
     }
 }
 
-fn commands() -> String {
-    let whole = super::args::Cli::command();
-    let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.map(|command| command.get_name().to_string()).collect::<Vec<_>>().join(", ")
+fn conflict(error: &clap::Error, name: &str, option: &str) -> String {
+    let prior = context(error, ContextKind::PriorArg).unwrap_or_default();
+    let prior = option_name(&prior);
+    if let Some(command) = context(error, ContextKind::InvalidSubcommand) {
+        return format!("{prior} must stand after '{command}'; write wiregauge {command} {prior}");
+    }
+    if prior == option || prior.is_empty() {
+        return format!("{option} is given twice to {name}; give it once");
+    }
+    format!("{option} and {prior} exclude each other; give one of them")
+}
+
+fn usage(command: &clap::Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let words: Vec<&str> = usage.trim_start_matches("Usage: ").split_whitespace().collect();
+    format!("write {}", words.join(" "))
+}
+
+fn commands(definition: &clap::Command) -> String {
+    let shown = definition.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
+}
+
+/// All options of a command, as typed.
+fn options(command: &clap::Command) -> impl Iterator<Item = String> + '_ {
+    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    shown.filter_map(|argument| argument.get_long().map(|long| format!("--{long}")))
+}
+
+/// What may stand after a command: commands, operands, options.
+fn allowed(command: &clap::Command) -> String {
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let commands = commands.map(|command| command.get_name().to_owned());
+    let operands = command.get_positionals().map(|operand| operand.to_string());
+    commands.chain(operands).chain(options(command)).collect::<Vec<_>>().join(", ")
 }

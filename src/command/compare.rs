@@ -4,7 +4,7 @@ use super::measure::refuse;
 use super::{CommandError, Exit, print, print_json};
 use crate::record::read_record;
 use crate::record::schema::{Doubt as Doubtful, Metric, RateMetric, Record, Run};
-use crate::report::table;
+use crate::report::table::comparison::{self, Line, Quantity};
 use crate::stats::limit::{Limit, Verdict};
 use crate::stats::{Difference, Doubt, compare};
 use serde::Serialize;
@@ -68,6 +68,8 @@ impl Side {
 struct Row {
     runs: String,
     figure: String,
+    #[serde(skip)]
+    quantity: Quantity,
     difference: Option<Difference>,
     /// Whether the interval of the difference excludes zero.
     differs: Option<bool>,
@@ -91,8 +93,12 @@ struct Comparison {
 }
 
 /// Compares.
-pub fn compare(a: &str, b: &str, limits: &[String], json: bool) -> Result<Exit, CommandError> {
-    let limits = read_limits(limits)?;
+pub fn compare(
+    a: &str,
+    b: &str,
+    limits: &[(String, Limit)],
+    json: bool,
+) -> Result<Exit, CommandError> {
     let (a, b) = (Side::read(a)?, Side::read(b)?);
     let pairs = pair(&a, &b);
     if pairs.is_empty() {
@@ -108,7 +114,7 @@ pub fn compare(a: &str, b: &str, limits: &[String], json: bool) -> Result<Exit, 
             false => format!("{} -> {}", first.label, second.label),
         };
         differences(first, second, &runs, &mut all.rows);
-        for (text, limit) in &limits {
+        for (text, limit) in limits {
             all.limits.push(judge(limit, text, first, second, &runs));
         }
     }
@@ -122,17 +128,6 @@ pub fn compare(a: &str, b: &str, limits: &[String], json: bool) -> Result<Exit, 
         false => print(tell(&all).as_bytes())?,
     };
     Ok(if exceeded { Exit::Exceeded } else { Exit::Right })
-}
-
-fn read_limits(limits: &[String]) -> Result<Vec<(String, Limit)>, CommandError> {
-    let mut read = Vec::new();
-    for text in limits {
-        match text.parse::<Limit>() {
-            Ok(limit) => read.push((text.clone(), limit)),
-            Err(error) => return refuse(format!("--fail-if: {error}")),
-        }
-    }
-    Ok(read)
 }
 
 /// The runs that belong together: those of the same case but for what the selections name; where
@@ -156,21 +151,21 @@ fn pair<'a>(a: &'a Side, b: &'a Side) -> Vec<(&'a Run, &'a Run)> {
 }
 
 fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
-    let mut push = |figure: String, difference: Option<Difference>| {
+    let mut push = |figure: String, quantity: Quantity, difference: Option<Difference>| {
         let differs = difference.as_ref().map(Difference::excludes_zero);
-        rows.push(Row { runs: runs.to_string(), figure, difference, differs });
+        rows.push(Row { runs: runs.to_string(), figure, quantity, difference, differs });
     };
     for metric in Metric::ALL {
         let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
         for quantile in compare::quantiles(a, b) {
             let p = crate::stats::doubt::quantile_name(quantile.p);
-            push(format!("{}.{p}", metric.name()), quantile.difference);
+            push(format!("{}.{p}", metric.name()), Quantity::Time, quantile.difference);
         }
     }
     for metric in RateMetric::ALL {
         use crate::stats::limit::Figures;
         let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
-        push(metric.name().to_string(), compare::rates(a, b));
+        push(metric.name().to_string(), Quantity::Rate(metric), compare::rates(a, b));
     }
 }
 
@@ -187,37 +182,12 @@ fn judge(limit: &Limit, text: &str, first: &Run, second: &Run, runs: &str) -> Ju
 }
 
 fn tell(all: &Comparison) -> String {
-    let rows = all.rows.iter().map(|row| {
-        let mut cells = vec![row.runs.clone(), row.figure.clone()];
-        // Rates are told in thousands, as times are in microseconds.
-        let show = |value: f64| table::us(value);
-        match &row.difference {
-            None => cells.extend(["-", "-", "-", "-", "-"].map(String::from)),
-            Some(d) => {
-                cells.extend([show(d.a.0), show(d.b.0), show(d.absolute.0)]);
-                cells
-                    .push(d.interval.map_or("-".into(), |i| {
-                        format!("[{}, {}]", show(i.low.0), show(i.high.0))
-                    }));
-                let percent = |value: f64| format!("{:+.2}", 100.0 * value);
-                cells.push(match (d.relative, d.relative_interval) {
-                    (Some(r), Some(i)) => {
-                        format!("{} [{}, {}]", percent(r.0), percent(i.low.0), percent(i.high.0))
-                    }
-                    (Some(r), None) => percent(r.0),
-                    _ => "-".into(),
-                });
-            }
-        }
-        cells.push(match row.differs {
-            Some(true) => "yes".into(),
-            Some(false) => "not shown".into(),
-            None => table::TOO_SMALL.into(),
-        });
-        cells
-    });
-    let head = ["run", "figure", "A us|k/s", "B us|k/s", "B - A", "95 %", "B - A, %", "differs"];
-    let mut text = table::table(&head, rows.collect(), 2);
+    let mut text = comparison::table(all.rows.iter().map(|row| Line {
+        runs: &row.runs,
+        figure: &row.figure,
+        quantity: row.quantity,
+        difference: row.difference.as_ref(),
+    }));
     for judged in &all.limits {
         text.push_str(&format!("limit {} ({}): {}\n", judged.limit, judged.runs, judged.verdict));
     }

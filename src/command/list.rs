@@ -2,7 +2,7 @@
 
 use super::{CommandError, Exit, print, print_json};
 use crate::plan::Pattern;
-use crate::report::table;
+use crate::report::table::Grid;
 use crate::transport::TransportKind;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -44,19 +44,6 @@ pub fn list(json: bool) -> Result<Exit, CommandError> {
     if json {
         return print_json(&all);
     }
-    let rows = all.iter().map(|one| {
-        let options: Vec<String> = one.options.iter().map(|name| format!("--{name}")).collect();
-        vec![
-            one.transport.to_string(),
-            one.reason.clone().unwrap_or_else(|| "yes".into()),
-            one.patterns.join(" "),
-            Bytes(one.largest_bytes).to_string(),
-            if one.loses { "may lose" } else { "reliable" }.to_string(),
-            if one.ordered { "in order" } else { "may reorder" }.to_string(),
-            one.about.to_string(),
-            options.join(" "),
-        ]
-    });
     let head = [
         "transport",
         "available",
@@ -67,5 +54,25 @@ pub fn list(json: bool) -> Result<Exit, CommandError> {
         "what it is",
         "options",
     ];
-    print(table::table(&head, rows.collect(), 8).as_bytes())
+    let mut grid = Grid::new(head);
+    for one in &all {
+        let options: Vec<String> = one.options.iter().map(|name| format!("--{name}")).collect();
+        grid.row([
+            one.transport.into(),
+            if one.available { "yes" } else { "no" }.into(),
+            one.patterns.join(" ").into(),
+            Bytes(one.largest_bytes).to_string().into(),
+            if one.loses { "may lose" } else { "reliable" }.into(),
+            if one.ordered { "in order" } else { "may reorder" }.into(),
+            one.about.into(),
+            options.join(" ").into(),
+        ]);
+    }
+    let mut text = grid.to_string();
+    for one in &all {
+        if let Some(reason) = &one.reason {
+            text.push_str(&format!("not available: {}: {reason}\n", one.transport));
+        }
+    }
+    print(text.as_bytes())
 }

@@ -11,7 +11,7 @@ use crate::cli::Asked;
 use crate::conduct::ConductError;
 use crate::plan::Refusal;
 use crate::record::RecordError;
-use crate::report::export::{self, ExportError, Format, Selection};
+use crate::report::export::{self, ExportError};
 use std::io::Write;
 
 /// How the program ends.
@@ -81,13 +81,11 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Measure { request, clock, output } => {
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Noise { cpus, time, json } => noise::noise(&cpus, time, json),
+        Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),
         Asked::Report { dirs, html } => retell::report(&dirs, html),
-        Asked::Export { dir, format, out } => {
-            let format: Format =
-                format.parse().map_err(|error| Refusal(format!("--format: {error}")))?;
-            export::export(&dir, format, &Selection::default(), out.as_deref())?;
+        Asked::Export { dir, format, selection, out } => {
+            export::export(&dir, format, &selection, out.as_deref())?;
             Ok(Exit::Right)
         }
         Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),

@@ -11,8 +11,13 @@ use std::time::Duration;
 const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// Watches.
-pub fn noise(cpus: &[u32], time: Span, json: bool) -> Result<Exit, CommandError> {
-    let (source, _) = Source::choose();
+pub fn noise(
+    cpus: &[u32],
+    time: Span,
+    clock: Option<Source>,
+    json: bool,
+) -> Result<Exit, CommandError> {
+    let source = clock.unwrap_or_else(|| Source::choose().0);
     let anchors = anchors(source, CALIBRATION, 5);
     let calibration = Calibration::of(source, &anchors)
         .ok_or_else(|| CommandError::Unable("the clock could not be calibrated".into()))?;

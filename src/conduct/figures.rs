@@ -2,6 +2,7 @@
 
 use super::tally::{add, between, counts, delivered};
 use crate::clock::Timebase;
+use crate::host::CpuPair;
 use crate::host::Noise;
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 pub struct RunSoFar {
     index: usize,
     case: Case,
+    cpus: Option<CpuPair>,
     pub(super) rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
@@ -40,10 +42,11 @@ pub struct RunSoFar {
 
 impl RunSoFar {
     /// Before the first round.
-    pub fn new(index: usize, case: &Case) -> RunSoFar {
+    pub fn new(index: usize, case: &Case, cpus: Option<CpuPair>) -> RunSoFar {
         RunSoFar {
             index,
             case: case.clone(),
+            cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
             beyond: Vec::new(),
@@ -96,6 +99,7 @@ impl RunSoFar {
             server: self.usage(Role::Server, &server),
             ..Round::default()
         };
+        round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
             self.take_outcome(outcome, &mut round, base);
         }

@@ -104,7 +104,7 @@ pub fn conduct(
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
-        runs: plan.cases.iter().enumerate().map(|(i, case)| RunSoFar::new(i, case)).collect(),
+        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
         position: 0,
         faults: Vec::new(),
         time: &time,

@@ -84,6 +84,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
                         break;
                     }
                     if gate.is_stopped() {
+                        recorder.seen.sent = flow.sent;
                         return Ended::Stopped;
                     }
                 }
@@ -208,7 +209,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
         // While there is something to send an end must not sleep for want of arrivals; where it
         // could not post, there is something pending that wakes it.
         if posted > 0 || !sending {
-            endpoint.poll(&mut events);
+            let _ = endpoint.poll(&mut events);
         } else {
             waiter.once(endpoint, &mut events);
         }
@@ -226,7 +227,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
             }
             let all = count.messages >= plan.messages && flow.completed == flow.sent;
             if all || now >= *until {
-                return if plan.time.is_some() { Ended::Time } else { Ended::Count };
+                return if flow.sent >= plan.messages { Ended::Count } else { Ended::Time };
             }
         }
         if gate.is_stopped() {

@@ -47,7 +47,8 @@ pub struct Loop {
     pub loss_after: Option<TickSpan>,
     /// How long a receiver goes on after the sender has ended, for what is on the way.
     pub drain: TickSpan,
-    /// Between the arming of an open loop and its first intended time.
+    /// Between the arming of an open loop and its first intended time; also how long a loop idles
+    /// before it looks at its gate.
     pub lead: TickSpan,
     /// Messages for one sample of a bandwidth round.
     pub stride: u64,

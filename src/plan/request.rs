@@ -236,9 +236,13 @@ impl Request {
                 .filter(|pattern| pattern.is_carried_by(transport))
                 .map(|pattern| pattern.name())
                 .collect();
+            if carried && self.direction == Direction::Bi {
+                return refuse(format!(
+                    "--direction bi is not possible over {transport}; write --direction uni"
+                ));
+            }
             return refuse(format!(
-                "{} is not possible over {transport}; allowed there: {} (one way at a time, where \
-                 it is simulated)",
+                "{} is not possible over {transport}; allowed there: {}",
                 self.pattern.name(),
                 allowed.join(", ")
             ));

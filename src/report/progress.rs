@@ -5,10 +5,16 @@ use crate::plan::Rounds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
+/// How often the line is drawn at most. Drawing takes CPU time from what is measured, so no timer
+/// does it and a person's patience sets the rate.
+const MOST_DRAWN_HZ: u8 = 2;
+
 /// The line.
 pub struct Progress {
     bar: ProgressBar,
     label: String,
+    /// Cases of all rounds that have begun.
+    begun: u64,
 }
 
 impl Default for Progress {
@@ -21,7 +27,7 @@ impl Progress {
     /// Hidden where stderr is no terminal.
     pub fn new() -> Progress {
         let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
+            true => ProgressDrawTarget::stderr_with_hz(MOST_DRAWN_HZ),
             false => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(Some(0), target);
@@ -29,7 +35,7 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Progress { bar, label: String::new() }
+        Progress { bar, label: String::new(), begun: 0 }
     }
 
     /// Takes the line away.
@@ -39,14 +45,18 @@ impl Progress {
 }
 
 impl Watcher for Progress {
-    fn round(&mut self, _: u32, rounds: Rounds, cases: usize) {
-        self.bar.set_length(u64::from(rounds.most) * cases as u64);
+    fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
+        let cases = cases as u64;
+        self.bar.set_length(u64::from(rounds.most).saturating_mul(cases));
+        // Cases that have enough are passed over.
+        self.begun = u64::from(round).saturating_mul(cases);
     }
 
     fn case(&mut self, label: &str) {
         self.label = label.to_string();
         self.bar.set_message(self.label.clone());
-        self.bar.inc(1);
+        self.bar.set_position(self.begun);
+        self.begun += 1;
     }
 
     fn messages(&mut self, messages: u64) {

@@ -1,0 +1,192 @@
+//! From arguments that are well formed to a command that makes sense on this machine.
+
+use super::args::{
+    Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
+    ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
+    PaceArguments, SurveyArguments, Task, TransportArguments,
+};
+use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
+use super::{Asked, Output, text};
+use crate::host::{self, CpuPair};
+use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
+use crate::report::export::Selection;
+use std::path::Path;
+
+/// What was asked for, or why it cannot be.
+pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
+    match arguments.command.unwrap_or(Task::Survey(arguments.survey)) {
+        Task::Survey(survey) => surveying(survey),
+        Task::Latency(latency) => measuring_latency(latency),
+        Task::Oneway(oneway) => measuring_oneway(oneway),
+        Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::List { json } => Ok(Asked::List { json }),
+        Task::Report { directories, no_html } => {
+            directories.iter().try_for_each(|directory| run_directory(directory))?;
+            Ok(Asked::Report { dirs: directories, html: !no_html })
+        }
+        Task::Export(export) => exporting(export),
+        Task::Compare(compare) => Ok(comparing(compare)),
+        Task::Selftest { json } => Ok(Asked::Selftest { json }),
+        Task::Noise(noise) => observing(noise),
+        Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
+        Task::Man => text::man_page().map(Asked::Text),
+        Task::Agent => Ok(Asked::Agent),
+    }
+}
+
+fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
+    Ok(Asked::Survey {
+        cpus: cpus(&survey.cpus)?,
+        seed: survey.draw.seed,
+        clock: survey.draw.clock,
+        output: output(survey.output)?,
+    })
+}
+
+fn measuring_latency(latency: LatencyArguments) -> Result<Asked, Refusal> {
+    let mut request = Request::new(Pattern::Latency);
+    request.sizes = latency.size.0;
+    set_pace(&mut request, &latency.pace);
+    measuring(request, latency.common)
+}
+
+fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
+    let mut request = Request::new(Pattern::Oneway);
+    request.sizes = oneway.size.0;
+    set_pace(&mut request, &oneway.pace);
+    request.schedule = match (oneway.rate, oneway.arrivals) {
+        (None, None) => Schedule::ClosedLoop,
+        (None, Some(_)) => {
+            let sentence = "--arrivals needs --rate; write both as --rate 10k --arrivals poisson";
+            return Err(Refusal(sentence.into()));
+        }
+        (Some(rate), Some(Arrivals::Poisson)) => Schedule::Poisson { rate },
+        (Some(rate), Some(Arrivals::Periodic) | None) => Schedule::Periodic { rate },
+    };
+    measuring(request, oneway.common)
+}
+
+fn measuring_bandwidth(bandwidth: BandwidthArguments) -> Result<Asked, Refusal> {
+    let mut request = Request::new(Pattern::Bandwidth);
+    request.sizes = bandwidth.size.0;
+    request.burst = bandwidth.burst.unwrap_or(request.burst);
+    request.window = bandwidth.window.unwrap_or(request.window);
+    request.direction = bandwidth.direction.unwrap_or(request.direction);
+    measuring(request, bandwidth.common)
+}
+
+fn set_pace(request: &mut Request, pace: &PaceArguments) {
+    request.burst = pace.burst.unwrap_or(request.burst);
+    request.pause = pace.pause.unwrap_or(request.pause);
+}
+
+fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
+    let length = common.length;
+    let request = Request {
+        transports: each_once(common.transport),
+        perturb: common.perturb,
+        waits: each_once(common.wait),
+        count: length.count,
+        time: length.time,
+        warmup: length.warmup,
+        rounds: length.rounds,
+        until: length.until,
+        timeout: length.timeout.unwrap_or(request.timeout),
+        loss_after: length.loss_after.unwrap_or(request.loss_after),
+        threshold: common.threshold.unwrap_or(request.threshold),
+        check: common.check,
+        cpus: cpus(&common.cpus)?,
+        options: options(common.options),
+        seed: common.draw.seed,
+        ..request
+    };
+    // A wrong request is refused before a wrong place for what it would give.
+    request.clone().plan()?;
+    let output = output(common.output)?;
+    Ok(Asked::Measure { request: Box::new(request), clock: common.draw.clock, output })
+}
+
+/// In the order in which they were typed.
+fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for value in typed {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once
+}
+
+fn options(typed: TransportArguments) -> Options {
+    Options {
+        nodelay: typed.nodelay,
+        busy_poll_us: typed.busy_poll,
+        send_buffer: typed.send_buffer,
+        receive_buffer: typed.receive_buffer,
+        zerocopy: typed.zerocopy,
+        congestion: typed.congestion,
+        dscp: typed.dscp,
+        synthetic: typed.synthetic,
+    }
+}
+
+fn cpus(typed: &CpuArguments) -> Result<Option<CpuPair>, Refusal> {
+    let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
+    let checked = host::check_pair(client, server);
+    checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
+}
+
+fn output(typed: OutputArguments) -> Result<Output, Refusal> {
+    if let Some(directory) = &typed.out
+        && directory.symlink_metadata().is_ok()
+    {
+        return Err(Refusal(format!(
+            "--out: '{}' exists already and is never overwritten; name a directory that does not",
+            directory.display()
+        )));
+    }
+    Ok(Output { directory: typed.out, json: typed.json })
+}
+
+fn exporting(typed: ExportArguments) -> Result<Asked, Refusal> {
+    run_directory(&typed.directory)?;
+    Ok(Asked::Export {
+        dir: typed.directory,
+        format: typed.format,
+        selection: Selection { runs: typed.run, without_warmup: typed.without_warmup },
+        out: typed.out,
+    })
+}
+
+fn comparing(typed: CompareArguments) -> Asked {
+    let limits = typed.fail_if.into_iter().map(|TypedLimit(text, limit)| (text, limit));
+    Asked::Compare { a: typed.a, b: typed.b, limits: limits.collect(), json: typed.json }
+}
+
+fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
+    if typed.time.0 == 0 {
+        return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
+    }
+    let cpus = match typed.cpus {
+        Some(CpuList(cpus)) => cpus,
+        None => host::allowed_cpus(),
+    };
+    for cpu in &cpus {
+        host::check_pair(*cpu, *cpu).map_err(|error| Refusal(format!("--cpus: {error}")))?;
+    }
+    Ok(Asked::Noise { cpus, time: typed.time, clock: typed.clock, json: typed.json })
+}
+
+/// Whether a path may be a run directory. What stands in it is for the reader to judge.
+fn run_directory(path: &Path) -> Result<(), Refusal> {
+    let wrong = match path.metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+        Err(error) => format!("cannot be read ({error})"),
+    };
+    Err(Refusal(format!(
+        "'{}' {wrong}; name a run directory, such as those in wiregauge-runs",
+        path.display()
+    )))
+}

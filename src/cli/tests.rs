@@ -1,0 +1,185 @@
+//! What the command line promises.
+
+use super::*;
+use crate::plan::{Direction, Pattern, Schedule, Wait};
+use crate::transport::TransportKind;
+use crate::units::{Bytes, MessageRate};
+use proptest::prelude::*;
+
+fn asked(line: &str) -> Result<Asked, Refusal> {
+    let words = std::iter::once("wiregauge").chain(line.split_whitespace());
+    parse(&words.map(OsString::from).collect::<Vec<_>>())
+}
+
+fn request(line: &str) -> Request {
+    match asked(line) {
+        Ok(Asked::Measure { request, .. }) => *request,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn refusal(line: &str) -> String {
+    match asked(line) {
+        Err(Refusal(sentence)) => sentence,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn no_command_is_the_survey() {
+    for line in ["", "survey"] {
+        let found = asked(line).unwrap();
+        assert!(matches!(found, Asked::Survey { cpus: None, seed: 1, clock: None, .. }), "{line}");
+    }
+    let Ok(Asked::Survey { output, .. }) = asked("--json --out nowhere") else { panic!() };
+    assert!(output.json && output.directory == Some("nowhere".into()));
+}
+
+#[test]
+fn lists_and_sweeps_become_values_each_once() {
+    let found = request("latency --transport shm,tcp,shm --wait block,busy --size 64,8..32*2");
+    assert_eq!(found.transports, [TransportKind::Shm, TransportKind::Tcp]);
+    assert_eq!(found.waits, [Wait::Block, Wait::Busy]);
+    assert_eq!(found.sizes, [8, 16, 32, 64].map(Bytes));
+}
+
+#[test]
+fn what_is_not_asked_for_is_the_pattern_s_default() {
+    for (line, pattern) in [
+        ("latency", Pattern::Latency),
+        ("oneway", Pattern::Oneway),
+        ("bandwidth", Pattern::Bandwidth),
+    ] {
+        assert_eq!(format!("{:?}", request(line)), format!("{:?}", Request::new(pattern)));
+    }
+}
+
+#[test]
+fn each_option_reaches_the_request() {
+    let found = request(
+        "bandwidth --transport tcp --size 1MiB --count 10k --time 2s --rounds 7 --until 2.5% \
+         --warmup 5 --burst 4 --window 8 --direction bi --check --threshold 1ms --timeout 3s \
+         --loss-after 4ms --nodelay off --busy-poll 50us --send-buffer 1MiB --receive-buffer 64kB \
+         --congestion reno --dscp 46 --seed 18446744073709551615 --clock monotonic_raw",
+    );
+    assert_eq!(found.count, Some(10_000));
+    assert_eq!(found.time, Some(Span(2_000_000_000)));
+    assert_eq!((found.rounds, found.until, found.warmup), (Some(7), Some(0.025), Some(5)));
+    assert_eq!((found.burst, found.window, found.direction), (4, 8, Direction::Bi));
+    assert!(found.check);
+    assert_eq!(found.threshold, Span(1_000_000));
+    assert_eq!((found.timeout, found.loss_after), (Span(3_000_000_000), Span(4_000_000)));
+    assert_eq!((found.options.nodelay, found.options.busy_poll_us), (Some(false), Some(50)));
+    assert_eq!(found.options.send_buffer, Some(Bytes(1 << 20)));
+    assert_eq!(found.options.receive_buffer, Some(Bytes(64_000)));
+    assert_eq!((found.options.congestion.as_deref(), found.options.dscp), (Some("reno"), Some(46)));
+    assert_eq!(found.seed, u64::MAX);
+}
+
+#[test]
+fn a_rate_makes_a_schedule() {
+    let rate = MessageRate(1e4);
+    let schedule = |line: &str| request(line).schedule;
+    assert_eq!(schedule("oneway"), Schedule::ClosedLoop);
+    assert_eq!(schedule("oneway --rate 10k"), Schedule::Periodic { rate });
+    assert_eq!(schedule("oneway --rate 10k --arrivals poisson"), Schedule::Poisson { rate });
+    assert!(refusal("oneway --arrivals poisson").contains("--arrivals needs --rate"));
+}
+
+#[test]
+fn an_option_of_another_command_is_refused_with_that_command() {
+    assert!(refusal("latency --rate 1k").contains("'--rate', which is for oneway; allowed are"));
+    assert!(refusal("latency --window 3").contains("which is for bandwidth"));
+}
+
+#[test]
+fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
+    let lines = [
+        "wrong",
+        "--wrong",
+        "latency --wrong",
+        "latency wrong",
+        "latency --size",
+        "latency --size 1e",
+        "latency --size 8..9",
+        "latency --transport x",
+        "latency --wait x",
+        "latency --count x",
+        "latency --count 0",
+        "latency --until 5",
+        "latency --cpus 1",
+        "latency --cpus 0,99999",
+        "latency --time 5",
+        "latency --size 8 --size 9",
+        "--json latency",
+        "export",
+        "report",
+        "report /nonexistent",
+        "compare a",
+        "compare a b --fail-if x",
+        "completions x",
+        "latency --json=3",
+        "latency --nodelay maybe",
+        "latency --transport udp --nodelay on",
+        "latency --transport udp --size 1MiB",
+        "latency --dscp 64",
+        "latency --busy-poll 1ns",
+        "latency --synthetic x",
+        "noise --cpus x",
+        "noise --time 0",
+        "export /tmp --format xml",
+        "latency --clock sundial",
+        "latency --out /tmp",
+        "latency --congestion a/b",
+    ];
+    for line in lines {
+        let sentence = refusal(line);
+        let says = ["allowed", "write", "give", "name", "knows", "has 1 to", "may use", "0 to"];
+        assert!(says.iter().any(|word| sentence.contains(word)), "{line}: {sentence}");
+        assert!(!sentence.contains('\n') && !sentence.contains("--help'"), "{line}: {sentence}");
+    }
+}
+
+#[test]
+fn help_version_completions_and_manual_are_texts() {
+    let text = |line: &str| match asked(line) {
+        Ok(Asked::Text(text)) => String::from_utf8(text).unwrap(),
+        other => panic!("{line}: {other:?}"),
+    };
+    assert!(text("--version").starts_with("wiregauge "));
+    assert_eq!(text("latency -h"), text("latency --help"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&format!("completions {shell}")).contains("bandwidth"));
+    }
+    let manual = text("man");
+    assert!(manual.contains(".SH \"WIREGAUGE LATENCY\"") && manual.contains("perturb"));
+    assert!(!text("--help").contains("agent") && !manual.contains("AGENT"));
+}
+
+#[test]
+fn the_definition_is_sound() {
+    args::definition().debug_assert();
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_typed_panics_or_breaks_the_line(
+        command in prop::sample::select(vec!["latency", "oneway", "bandwidth", "noise", "export"]),
+        words in prop::collection::vec(
+            prop_oneof![
+                "\\PC{0,12}".prop_map(String::from),
+                "[\\x00-\\x7f]{0,12}".prop_map(String::from),
+                prop::sample::select(vec![
+                    "--size", "--cpus", "--time", "--rate", "--until", "--transport", "--seed",
+                    "--synthetic", "--count", "--pause", "64KiB", "8..64*2", "5%", "1s", "-1",
+                ]).prop_map(String::from),
+            ],
+            0..6,
+        ),
+    ) {
+        let typed = ["wiregauge", command].map(String::from).into_iter().chain(words);
+        if let Err(Refusal(sentence)) = parse(&typed.map(OsString::from).collect::<Vec<_>>()) {
+            prop_assert!(!sentence.contains(char::is_control), "{:?}", sentence);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The values of options: each parser gives the value, or a sentence that says what is allowed.
+
+use crate::clock::Source;
+use crate::host;
+use crate::plan::sweep::{self, SweepError};
+use crate::plan::{Direction, Wait};
+use crate::report::export::Format;
+use crate::stats::limit::{Limit, LimitError};
+use crate::transport::TransportKind;
+use crate::units::{Bytes, Span};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+/// The sizes of a list or sweep, rising, each once.
+#[derive(Clone, Debug)]
+pub struct Sizes(pub Vec<Bytes>);
+
+/// CPU of the client, CPU of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct TwoCpus(pub u32, pub u32);
+
+/// CPUs, rising.
+#[derive(Clone, Debug)]
+pub struct CpuList(pub Vec<u32>);
+
+/// A limit as typed and as understood.
+#[derive(Clone, Debug)]
+pub struct TypedLimit(pub String, pub Limit);
+
+/// The intervals of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    Periodic,
+    Poisson,
+}
+
+/// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
+const LONGEST_LIST: usize = 1000;
+/// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
+const LONGEST_CONGESTION: usize = 15;
+
+/// A parser of one of few words.
+fn one_of<T, I>(
+    all: I,
+    name: fn(&T) -> &'static str,
+) -> impl TypedValueParser<Value = T> + use<T, I>
+where
+    T: Clone + Send + Sync + 'static,
+    I: IntoIterator<Item = T>,
+{
+    let all: Vec<T> = all.into_iter().collect();
+    PossibleValuesParser::new(all.iter().map(name).collect::<Vec<_>>()).try_map(move |text| {
+        all.iter()
+            .find(|value| name(value) == text)
+            .cloned()
+            .ok_or_else(|| format!("'{text}' is not known"))
+    })
+}
+
+pub fn transports() -> impl TypedValueParser<Value = TransportKind> {
+    one_of(TransportKind::ALL.iter().copied(), |transport| transport.name())
+}
+
+pub fn waits() -> impl TypedValueParser<Value = Wait> {
+    one_of(Wait::ALL.iter().copied(), |wait| wait.name())
+}
+
+pub fn clocks() -> impl TypedValueParser<Value = Source> {
+    one_of(Source::ALL, |source| source.name())
+}
+
+pub fn formats() -> impl TypedValueParser<Value = Format> {
+    one_of(Format::ALL, |format| match format {
+        Format::Csv => "csv",
+        Format::Json => "json",
+        Format::Parquet => "parquet",
+    })
+}
+
+pub fn switch() -> impl TypedValueParser<Value = bool> {
+    one_of([true, false], |on| if *on { "on" } else { "off" })
+}
+
+pub fn directions() -> impl TypedValueParser<Value = Direction> {
+    one_of([Direction::Uni, Direction::Bi], |direction| match direction {
+        Direction::Uni => "uni",
+        Direction::Bi => "bi",
+    })
+}
+
+pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
+    one_of([Arrivals::Periodic, Arrivals::Poisson], |arrivals| match arrivals {
+        Arrivals::Periodic => "periodic",
+        Arrivals::Poisson => "poisson",
+    })
+}
+
+pub fn sizes(text: &str) -> Result<Sizes, SweepError> {
+    sweep::parse(text).map(Sizes)
+}
+
+pub fn limit(text: &str) -> Result<TypedLimit, LimitError> {
+    text.parse().map(|limit| TypedLimit(text.to_owned(), limit))
+}
+
+/// A whole number, with k (10^3) or M (10^6) after it where one wants.
+pub fn count(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
+        (Some(digits), _) => (digits, 1000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (text, 1),
+    };
+    let number = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+    number
+        .and_then(|digits| digits.parse::<u64>().ok()?.checked_mul(factor))
+        .ok_or_else(|| format!("'{text}' is not allowed; write a whole number as 500, 10k or 1M"))
+}
+
+pub fn count32(text: &str) -> Result<u32, String> {
+    let most = u32::MAX;
+    count(text)?.try_into().map_err(|_| format!("'{text}' is not allowed; write at most {most}"))
+}
+
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is not allowed; write a whole number of at most 2^64-1"))
+}
+
+/// `5%` as 0.05.
+pub fn percent(text: &str) -> Result<f64, String> {
+    text.strip_suffix('%')
+        .and_then(|number| number.trim_end().parse::<f64>().ok())
+        .filter(|percent| percent.is_finite())
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("'{text}' is not allowed; write a percentage as 5% or 0.5%"))
+}
+
+pub fn cpu_pair(text: &str) -> Result<TwoCpus, String> {
+    let pair = text.split_once(',').and_then(|(client, server)| {
+        Some(TwoCpus(client.trim().parse().ok()?, server.trim().parse().ok()?))
+    });
+    pair.ok_or_else(|| {
+        format!("'{text}' is not allowed; write the client's CPU and the server's as 2,3")
+    })
+}
+
+pub fn cpu_list(text: &str) -> Result<CpuList, String> {
+    Some(text)
+        .filter(|text| text.len() <= LONGEST_LIST)
+        .and_then(host::parse_cpus)
+        .filter(|cpus| !cpus.is_empty())
+        .map(CpuList)
+        .ok_or_else(|| format!("'{text}' is not allowed; write CPUs as 2, 0-3 or 0-3,6"))
+}
+
+/// A time in whole microseconds, as the kernel takes it.
+pub fn microseconds(text: &str) -> Result<u32, String> {
+    let span: Span = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+    u32::try_from(span.0 / 1000)
+        .ok()
+        .filter(|_| span.0.is_multiple_of(1000))
+        .ok_or_else(|| format!("'{text}' is not allowed; write whole microseconds as 50us"))
+}
+
+pub fn congestion(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if (1..=LONGEST_CONGESTION).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "'{text}' is not allowed; write a name of at most {LONGEST_CONGESTION} letters as cubic, \
+         one of those in /proc/sys/net/ipv4/tcp_available_congestion_control"
+    ))
+}
+
+pub fn dscp(text: &str) -> Result<u8, String> {
+    text.parse()
+        .ok()
+        .filter(|dscp| *dscp <= 63)
+        .ok_or_else(|| format!("'{text}' is not allowed; a DSCP is 0 to 63"))
+}

@@ -1,0 +1,90 @@
+//! One round on the synthetic transport in this process: the same set-up, loops, recorder and join
+//! as in an agent, on the virtual clock.
+
+use crate::clock::{TickSpan, Ticks, Timebase};
+use crate::pattern::gate::Gate;
+use crate::pattern::role::{self, Part};
+use crate::pattern::{Ended, Loop};
+use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
+use crate::sample::RoundSamples;
+use crate::sample::arena::Arena;
+use crate::sample::join::{Shape, join};
+use crate::sample::recorder::{Recorder, Seen};
+use crate::transport::synthetic::{self, Simulated};
+use crate::transport::{Blob, Opening, Role, Transport, TransportKind};
+use crate::units::Bytes;
+
+/// A case on the synthetic transport: so many messages of 8 B, no warm-up.
+pub fn case(pattern: Pattern, spec: &str, count: u64) -> Result<Case, String> {
+    let mut request = Request::new(pattern);
+    request.transports = vec![TransportKind::Synthetic];
+    request.sizes = vec![Bytes(8)];
+    request.waits = vec![Wait::Busy];
+    request.warmup = Some(0);
+    request.count = Some(count);
+    request.options.synthetic = Some(spec.parse()?);
+    let plan = request.plan().map_err(|refusal| refusal.to_string())?;
+    plan.cases.into_iter().next().ok_or_else(|| "no case".to_string())
+}
+
+/// What a simulated round left.
+pub struct Played {
+    /// Its samples.
+    pub samples: RoundSamples,
+    /// What the client saw.
+    pub client: Seen,
+    /// What the server saw, where it was played.
+    pub server: Seen,
+    /// Why the client ended.
+    pub ended: Ended,
+}
+
+/// Plays a case.
+pub fn play(case: &Case) -> Result<Played, String> {
+    let most = case.bound.count.map_or(1 << 20, |count| count + case.warmup) as usize;
+    let memory = |rows| Arena::create(rows).map_err(|error| format!("sample memory: {error}"));
+    let with_server = case.pattern != Pattern::Latency;
+    let mut client = memory(most)?;
+    let mut server = memory(if with_server { most } else { 0 })?;
+    let time = Timebase::nanoseconds(Ticks(0));
+    let plan = Loop::of(case, |span| TickSpan(span.0 as i64));
+    let intended = role::intended(case, most as u64, &time);
+    let (client_seen, ended) = one_role(case, Role::Client, &plan, &intended, &mut client)?;
+    let server_seen = match with_server {
+        true => one_role(case, Role::Server, &plan, &[], &mut server)?.0,
+        false => Seen::default(),
+    };
+    let shape = Shape {
+        pattern: case.pattern,
+        direction: case.direction,
+        size: case.size.0 as u32,
+        stride: role::stride(case),
+    };
+    let epoch = client.rows().first().map_or(Ticks(0), |row| row.submit);
+    let samples = join(shape, client.rows(), server.rows(), &Timebase::nanoseconds(epoch));
+    Ok(Played { samples, client: client_seen, server: server_seen, ended })
+}
+
+fn one_role(
+    case: &Case,
+    role: Role,
+    plan: &Loop,
+    intended: &[TickSpan],
+    arena: &mut Arena,
+) -> Result<(Seen, Ended), String> {
+    let mut endpoint = Simulated::open(&role::setup(case, role, [0; 32]))
+        .and_then(|opening| opening.connect(&Blob::default()))
+        .map_err(|error| error.to_string())?;
+    let gate = Gate::default();
+    let clock = synthetic::clock();
+    let mut recorder = Recorder::new(arena, case.warmup);
+    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, intended };
+    let ended = role::play(case, role, part, &mut recorder, TickSpan(0));
+    Ok((recorder.seen, ended))
+}
+
+/// A schedule's case: one way.
+pub fn scheduled(spec: &str, count: u64, schedule: Schedule) -> Result<Case, String> {
+    let bound = Bound { count: Some(count), time: None };
+    Ok(Case { schedule, bound, ..case(Pattern::Oneway, spec, count)? })
+}

@@ -1,0 +1,274 @@
+//! The rows that judge figures: samples of known delays, through the loops, the recorder and the
+//! statistics.
+
+use super::Row;
+use super::simulate::{case, play, scheduled};
+use crate::pattern::Ended;
+use crate::pattern::schedule::intended_ns;
+use crate::plan::{Bound, Case, Pattern, Schedule};
+use crate::sample::Flags;
+use crate::sample::histogram::LiveHistogram;
+use crate::stats::metric::durations;
+use crate::stats::quantile::{Ranked, Sorted, rank};
+use crate::stats::{Metric, Summary, summarize};
+use crate::units::{MessageRate, Span};
+
+/// What stands at the front of a row: its number, the input, what is allowed.
+type What = (&'static str, &'static str, &'static str);
+
+/// Round trips of a case, summarised.
+fn round_trips(case: &Case) -> Result<Summary, String> {
+    let played = play(case)?;
+    Ok(summarize(&[durations(&played.samples, Metric::Rtt)], f64::INFINITY))
+}
+
+fn shown(summary: &Summary, p: f64) -> Option<f64> {
+    summary.quantiles.iter().find(|q| q.p == p)?.value.map(|value| value.0)
+}
+
+fn row(what: What, done: Result<(String, String, bool), String>) -> Row {
+    match done {
+        Ok((truth, measured, passes)) => Row::new(what, truth, measured, passes),
+        Err(why) => Row::broken(what, why),
+    }
+}
+
+/// T1: the standard deviation of normal delays.
+pub fn t1_standard_deviation() -> Row {
+    let what = ("T1", "normal delays 1.0 us, sd 0.3 us", "within 5 %");
+    let done = || {
+        let summary = round_trips(&case(Pattern::Latency, "normal(1us,300ns)", 100_000)?)?;
+        let passes = (summary.sd / 300.0 - 1.0).abs() < 0.05;
+        Ok(("sd 300 ns".into(), format!("sd {:.1} ns", summary.sd), passes))
+    };
+    row(what, done())
+}
+
+/// T3: p99.9 of 1000 samples.
+pub fn t3_too_few() -> Row {
+    let what = ("T3", "1000 samples", "p99.9 is \"n too small\" or has an interval");
+    let done = || {
+        let summary = round_trips(&case(Pattern::Latency, "normal(1us,300ns)", 1000)?)?;
+        let p999 = summary.quantiles.iter().find(|q| q.p == 0.999).ok_or("no p99.9")?;
+        let (measured, passes) = match (p999.value, p999.interval) {
+            (None, _) => ("n too small".to_string(), true),
+            (Some(value), Some(_)) => (format!("{} ns with an interval", value.0), true),
+            (Some(value), None) => (format!("{} ns alone", value.0), false),
+        };
+        Ok(("needs 10000 samples".into(), measured, passes))
+    };
+    row(what, done())
+}
+
+/// T4: ten million samples, slow ones in the first half only.
+pub fn t4_whole_run() -> Row {
+    let what = ("T4", "10^7 samples, 1 % slow (50 us) in the first half", "of the whole run");
+    let done = || {
+        let spec = "normal(1us,100ns) slow(1%,50us,5000000)";
+        let summary = round_trips(&case(Pattern::Latency, spec, 10_000_000)?)?;
+        // 0.5 % of all are slow: p99 is an ordinary one, p99.9 a slow one.
+        let (p99, p999) = (shown(&summary, 0.99), shown(&summary, 0.999));
+        let (p99, p999) = (p99.unwrap_or(f64::NAN), p999.unwrap_or(f64::NAN));
+        // P(ordinary <= x) = (0.99 - 0) / 0.995 at p99: z = 2.575 of the normal distribution.
+        let passes = (p99 - 1257.5).abs() < 10.0 && p999 == 50_000.0;
+        let truth = "p99 1.2575 us, p99.9 50 us".to_string();
+        Ok((truth, format!("p99 {:.4} us, p99.9 {} us", p99 / 1e3, p999 / 1e3), passes))
+    };
+    row(what, done())
+}
+
+/// T5: the same stream ended by time and by count.
+pub fn t5_count_and_time() -> Row {
+    let what = ("T5", "the same stream by duration and by count", "the same quantiles");
+    let done = || {
+        let by_count = case(Pattern::Latency, "exponential(1us,500ns)", 20_000)?;
+        let time = Bound { count: None, time: Some(Span(15_000_000)) };
+        let played = play(&Case { bound: time, ..by_count.clone() })?;
+        let count = played.samples.samples.len() as u64;
+        let timed = summarize(&[durations(&played.samples, Metric::Rtt)], f64::INFINITY);
+        let bound = Bound { count: Some(count), time: None };
+        let counted = round_trips(&Case { bound, ..by_count })?;
+        let same = timed == counted && played.ended == Ended::Time && count > 1000;
+        let p = |summary: &Summary| shown(summary, 0.99).unwrap_or(f64::NAN);
+        let truth = format!("p99 {} ns of {count}", p(&counted));
+        Ok((truth, format!("p99 {} ns by time", p(&timed)), same))
+    };
+    row(what, done())
+}
+
+/// T6: pauses between messages.
+pub fn t6_pauses() -> Row {
+    let what = ("T6", "pauses of 50 us between messages", "latency unchanged");
+    let done = || {
+        let without = case(Pattern::Latency, "normal(1us,300ns)", 20_000)?;
+        let with = Case { pause: Span(50_000), ..without.clone() };
+        let (without, with) = (round_trips(&without)?, round_trips(&with)?);
+        let same = [0.1, 0.5, 0.9, 0.99].iter().all(|p| shown(&without, *p) == shown(&with, *p));
+        let p50 = |s: &Summary| shown(s, 0.5).unwrap_or(f64::NAN);
+        let truth = format!("p50 {} ns", p50(&without));
+        Ok((truth, format!("p50 {} ns", p50(&with)), same && without.mean == with.mean))
+    };
+    row(what, done())
+}
+
+/// The critical value of the Anderson-Darling statistic at 5 % for a distribution that is fully
+/// specified (Stephens 1974, case 0).
+const ANDERSON_DARLING_5_PERCENT: f64 = 2.492;
+
+/// The Anderson-Darling statistic of intervals against the exponential distribution of this mean.
+fn anderson_darling(intervals: &mut [f64], mean: f64) -> f64 {
+    intervals.sort_by(f64::total_cmp);
+    let n = intervals.len();
+    let sum: f64 = (0..n)
+        .map(|i| {
+            // ln F(x_i) + ln(1 - F(x_(n-1-i))), with F(x) = 1 - exp(-x / mean).
+            let below = (-(-intervals[i] / mean).exp_m1()).max(f64::MIN_POSITIVE).ln();
+            let above = -intervals[n - 1 - i] / mean;
+            (2 * i + 1) as f64 * (below + above)
+        })
+        .sum();
+    -(n as f64) - sum / n as f64
+}
+
+/// T8: the generators, from 1 k/s to the highest rate that a schedule states.
+pub fn t8_generators() -> Row {
+    let what = (
+        "T8",
+        "periodic and Poisson, 1 k/s, 100 k/s, 10 M/s (virtual time)",
+        "rate within 0.1 %; Anderson-Darling at 5 %",
+    );
+    let done = || {
+        let mut worst: f64 = 0.0;
+        let mut statistic: f64 = 0.0;
+        for rate in [1e3, 1e5, 1e7].map(MessageRate) {
+            for schedule in [Schedule::Periodic { rate }, Schedule::Poisson { rate }] {
+                let (off, a2) = generator(schedule, rate.0)?;
+                worst = worst.max(off);
+                statistic = statistic.max(a2);
+            }
+        }
+        let passes = worst < 0.001 && statistic < ANDERSON_DARLING_5_PERCENT;
+        let measured = format!("off by {:.4} %, A2 = {statistic:.2}", 100.0 * worst);
+        Ok((format!("0 %, A2 < {ANDERSON_DARLING_5_PERCENT}"), measured, passes))
+    };
+    row(what, done())
+}
+
+/// How far the rate of a generator is off, and the statistic of its intervals (0 for periodic).
+fn generator(schedule: Schedule, rate: f64) -> Result<(f64, f64), String> {
+    /// A Poisson process of so many messages has a rate right within 0.05 % (one sigma).
+    const MESSAGES: u64 = 4_000_000;
+    /// Messages through the loop: a periodic rate needs few.
+    const PLAYED: u64 = 200_000;
+    let seed = 8;
+    let times = intended_ns(schedule, MESSAGES, seed);
+    let last = times.last().copied().unwrap_or(f64::NAN);
+    let off = ((MESSAGES - 1) as f64 / last * 1e9 / rate - 1.0).abs();
+    // What the loop makes of the schedule: every message at its time, on the virtual clock.
+    let mut case = scheduled("constant(1us)", PLAYED, schedule)?;
+    case.seed = seed;
+    let played = play(&case)?;
+    let late = played.samples.samples.iter().map(|s| s.submit_ns - s.intended_ns);
+    let worst = late.fold(0.0, f64::max);
+    // A post takes 10 ns there, so messages that come closer wait for it and no longer.
+    let allowed_ns = if rate < 1e6 { 50.0 } else { 500.0 };
+    if worst > allowed_ns || played.ended != Ended::Count {
+        return Err(format!("a post {worst} ns after its time at {rate} msg/s"));
+    }
+    if matches!(schedule, Schedule::Periodic { .. }) {
+        return Ok((off, 0.0));
+    }
+    let first = times.first().copied().unwrap_or(0.0);
+    let mut intervals: Vec<f64> =
+        std::iter::once(first).chain(times.windows(2).map(|w| w[1] - w[0])).collect();
+    intervals.truncate(PLAYED as usize);
+    Ok((off, anderson_darling(&mut intervals, 1e9 / rate)))
+}
+
+/// T9: loss and reordering.
+pub fn t9_loss_and_reordering() -> Row {
+    let what = (
+        "T9",
+        "1 % loss and 1 % reordering, 100 k/s one way",
+        "p99.5 infinite; latencies kept; counts exact",
+    );
+    let done = || {
+        let schedule = Schedule::Periodic { rate: MessageRate(1e5) };
+        let spec = "normal(1us,50ns) loss(1%) reorder(1%,50us)";
+        let played = play(&scheduled(spec, 100_000, schedule)?)?;
+        let mut all = durations(&played.samples, Metric::OneWay);
+        all.sort_by(f64::total_cmp);
+        let at = |p: f64| Sorted(&all).at_rank(rank(p, all.len() as u64));
+        let flagged = |flag| played.samples.samples.iter().filter(move |s| s.flags.has(flag));
+        let lost = flagged(Flags::LOST).count() as u64;
+        let reordered = flagged(Flags::REORDERED).count() as u64;
+        // Held up by 50 us at one message each 10 us: exactly those are overtaken.
+        let held_up = all.iter().filter(|ns| **ns > 40_000.0 && ns.is_finite()).count() as u64;
+        let true_latency = flagged(Flags::REORDERED)
+            .all(|s| (s.receive_ns - s.submit_ns - 51_000.0).abs() < 400.0);
+        let counted = played.client.sent == 100_000
+            && lost == played.client.sent - played.server.received
+            && reordered == played.server.reordered
+            && reordered.abs_diff(held_up) <= 5; // the last few have nobody to overtake them
+        let share = lost.abs_diff(1000) < 130; // 4 sigma of a binomial
+        let infinite = at(0.995) == f64::INFINITY && at(0.98).is_finite();
+        let measured = format!("p99.5 {}, {lost} lost, {reordered} reordered", at(0.995));
+        let truth = format!("inf, {} lost, {held_up} held up", 100_000 - played.server.received);
+        Ok((truth, measured, counted && true_latency && share && infinite))
+    };
+    row(what, done())
+}
+
+/// T11: a day at 100 M/s.
+pub fn t11_a_day() -> Row {
+    let what = ("T11", "24 h x 100 M/s simulated", "no overflow, NaN or negative");
+    let done = || {
+        const PER_SECOND: u64 = 100_000_000;
+        const SECONDS: u64 = 86_400;
+        let mut all = LiveHistogram::new(1.0).map_err(|error| error.to_string())?;
+        for second in 0..SECONDS {
+            all.record_many(1000 + (second % 100) as i64, PER_SECOND - 1);
+            all.record_many(5_000_000, 1);
+        }
+        let mut twice = LiveHistogram::from_sparse(&all.to_sparse()).map_err(|e| e.to_string())?;
+        twice.merge(&all).map_err(|error| error.to_string())?;
+        let mean = all.mean_ns().ok_or("no mean")?;
+        let truth = 1049.5 + (5_000_000.0 - 1049.5) / PER_SECOND as f64;
+        let summary = crate::stats::summarize_live::<Vec<f64>>(&[all.clone(), twice], &[], 1e4);
+        let sound = summary.quantiles.iter().filter_map(|q| q.value).all(|v| v.0 >= 1000.0);
+        let count = all.count();
+        let passes = count == PER_SECOND * SECONDS
+            && (mean / truth - 1.0).abs() < 1e-6
+            && all.max_ns() == Some(5_000_000.0)
+            && summary.count == 3 * count
+            && summary.above_threshold == 3 * SECONDS
+            && sound
+            && summary.sd.is_finite();
+        let truth = format!("{} samples, mean {truth:.3} ns", PER_SECOND * SECONDS);
+        Ok((truth, format!("{count} samples, mean {mean:.3} ns"), passes))
+    };
+    row(what, done())
+}
+
+/// T13: one outlier.
+pub fn t13_outlier() -> Row {
+    let what = ("T13", "one 100 ms outlier among 100000", "p50 and p99 unchanged");
+    let done = || {
+        let plain = round_trips(&case(Pattern::Latency, "normal(1us,100ns)", 100_000)?)?;
+        let spec = "normal(1us,100ns) stall(100ms@50000)";
+        let stalled = round_trips(&case(Pattern::Latency, spec, 100_000)?)?;
+        let p = |s: &Summary, p| shown(s, p).unwrap_or(f64::NAN);
+        // One sample changed places: a quantile moves by one rank at most.
+        let near = |at| (p(&stalled, at) - p(&plain, at)).abs() <= 1.0;
+        let passes = near(0.5) && near(0.99) && stalled.max.0 == 1e8;
+        let truth = format!("p50 {} ns, p99 {} ns", p(&plain, 0.5), p(&plain, 0.99));
+        let measured = format!(
+            "p50 {} ns, p99 {} ns, max {} ms",
+            p(&stalled, 0.5),
+            p(&stalled, 0.99),
+            stalled.max.0 / 1e6
+        );
+        Ok((truth, measured, passes))
+    };
+    row(what, done())
+}

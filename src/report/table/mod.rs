@@ -1,0 +1,34 @@
+//! Tables for the terminal, from a record alone.
+//!
+//! Takes records and plain rows; gives text. A table is an interface: the fields of a line are
+//! parted by two spaces or more and hold single ones at most (`awk -F'  +'`), each line of a table
+//! has all its fields, units stand in the head, and decimal points stand under each other. There
+//! is no colour and no frame.
+//!
+//! Must never: know where the text goes, or anything that is not in the run directory.
+
+mod bandwidth;
+pub mod comparison;
+pub mod grid;
+mod latency;
+mod noise;
+mod notes;
+pub mod number;
+mod survey;
+
+pub use grid::{Cell, Grid};
+pub use noise::noise;
+pub use notes::notes;
+
+use crate::record::schema::Record;
+
+/// The runs of a record: the survey's fold, or a table for each kind of figure.
+pub fn runs(record: &Record) -> String {
+    if record.plan.name == "survey"
+        && let Some(folded) = survey::table(record)
+    {
+        return folded;
+    }
+    let tables = [latency::table(record), bandwidth::schedules(record), bandwidth::table(record)];
+    tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,130 @@
+//! What stands below the runs: the instrument's own error, the noise, what was not measured or
+//! came otherwise than sent, doubts. A sentence a line, the first word says of what kind.
+
+use super::noise;
+use super::number::{short, span};
+use crate::record::schema::{Counts, Record, Run};
+
+/// Labels of runs that are named before the others are counted.
+const NAMED: usize = 3;
+
+/// The sentences.
+pub fn notes(record: &Record) -> String {
+    let mut lines = vec![legend(record), instrument(record), clock(record)];
+    lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
+    let missing = record.unavailable.iter();
+    lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
+    lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
+    lines.extend(record.runs.iter().filter_map(astray));
+    lines.extend(rounds(record));
+    lines.extend(record.doubts.iter().map(|doubt| format!("doubt: {}", doubt.text)));
+    lines.extend(shared(record));
+    lines.iter().map(|line| line.replace('\n', " ") + "\n").collect()
+}
+
+fn legend(record: &Record) -> String {
+    let maximum = match record.runs.iter().any(|run| !run.figures.is_empty()) {
+        true => "; max is the true maximum, and the rounds' maxima lie in the range beside it",
+        false => "",
+    };
+    format!("figures: ± is the wider side of the 95 % interval, the record has both{maximum}")
+}
+
+fn instrument(record: &Record) -> String {
+    let own = &record.instrument;
+    format!(
+        "instrument: adds at most {} to a round trip (null transport: p50 {}, p99 {}, n {}); \
+         recording a sample takes {}",
+        span(own.error_ns),
+        span(own.floor_p50_ns),
+        span(own.floor_p99_ns),
+        own.count,
+        span(own.recording_ns)
+    )
+}
+
+fn clock(record: &Record) -> String {
+    let clock = &record.clock;
+    format!(
+        "clock: {} ({}); a reading takes {}, resolution {}, scale right within {} ppm",
+        clock.source,
+        clock.reason,
+        span(clock.reading_cost_ns),
+        span(clock.resolution_ns),
+        short(clock.residual_ppb / 1e3)
+    )
+}
+
+/// What became of messages that did not come as they were sent.
+fn astray(run: &Run) -> Option<String> {
+    let Counts { sent, lost, duplicates, reordered, corrupt, strangers, .. } = run.counts;
+    let kinds = [
+        (lost, "lost"),
+        (duplicates, "came twice"),
+        (reordered, "came out of order"),
+        (corrupt, "came corrupt"),
+        (strangers, "connections of strangers were dropped"),
+    ];
+    let seen: Vec<String> =
+        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!seen.is_empty()).then(|| format!("messages: {}: of {sent}, {}", run.label, seen.join(", ")))
+}
+
+/// Why the rounds stopped, where that was not simply their number.
+fn rounds(record: &Record) -> Vec<String> {
+    let until = record.plan.rounds.until.is_some();
+    let mut groups = Groups::default();
+    for run in record.runs.iter().filter(|run| until || !run.complete) {
+        let kind = if run.complete { "rounds" } else { "incomplete" };
+        groups.add(kind, &run.stopped, &run.stopped, &run.label);
+    }
+    groups.lines()
+}
+
+/// Doubts of runs, each kind once with the runs that share it: what the sentence says of its own
+/// run's numbers stands for all, and those of the others are in the report.
+fn shared(record: &Record) -> Vec<String> {
+    let mut groups = Groups::default();
+    for run in &record.runs {
+        for doubt in &run.doubts {
+            groups.add("doubt", &doubt.kind, &doubt.text, &run.label);
+        }
+    }
+    groups.lines()
+}
+
+/// Sentences with the runs that share them, in the order in which they came.
+#[derive(Default)]
+struct Groups<'a>(Vec<Group<'a>>);
+
+struct Group<'a> {
+    word: &'a str,
+    key: &'a str,
+    text: &'a str,
+    labels: Vec<&'a str>,
+}
+
+impl<'a> Groups<'a> {
+    fn add(&mut self, word: &'a str, key: &'a str, text: &'a str, label: &'a str) {
+        match self.0.iter_mut().find(|group| (group.word, group.key) == (word, key)) {
+            Some(group) if group.labels.last() == Some(&label) => {}
+            Some(group) => group.labels.push(label),
+            None => self.0.push(Group { word, key, text, labels: vec![label] }),
+        }
+    }
+
+    fn lines(self) -> Vec<String> {
+        let line =
+            |group: &Group| format!("{}: {}: {}", group.word, named(&group.labels), group.text);
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// The first few labels, and how many others there are.
+fn named(labels: &[&str]) -> String {
+    let first = labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(NAMED) {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
+}

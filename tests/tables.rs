@@ -1,0 +1,267 @@
+//! The terminal's tables: what they promise to a reader and to awk.
+
+use wiregauge::host::Noise;
+use wiregauge::plan::{CpuPair, Direction, Pattern, Plan, Request, Rounds, Schedule, Wait, survey};
+use wiregauge::record::schema::{
+    ClockReport, Counts, Doubt, Figure, Instrument, Metric, RateFigure, RateMetric, Record, Run,
+    SCHEMA, Unavailable, VERSION,
+};
+use wiregauge::report::table;
+use wiregauge::stats::{Interval, Rate, Value, summarize};
+use wiregauge::transport::TransportKind;
+use wiregauge::units::{Bytes, MessageRate};
+
+/// A record of a plan, the runs without any figure.
+fn record(plan: Plan) -> Record {
+    let run = |(index, case): (usize, &wiregauge::plan::Case)| Run {
+        index: index as u32,
+        label: case.label(),
+        case: case.clone(),
+        complete: true,
+        stopped: "5 of 5 rounds were made".into(),
+        rounds: Vec::new(),
+        figures: Vec::new(),
+        rates: Vec::new(),
+        counts: Counts::default(),
+        included: Default::default(),
+        doubts: Vec::new(),
+    };
+    Record {
+        schema: SCHEMA.into(),
+        version: VERSION,
+        tool: "0.1.0".into(),
+        command: vec!["wiregauge".into()],
+        started: "2026-11-21T05:52:43Z".into(),
+        finished: "2026-11-21T05:52:58Z".into(),
+        complete: true,
+        faults: Vec::new(),
+        environment: Default::default(),
+        clock: ClockReport {
+            source: "tsc".into(),
+            reason: "the TSC is invariant".into(),
+            frequency_hz: 2.5e9,
+            baseline_ns: 1e9,
+            residual_ppb: 12.5,
+            reading_cost_ns: 8.1,
+            resolution_ns: 0.4,
+            fences: String::new(),
+        },
+        instrument: Instrument {
+            floor_p50_ns: 20.0,
+            floor_p99_ns: 24.5,
+            count: 10_000,
+            error_ns: 25.3,
+            recording_ns: 1.25,
+        },
+        noise: vec![Noise {
+            cpu: 2,
+            observed_ns: 1e9,
+            gap_threshold_ns: 200.0,
+            gaps: 17,
+            lost_ns: 5e5,
+            longest_ns: 36_060.0,
+            histogram: vec![(256.0, 15), (512.0, 0), (32_768.0, 2)],
+        }],
+        runs: plan.cases.iter().enumerate().map(run).collect(),
+        unavailable: vec![Unavailable {
+            transport: "shm".into(),
+            reason: "/dev/shm cannot be written".into(),
+        }],
+        doubts: Vec::new(),
+        plan,
+    }
+}
+
+/// 5 rounds of values about `middle`, the last of them `greatest`.
+fn figure(metric: Metric, middle: f64, each: usize, greatest: f64) -> Figure {
+    let round = |round: usize| -> Vec<f64> {
+        let value = |i: usize| middle + ((i * 7919 + round) % 101) as f64;
+        let mut values: Vec<f64> = (0..each).map(value).collect();
+        if round == 4 {
+            values[each / 2] = greatest;
+        }
+        values
+    };
+    let rounds: Vec<Vec<f64>> = (0..5).map(round).collect();
+    Figure { metric, unit: "ns".into(), summary: summarize(&rounds, 10_000.0) }
+}
+
+fn rate(metric: RateMetric, value: f64) -> RateFigure {
+    let interval = Interval { low: Value(value * 0.95), high: Value(value * 1.02) };
+    let rate = Rate { value, interval: Some(interval), rounds: vec![value; 5] };
+    RateFigure { metric, unit: String::new(), rate }
+}
+
+fn fields(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|field| !field.is_empty()).collect()
+}
+
+/// Lines of a table by their fields; the head is the first.
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    text.lines().map(fields).collect()
+}
+
+fn surveyed() -> Record {
+    let mut found = record(survey::plan(&[TransportKind::Tcp, TransportKind::Udp], false, 1));
+    for run in &mut found.runs {
+        match run.case.pattern {
+            Pattern::Bandwidth => {
+                run.rates.push(rate(RateMetric::Bandwidth, 1.25e9));
+                run.rates.push(rate(RateMetric::MessageRate, 345_678.9));
+            }
+            _ => run.figures.push(figure(Metric::HalfRtt, 15_324.0, 20_000, 5e6)),
+        }
+    }
+    found
+}
+
+#[test]
+fn the_survey_is_one_table_with_a_line_for_each_transport_and_wait() {
+    let text = table::runs(&surveyed());
+    let rows = rows(&text);
+    assert_eq!(
+        rows[0],
+        [
+            "transport",
+            "wait",
+            "half_rtt p50 us",
+            "±",
+            "p99 us",
+            "±",
+            "p99.9 us",
+            "±",
+            "max us",
+            "of rounds",
+            "k msg/s 64 B",
+            "±",
+            "MB/s 64 KiB",
+            "±"
+        ]
+    );
+    let names: Vec<&[&str]> = rows[1..5].iter().map(|row| &row[..2]).collect();
+    assert_eq!(names, [["tcp", "busy"], ["tcp", "block"], ["udp", "busy"], ["udp", "block"]]);
+    for row in &rows[1..5] {
+        assert_eq!(row.len(), rows[0].len(), "{text}");
+        assert_eq!(&row[8..], ["5000", "15.42..5000", "345.7", "±18", "1250", "±63"], "{text}");
+    }
+    // UDP's largest message is smaller, and is not passed off as 64 KiB.
+    assert_eq!(rows[5], ["size: bandwidth of udp busy is at 65507 B"]);
+}
+
+#[test]
+fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
+    let mut found = surveyed();
+    found.runs.push(found.runs[0].clone());
+    assert_eq!(rows(&table::runs(&found)).iter().filter(|row| row.contains(&"busy")).count(), 7);
+}
+
+#[test]
+fn too_few_samples_and_lost_messages_are_said_in_their_place() {
+    let request =
+        Request { transports: vec![TransportKind::Udp], ..Request::new(Pattern::Latency) };
+    let mut found = record(request.plan().unwrap());
+    found.runs[0].figures.push(figure(Metric::HalfRtt, 1000.0, 200, f64::INFINITY));
+    found.runs[0].figures.push(figure(Metric::Rtt, 2000.0, 200, f64::INFINITY));
+    let text = table::runs(&found);
+    let rows = rows(&text);
+    // A round trip is twice its half: one line tells both.
+    assert_eq!(rows.len(), 2, "{text}");
+    let at = |name: &str| rows[1][rows[0].iter().position(|head| *head == name).unwrap()];
+    assert_eq!(at("p99.9 us"), "n too small");
+    assert_eq!((at("max us"), at("lost"), at("n")), ("inf", "1", "1000"));
+    assert_eq!(at("of rounds"), "1.100..inf");
+    assert_eq!(at("% above 10 us"), "0.1000");
+}
+
+#[test]
+fn offered_achieved_and_delivered_rates_stand_side_by_side() {
+    let schedule = Schedule::Poisson { rate: MessageRate(1e4) };
+    let mut found = record(Request { schedule, ..Request::new(Pattern::Oneway) }.plan().unwrap());
+    for metric in [Metric::OneWay, Metric::Response, Metric::Service] {
+        found.runs[0].figures.push(figure(metric, 9000.0, 2000, 1e5));
+    }
+    found.runs[0].rates.push(rate(RateMetric::OfferedRate, 1e4));
+    found.runs[0].rates.push(rate(RateMetric::AchievedRate, 9_990.0));
+    found.runs[0].rates.push(rate(RateMetric::MessageRate, 9_000.0));
+    let text = table::runs(&found);
+    let metrics: Vec<&str> = rows(&text)[1..4].iter().map(|row| row[2]).collect();
+    assert_eq!(metrics, ["one_way", "response", "service"]);
+    let last = text.lines().last().unwrap();
+    let rates = ["tcp", "busy", "64", "10.00", "9.990", "±0.50", "9.000", "±0.45"];
+    assert_eq!(fields(last), rates);
+}
+
+#[test]
+fn bandwidth_is_told_in_bytes_and_bits() {
+    let request = Request {
+        direction: Direction::Bi,
+        sizes: vec![Bytes(64), Bytes(65536)],
+        waits: vec![Wait::Block],
+        ..Request::new(Pattern::Bandwidth)
+    };
+    let mut found = record(request.plan().unwrap());
+    for run in &mut found.runs {
+        run.rates.push(rate(RateMetric::Bandwidth, 1.25e9));
+        run.rates.push(rate(RateMetric::MessageRate, 1000.0));
+    }
+    let text = table::runs(&found);
+    assert_eq!(
+        rows(&text)[1][..9],
+        ["tcp", "block", "both", "64", "64", "1250", "±63", "10.00", "±0.50"]
+    );
+    let points: Vec<usize> = text.lines().skip(1).filter_map(|line| line.find('.')).collect();
+    assert!(points.windows(2).all(|pair| pair[0] == pair[1]), "{text}");
+}
+
+#[test]
+fn below_the_table_stand_the_instrument_the_noise_and_the_doubts() {
+    let mut found = surveyed();
+    found.runs[1].counts = Counts { sent: 100, lost: 3, reordered: 2, ..Counts::default() };
+    let doubt = |text: &str| Doubt { kind: "drifts".into(), text: text.into() };
+    for index in [0, 1, 2, 4] {
+        found.runs[index].doubts.push(doubt(&format!("slower by {index} %\nat the end")));
+    }
+    found.complete = false;
+    found.runs[3].complete = false;
+    found.runs[3].stopped = "the server died".into();
+    found.plan.cpus = Some(CpuPair { client: 2, server: 3 });
+    let text = table::notes(&found);
+    for line in [
+        "instrument: adds at most 25.3 ns to a round trip (null transport: p50 20 ns, p99 24.5 ns, \
+         n 10000); recording a sample takes 1.25 ns",
+        "noise: CPU 2: 17 gaps above 200 ns in 1 s, 0.0500 % of the time, the longest 36.06 us",
+        "not measured: shm: /dev/shm cannot be written",
+        "messages: bandwidth tcp busy 64 B: of 100, 3 lost, 2 came out of order",
+        "incomplete: latency tcp block 64 B: the server died",
+        "doubt: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 65536 B and 1 \
+         more: slower by 0 % at the end",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n\n{text}");
+    }
+}
+
+#[test]
+fn rounds_that_ended_early_say_why() {
+    let mut found = surveyed();
+    assert!(!table::notes(&found).contains("rounds were made"));
+    found.plan.rounds = Rounds { least: 5, most: 30, until: Some(0.05) };
+    assert!(table::notes(&found).contains("and 9 more: 5 of 5 rounds were made"));
+}
+
+#[test]
+fn noise_has_a_line_a_cpu_and_a_histogram_without_empty_bins() {
+    let text = table::noise(&surveyed().noise);
+    let rows = rows(&text);
+    assert_eq!(rows[0], ["CPU", "gaps", "above us", "in s", "lost us", "lost %", "longest us"]);
+    assert_eq!(rows[1], ["2", "17", "0.2000", "1.000", "500.0", "0.0500", "36.06"]);
+    assert_eq!(rows[4][..4], ["2", "0.2560", "0.5120", "15"]);
+    assert_eq!(rows[5][..4], ["2", "32.77", "65.54", "2"]);
+    assert_eq!((rows[4][4].len(), rows.len()), (40, 6));
+}
+
+#[test]
+fn no_line_depends_on_a_terminal() {
+    let found = surveyed();
+    let text = table::runs(&found) + &table::notes(&found) + &table::noise(&found.noise);
+    assert!(!text.contains('\x1b') && text.lines().all(|line| !line.ends_with(' ')));
+}
