@@ -1,0 +1,488 @@
+//! What the tree promises and the compiler does not check: who may use whom, where `unsafe` may
+//! stand, how long a line, a function and a file may be, and which words must not be in it.
+//!
+//! A guard lists every place that breaks it as `file:line: sentence`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::process::Command;
+
+/// The stages, in the order in which data passes through them. One uses those before it only.
+const STAGES: [&str; 14] = [
+    "units",
+    "clock",
+    "host",
+    "transport",
+    "plan",
+    "sample",
+    "pattern",
+    "launch",
+    "stats",
+    "record",
+    "conduct",
+    "report",
+    "cli",
+    "command",
+];
+
+/// Uses against the order: from, to, why.
+const AGAINST_THE_ORDER: [(&str, &str, &str); 0] = [];
+
+/// Uses that the order would allow and the design does not: from, to, why.
+const FORBIDDEN: [(&str, &str, &str); 8] = [
+    ("report", "host", "a report reads the run directory, not this machine"),
+    ("report", "clock", "a report reads the run directory and no clock"),
+    ("report", "launch", "a report starts nothing"),
+    ("report", "pattern", "a report measures nothing"),
+    ("stats", "host", "statistics are pure"),
+    ("stats", "clock", "statistics are pure"),
+    ("stats", "transport", "statistics know no transport"),
+    ("plan", "clock", "a plan is pure"),
+];
+
+/// Where `unsafe` may stand.
+const UNSAFE_STAGES: [&str; 4] = ["clock", "host", "transport", "sample"];
+
+const LONGEST_FILE: usize = 500;
+const LONGEST_FUNCTION: usize = 70;
+const WIDEST_LINE: usize = 100;
+
+/// Text that others write or make: not ours to shape.
+const NOT_OURS: [&str; 3] = ["web/vendor/", "bench/captured/", "LICENSE"];
+
+/// A source file below `src/`.
+struct Source {
+    path: String,
+    stage: String,
+    /// Its lines, comments and the contents of strings blanked, those of test modules too.
+    code: Vec<String>,
+    /// Its lines as they stand.
+    lines: Vec<String>,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files that git tracks, or would if they were added; of a package without git, all below
+/// those folders that have any.
+fn tracked() -> Vec<String> {
+    let git = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output();
+    let mut files: Vec<String> = match git {
+        Ok(output) if output.status.success() => {
+            String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect()
+        }
+        _ => {
+            let mut found = Vec::new();
+            for folder in ["src", "tests", "web", "bench", "fuzz", "docs", "examples"] {
+                walk(&root().join(folder), &mut found);
+            }
+            found
+        }
+    };
+    files.retain(|file| root().join(file).is_file());
+    files.sort();
+    assert!(files.iter().any(|file| file == "src/lib.rs"), "the tree was not found: {files:?}");
+    files
+}
+
+fn walk(folder: &Path, found: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !["target", "node_modules", "corpus", "artifacts"].contains(&&*name) {
+            walk(&path, found);
+        } else if path.is_file() {
+            found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// The text of a file; `None` where it is no text.
+fn text(file: &str) -> Option<String> {
+    String::from_utf8(std::fs::read(root().join(file)).unwrap()).ok()
+}
+
+fn sources() -> Vec<Source> {
+    let ours = |file: &String| file.starts_with("src/") && file.ends_with(".rs");
+    let mut all: Vec<Source> = tracked().into_iter().filter(ours).map(|p| source(&p)).collect();
+    let of_tests: Vec<String> = all.iter().flat_map(test_modules).collect();
+    all.retain(|source| !of_tests.contains(&source.path));
+    all
+}
+
+/// The files of modules that a file declares below `#[cfg(test)]`.
+fn test_modules(source: &Source) -> Vec<String> {
+    let folder = match source.path.strip_suffix("/mod.rs") {
+        Some(folder) => folder,
+        None => source.path.trim_end_matches(".rs"),
+    };
+    let pairs = source.lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]");
+    pairs
+        .filter_map(|pair| pair[1].strip_prefix("mod ")?.strip_suffix(';'))
+        .map(|name| format!("{folder}/{name}.rs"))
+        .collect()
+}
+
+fn source(path: &str) -> Source {
+    let whole = text(path).unwrap();
+    let stage = path.trim_start_matches("src/").split(['/', '.']).next().unwrap().to_string();
+    let mut code: Vec<String> = blank(&whole).lines().map(String::from).collect();
+    blank_tests(&mut code);
+    Source { path: path.into(), stage, code, lines: whole.lines().map(String::from).collect() }
+}
+
+/// Rust source with comments, strings and characters blanked and its lines kept.
+fn blank(source: &str) -> String {
+    let chars: Vec<char> = source.chars().collect();
+    let mut out = String::new();
+    let mut at = 0;
+    while at < chars.len() {
+        let end = end_of_text(&chars, at);
+        if end == at {
+            out.push(chars[at]);
+            at += 1;
+        } else {
+            out.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            at = end;
+        }
+    }
+    out
+}
+
+/// Behind the comment, string or character that begins at `at`; `at` where none does.
+fn end_of_text(chars: &[char], at: usize) -> usize {
+    let is = |from: usize, word: &str| {
+        word.chars().enumerate().all(|(i, c)| chars.get(from + i) == Some(&c))
+    };
+    let find = |from: usize, word: &str| {
+        let end = (from..chars.len()).find(|i| is(*i, word));
+        end.map_or(chars.len(), |i| i + word.len())
+    };
+    let in_word = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
+    if is(at, "//") {
+        return find(at, "\n") - 1;
+    }
+    if is(at, "/*") {
+        return find(at + 2, "*/");
+    }
+    if chars[at] == 'r' && !in_word {
+        let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
+        if is(at + 1 + hashes, "\"") {
+            return find(at + 2 + hashes, &format!("\"{}", "#".repeat(hashes)));
+        }
+    }
+    if chars[at] == '"' || is(at, "'\\") || (is(at, "'") && is(at + 2, "'")) {
+        let mut end = at + 1;
+        while end < chars.len() && chars[end] != chars[at] {
+            end += if chars[end] == '\\' { 2 } else { 1 };
+        }
+        return (end + 1).min(chars.len());
+    }
+    at
+}
+
+/// Blanks what stands below `#[cfg(test)]`.
+fn blank_tests(code: &mut [String]) {
+    let mut line = 0;
+    while line < code.len() {
+        let begins = code[line].trim_start().starts_with("#[cfg(test)]");
+        let end = if begins { end_of_item(code, line + 1) } else { line };
+        if begins {
+            code[line..=end].iter_mut().for_each(String::clear);
+        }
+        line = end + 1;
+    }
+}
+
+/// The last line of the item that begins at `from`.
+fn end_of_item(code: &[String], from: usize) -> usize {
+    let mut depth = 0i32;
+    for (at, line) in code.iter().enumerate().skip(from) {
+        for c in line.chars() {
+            depth += i32::from(matches!(c, '{' | '(' | '[')) - i32::from("})]".contains(c));
+            if depth == 0 && (c == '}' || c == ';') {
+                return at;
+            }
+        }
+    }
+    code.len() - 1
+}
+
+/// Words of code: names and single signs.
+fn words(line: &str) -> Vec<&str> {
+    line.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// What stands behind each `crate::` of a line.
+fn used(line: &str) -> Vec<&str> {
+    line.match_indices("crate::")
+        .filter_map(|(at, _)| words(&line[at + 7..]).first().copied())
+        .collect()
+}
+
+#[track_caller]
+fn none(broken: &[String]) {
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+fn place(stage: &str) -> Option<usize> {
+    STAGES.iter().position(|s| *s == stage)
+}
+
+fn refuses(from: &str, to: &str) -> Option<String> {
+    let (Some(user), Some(target)) = (place(from), place(to)) else {
+        return Some(format!("'{to}' is no stage: add it to STAGES where its data comes from"));
+    };
+    if let Some((.., why)) = FORBIDDEN.iter().find(|(f, t, _)| (*f, *t) == (from, to)) {
+        return Some(format!("{from} must not use {to}: {why}"));
+    }
+    let allowed = AGAINST_THE_ORDER.iter().any(|(f, t, _)| (*f, *t) == (from, to));
+    (user < target && !allowed).then(|| format!("{from} uses {to}, which stands after it"))
+}
+
+#[test]
+fn the_library_lists_the_stages_in_their_order() {
+    let lib = source("src/lib.rs");
+    let modules: Vec<&str> =
+        lib.code.iter().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+    assert_eq!(modules, STAGES, "src/lib.rs lists the stages as STAGES does");
+}
+
+#[test]
+fn a_stage_uses_only_those_before_it() {
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|s| s.stage != "lib" && s.stage != "main") {
+        for (number, line) in source.code.iter().enumerate() {
+            let place = format!("{}:{}", source.path, number + 1);
+            if line.contains("crate::{") {
+                broken
+                    .push(format!("{place}: one `use crate::` a stage, so that this can be read"));
+            }
+            for to in used(line).into_iter().filter(|to| *to != source.stage) {
+                broken.extend(refuses(&source.stage, to).map(|why| format!("{place}: {why}")));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn only_the_command_line_knows_its_parser() {
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|s| s.stage != "cli" && s.stage != "main") {
+        for (number, line) in source.code.iter().enumerate() {
+            if words(line).iter().any(|word| word.starts_with("clap")) {
+                broken.push(format!("{}:{}: only cli knows clap", source.path, number + 1));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn patterns_know_no_transport_by_name() {
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|s| s.stage == "pattern") {
+        for (number, line) in source.code.iter().enumerate() {
+            if line.contains("TransportKind::") {
+                let place = format!("{}:{}", source.path, number + 1);
+                broken.push(format!("{place}: a pattern is generic over the endpoint"));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn a_report_reads_no_clock() {
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|s| s.stage == "report" || s.stage == "stats") {
+        for (number, line) in source.code.iter().enumerate() {
+            let reads = ["Instant", "SystemTime", "Timestamp"];
+            if words(line).iter().any(|word| reads.contains(word)) {
+                let place = format!("{}:{}", source.path, number + 1);
+                broken.push(format!("{place}: the same record gives the same report at any time"));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn unsafe_stands_only_where_it_may_and_says_why() {
+    let mut broken = Vec::new();
+    for source in sources() {
+        for (number, line) in source.code.iter().enumerate() {
+            if !words(line).contains(&"unsafe") {
+                continue;
+            }
+            let place = format!("{}:{}", source.path, number + 1);
+            if !UNSAFE_STAGES.contains(&source.stage.as_str()) {
+                broken.push(format!("{place}: unsafe stands only in {UNSAFE_STAGES:?}"));
+            } else if !says_why(&source.lines, number) {
+                broken
+                    .push(format!("{place}: a SAFETY comment (or # Safety) says why it is sound"));
+            }
+        }
+    }
+    none(&broken);
+}
+
+/// Whether the comment above a line, or above those like it, tells the contract.
+fn says_why(lines: &[String], number: usize) -> bool {
+    let told = |line: &str| line.contains("SAFETY:") || line.contains("# Safety");
+    let goes_on = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("//")
+            || line.starts_with("#[")
+            || !line.ends_with([';', '}'])
+            || line.starts_with("unsafe impl")
+    };
+    told(&lines[number])
+        || lines[..number]
+            .iter()
+            .rev()
+            .take(30)
+            .take_while(|line| !line.trim().is_empty() && goes_on(line))
+            .any(|line| told(line))
+}
+
+#[test]
+fn nothing_panics_by_intention_outside_tests() {
+    const NEVER: [&str; 6] = [".unwrap()", ".expect( ", "panic!", "todo!", "unimplemented!", "dbg!"];
+    let mut broken = Vec::new();
+    for source in sources() {
+        for (number, line) in source.code.iter().enumerate() {
+            let above = number.checked_sub(1).map_or("", |above| source.lines[above].trim());
+            let justified = above.starts_with("#[allow(clippy::");
+            for word in NEVER.iter().filter(|word| line.contains(**word) && !justified) {
+                let place = format!("{}:{}", source.path, number + 1);
+                broken.push(format!("{place}: {word} outside tests; return a sentence instead"));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn every_rust_file_says_first_what_it_is() {
+    let mut broken = Vec::new();
+    for file in tracked().iter().filter(|file| file.ends_with(".rs")) {
+        if !text(file).unwrap().starts_with("//! ") {
+            broken.push(format!("{file}:1: a module begins with a line of //!"));
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn files_and_lines_fit_a_screen() {
+    let mut broken = Vec::new();
+    let code = |file: &&String| {
+        let end = Path::new(file).extension().and_then(|end| end.to_str()).unwrap_or("sh");
+        ["rs", "js", "mjs", "css", "py", "c", "h", "sh"].contains(&end)
+            && !NOT_OURS.iter().any(|other| file.contains(other))
+    };
+    for file in tracked().iter().filter(code) {
+        let Some(text) = text(file) else { continue };
+        if text.lines().count() > LONGEST_FILE {
+            broken.push(format!("{file}:{}: more than {LONGEST_FILE} lines", LONGEST_FILE + 1));
+        }
+        for (number, line) in text.lines().enumerate() {
+            let width = line.chars().count();
+            if width > WIDEST_LINE {
+                broken.push(format!("{file}:{}: {width} columns, not {WIDEST_LINE}", number + 1));
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut broken = Vec::new();
+    let rust = |file: &String| file.ends_with(".rs");
+    for path in tracked().into_iter().filter(rust) {
+        let code: Vec<String> = blank(&text(&path).unwrap()).lines().map(String::from).collect();
+        for (number, line) in code.iter().enumerate().filter(|(_, l)| words(l).contains(&"fn")) {
+            // A type such as `fn(f64) -> f64` begins no function.
+            if !line.contains("fn ") {
+                continue;
+            }
+            let length = end_of_item(&code, number) + 1 - number;
+            if length > LONGEST_FUNCTION {
+                let place = format!("{path}:{}", number + 1);
+                broken
+                    .push(format!("{place}: a function of {length} lines, not {LONGEST_FUNCTION}"));
+            }
+        }
+    }
+    none(&broken);
+}
+
+/// Words that belong to a workplace and not to a project, in halves so that this file holds none.
+fn strange_words() -> Vec<String> {
+    let halves = [
+        ("/wo", "rk/"),
+        ("/tmp/", "wt"),
+        ("assis", "tant"),
+        ("clau", "de"),
+        ("anthro", "pic"),
+        ("issue ", "#"),
+        ("this ses", "sion"),
+        ("earlier ses", "sion"),
+        ("crates", ".io"),
+        ("py", "pi.org"),
+        ("python", "hosted.org"),
+        ("npm", "js.org"),
+        ("npm", "js.com"),
+        ("deb.deb", "ian.org"),
+        ("proxy.go", "lang.org"),
+    ];
+    halves.iter().map(|(first, second)| format!("{first}{second}")).collect()
+}
+
+/// Cargo's own name for its registry: it stands in every lock file, and deny.toml must say it.
+fn is_cargos_own(file: &str, line: &str) -> bool {
+    let index = format!("https://github.com/rust-lang/{}{}", "crates", ".io-index");
+    let locks = file.ends_with("Cargo.lock") || file.ends_with("deny.toml");
+    locks && line.contains(&index)
+}
+
+#[test]
+fn no_file_tells_of_the_place_where_it_was_written() {
+    let strange = strange_words();
+    let mut broken = Vec::new();
+    for file in tracked() {
+        let Some(text) = text(&file) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            let small = line.to_lowercase();
+            for word in strange.iter().filter(|word| small.contains(word.as_str())) {
+                if !is_cargos_own(&file, line) {
+                    broken.push(format!("{file}:{}: '{word}' is not for this tree", number + 1));
+                }
+            }
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn the_reader_of_source_blanks_texts_and_tests() {
+    let source = "let a = \"crate::x // \\\" unsafe\"; // unsafe\n\
+                  let b = '\"'; let c: &'a str = r#\"\"un\"#;\n";
+    let blanked = blank(source);
+    assert!(!blanked.contains("unsafe") && !blanked.contains("crate"), "{blanked}");
+    assert!(blanked.contains("let c: &'a str ="), "{blanked}");
+    let mut code: Vec<String> = ["#[cfg(test)]", "mod tests {", "  unsafe {}", "}", "fn kept() {}"]
+        .map(String::from)
+        .into();
+    blank_tests(&mut code);
+    assert_eq!(code, ["", "", "", "", "fn kept() {}"]);
+}
