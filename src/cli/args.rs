@@ -360,7 +360,8 @@ pub struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// The run directory to compare with, or some of its runs as DIR@transport=tcp,wait=busy,size=64
+    /// The run directory to compare with, or some of its runs as
+    /// DIR@transport=tcp,wait=busy,size=64
     #[arg(value_name = "A")]
     pub a: String,
     /// The run directory that is judged, or some of its runs
