@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::time::Instant;
-use wiregauge::stats::{LiveHistogram, histogram, stationarity, summarize, summarize_live};
+use wiregauge::sample::histogram::{self, LiveHistogram};
+use wiregauge::stats::{stationarity, summarize, summarize_live};
 
 const ROUNDS: u64 = 5;
 const SAMPLES_OF_ROUND: usize = 2_000_000;

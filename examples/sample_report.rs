@@ -15,7 +15,9 @@ use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::report::html;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
-use wiregauge::stats::*;
+use wiregauge::stats::{
+    Interval, Metric, Quantile, Rate, RateMetric, RoundSummary, Summary, Value,
+};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, Span};
 

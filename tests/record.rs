@@ -11,10 +11,10 @@ use std::process::Command;
 use support::*;
 use wiregauge::record::directory::{default_name, parse_record};
 use wiregauge::record::{
-    RecordError, RunDirectory, SampleReader, SampleWriter, Writer, grid, read_record,
+    RecordError, RunDirectory, SampleReader, SampleWriter, Writer, read_record,
 };
 use wiregauge::report::export::{ExportError, Format, Selection, export, export_to};
-use wiregauge::sample::{Flags, RoundSamples};
+use wiregauge::sample::{Flags, RoundSamples, grid};
 use wiregauge::units::Bytes;
 
 const SAMPLES: &str = "samples.parquet";

@@ -1,56 +1,52 @@
-//! From the rounds of a case to its run in the record, and from all runs to what stands beside them.
+//! From the rounds of a case to its run in the record.
 
+use super::tally::{add, between, counts, delivered};
 use crate::clock::Timebase;
-use crate::host::{CpuPair, Environment, Noise};
+use crate::host::CpuPair;
+use crate::host::Noise;
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
-use crate::plan::{Case, Direction, Pattern, Plan, Rounds, Schedule};
-use crate::record::schema::{
-    Counts, Doubt as Doubtful, Figure, Instrument, RateFigure, Round, Run, Usage,
-};
+use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::record::schema::{Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage};
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::{Flags, RoundSamples};
-use crate::stats::doubt::{NOISE_LIMIT, of_rate, of_summary};
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
-use crate::stats::{
-    Doubt, Interval, Metric, RateMetric, Summary, stationarity, summarize, summarize_live,
-};
+use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
 use crate::transport::{Role, Wait};
 use std::collections::BTreeMap;
-
-/// A post that is later than its intended time by more than this is a late one.
-const LATENESS_ALLOWED_NS: f64 = 1000.0;
 
 /// A run while its rounds come in.
 pub struct RunSoFar {
     index: usize,
     case: Case,
-    rounds: Vec<Round>,
+    cpus: Option<CpuPair>,
+    pub(super) rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
-    series: BTreeMap<Metric, Vec<Vec<f64>>>,
+    pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
     beyond: Vec<Option<LiveHistogram>>,
     /// What each round delivered, in messages, and in what time.
     delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
-    lateness: Vec<f64>,
-    counts: Counts,
-    floor: Vec<Vec<f64>>,
-    recording_ns: Vec<f64>,
-    noise: Vec<Noise>,
-    doubts: Vec<Doubt>,
-    fault: Option<String>,
+    pub(super) lateness: Vec<f64>,
+    pub(super) counts: Counts,
+    pub(super) floor: Vec<Vec<f64>>,
+    pub(super) recording_ns: Vec<f64>,
+    pub(super) noise: Vec<Noise>,
+    pub(super) doubts: Vec<Doubt>,
+    pub(super) fault: Option<String>,
     stopped: Option<String>,
 }
 
 impl RunSoFar {
     /// Before the first round.
-    pub fn new(index: usize, case: &Case) -> RunSoFar {
+    pub fn new(index: usize, case: &Case, cpus: Option<CpuPair>) -> RunSoFar {
         RunSoFar {
             index,
             case: case.clone(),
+            cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
             beyond: Vec::new(),
@@ -103,6 +99,7 @@ impl RunSoFar {
             server: self.usage(Role::Server, &server),
             ..Round::default()
         };
+        round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
             self.take_outcome(outcome, &mut round, base);
         }
@@ -333,228 +330,5 @@ impl RunSoFar {
             ("batching".to_string(), batching),
             ("path".to_string(), case.transport.descriptor().path.to_string()),
         ])
-    }
-
-    fn doubt(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
-        let mut found = Vec::new();
-        if let Some(first) = figures.first() {
-            found.extend(of_summary(&first.summary));
-            let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
-            found.extend(stationarity::drift(series).map(Doubt::Drifts));
-            found.extend(stationarity::short_warmup(series).map(Doubt::WarmupShort));
-        }
-        found.extend(rates.first().and_then(|figure| of_rate(&figure.rate)));
-        if figures.is_empty() && self.counts.lost > 0 {
-            found.push(Doubt::Loss { lost: self.counts.lost, sent: self.counts.sent });
-        }
-        if self.counts.corrupt > 0 {
-            found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
-        }
-        found.extend(self.machine_doubts());
-        let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
-        let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
-        if only > 0 {
-            found.push(Doubt::HistogramOnly { count: only, of: kept + only });
-        }
-        found.extend(self.generator_doubts(rates));
-        if !self.is_complete() {
-            let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
-            found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
-        }
-        self.doubts.extend(found);
-    }
-
-    /// What the processes suffered.
-    fn machine_doubts(&self) -> Vec<Doubt> {
-        let mut found = Vec::new();
-        let sum = |of: fn(&Round) -> u64| self.rounds.iter().map(of).sum::<u64>();
-        let switches = [
-            (Role::Client, sum(|round| round.client.involuntary_switches)),
-            (Role::Server, sum(|round| round.server.involuntary_switches)),
-        ];
-        for (role, count) in switches {
-            // The tick itself may switch a few times a second; a share of the samples matters.
-            if count > 10 * self.rounds.len() as u64 {
-                let role = role.name().to_string();
-                found.push(Doubt::InvoluntarySwitches { role, count });
-            }
-        }
-        let faults = [
-            (Role::Client, sum(|round| round.client.page_faults)),
-            (Role::Server, sum(|round| round.server.page_faults)),
-        ];
-        for (role, count) in faults {
-            if count > 20 * self.rounds.len() as u64 {
-                found.push(Doubt::PageFaults { role: role.name().to_string(), count });
-            }
-        }
-        found
-    }
-
-    fn generator_doubts(&self, rates: &[RateFigure]) -> Vec<Doubt> {
-        let mut found = Vec::new();
-        let late = self.lateness.iter().filter(|late| **late > LATENESS_ALLOWED_NS).count();
-        if late > 0 {
-            found.push(Doubt::GeneratorLate {
-                share: late as f64 / self.lateness.len() as f64,
-                allowed_ns: LATENESS_ALLOWED_NS,
-                worst_ns: self.lateness.iter().copied().fold(0.0, f64::max),
-            });
-        }
-        let value = |metric| {
-            rates.iter().find(|figure| figure.metric == metric).map(|figure| figure.rate.value)
-        };
-        if let (Some(offered), Some(achieved)) =
-            (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
-            && achieved < 0.99 * offered
-        {
-            found.push(Doubt::GeneratorBound { offered, achieved });
-        }
-        found
-    }
-}
-
-/// What was delivered between the first stamp that counts and the last; both ways added.
-fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
-    let way = |flag: bool| {
-        let of_way = samples.samples.iter().filter(move |s| s.flags.has(Flags::REVERSE) == flag);
-        let last_warm = of_way.clone().filter(|s| s.flags.has(Flags::WARMUP)).last();
-        let kept = of_way.filter(|s| !s.flags.has(Flags::WARMUP));
-        between(last_warm.into_iter().chain(kept).map(|s| s.receive_ns), stride)
-    };
-    let there = way(false);
-    match direction {
-        Direction::Uni => there,
-        Direction::Bi => {
-            let back = way(true);
-            let rates =
-                [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
-            let seconds = there.seconds.max(back.seconds);
-            Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
-        }
-    }
-}
-
-/// `each` of work for every stamp but the first, in the time from the first to the last.
-fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered {
-    let mut count = 0u64;
-    let mut ends: Option<(f64, f64)> = None;
-    for stamp in stamps.filter(|stamp| !stamp.is_nan()) {
-        count += 1;
-        let (first, last) = ends.unwrap_or((stamp, stamp));
-        ends = Some((first.min(stamp), last.max(stamp)));
-    }
-    let seconds = ends.map_or(0.0, |(first, last)| (last - first) / 1e9);
-    Delivered { work: count.saturating_sub(1) as f64 * each, seconds }
-}
-
-fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
-    let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
-    let (at_client, mut at_server) = (seen(client), seen(server));
-    if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
-        at_server = simulated;
-    }
-    let both = case.pattern == Pattern::Bandwidth && case.direction == Direction::Bi;
-    let receiver = if case.pattern == Pattern::Latency { at_client } else { at_server };
-    let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
-    let mut counts = Counts {
-        sent: at_client.sent + if both { at_server.sent } else { 0 },
-        received: receiver.received + if both { at_client.received } else { 0 },
-        duplicates: receiver.duplicates,
-        reordered: receiver.reordered,
-        corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
-        ..Counts::default()
-    };
-    if client.outcome.is_none() || receiver.received == 0 {
-        // A process that was killed told no counts: its samples did.
-        counts.sent = counts.sent.max(samples.samples.len() as u64);
-        counts.received = counts
-            .received
-            .max(samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64);
-    }
-    counts.warmup = match case.pattern {
-        Pattern::Bandwidth => case.warmup.min(counts.sent),
-        Pattern::Latency | Pattern::Oneway => has(Flags::WARMUP),
-    };
-    counts.lost = counts.sent.saturating_sub(counts.received);
-    counts
-}
-
-fn add(all: &mut Counts, one: &Counts) {
-    all.sent += one.sent;
-    all.received += one.received;
-    all.warmup += one.warmup;
-    all.lost += one.lost;
-    all.duplicates += one.duplicates;
-    all.reordered += one.reordered;
-    all.corrupt += one.corrupt;
-    all.strangers += one.strangers;
-}
-
-/// What stands beside all runs.
-pub struct Whole<'a> {
-    pub cpus: Option<CpuPair>,
-    pub one_cpu: bool,
-    pub environment: &'a Environment,
-    pub resolution_ns: f64,
-}
-
-impl Whole<'_> {
-    /// The instrument's floor, from the null rounds that stood before every round.
-    pub fn instrument(&self, runs: &[RunSoFar]) -> Instrument {
-        let floor: Vec<&Vec<f64>> =
-            runs.iter().flat_map(|run| &run.floor).filter(|floor| !floor.is_empty()).collect();
-        let floor = summarize(&floor, f64::INFINITY);
-        let quantile = |p: f64| floor.quantiles.iter().find(|q| q.p == p).copied();
-        let value = |p: f64| quantile(p).and_then(|q| q.value).map_or(f64::NAN, |value| value.0);
-        let upper = quantile(0.99)
-            .and_then(|q| q.interval)
-            .map_or(value(0.99), |interval| interval.high.0.min(floor.max_finite.0));
-        let mut recording: Vec<f64> =
-            runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
-        recording.sort_by(f64::total_cmp);
-        Instrument {
-            floor_p50_ns: value(0.5),
-            floor_p99_ns: value(0.99),
-            count: floor.count,
-            error_ns: upper + self.resolution_ns,
-            recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
-        }
-    }
-
-    /// The noise of each measuring CPU, over all rounds.
-    pub fn noise(&self, runs: &[RunSoFar]) -> Vec<Noise> {
-        let mut by_cpu: BTreeMap<u32, Noise> = BTreeMap::new();
-        for noise in runs.iter().flat_map(|run| &run.noise) {
-            by_cpu
-                .entry(noise.cpu)
-                .and_modify(|all| all.merge(noise))
-                .or_insert_with(|| noise.clone());
-        }
-        by_cpu.into_values().collect()
-    }
-
-    /// What weakens the whole record.
-    pub fn doubts(&self, noise: &[Noise]) -> Vec<Doubtful> {
-        let mut doubts = Vec::new();
-        let cpus: Vec<u32> =
-            self.cpus.map(|pair| vec![pair.client, pair.server]).unwrap_or_default();
-        if self.one_cpu {
-            let cpu = cpus.first().copied().unwrap_or(0);
-            let doubt = Doubt::OneCpu { cpu };
-            doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
-        }
-        for concern in self.environment.concerns(&cpus) {
-            doubts.push(Doubtful { kind: concern.kind.into(), text: concern.text });
-        }
-        for noise in noise.iter().filter(|noise| noise.observed_ns > 0.0) {
-            let share = noise.lost_ns / noise.observed_ns;
-            if share > NOISE_LIMIT {
-                let doubt =
-                    Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
-                doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
-            }
-        }
-        doubts
     }
 }

@@ -3,8 +3,11 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod doubts;
 mod figures;
 mod progress;
+mod tally;
+mod whole;
 
 pub use progress::{Silent, Watcher};
 
@@ -101,14 +104,14 @@ pub fn conduct(
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
-        runs: plan.cases.iter().enumerate().map(|(i, case)| RunSoFar::new(i, case)).collect(),
+        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
-    let whole = figures::Whole {
+    let whole = whole::Whole {
         cpus,
         one_cpu,
         environment: &environment,

@@ -158,7 +158,8 @@ fn not_isolated(states: &[&CpuState]) -> Option<Concern> {
     let text = format!(
         "{} not isolated: other tasks may run there and show in the tail (isolcpus, nohz_full)",
         match open.as_slice() {
-            [one] => format!("CPU {} is", one.cpu),
+            [one, rest @ ..] if rest.iter().all(|s| s.cpu == one.cpu) =>
+                format!("CPU {} is", one.cpu),
             _ => format!("{} are", names(&open)),
         }
     );

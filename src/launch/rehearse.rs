@@ -1,5 +1,5 @@
-//! The instrument measures itself, on the CPU and with the clock of the round that follows: the loop
-//! of `latency` on the null transport, and the cost of recording a sample.
+//! The instrument measures itself, on the CPU and with the clock of the round that follows: the
+//! loop of `latency` on the null transport, and the cost of recording a sample.
 
 use crate::clock::{Clock, TickSpan, Ticks};
 use crate::pattern::Loop;

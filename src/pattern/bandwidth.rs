@@ -1,8 +1,8 @@
 //! Bandwidth and message rate: as many messages as the transport takes.
 //!
 //! A clock reading a message would be a good part of what is measured, so a sample stands for
-//! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was delivered
-//! between the first stamp after the warm-up and the last.
+//! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
+//! delivered between the first stamp after the warm-up and the last.
 
 use super::flow::Flow;
 use super::gate::Gate;
@@ -84,6 +84,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
                         break;
                     }
                     if gate.is_stopped() {
+                        recorder.seen.sent = flow.sent;
                         return Ended::Stopped;
                     }
                 }
@@ -208,7 +209,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
         // While there is something to send an end must not sleep for want of arrivals; where it
         // could not post, there is something pending that wakes it.
         if posted > 0 || !sending {
-            endpoint.poll(&mut events);
+            let _ = endpoint.poll(&mut events);
         } else {
             waiter.once(endpoint, &mut events);
         }
@@ -226,7 +227,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
             }
             let all = count.messages >= plan.messages && flow.completed == flow.sent;
             if all || now >= *until {
-                return if plan.time.is_some() { Ended::Time } else { Ended::Count };
+                return if flow.sent >= plan.messages { Ended::Count } else { Ended::Time };
             }
         }
         if gate.is_stopped() {

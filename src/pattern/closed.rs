@@ -11,13 +11,19 @@ use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};
 
-/// The bursts on the way: when each message was sent.
+/// The burst on the way: when each message was sent.
 struct Burst {
     first: u64,
     length: u32,
     /// Zero once the message has been answered.
     submitted: [Ticks; MOST_BURST],
     highest: u64,
+    /// Answers taken.
+    answered: u64,
+    /// When the last of them came.
+    last: Ticks,
+    /// Posts that have not completed.
+    open: u64,
 }
 
 /// The client: sends, awaits the answers, stamps both.
@@ -34,14 +40,24 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
-    let mut burst = Burst { first: 0, length: 0, submitted: [Ticks(0); MOST_BURST], highest: 0 };
+    let mut burst = Burst {
+        first: 0,
+        length: 0,
+        submitted: [Ticks(0); MOST_BURST],
+        highest: 0,
+        answered: 0,
+        last: Ticks(0),
+        open: 0,
+    };
     let mut deadline = None;
     loop {
         burst.length = plan.burst.min(plan.messages.saturating_sub(burst.first)) as u32;
         if burst.length == 0 {
             return Ended::Count;
         }
-        if let Some(ended) = send(endpoint, &mut waiter, clock, gate, plan, &mut burst, recorder) {
+        let sent =
+            send(endpoint, &mut waiter, clock, gate, plan, &mut burst, recorder, &mut events);
+        if let Some(ended) = sent {
             return ended;
         }
         let last = match answers(
@@ -61,19 +77,22 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
         recorder.handled(burst.first);
         if let Some(time) = plan.time
             && burst.first >= plan.warmup
+            && last >= *deadline.get_or_insert(last + time)
         {
-            if last >= *deadline.get_or_insert(last + time) {
-                return Ended::Time;
-            }
+            return Ended::Time;
         }
-        if plan.pause.0 != 0 {
-            clock.idle_until(last + plan.pause);
+        if plan.pause.0 != 0 && !gate.idle_until(clock, last + plan.pause, plan.lead) {
+            return Ended::Stopped;
         }
     }
 }
 
 /// Posts one burst. `Some` when the round has to end.
+///
+/// A slot is written only when nothing that was posted from it is still on the way, and what comes
+/// while there is no room is taken: a burst may be longer than the slots or the queues.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
 fn send<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
@@ -82,9 +101,20 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
     plan: &Loop,
     burst: &mut Burst,
     recorder: &mut Recorder<'_>,
+    events: &mut Events,
 ) -> Option<Ended> {
     let slots = endpoint.slots();
+    burst.answered = 0;
     for index in 0..burst.length {
+        // From the first slot on again: all of the last burst must have completed.
+        let most_open = if index == 0 { 1 } else { u64::from(slots) };
+        while burst.open >= most_open {
+            let stop =
+                make_room(endpoint, waiter, clock, gate, plan, burst, recorder, events, index);
+            if stop.is_some() {
+                return stop;
+            }
+        }
         let sequence = burst.first + u64::from(index);
         let slot = Slot::sending(index % slots);
         let message = endpoint.payload(slot);
@@ -94,30 +124,68 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
             payload::number(message, sequence);
         }
         let submit = clock.now();
-        if endpoint.post(slot, plan.size) == Posted::Full {
-            // The window is at least the burst, so this is a transport that keeps slots for long.
-            let mut events = Events::default();
-            loop {
-                endpoint.flush();
-                waiter.once(endpoint, &mut events);
-                if gate.is_stopped() || events.link != Link::Up {
-                    return Some(Ended::of(events.link));
-                }
-                if endpoint.post(slot, plan.size) == Posted::Accepted {
-                    break;
-                }
+        while endpoint.post(slot, plan.size) == Posted::Full {
+            let stop =
+                make_room(endpoint, waiter, clock, gate, plan, burst, recorder, events, index);
+            if stop.is_some() {
+                return stop;
             }
         }
+        burst.open += 1;
         burst.submitted[index as usize] = submit;
     }
     endpoint.flush();
-    recorder.seen.sent += u64::from(burst.length);
+    recorder.seen.sent = burst.first + u64::from(burst.length);
     None
+}
+
+/// One attempt to make room after `posted` messages of a burst. `Some` when the round has to end.
+#[cold]
+#[inline(never)]
+#[allow(clippy::too_many_arguments)] // As above.
+fn make_room<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    waiter: &mut W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    burst: &mut Burst,
+    recorder: &mut Recorder<'_>,
+    events: &mut Events,
+    posted: u32,
+) -> Option<Ended> {
+    recorder.seen.sent = burst.first + u64::from(posted);
+    endpoint.flush();
+    waiter.once(endpoint, events);
+    let receive = clock.now();
+    take(endpoint, events, receive, plan, burst, recorder);
+    if gate.is_stopped() || events.link != Link::Up {
+        give_up_rest(burst, plan, recorder, false);
+        return Some(Ended::of(events.link));
+    }
+    None
+}
+
+/// Takes what one poll brought.
+#[inline(always)]
+fn take<E: Endpoint>(
+    endpoint: &mut E,
+    events: &Events,
+    receive: Ticks,
+    plan: &Loop,
+    burst: &mut Burst,
+    recorder: &mut Recorder<'_>,
+) {
+    burst.open -= u64::from(events.completed).min(burst.open);
+    for arrival in events.arrivals() {
+        burst.answered += answer(endpoint, *arrival, receive, plan, burst, recorder);
+        burst.last = receive;
+    }
 }
 
 /// Awaits the answers of one burst; the last receive stamp.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
+#[allow(clippy::too_many_arguments)] // As above.
 fn answers<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
@@ -129,15 +197,15 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
     events: &mut Events,
 ) -> Result<Ticks, Ended> {
     let every = u64::from(plan.every.max(1));
-    let first_answer = burst.first / every;
-    let mut missing = (burst.first + u64::from(burst.length)) / every - first_answer;
-    let mut last = burst.submitted[burst.length as usize - 1];
-    let give_up = plan.loss_after.map(|span| last + span);
-    while missing > 0 {
+    let awaited = (burst.first + u64::from(burst.length)) / every - burst.first / every;
+    let submitted = burst.submitted[burst.length as usize - 1];
+    let give_up = plan.loss_after.map(|span| submitted + span);
+    burst.last = burst.last.max(submitted);
+    while burst.answered < awaited {
         match waiter.next(endpoint, events, clock, gate, give_up) {
             Waited::Something => {}
             Waited::TimeUp => {
-                last = clock.now();
+                burst.last = clock.now();
                 break;
             }
             Waited::Look if gate.is_stopped() => {
@@ -146,20 +214,19 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
             }
             Waited::Look => continue,
         }
-        let receive = clock.now();
-        for arrival in events.arrivals() {
-            missing -= answer(endpoint, *arrival, receive, plan, burst, recorder);
-            last = receive;
-        }
-        if events.link != Link::Up && missing > 0 {
+        // A completion alone says nothing that a stamp is needed for.
+        let receive = if events.arrivals().is_empty() { burst.last } else { clock.now() };
+        take(endpoint, events, receive, plan, burst, recorder);
+        if events.link != Link::Up && burst.answered < awaited {
             give_up_rest(burst, plan, recorder, false);
             return Err(Ended::of(events.link));
         }
     }
-    if missing > 0 || every > 1 {
-        give_up_rest(burst, plan, recorder, missing > 0);
+    let lost = burst.answered < awaited;
+    if lost || every > 1 {
+        give_up_rest(burst, plan, recorder, lost);
     }
-    Ok(last)
+    Ok(burst.last)
 }
 
 /// Takes one answer; how many of the awaited ones it is (0 or 1).
@@ -245,7 +312,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
             }
         }
         let receive = if RECORD { clock.now() } else { Ticks(0) };
-        arrived += serve::<E, RECORD>(endpoint, &events, receive, plan, arrived, recorder);
+        arrived += serve::<E, RECORD>(endpoint, &events, receive, gate, plan, arrived, recorder);
         endpoint.flush();
         recorder.handled(arrived);
         if events.link != Link::Up {
@@ -263,6 +330,7 @@ fn serve<E: Endpoint, const RECORD: bool>(
     endpoint: &mut E,
     events: &Events,
     receive: Ticks,
+    gate: &Gate,
     plan: &Loop,
     near: u64,
     recorder: &mut Recorder<'_>,
@@ -279,10 +347,13 @@ fn serve<E: Endpoint, const RECORD: bool>(
                 recorder.arrived(sequence, receive, corrupt);
             }
         }
-        if answers && endpoint.post(arrival.slot, arrival.length as usize) == Posted::Full {
-            // The transport has no room for an answer: it goes out before more is read.
+        // Where the transport has no room for an answer, it goes out before more is read: a poll
+        // would give the arrivals back. The client reads while it has no room, so this ends.
+        while answers && endpoint.post(arrival.slot, arrival.length as usize) == Posted::Full {
             endpoint.flush();
-            let _ = endpoint.post(arrival.slot, arrival.length as usize);
+            if gate.is_stopped() {
+                break;
+            }
         }
     }
     events.arrivals().len() as u64

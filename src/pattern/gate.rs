@@ -1,6 +1,7 @@
 //! How the world outside reaches into a measured loop: two words that the loop looks at when it has
 //! nothing else to do.
 
+use crate::clock::{Clock, TickSpan, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What the agent's control thread tells the loop.
@@ -31,6 +32,21 @@ impl Gate {
     #[inline(always)]
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Comes back at this time, or within a slice of it when the loop is to end: then `false`.
+    #[inline]
+    pub fn idle_until<C: Clock>(&self, clock: C, at: Ticks, slice: TickSpan) -> bool {
+        let slice = TickSpan(slice.0.max(1));
+        while !self.is_stopped() {
+            let next = clock.now() + slice;
+            if next >= at {
+                clock.idle_until(at);
+                return true;
+            }
+            clock.idle_until(next);
+        }
+        false
     }
 
     /// Tells a receiver how many messages the other end has sent altogether.

@@ -1,9 +1,10 @@
 //! Who sends what when: the measured loops.
 //!
-//! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives samples
-//! to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`] (latency, and
-//! oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`] chooses the loop
-//! of a case and role, and is compiled once for each transport, wait mode and clock.
+//! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
+//! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
+//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`]
+//! chooses the loop of a case and role, and is compiled once for each transport, wait mode and
+//! clock.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
@@ -46,7 +47,8 @@ pub struct Loop {
     pub loss_after: Option<TickSpan>,
     /// How long a receiver goes on after the sender has ended, for what is on the way.
     pub drain: TickSpan,
-    /// Between the arming of an open loop and its first intended time.
+    /// Between the arming of an open loop and its first intended time; also how long a loop idles
+    /// before it looks at its gate.
     pub lead: TickSpan,
     /// Messages for one sample of a bandwidth round.
     pub stride: u64,

@@ -26,6 +26,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
     let start = clock.now() + plan.lead;
     let end = plan.time.map(|time| start + time);
     let mut ended = Ended::Count;
+    let mut last = TickSpan(0);
     for offset in schedule {
         while !flow.has_room() {
             if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
@@ -34,6 +35,11 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
         }
         let slot = flow.write(endpoint, plan);
         let intended = start + *offset;
+        // Only a long gap is worth a look at the gate and the readings that it takes.
+        let gap = *offset - std::mem::replace(&mut last, *offset);
+        if gap > plan.lead && !gate.idle_until(clock, intended, plan.lead) {
+            return Ended::Stopped;
+        }
         clock.idle_until(intended);
         let submit = clock.now();
         if end.is_some_and(|end| submit >= end) {

@@ -12,8 +12,8 @@ pub fn number(payload: &mut [u8], sequence: u64) {
     }
 }
 
-/// Reads a sequence number. Of a message below 8 bytes only the low part was sent: the number is the
-/// one nearest to `near` that ends so.
+/// Reads a sequence number. Of a message below 8 bytes only the low part was sent: the number is
+/// the one nearest to `near` that ends so.
 #[inline(always)]
 pub fn sequence(payload: &[u8], near: u64) -> u64 {
     if let Some(front) = payload.first_chunk::<8>() {

@@ -48,7 +48,11 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         traffic: traffic(case),
         wait: case.wait,
         size: case.size.0 as usize,
-        window: case.window.max(case.burst),
+        // A closed loop never has more than a burst on the way.
+        window: match traffic(case) {
+            Traffic::Echo { .. } => case.burst,
+            Traffic::Forward | Traffic::Both => case.window.max(case.burst),
+        },
         loss_after: case.loss_after,
         timeout: case.timeout,
         cookie,

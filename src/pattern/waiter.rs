@@ -4,8 +4,8 @@ use super::gate::Gate;
 use crate::clock::{Clock, TickSpan, Ticks};
 use crate::transport::{Endpoint, Events};
 
-/// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that a
-/// stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
+/// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
+/// a stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
 const POLLS: u32 = 256;
 
 /// Why a wait has ended.
@@ -50,7 +50,8 @@ pub struct Busy;
 impl Waiter for Busy {
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
-        endpoint.poll(events);
+        // What was found stands in the events.
+        let _ = endpoint.poll(events);
     }
 
     #[inline(always)]
@@ -64,8 +65,7 @@ impl Waiter for Busy {
     ) -> Waited {
         loop {
             for _ in 0..POLLS {
-                endpoint.poll(events);
-                if events.any() {
+                if endpoint.poll(events) {
                     return Waited::Something;
                 }
             }
@@ -115,8 +115,7 @@ pub struct Adaptive {
 impl Waiter for Adaptive {
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
-        endpoint.poll(events);
-        if !events.any() {
+        if !endpoint.poll(events) {
             endpoint.wait(events);
         }
     }
@@ -132,8 +131,7 @@ impl Waiter for Adaptive {
     ) -> Waited {
         let sleepy = clock.now() + self.spin;
         while clock.now() < sleepy {
-            endpoint.poll(events);
-            if events.any() {
+            if endpoint.poll(events) {
                 return Waited::Something;
             }
         }

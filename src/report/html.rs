@@ -2,7 +2,7 @@
 //!
 //! Takes a record and its samples; gives the file's text. The tables are written here, the plots
 //! are drawn by `web/` from the record itself and from the curves of [`super::curves`]. A record
-//! is foreign input: every text of it passes [`escape`] or [`script_json`].
+//! is foreign input: every text of it passes `escape` or `script_json`.
 
 mod encode;
 mod main_table;

@@ -9,7 +9,8 @@ use crate::clock::Ticks;
 /// Keeps the samples of one role in one round.
 ///
 /// A message's row is that of its sequence number. Where the run is longer than the memory, later
-/// messages go into a histogram: their count, extremes and quantiles (within its stated error) stay.
+/// messages go into a histogram: their count, extremes and quantiles (within its stated error)
+/// stay.
 pub struct Recorder<'a> {
     rows: &'a mut [Row],
     progress: Progress<'a>,

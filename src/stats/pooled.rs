@@ -166,7 +166,8 @@ impl<T: Counted> Ranked for Pooled<T> {
                 low = middle + 1
             }
         }
-        sample(low)
+        // Plus zero: the search may end at -0, which equals the 0 that was measured.
+        sample(low) + 0.0
     }
 }
 
@@ -183,6 +184,12 @@ mod tests {
         assert!(rising.iter().all(|x| sample(key(*x)).to_bits() == x.to_bits()));
         assert_eq!(key(f64::NAN), key(inf));
         assert_eq!(key(-f64::NAN), key(inf));
+    }
+
+    #[test]
+    fn a_zero_has_no_sign() {
+        let pooled = Pooled(vec![Run::sorted(&[0.0, 0.0])]);
+        assert_eq!(pooled.at_rank(1).to_bits(), 0.0_f64.to_bits());
     }
 
     proptest! {

@@ -165,7 +165,7 @@ impl Events {
 ///   transport loses messages) not at all;
 /// * messages keep their order where the descriptor says so;
 /// * a post is taken whole or not at all; what is posted goes no later than at the next flush;
-/// * every accepted post completes once, in the order of posting;
+/// * every accepted post completes once, in the order of posting, and without a further post;
 /// * `wait` returns when something has happened, or early with nothing when a signal interrupts it.
 pub trait Endpoint {
     /// Number of sending slots.
@@ -175,15 +175,21 @@ pub trait Endpoint {
     /// message.
     fn payload(&mut self, slot: Slot) -> &mut [u8];
 
-    /// Takes `length` bytes of a slot for sending. The slot must not be written until it completes.
+    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, since all messages
+    /// of a connection have one size. A sending slot must not be written until it completes. The
+    /// slot of an arrival may be posted until the next poll, and again where it was `Full`.
     fn post(&mut self, slot: Slot, length: usize) -> Posted;
 
     /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
     /// flush, poll or wait.
     fn flush(&mut self);
 
-    /// What has happened, without waiting. Gives the memory of earlier arrivals back.
-    fn poll(&mut self, events: &mut Events);
+    /// What has happened, without waiting; whether anything has. Gives the memory of earlier
+    /// arrivals back.
+    ///
+    /// It says in a register what [`Events::any`] says from memory: a busy wait is mostly polls that
+    /// found nothing.
+    fn poll(&mut self, events: &mut Events) -> bool;
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);

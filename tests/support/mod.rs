@@ -265,7 +265,7 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
 
 /// A round like one of a ping-pong: a stamp about every 12 us, on the grid, no intended time.
 pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
-    let grid = wiregauge::record::grid;
+    let grid = wiregauge::sample::grid;
     let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ u64::from(round);
     let mut random = || {
         state ^= state << 13;

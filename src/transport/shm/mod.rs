@@ -77,7 +77,7 @@ impl Transport for Shm {
 
     fn available() -> Result<(), String> {
         let name = random_name().map_err(|error| error.to_string())?;
-        let made = Region::create(&name, Layout::for_size(8));
+        let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
         Region::forget(&name);
         made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
     }
@@ -87,7 +87,7 @@ impl Transport for Shm {
             Role::Client => None,
             Role::Server => {
                 let name = random_name()?;
-                let region = Region::create(&name, Layout::for_size(setup.size))?;
+                let region = Region::create(&name, Layout::of(setup))?;
                 Some(Made { name, region })
             }
         };
@@ -95,7 +95,7 @@ impl Transport for Shm {
     }
 
     fn granted(endpoint: &ShmEndpoint) -> Vec<(String, String)> {
-        let layout = Layout::for_size(endpoint.size);
+        let layout = endpoint.region.layout();
         vec![
             ("ring_cells".into(), layout.cells.to_string()),
             ("cell_bytes".into(), layout.stride.to_string()),
@@ -121,7 +121,7 @@ impl Opening for ShmOpening {
         let setup = self.setup;
         let region = match &self.made {
             Some(made) => Arc::clone(&made.region),
-            None => Region::adopt(other.text()?, Layout::for_size(setup.size))?,
+            None => Region::adopt(other.text()?, Layout::of(&setup))?,
         };
         let side = match setup.role {
             Role::Client => 0,
@@ -129,7 +129,12 @@ impl Opening for ShmOpening {
         };
         let size = setup.size.max(1);
         let slots = (setup.window as usize).clamp(1, MOST_EVENTS);
-        let batch = (BATCH_BYTES / size).clamp(1, MOST_EVENTS);
+        // An echo's window is all that can arrive at once: looking for more would only mispredict.
+        let most = match setup.traffic {
+            Traffic::Echo { .. } => slots,
+            Traffic::Forward | Traffic::Both => MOST_EVENTS,
+        };
+        let batch = (BATCH_BYTES / size).clamp(1, most);
         Ok(ShmEndpoint {
             producer: Producer::new(Ring::of(&region, side)),
             consumer: Consumer::new(Ring::of(&region, 1 - side)),
@@ -211,23 +216,27 @@ impl Endpoint for ShmEndpoint {
     }
 
     #[inline(always)]
-    fn poll(&mut self, events: &mut Events) {
+    fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
+        if !self.consumer.is_ready() && self.completed == 0 {
+            return false;
+        }
         self.take(events);
         self.ring();
+        true
     }
 
     #[inline]
     fn wait(&mut self, events: &mut Events) {
-        self.poll(events);
-        if events.any() {
+        if self.poll(events) {
             return;
         }
         let word = self.region.doorbell(self.side);
         let doorbell = Doorbell(word);
         doorbell.about_to_sleep();
         let crowded = std::mem::take(&mut self.crowded);
-        if !self.consumer.is_ready() && !(crowded && self.producer.has_room()) {
+        let can_go_on = self.consumer.is_ready() || (crowded && self.producer.has_room());
+        if !can_go_on {
             // EAGAIN: rung in between. EINTR: a signal, as the contract allows.
             let _ = futex::wait(word, futex::Flags::empty(), 1, None);
         }

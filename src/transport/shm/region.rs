@@ -2,9 +2,10 @@
 //! removed as soon as both have it.
 
 use super::ring::{INLINE, Memory};
-use crate::transport::SetupError;
+use crate::transport::{Setup, SetupError, Traffic};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
+use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::shm::{Mode, OFlags};
 use std::ptr::NonNull;
@@ -33,15 +34,30 @@ impl Layout {
     /// and not through memory.
     const RING_BYTES: usize = 512 << 10;
     /// More cells than this gain nothing: the window of a sender is smaller.
-    const MOST_CELLS: u64 = 1024;
+    pub const MOST_CELLS: u64 = 1024;
     /// Fewer would make sender and receiver take turns.
     const FEWEST_CELLS: u64 = 8;
 
-    /// For messages of at most `size` bytes.
-    pub fn for_size(size: usize) -> Layout {
+    /// Cells of a ring that carries a ping-pong: both rings of small messages stay in an L1 cache,
+    /// and the producer looks for room but once in 48 messages.
+    const ECHO_CELLS: u64 = 64;
+
+    /// For what will flow.
+    pub fn of(setup: &Setup) -> Layout {
+        let most = match setup.traffic {
+            Traffic::Echo { .. } => {
+                Self::ECHO_CELLS.max(2 * u64::from(setup.window).next_power_of_two())
+            }
+            Traffic::Forward | Traffic::Both => Self::MOST_CELLS,
+        };
+        Self::for_size(setup.size, most.min(Self::MOST_CELLS))
+    }
+
+    /// For messages of at most `size` bytes, in at most so many cells (a power of two).
+    pub fn for_size(size: usize, most: u64) -> Layout {
         let stride = (size_of::<u64>() + size.max(INLINE)).next_multiple_of(LINE);
         let fit = (Self::RING_BYTES / stride) as u64;
-        let cells = fit.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS).next_power_of_two();
+        let cells = fit.clamp(Self::FEWEST_CELLS, most).next_power_of_two();
         Layout { cells, stride }
     }
 
@@ -72,7 +88,16 @@ impl Region {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let failed = || SetupError::system(format!("making the shared memory {name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
-        rustix::fs::ftruncate(&file, layout.total_bytes() as u64).map_err(failed())?;
+        let bytes = layout.total_bytes() as u64;
+        let given = rustix::fs::ftruncate(&file, bytes).and_then(|()| {
+            // A size alone is a promise: where /dev/shm is full its first touch would be a SIGBUS.
+            let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
+            rustix::io::retry_on_intr(all)
+        });
+        if let Err(error) = given {
+            Self::forget(name);
+            return Err(failed()(error));
+        }
         Self::map(name, &file, layout)
     }
 
@@ -118,6 +143,11 @@ impl Region {
         let base = NonNull::new(base.cast())
             .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
         Ok(Arc::new(Region { base, layout }))
+    }
+
+    /// How its rings are laid out.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     fn word(&self, number: usize) -> *mut u8 {

@@ -1,11 +1,12 @@
 //! A single-producer single-consumer ring of message cells in memory that two processes share: the
-//! data path's protocol, apart from where the memory comes from, so that a model checker can run it.
+//! data path's protocol, apart from where the memory comes from, so that a model checker can run
+//! it.
 //!
 //! A cell is a header word and the payload after it, a whole number of cache lines. The producer
-//! writes the payload and then publishes the header; the consumer polls the header of the next cell.
-//! A message of at most [`INLINE`] bytes is thus handed over in the one cache line that carries the
-//! header. The header holds the message's number (its low 32 bits, from 1) and its length: a cell of
-//! an earlier lap carries another number, so nothing has to be cleared.
+//! writes the payload and then publishes the header; the consumer polls the header of the next
+//! cell. A message of at most [`INLINE`] bytes is thus handed over in the one cache line that
+//! carries the header. The header holds the message's number (its low 32 bits, from 1) and its
+//! length: a cell of an earlier lap carries another number, so nothing has to be cleared.
 //!
 //! The consumer tells how far it has come only every quarter of a lap: one cache line the other way
 //! for many messages.
@@ -129,8 +130,8 @@ impl<M: Memory> Consumer<M> {
 
 /// Where one process sleeps until the other rings: the word of a futex in shared memory.
 ///
-/// The sleeper sets the word, looks again, and sleeps; the ringer publishes, then looks at the word.
-/// The two fences make it impossible that both miss each other (Dekker's pattern).
+/// The sleeper sets the word, looks again, and sleeps; the ringer publishes, then looks at the
+/// word. The two fences make it impossible that both miss each other (Dekker's pattern).
 pub struct Doorbell<'a>(pub &'a AtomicU32);
 
 impl Doorbell<'_> {

@@ -64,6 +64,8 @@ pub(super) fn accept<L: Listener>(listener: &L, setup: &Setup) -> Result<L::Stre
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // A stranger that went before it was let in.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(failed()(error)),
         }
     }
@@ -75,9 +77,23 @@ pub(super) fn accept<L: Listener>(listener: &L, setup: &Setup) -> Result<L::Stre
 
 fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool> {
     stream.blocking()?;
-    stream.patience(Some(PATIENCE))?;
+    let deadline = Instant::now() + PATIENCE;
     let mut shown = [0; 32];
-    stream.read_exact(&mut shown)?;
+    let mut filled = 0;
+    while filled < shown.len() {
+        // For all of it together, or a byte now and then would buy a patience each.
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        stream.patience(Some(left))?;
+        match stream.read(&mut shown[filled..]) {
+            Ok(0) => return Ok(false),
+            Ok(got) => filled += got,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     // Every byte is compared, so that the time taken tells a stranger nothing.
     Ok(shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0)
 }

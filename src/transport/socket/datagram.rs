@@ -95,6 +95,11 @@ impl DatagramEndpoint {
     fn has_pending(&self) -> bool {
         self.first < self.last
     }
+
+    /// Whether an echo that the kernel has not taken yet still lies where a receive would write.
+    fn has_pending_echo(&self) -> bool {
+        self.staged[self.first..self.last].iter().any(|slot| slot.has_arrived())
+    }
 }
 
 impl Endpoint for DatagramEndpoint {
@@ -147,14 +152,14 @@ impl Endpoint for DatagramEndpoint {
     }
 
     #[inline]
-    fn poll(&mut self, events: &mut Events) {
+    fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.flush();
-        // An echo that the kernel has not taken yet still lies where a receive would write.
-        if !(self.has_pending() && self.staged[self.first].has_arrived()) {
+        if !self.has_pending_echo() {
             self.receive(RecvFlags::DONTWAIT, events);
         }
         self.report(events);
+        events.any()
     }
 
     #[inline]
@@ -168,7 +173,8 @@ impl Endpoint for DatagramEndpoint {
             let mut polled = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::OUT)];
             // An interruption comes back with nothing, as the contract allows.
             let _ = rustix::event::poll(&mut polled, None);
-            return self.poll(events);
+            let _ = self.poll(events);
+            return;
         }
         self.receive(RecvFlags::empty(), events);
         self.report(events);

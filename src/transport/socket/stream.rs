@@ -183,14 +183,16 @@ impl Endpoint for StreamEndpoint {
     }
 
     #[inline]
-    fn poll(&mut self, events: &mut Events) {
+    fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.flush();
         // An echo that the kernel has not taken yet still lies where a receive would write.
-        if !self.has_backlog() && !(self.has_pending() && self.pending.echo) {
+        let is_echo_held_up = self.has_pending() && self.pending.echo;
+        if !self.has_backlog() && !is_echo_held_up {
             self.receive(RecvFlags::DONTWAIT);
         }
         self.hand_over(events);
+        events.any()
     }
 
     #[inline]
@@ -206,7 +208,8 @@ impl Endpoint for StreamEndpoint {
             let mut polled = [PollFd::new(&self.socket, PollFlags::IN | out)];
             // An interruption comes back with nothing, as the contract allows.
             let _ = rustix::event::poll(&mut polled, None);
-            return self.poll(events);
+            let _ = self.poll(events);
+            return;
         }
         self.receive(RecvFlags::empty());
         self.hand_over(events);

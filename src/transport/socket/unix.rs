@@ -1,5 +1,5 @@
-//! `unix` and `unixgram`: the control path. Names are random ones of the abstract namespace, so that
-//! nothing is left behind, whatever becomes of the process.
+//! `unix` and `unixgram`: the control path. Names are random ones of the abstract namespace, so
+//! that nothing is left behind, whatever becomes of the process.
 
 use super::datagram::DatagramEndpoint;
 use super::stream::StreamEndpoint;

@@ -2,9 +2,9 @@
 //! offset and drift, on a virtual clock: the transport on which the self-test knows the answers.
 //!
 //! One process plays both roles one after the other. The client's endpoint simulates the way there,
-//! the answer and the way back, and keeps what arrived at the server and when; the server's endpoint
-//! replays it. Time passes only when an end polls or idles, so a stall of 100 ms costs nothing, and
-//! the same seed gives the same run.
+//! the answer and the way back, and keeps what arrived at the server and when; the server's
+//! endpoint replays it. Time passes only when an end polls or idles, so a stall of 100 ms costs
+//! nothing, and the same seed gives the same run.
 
 mod spec;
 mod world;

@@ -201,7 +201,7 @@ impl Endpoint for SyntheticEndpoint {
 
     fn flush(&mut self) {}
 
-    fn poll(&mut self, events: &mut Events) {
+    fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         let world = Rc::clone(&self.world);
         let mut world = world.borrow_mut();
@@ -231,9 +231,10 @@ impl Endpoint for SyntheticEndpoint {
             }
             world.now.set(world.now.get() + IDLE_STEP_NS);
         }
+        events.any()
     }
 
     fn wait(&mut self, events: &mut Events) {
-        self.poll(events);
+        let _ = self.poll(events);
     }
 }

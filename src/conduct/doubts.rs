@@ -1,0 +1,92 @@
+//! What weakens the figures of a run.
+
+use super::figures::RunSoFar;
+use crate::plan::Plan;
+use crate::record::schema::{Figure, RateFigure, Round};
+use crate::stats::doubt::{of_rate, of_summary};
+use crate::stats::{Doubt, RateMetric, stationarity};
+use crate::transport::Role;
+
+/// A post that is later than its intended time by more than this is a late one.
+const LATENESS_ALLOWED_NS: f64 = 1000.0;
+
+impl RunSoFar {
+    /// Adds what the figures, the processes and the generator give reason to doubt.
+    pub(super) fn doubt(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
+        let mut found = Vec::new();
+        if let Some(first) = figures.first() {
+            found.extend(of_summary(&first.summary));
+            let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
+            found.extend(stationarity::drift(series).map(Doubt::Drifts));
+            found.extend(stationarity::short_warmup(series).map(Doubt::WarmupShort));
+        }
+        found.extend(rates.first().and_then(|figure| of_rate(&figure.rate)));
+        if figures.is_empty() && self.counts.lost > 0 {
+            found.push(Doubt::Loss { lost: self.counts.lost, sent: self.counts.sent });
+        }
+        if self.counts.corrupt > 0 {
+            found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
+        }
+        found.extend(self.machine_doubts());
+        let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
+        let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
+        if only > 0 {
+            found.push(Doubt::HistogramOnly { count: only, of: kept + only });
+        }
+        found.extend(self.generator_doubts(rates));
+        if !self.is_complete() {
+            let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
+            found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
+        }
+        self.doubts.extend(found);
+    }
+
+    /// What the processes suffered.
+    fn machine_doubts(&self) -> Vec<Doubt> {
+        let mut found = Vec::new();
+        let sum = |of: fn(&Round) -> u64| self.rounds.iter().map(of).sum::<u64>();
+        let switches = [
+            (Role::Client, sum(|round| round.client.involuntary_switches)),
+            (Role::Server, sum(|round| round.server.involuntary_switches)),
+        ];
+        for (role, count) in switches {
+            // The tick itself may switch a few times a second; a share of the samples matters.
+            if count > 10 * self.rounds.len() as u64 {
+                let role = role.name().to_string();
+                found.push(Doubt::InvoluntarySwitches { role, count });
+            }
+        }
+        let faults = [
+            (Role::Client, sum(|round| round.client.page_faults)),
+            (Role::Server, sum(|round| round.server.page_faults)),
+        ];
+        for (role, count) in faults {
+            if count > 20 * self.rounds.len() as u64 {
+                found.push(Doubt::PageFaults { role: role.name().to_string(), count });
+            }
+        }
+        found
+    }
+
+    fn generator_doubts(&self, rates: &[RateFigure]) -> Vec<Doubt> {
+        let mut found = Vec::new();
+        let late = self.lateness.iter().filter(|late| **late > LATENESS_ALLOWED_NS).count();
+        if late > 0 {
+            found.push(Doubt::GeneratorLate {
+                share: late as f64 / self.lateness.len() as f64,
+                allowed_ns: LATENESS_ALLOWED_NS,
+                worst_ns: self.lateness.iter().copied().fold(0.0, f64::max),
+            });
+        }
+        let value = |metric| {
+            rates.iter().find(|figure| figure.metric == metric).map(|figure| figure.rate.value)
+        };
+        if let (Some(offered), Some(achieved)) =
+            (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
+            && achieved < 0.99 * offered
+        {
+            found.push(Doubt::GeneratorBound { offered, achieved });
+        }
+        found
+    }
+}

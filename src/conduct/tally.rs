@@ -1,0 +1,86 @@
+//! What became of a round's messages: how many, and in what time.
+
+use crate::launch::round::Part;
+use crate::plan::{Case, Direction, Pattern};
+use crate::record::schema::Counts;
+use crate::sample::{Flags, RoundSamples};
+use crate::stats::rate::Delivered;
+
+/// What was delivered between the first stamp that counts and the last; both ways added.
+pub(super) fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
+    let way = |flag: bool| {
+        let of_way = samples.samples.iter().filter(move |s| s.flags.has(Flags::REVERSE) == flag);
+        let last_warm = of_way.clone().rfind(|s| s.flags.has(Flags::WARMUP));
+        let kept = of_way.filter(|s| !s.flags.has(Flags::WARMUP));
+        between(last_warm.into_iter().chain(kept).map(|s| s.receive_ns), stride)
+    };
+    let there = way(false);
+    match direction {
+        Direction::Uni => there,
+        Direction::Bi => {
+            let back = way(true);
+            let rates =
+                [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
+            let seconds = there.seconds.max(back.seconds);
+            Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
+        }
+    }
+}
+
+/// `each` of work for every stamp but the first, in the time from the first to the last.
+pub(super) fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered {
+    let mut count = 0u64;
+    let mut ends: Option<(f64, f64)> = None;
+    for stamp in stamps.filter(|stamp| !stamp.is_nan()) {
+        count += 1;
+        let (first, last) = ends.unwrap_or((stamp, stamp));
+        ends = Some((first.min(stamp), last.max(stamp)));
+    }
+    let seconds = ends.map_or(0.0, |(first, last)| (last - first) / 1e9);
+    Delivered { work: count.saturating_sub(1) as f64 * each, seconds }
+}
+
+/// The counts of one round, as both ends saw it.
+pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
+    let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
+    let (at_client, mut at_server) = (seen(client), seen(server));
+    if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
+        at_server = simulated;
+    }
+    let both = case.pattern == Pattern::Bandwidth && case.direction == Direction::Bi;
+    let receiver = if case.pattern == Pattern::Latency { at_client } else { at_server };
+    let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
+    let mut counts = Counts {
+        sent: at_client.sent + if both { at_server.sent } else { 0 },
+        received: receiver.received + if both { at_client.received } else { 0 },
+        duplicates: receiver.duplicates,
+        reordered: receiver.reordered,
+        corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
+        ..Counts::default()
+    };
+    if client.outcome.is_none() || receiver.received == 0 {
+        // A process that was killed told no counts: its samples did.
+        counts.sent = counts.sent.max(samples.samples.len() as u64);
+        counts.received = counts
+            .received
+            .max(samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64);
+    }
+    counts.warmup = match case.pattern {
+        Pattern::Bandwidth => case.warmup.min(counts.sent),
+        Pattern::Latency | Pattern::Oneway => has(Flags::WARMUP),
+    };
+    counts.lost = counts.sent.saturating_sub(counts.received);
+    counts
+}
+
+/// Adds one round to all.
+pub(super) fn add(all: &mut Counts, one: &Counts) {
+    all.sent += one.sent;
+    all.received += one.received;
+    all.warmup += one.warmup;
+    all.lost += one.lost;
+    all.duplicates += one.duplicates;
+    all.reordered += one.reordered;
+    all.corrupt += one.corrupt;
+    all.strangers += one.strangers;
+}

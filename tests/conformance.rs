@@ -1,0 +1,103 @@
+//! One suite for every transport: what `src/transport/mod.rs` promises, checked on two ends in two
+//! threads (their memory, sockets and signals are those of two processes).
+//!
+//! Run it optimised too, `cargo test --release --test conformance`: a sum of a `bool` in
+//! `pattern/flow.rs` was lost at opt-level 3 alone, and what atomics and buffers do wrong shows
+//! there first.
+//!
+//! No claim judges a time. What is stuck ends by itself and says so.
+
+#[path = "conformance/claims.rs"]
+mod claims;
+#[path = "conformance/ends.rs"]
+mod ends;
+#[path = "conformance/simulated.rs"]
+mod simulated;
+#[path = "conformance/strangers.rs"]
+mod strangers;
+
+use ends::Bench;
+use wiregauge::plan::{Pattern, Request};
+use wiregauge::transport::{Transport, TransportKind, Visitor, Wait, with_transport};
+use wiregauge::units::Bytes;
+
+/// One test: a claim about a transport in a wait mode.
+macro_rules! claim {
+    ($kind:ident, $wait:ident, $claim:ident) => {
+        #[test]
+        fn $claim() {
+            struct Claim;
+            impl Visitor for Claim {
+                type Output = ();
+                fn visit<T: Transport>(self) {
+                    if let Err(why) = T::available() {
+                        return eprintln!("not checked here: {why}");
+                    }
+                    let (kind, wait) = (TransportKind::$kind, Wait::$wait);
+                    crate::claims::$claim::<T>(Bench { kind, wait });
+                }
+            }
+            with_transport(TransportKind::$kind, Claim);
+        }
+    };
+}
+
+macro_rules! suite {
+    ($kind:ident, $wait:ident) => {
+        use super::*;
+        claim!($kind, $wait, messages_arrive_whole_once_and_as_posted);
+        claim!($kind, $wait, the_largest_message_passes_both_ways);
+        claim!($kind, $wait, an_arrived_slot_can_be_posted);
+        claim!($kind, $wait, a_full_queue_takes_nothing_and_loses_nothing);
+        claim!($kind, $wait, arrivals_stay_until_the_next_poll);
+        claim!($kind, $wait, both_ways_at_once_there_is_no_deadlock);
+        claim!($kind, $wait, a_signal_ends_a_wait_with_nothing);
+        claim!($kind, $wait, a_peer_that_is_gone_is_seen_after_what_it_sent);
+        claim!($kind, $wait, a_foreign_address_is_refused);
+        claim!($kind, $wait, slots_are_told_apart);
+        claim!($kind, $wait, a_peer_that_never_comes_is_late);
+    };
+}
+
+macro_rules! transports {
+    ($($name:ident $kind:ident;)+) => {
+        $(mod $name {
+            use super::*;
+            mod busy { suite!($kind, Busy); }
+            mod block { suite!($kind, Block); }
+        })+
+
+        const CHECKED: &[TransportKind] = &[$(TransportKind::$kind,)+];
+    };
+}
+
+transports! {
+    tcp Tcp;
+    udp Udp;
+    unix Unix;
+    unixgram Unixgram;
+    shm Shm;
+}
+
+#[test]
+fn every_transport_of_the_registry_is_checked() {
+    for kind in TransportKind::ALL {
+        let checked = CHECKED.contains(kind) || kind.descriptor().one_process;
+        assert!(checked, "add {kind} to the list above");
+    }
+}
+
+#[test]
+fn one_byte_more_than_the_largest_message_is_refused_by_the_plan() {
+    for kind in TransportKind::ALL {
+        let plan = |size| {
+            let sizes = vec![Bytes(size)];
+            let transports = vec![*kind];
+            Request { sizes, transports, ..Request::new(Pattern::Latency) }.plan()
+        };
+        let largest = kind.descriptor().largest;
+        assert!(plan(largest).is_ok(), "{kind}");
+        assert!(plan(largest + 1).unwrap_err().0.contains("not allowed"), "{kind}");
+        assert!(plan(0).is_err(), "{kind}");
+    }
+}

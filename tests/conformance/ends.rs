@@ -1,0 +1,325 @@
+//! Two ends of a transport in two threads of one process, with a bound on everything that waits.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use wiregauge::host::interrupt::{self, Interrupter};
+use wiregauge::pattern::payload;
+use wiregauge::transport::{
+    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Setup, Slot, Traffic, Transport,
+    TransportKind, Wait,
+};
+use wiregauge::units::Span;
+
+/// A claim that has not come true by then is taken as stuck. Far above any claim's own time.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two interrupts of ends that are stuck in a system call.
+const REPEAT: Duration = Duration::from_millis(5);
+
+/// One transport in one wait mode.
+#[derive(Clone, Copy)]
+pub struct Bench {
+    pub kind: TransportKind,
+    pub wait: Wait,
+}
+
+impl Bench {
+    pub fn setup(&self, role: Role, traffic: Traffic, size: usize, window: u32) -> Setup {
+        Setup {
+            role,
+            traffic,
+            wait: self.wait,
+            size,
+            window,
+            loss_after: Span(20_000_000),
+            timeout: Span(5_000_000_000),
+            cookie: [0xc7; 32],
+            seed: 1,
+            options: Options::default(),
+        }
+    }
+
+    /// The sizes of the suite that this transport allows: around what a cell, a cache line or a
+    /// sequence number takes, and the largest datagram of UDP.
+    pub fn sizes(&self) -> Vec<usize> {
+        let largest = self.kind.descriptor().largest as usize;
+        let sizes = [1, 7, 8, 9, 55, 56, 57, 63, 64, 65, 1000, 4096, 65507];
+        sizes.into_iter().filter(|size| *size <= largest).collect()
+    }
+
+    /// How many messages a sender may be ahead of the receiver: no bound, but on a transport that
+    /// loses what its receiver has no room for, so little that there always is room.
+    pub fn credit(&self, size: usize) -> u64 {
+        match self.kind.descriptor().loses {
+            false => u64::MAX,
+            true => (64 << 10) / (size as u64 + 2048) + 1,
+        }
+    }
+}
+
+/// What both ends of a claim share.
+#[derive(Default)]
+pub struct Common {
+    /// Messages that each role has received.
+    received: [AtomicU64; 2],
+    overdue: AtomicBool,
+    over: AtomicBool,
+}
+
+/// One end in one thread.
+pub struct End<'a, E> {
+    pub endpoint: E,
+    pub events: Events,
+    /// Posts that were accepted, and those that have completed.
+    pub accepted: u64,
+    pub completed: u64,
+    /// Messages received.
+    pub received: u64,
+    pub size: usize,
+    credit: u64,
+    role: Role,
+    sleeps: bool,
+    common: &'a Common,
+    to_other: Sender<Blob>,
+    from_other: Receiver<Blob>,
+}
+
+fn number(role: Role) -> usize {
+    match role {
+        Role::Client => 0,
+        Role::Server => 1,
+    }
+}
+
+impl<E: Endpoint> End<'_, E> {
+    /// One attempt to learn something: a poll or, where the mode sleeps, a wait.
+    pub fn next(&mut self) {
+        if self.sleeps {
+            self.endpoint.wait(&mut self.events);
+        } else {
+            self.endpoint.poll(&mut self.events);
+        }
+        self.account();
+        if !self.events.any() {
+            self.check_time();
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn poll(&mut self) {
+        self.endpoint.poll(&mut self.events);
+        self.account();
+        self.check_time();
+    }
+
+    fn account(&mut self) {
+        self.completed += u64::from(self.events.completed);
+        assert!(self.completed <= self.accepted, "more posts completed than were accepted");
+        let arrivals = self.events.arrivals();
+        for (index, arrival) in arrivals.iter().enumerate() {
+            assert!(arrival.slot.has_arrived());
+            assert!(arrivals[..index].iter().all(|other| other.slot != arrival.slot));
+        }
+        self.received += arrivals.len() as u64;
+        self.common.received[number(self.role)].store(self.received, Ordering::Release);
+    }
+
+    pub fn check_time(&self) {
+        assert!(!self.common.overdue.load(Ordering::Relaxed), "stuck");
+    }
+
+    /// Whether another message may be written and posted: its slot is free, and the other end has
+    /// room where the transport would lose it.
+    pub fn may_post(&self) -> bool {
+        let other = self.common.received[1 - number(self.role)].load(Ordering::Acquire);
+        self.accepted - self.completed < u64::from(self.endpoint.slots())
+            && self.accepted.saturating_sub(other) < self.credit
+    }
+
+    /// Whether it waits for the other end to read, which wakes no sleeper.
+    pub fn is_held_back(&self) -> bool {
+        self.credit != u64::MAX && self.completed == self.accepted
+    }
+
+    /// From now on it may lose messages.
+    pub fn give_credit_without_end(&mut self) {
+        self.credit = u64::MAX;
+    }
+
+    /// Posts message number `accepted` from the slot whose turn it is, where it is taken.
+    pub fn post_next(&mut self) -> bool {
+        let sequence = self.accepted;
+        let slot = Slot::sending((sequence % u64::from(self.endpoint.slots())) as u32);
+        let size = self.size;
+        let memory = self.endpoint.payload(slot);
+        assert!(memory.len() >= size, "a slot holds less than a message");
+        payload::fill(&mut memory[..size], sequence);
+        match self.endpoint.post(slot, size) {
+            Posted::Accepted => {
+                self.accepted += 1;
+                true
+            }
+            Posted::Full => false,
+        }
+    }
+
+    /// Posts as much as may be posted, at most up to message `total`; whether it posted anything.
+    pub fn post_up_to(&mut self, total: u64) -> bool {
+        let before = self.accepted;
+        while self.accepted < total && self.may_post() && self.post_next() {}
+        self.endpoint.flush();
+        self.accepted > before
+    }
+
+    /// Sends messages up to number `total` and sees all posts complete; what arrives is dropped.
+    pub fn send_up_to(&mut self, total: u64) {
+        while self.accepted < total || self.completed < self.accepted {
+            let posted = self.post_up_to(total);
+            // Held back for want of credit there is nothing that would wake a sleeper.
+            let held_back = self.accepted < total && self.completed == self.accepted;
+            if posted || held_back {
+                self.poll();
+            } else {
+                self.next();
+            }
+        }
+    }
+
+    /// Checks that what the last poll brought is messages `from..`, whole and as they were sent;
+    /// the number after the last.
+    pub fn verify_arrivals(&mut self, from: u64) -> u64 {
+        let mut expected = from;
+        for index in 0..self.events.arrivals().len() {
+            let arrival = self.events.arrivals()[index];
+            assert_eq!(arrival.length as usize, self.size, "of message {expected}");
+            let message = &self.endpoint.payload(arrival.slot)[..self.size];
+            assert!(payload::verify(message, expected), "message {expected} is not as it was sent");
+            expected += 1;
+        }
+        expected
+    }
+
+    /// Receives and verifies messages `from..total`.
+    ///
+    /// Order is asked of all: loopback keeps it even where a network would not.
+    pub fn receive_up_to(&mut self, from: u64, total: u64) {
+        let mut expected = from;
+        while expected < total {
+            self.next();
+            expected = self.verify_arrivals(expected);
+            assert!(
+                self.events.link == Link::Up || expected == total,
+                "{:?} after {expected} of {total} messages",
+                self.events.link
+            );
+        }
+        assert_eq!(expected, total, "more messages than were sent");
+    }
+
+    /// Nothing is on the way any more: further polls bring neither arrivals nor completions.
+    pub fn is_quiet(&mut self) {
+        for _ in 0..16 {
+            self.poll();
+            assert!(self.events.arrivals().is_empty(), "a message came twice");
+            assert_eq!(self.events.completed, 0, "a post completed twice");
+        }
+        assert_eq!(self.completed, self.accepted, "a post did not complete");
+    }
+
+    /// Waits until the other end says the same.
+    pub fn meet(&self) {
+        let _ = self.to_other.send(Blob::default());
+        let met = self.from_other.recv_timeout(PATIENCE);
+        met.expect("the other end is gone or stuck");
+    }
+}
+
+pub type EndpointOf<T> = <<T as Transport>::Opening as Opening>::Endpoint;
+
+fn end<'a, T: Transport>(
+    setup: &Setup,
+    credit: u64,
+    common: &'a Common,
+    to_other: Sender<Blob>,
+    from_other: Receiver<Blob>,
+) -> End<'a, EndpointOf<T>> {
+    let opening = T::open(setup).unwrap();
+    to_other.send(opening.address()).unwrap();
+    let address = from_other.recv_timeout(PATIENCE).unwrap();
+    let end = End {
+        endpoint: opening.connect(&address).unwrap(),
+        events: Events::default(),
+        accepted: 0,
+        completed: 0,
+        received: 0,
+        size: setup.size,
+        credit,
+        role: setup.role,
+        sleeps: setup.wait.sleeps(),
+        common,
+        to_other,
+        from_other,
+    };
+    // As the driver does: nobody sends before both are connected.
+    end.meet();
+    end
+}
+
+/// Runs both ends, each in its own thread. What is stuck is interrupted and fails.
+pub fn both_ends<T: Transport>(
+    bench: Bench,
+    traffic: Traffic,
+    (size, window): (usize, u32),
+    client: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
+    server: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
+) {
+    install_once();
+    let common = Common::default();
+    let credit = bench.credit(size);
+    let (to_server, from_client) = channel();
+    let (to_client, from_server) = channel();
+    std::thread::scope(|scope| {
+        let (tell, threads) = channel();
+        let (common, setup) = (&common, move |role| bench.setup(role, traffic, size, window));
+        let tell_too = tell.clone();
+        let client = scope.spawn(move || {
+            let _ = tell.send(Interrupter::this_thread());
+            let setup = setup(Role::Client);
+            client(&mut end::<T>(&setup, credit, common, to_server, from_server));
+        });
+        let server = scope.spawn(move || {
+            let _ = tell_too.send(Interrupter::this_thread());
+            let setup = setup(Role::Server);
+            server(&mut end::<T>(&setup, credit, common, to_client, from_client));
+        });
+        let watchdog = scope.spawn(move || watch(common, &threads));
+        let outcomes = [client.join(), server.join()];
+        common.over.store(true, Ordering::Relaxed);
+        watchdog.thread().unpark();
+        for outcome in outcomes {
+            if let Err(panic) = outcome {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// Ends what is stuck: nothing disturbs the ends before, so that a wake-up that is missed shows.
+fn watch(common: &Common, threads: &Receiver<Interrupter>) {
+    let threads: Vec<Interrupter> = threads.iter().take(2).collect();
+    let begin = std::time::Instant::now();
+    while !common.over.load(Ordering::Relaxed) {
+        let left = PATIENCE.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            common.overdue.store(true, Ordering::Relaxed);
+            threads.iter().for_each(Interrupter::interrupt);
+        }
+        std::thread::park_timeout(left.max(REPEAT));
+    }
+}
+
+pub fn install_once() {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| interrupt::install().unwrap());
+}

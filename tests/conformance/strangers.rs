@@ -1,0 +1,169 @@
+//! Who has not been told the run's secret is not let in, and holds nobody up.
+
+use super::ends::{Bench, EndpointOf};
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use wiregauge::transport::{
+    Blob, Endpoint, Events, Link, Opening, Posted, Role, Slot, Traffic, Transport, TransportKind,
+    Wait, socket,
+};
+
+const ECHO: Traffic = Traffic::Echo { every: 1 };
+
+fn bench(kind: TransportKind) -> Bench {
+    Bench { kind, wait: Wait::Busy }
+}
+
+fn text(blob: &Blob) -> &str {
+    std::str::from_utf8(&blob.0).unwrap()
+}
+
+fn abstract_name(blob: &Blob) -> SocketAddr {
+    SocketAddr::from_abstract_name(&blob.0).unwrap()
+}
+
+/// Opens a server, lets strangers at it, and then the real client; message 1 must come through.
+fn only_the_real_one_is_let_in<T: Transport, S: Write + Send>(
+    kind: TransportKind,
+    dial: impl Fn(&Blob) -> S + Sync,
+) {
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let opening = T::open(&bench(kind).setup(Role::Server, ECHO, 8, 1)).unwrap();
+            tell.send(opening.address()).unwrap();
+            let mut endpoint = opening.connect(&Blob::default()).unwrap();
+            first_message(&mut endpoint)
+        });
+        let address = told.recv().unwrap();
+        let mut wrong = dial(&address);
+        let _ = wrong.write_all(&[0x55; 32]);
+        let mut nearly = dial(&address);
+        let mut cookie = [0xc7; 32];
+        cookie[31] ^= 1;
+        let _ = nearly.write_all(&cookie);
+        let mut short = dial(&address);
+        let _ = short.write_all(b"GET / HTTP/1.1\r\n");
+        drop(short);
+        let silent = dial(&address);
+
+        let opening = T::open(&bench(kind).setup(Role::Client, ECHO, 8, 1)).unwrap();
+        let mut client: EndpointOf<T> = opening.connect(&address).unwrap();
+        send(&mut client, *b"the real");
+        assert_eq!(server.join().unwrap(), *b"the real");
+        drop((wrong, nearly, silent));
+    });
+}
+
+fn send<E: Endpoint>(endpoint: &mut E, message: [u8; 8]) {
+    let slot = Slot::sending(0);
+    endpoint.payload(slot)[..8].copy_from_slice(&message);
+    assert_eq!(endpoint.post(slot, 8), Posted::Accepted);
+    endpoint.flush();
+}
+
+/// Polls until something has come. Bounded: a message on loopback takes far fewer polls.
+fn first_message<E: Endpoint>(endpoint: &mut E) -> [u8; 8] {
+    let mut events = Events::default();
+    for _ in 0..100_000_000u64 {
+        endpoint.poll(&mut events);
+        assert_eq!(events.link, Link::Up);
+        if let Some(arrival) = events.arrivals().first() {
+            assert_eq!(arrival.length, 8);
+            return endpoint.payload(arrival.slot)[..8].try_into().unwrap();
+        }
+        std::thread::yield_now();
+    }
+    panic!("nothing came");
+}
+
+#[test]
+fn a_stranger_is_not_let_in_on_tcp() {
+    only_the_real_one_is_let_in::<socket::Tcp, _>(TransportKind::Tcp, |address| {
+        TcpStream::connect(text(address)).unwrap()
+    });
+}
+
+#[test]
+fn a_stranger_is_not_let_in_on_unix() {
+    only_the_real_one_is_let_in::<socket::UnixStream, _>(TransportKind::Unix, |address| {
+        UnixStream::connect_addr(&abstract_name(address)).unwrap()
+    });
+}
+
+/// A stranger that feeds the server a byte now and then is dropped after one patience, not after
+/// one for each byte.
+#[test]
+fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
+    let (tell, told) = channel();
+    let done = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let opening =
+                socket::Tcp::open(&bench(TransportKind::Tcp).setup(Role::Server, ECHO, 8, 1))
+                    .unwrap();
+            tell.send(opening.address()).unwrap();
+            let mut endpoint = opening.connect(&Blob::default()).unwrap();
+            first_message(&mut endpoint)
+        });
+        let address: Blob = told.recv().unwrap();
+        let mut dribbler = TcpStream::connect(text(&address)).unwrap();
+        let fed = scope.spawn(move || {
+            let mut fed = 0;
+            while !done.load(Ordering::Relaxed) && fed < 31 {
+                if dribbler.write_all(&[0xc7]).is_err() {
+                    break;
+                }
+                fed += 1;
+                std::thread::park_timeout(std::time::Duration::from_millis(100));
+            }
+            fed
+        });
+        let setup = bench(TransportKind::Tcp).setup(Role::Client, ECHO, 8, 1);
+        let mut client = socket::Tcp::open(&setup).unwrap().connect(&address).unwrap();
+        send(&mut client, *b"the real");
+        assert_eq!(server.join().unwrap(), *b"the real");
+        done.store(true, Ordering::Relaxed);
+        assert!(fed.join().unwrap() < 31, "it was heard to its end");
+    });
+}
+
+fn datagrams_of_strangers_are_not_seen<T: Transport>(
+    kind: TransportKind,
+    throw: impl Fn(&Blob) -> bool,
+) {
+    let open = |role| T::open(&bench(kind).setup(role, ECHO, 8, 1)).unwrap();
+    let (client, server) = (open(Role::Client), open(Role::Server));
+    let (to_client, to_server) = (client.address(), server.address());
+    assert!(throw(&to_server), "before it is connected anybody may send");
+    let mut server = server.connect(&to_client).unwrap();
+    throw(&to_server);
+    let mut client = client.connect(&to_server).unwrap();
+    throw(&to_server);
+    send(&mut client, *b"the real");
+    assert_eq!(first_message(&mut server), *b"the real");
+}
+
+#[test]
+fn a_strangers_datagram_is_not_seen_on_udp() {
+    datagrams_of_strangers_are_not_seen::<socket::Udp>(TransportKind::Udp, |address| {
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        stranger.send_to(b"stranger", text(address)).is_ok()
+    });
+}
+
+#[test]
+fn a_strangers_datagram_is_not_seen_on_unixgram() {
+    datagrams_of_strangers_are_not_seen::<socket::UnixDatagram>(
+        TransportKind::Unixgram,
+        |address| {
+            let stranger = UnixDatagram::unbound().unwrap();
+            stranger.connect_addr(&abstract_name(address)).is_ok()
+                && stranger.send(b"stranger").is_ok()
+        },
+    );
+}

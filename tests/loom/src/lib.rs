@@ -1,0 +1,14 @@
+//! The shared-memory ring, every interleaving of it (loom) and every access of it (miri).
+//!
+//! loom runs a model once for each way in which its threads can interleave and each value that the
+//! memory model lets a load return; payloads are loom's `UnsafeCell`s, so that an access which is
+//! not ordered after the other side's fails. miri runs the ring on real threads and heap memory.
+#![cfg(test)]
+
+#[path = "../../../src/transport/shm/ring.rs"]
+mod ring;
+
+#[cfg(loom)]
+mod models;
+#[cfg(not(loom))]
+mod threads;
