@@ -5,6 +5,7 @@ use super::ring::{INLINE, Memory};
 use crate::transport::SetupError;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
+use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::shm::{Mode, OFlags};
 use std::ptr::NonNull;
@@ -72,7 +73,12 @@ impl Region {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let failed = || SetupError::system(format!("making the shared memory {name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
-        rustix::fs::ftruncate(&file, layout.total_bytes() as u64).map_err(failed())?;
+        // Allocated and not only sized: a page that /dev/shm has no room for would be a bus error.
+        let bytes = layout.total_bytes() as u64;
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(|errno| {
+            let _ = rustix::shm::unlink(name);
+            SetupError::system(format!("{bytes} B of shared memory in /dev/shm"))(errno)
+        })?;
         Self::map(name, &file, layout)
     }
 
