@@ -66,7 +66,11 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let partial = parent.join(hidden);
         fs::create_dir(&partial).map_err(refused)?;
-        let target = parent.join(&name);
+        // As it was named: `run` and not `./run`.
+        let target = match parent.as_os_str() == "." {
+            true => PathBuf::from(&name),
+            false => parent.join(&name),
+        };
         let mut writer = Writer {
             parent,
             partial,

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No wait of a test is longer.
@@ -17,18 +18,24 @@ const ORPHANS: Duration = Duration::from_secs(2);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A directory under `target/` that goes away with its owner.
-pub struct Scratch(pub PathBuf);
+/// One test at a time: two runs at once whose ends spin on the same CPUs take a scheduler's slice
+/// for a message.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A directory under `target/` that goes away with its owner, and the turn to run something.
+pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>);
 
 impl Scratch {
     /// A fresh one.
     pub fn new() -> Scratch {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        // A test that failed has had its turn.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("faults-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&path).unwrap();
-        Scratch(path)
+        Scratch(path, turn)
     }
 
     /// A path in it.
