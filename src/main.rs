@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
-            eprintln!("wiregauge: {error}");
+            command::complain(&error);
             ExitCode::from(error.exit() as u8)
         }
     }

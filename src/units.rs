@@ -54,12 +54,28 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, unit.trim_start()))
 }
 
-/// A number times a factor, where the product is a whole number that an `f64` holds exactly.
-fn whole(number: f64, factor: f64) -> Option<u64> {
-    let product = number * factor;
-    let exact = product.fract() == 0.0 && product <= (1u64 << 53) as f64;
-    exact.then_some(product as u64)
+/// Most digits of a number: more than any quantity has, and their value fits 128 bits.
+const MOST_DIGITS: usize = 19;
+
+/// A quantity that is a whole number of its smallest unit, exactly as written: 0.3us is 300 ns
+/// although 0.3 has no exact binary form, and 0.0001ns is none.
+fn whole(text: &str, factor_of: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (before, after) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{before}{after}");
+    if digits.len() > MOST_DIGITS {
+        return None;
+    }
+    // An empty or a second point is no number.
+    let units = digits.parse::<u128>().ok()?.checked_mul(factor_of(unit.trim_start())?.into())?;
+    let places = 10u128.checked_pow(u32::try_from(after.len()).ok()?)?;
+    let quantity = units.is_multiple_of(places).then_some(units / places)?;
+    u64::try_from(quantity).ok().filter(|quantity| *quantity <= MOST)
 }
+
+/// Largest quantity: what an `f64` still counts one by one, as JSON's readers do.
+const MOST: u64 = 1 << 53;
 
 impl Bytes {
     /// 2^10 bytes.
@@ -72,18 +88,17 @@ impl FromStr for Bytes {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
-        let parsed = number_and_unit(text).and_then(|(number, unit)| {
-            let factor = match unit {
-                "" | "B" => 1.0,
-                "KiB" => 1024.0,
-                "MiB" => 1_048_576.0,
-                "GiB" => 1_073_741_824.0,
-                "kB" => 1e3,
-                "MB" => 1e6,
-                "GB" => 1e9,
+        let parsed = whole(text, |unit| {
+            Some(match unit {
+                "" | "B" => 1,
+                "KiB" => 1 << 10,
+                "MiB" => 1 << 20,
+                "GiB" => 1 << 30,
+                "kB" => 1_000,
+                "MB" => 1_000_000,
+                "GB" => 1_000_000_000,
                 _ => return None,
-            };
-            whole(number, factor)
+            })
         });
         parsed.map(Bytes).ok_or_else(|| UnitError {
             kind: "size",
@@ -113,24 +128,24 @@ impl Span {
     }
 }
 
+fn nanoseconds_in(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
 impl FromStr for Span {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Span, UnitError> {
-        let parsed = number_and_unit(text).and_then(|(number, unit)| {
-            let factor = match unit {
-                "ns" => 1.0,
-                "us" => 1e3,
-                "ms" => 1e6,
-                "s" => 1e9,
-                "min" => 60e9,
-                "h" => 3600e9,
-                "" if number == 0.0 => 1.0,
-                _ => return None,
-            };
-            // 0.3us is 300 ns although 0.3 has no exact binary form.
-            whole((number * factor * 1e3).round() / 1e3, 1.0)
-        });
+        // Zero is zero in any unit.
+        let parsed = if text == "0" { Some(0) } else { whole(text, nanoseconds_in) };
         parsed.map(Span).filter(|span| *span <= LONGEST).ok_or_else(|| UnitError {
             kind: "time",
             text: text.into(),
@@ -210,7 +225,10 @@ mod tests {
             let refusal = bad.parse::<Bytes>().unwrap_err().to_string();
             assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("write"));
         }
-        for bad in ["5", "1week", "0.0001ns", "9999999h", "s"] {
+        for bad in [
+            "5", "1week", ".", ".s", "1..5s", "1.5.5s", "0.0ms1", "1.1ns", "0.0001ns", "9999999h",
+            "s",
+        ] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
         for bad in ["0", "1G", "-5", "1e9"] {
@@ -219,6 +237,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_time_is_read_to_the_nanosecond(ns in 0u64..=LONGEST.0) {
+            let typed = format!("{}.{:09}s", ns / 1_000_000_000, ns % 1_000_000_000);
+            prop_assert_eq!(typed.parse(), Ok(Span(ns)));
+        }
+
         #[test]
         fn nothing_that_is_typed_panics(text: String) {
             let _ = text.parse::<Bytes>();

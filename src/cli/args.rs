@@ -268,7 +268,7 @@ pub struct LengthArguments {
     #[arg(long, value_name = "WIDTH", value_parser = values::percent, help_heading = LONG)]
     pub until: Option<f64>,
     /// Messages at the start of a round that are kept but left out of the figures [default: 1000,
-    /// at most a tenth of --count]
+    /// at most a tenth of those expected]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = LONG)]
     pub warmup: Option<u64>,
     /// A round without progress for so long has stalled [default: 10s]
@@ -360,7 +360,8 @@ pub struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// The run directory to compare with, or some of its runs as DIR@transport=tcp,wait=busy,size=64
+    /// The run directory to compare with, or some of its runs as
+    /// DIR@transport=tcp,wait=busy,size=64
     #[arg(value_name = "A")]
     pub a: String,
     /// The run directory that is judged, or some of its runs

@@ -1,6 +1,6 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
 
-use super::{CommandError, Exit, print, print_json};
+use super::{CommandError, Exit, complain, print, print_json};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::conduct::{Stage, Watcher, conduct};
@@ -35,7 +35,7 @@ pub fn survey(
         None => host::choose_pair().one_cpu,
     };
     if one_cpu {
-        eprintln!("there is one CPU for both ends: only blocking waits are measured");
+        complain(&"there is one CPU for both ends: only blocking waits are measured");
     }
     let plan = Plan { cpus, ..survey::plan(&works, one_cpu, seed) };
     carry_out(plan, unavailable, clock, output, typed)
@@ -54,7 +54,7 @@ pub fn measure(
     request.transports = works;
     if request.transports.is_empty() {
         for missing in &unavailable {
-            eprintln!("wiregauge: {}: {}", missing.transport, missing.reason);
+            complain(&format!("{}: {}", missing.transport, missing.reason));
         }
         return Ok(Exit::Nothing);
     }
@@ -135,6 +135,8 @@ fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), Comma
     let kept = writer.map(|writer| keep(record, writer)).transpose()?;
     if json {
         print_json(record)?;
+        // Stdout is the record's alone; who reads it by a program still sees what weakens it.
+        table::notes(record).lines().for_each(|line| complain(&line));
         return Ok(());
     }
     print(table::runs(record).as_bytes())?;

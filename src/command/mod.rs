@@ -63,13 +63,24 @@ impl CommandError {
     /// The exit code that fits.
     pub fn exit(&self) -> Exit {
         match self {
-            CommandError::Refused(_) | CommandError::Record(_) | CommandError::Export(_) => {
-                Exit::Refused
+            CommandError::Refused(_) => Exit::Refused,
+            CommandError::Record(error) | CommandError::Export(ExportError::Record(error)) => {
+                match error.is_of_the_disk() {
+                    true => Exit::Incomplete,
+                    false => Exit::Refused,
+                }
             }
+            CommandError::Export(ExportError::Write { .. }) => Exit::Incomplete,
+            CommandError::Export(_) => Exit::Refused,
             CommandError::Unable(_) => Exit::Nothing,
             CommandError::Output(_) => Exit::Incomplete,
         }
     }
+}
+
+/// Says on stderr what went wrong. Where even that cannot be written, the exit code has to do.
+pub fn complain(what: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
 }
 
 /// Does what was asked.

@@ -26,7 +26,7 @@ pub fn noise(
     for observed in host::observe(cpus, source, &base, time.0 as f64) {
         match observed {
             Ok(noise) => seen.push(noise),
-            Err(error) => eprintln!("wiregauge: {error}"),
+            Err(error) => super::complain(&error),
         }
     }
     if seen.is_empty() {

@@ -14,7 +14,7 @@ pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
         if let Err(error) = retell(dir, with_html) {
             match first {
                 None => first = Some(error),
-                Some(_) => eprintln!("wiregauge: {error}"),
+                Some(_) => super::complain(&error),
             }
         }
     }

@@ -78,6 +78,11 @@ impl RunSoFar {
         self.fault.is_none() && self.stopped.is_some()
     }
 
+    /// Ends it: a round could not even begin.
+    pub fn fail(&mut self, fault: &str) {
+        self.fault = Some(fault.to_string());
+    }
+
     /// Takes one round.
     pub fn take(
         &mut self,

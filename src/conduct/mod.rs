@@ -236,9 +236,14 @@ impl Conductor<'_, '_> {
         self.watcher.case(&self.runs[index].label());
         let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
         let watcher = &mut *self.watcher;
-        let finished =
-            round::run(&case, &self.conditions, &mut |messages| watcher.messages(messages))
-                .map_err(ConductError::Unable)?;
+        let watch = &mut |messages| watcher.messages(messages);
+        let finished = match round::run(&case, &self.conditions, watch) {
+            Ok(finished) => finished,
+            Err(fault) => {
+                self.runs[index].fail(&fault.sentence);
+                return Ok(Some(fault));
+            }
+        };
         let base = timebase(&case, self.time, &finished);
         let shape = Shape {
             pattern: case.pattern,

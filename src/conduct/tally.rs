@@ -1,6 +1,7 @@
 //! What became of a round's messages: how many, and in what time.
 
 use crate::launch::round::Part;
+use crate::pattern::role;
 use crate::plan::{Case, Direction, Pattern};
 use crate::record::schema::Counts;
 use crate::sample::{Flags, RoundSamples};
@@ -59,11 +60,12 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
         ..Counts::default()
     };
     if client.outcome.is_none() || receiver.received == 0 {
-        // A process that was killed told no counts: its samples did.
-        counts.sent = counts.sent.max(samples.samples.len() as u64);
-        counts.received = counts
-            .received
-            .max(samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64);
+        // A process that was killed told no counts: its samples and its progress did.
+        let stride = role::stride(case);
+        let arrived = samples.samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64;
+        counts.received = counts.received.max(arrived * stride);
+        let told = (samples.samples.len() as u64 * stride).max(client.arena.progress());
+        counts.sent = counts.sent.max(told).max(counts.received);
     }
     counts.warmup = match case.pattern {
         Pattern::Bandwidth => case.warmup.min(counts.sent),

@@ -20,20 +20,25 @@ use crate::transport::{
     Blob, Opening, Role, Transport, TransportKind, Visitor, synthetic, with_transport,
 };
 use crate::units::Span;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 /// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
 /// system call is missed, so it is repeated.
 const REPEAT: Duration = Duration::from_millis(5);
 
+/// How long a greeting may take. A driver greets at once.
+const GREETING: Duration = Duration::from_secs(10);
+
 /// Why an agent ends before its round is over.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
     #[error("{0}")]
     Refused(String),
+    #[error("nobody greeted this agent; wiregauge starts its agents itself")]
+    NotGreeted,
     #[error("{0}")]
     Unable(String),
     #[error(transparent)]
@@ -48,7 +53,10 @@ fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 pub fn main() -> u8 {
     let gate = Arc::new(Gate::default());
     let mut output = io::stdout().lock();
-    let served = greet(&mut output).and_then(|()| {
+    let watch = await_greeting();
+    let greeted = greet(&mut output);
+    drop(watch);
+    let served = greeted.and_then(|()| {
         let (sender, control) = mpsc::channel();
         interrupt::install().map_err(unable("installing a signal handler"))?;
         listen(Interrupter::this_thread(), Arc::clone(&gate), sender);
@@ -57,6 +65,7 @@ pub fn main() -> u8 {
     gate.leave();
     let (wrong_use, sentence) = match served {
         Ok(()) => return 0,
+        Err(error @ AgentError::NotGreeted) => return not_greeted(&error),
         // The driver is gone: nobody is there to be told.
         Err(AgentError::Frame(FrameError::Closed)) => return 3,
         Err(AgentError::Refused(sentence)) => (true, sentence),
@@ -67,9 +76,29 @@ pub fn main() -> u8 {
     if wrong_use { 2 } else { 3 }
 }
 
+/// Who starts an agent by hand speaks no frames: the sentence goes to stderr.
+fn not_greeted(error: &AgentError) -> u8 {
+    let _ = writeln!(io::stderr(), "wiregauge: {error}");
+    2
+}
+
+/// Ends the process when no whole greeting has come in time; drop what it gives once one has.
+fn await_greeting() -> Sender<()> {
+    let (greeted, watch) = mpsc::channel();
+    std::thread::spawn(move || {
+        if watch.recv_timeout(GREETING) == Err(RecvTimeoutError::Timeout) {
+            std::process::exit(not_greeted(&AgentError::NotGreeted).into());
+        }
+    });
+    greeted
+}
+
 /// The first exchange: both must speak this version and know the secret.
 fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
-    let hello: ToAgent = frame::read(&mut io::stdin().lock())?;
+    let hello: ToAgent = match frame::read(&mut io::stdin().lock()) {
+        Err(FrameError::Closed) => return Err(AgentError::NotGreeted),
+        read => read?,
+    };
     let ToAgent::Hello { magic, version, secret } = hello else {
         return Err(AgentError::Refused("the driver did not begin with a greeting".into()));
     };

@@ -112,7 +112,10 @@ impl Agent {
     fn describe(&self, status: std::process::ExitStatus) -> Option<String> {
         let who = format!("the {}'s process ({})", self.role.name(), self.pid());
         match (status.signal(), status.code()) {
-            (Some(signal), _) => Some(format!("{who} was killed by signal {signal}")),
+            (Some(signal), _) => {
+                let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
+                Some(format!("{who} was killed by signal {signal} ({name})"))
+            }
             (_, Some(101)) => Some(format!("{who} panicked")),
             _ => None,
         }

@@ -5,8 +5,8 @@ use super::protocol::*;
 use super::secret;
 use crate::clock::{Source, Timebase};
 use crate::host::CpuPair;
-use crate::pattern::role;
-use crate::plan::{Case, Direction, Pattern};
+use crate::pattern::{Ended, role};
+use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::arena::Arena;
 use crate::transport::{Blob, Role};
 use crate::units::Span;
@@ -79,7 +79,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn new(sentence: impl Into<String>) -> Fault {
+    /// Something failed.
+    pub fn new(sentence: impl Into<String>) -> Fault {
         Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
     }
 }
@@ -110,11 +111,12 @@ pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
     watch: &mut dyn FnMut(u64),
-) -> Result<Finished, String> {
+) -> Result<Finished, Fault> {
     let arena = |role| {
         let rows = rows_for(case, role);
         Arena::create(rows as usize)
             .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
+            .map_err(Fault::new)
     };
     let mut round = Round {
         case,
@@ -267,14 +269,14 @@ impl Round<'_> {
 
     /// Watches a round that runs, until every role has ended.
     fn watch(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
-        let patience = Duration::from_nanos(self.case.timeout.0);
+        let patience = patience(self.case);
         let mut seen = [u64::MAX; 2];
-        let mut moved = Instant::now();
+        let mut moved = [Instant::now(); 2];
         while self.unfinished() {
             match self.hear(LOOK) {
                 Ok(heard) => {
                     self.note(heard)?;
-                    moved = Instant::now();
+                    moved = [Instant::now(); 2];
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Fault::new("all agents are gone"));
@@ -286,12 +288,15 @@ impl Round<'_> {
             }
             let now = [self.arenas[0].progress(), self.arenas[1].progress()];
             watch(now[0].max(now[1]));
-            if now != seen {
-                seen = now;
-                moved = Instant::now();
-            } else if moved.elapsed() > patience {
+            for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
+                moved[role] = Instant::now();
+            }
+            seen = now;
+            if let Some(role) = self.stuck(&moved, patience) {
                 return Err(Fault::new(format!(
-                    "stalled: no message passed for {} s (the client at {}, the server at {})",
+                    "stalled: the {} handled no message for {} s (the client is at {}, the server \
+                     at {})",
+                    role.name(),
                     patience.as_secs_f64(),
                     now[0],
                     now[1]
@@ -299,6 +304,21 @@ impl Round<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A role that ought to handle messages and has not for too long. Each is looked at by itself:
+    /// over a transport that loses messages, one end goes on when the other has stopped.
+    fn stuck(&self, moved: &[Instant; 2], patience: Duration) -> Option<Role> {
+        let last = |role: Role| match self.agents.len() {
+            // One process plays both, one after the other.
+            1 => moved[0].max(moved[1]),
+            _ => moved[index(role)],
+        };
+        let unfinished = self.agents.iter().map(Agent::role).filter(|role| {
+            self.outcomes[index(*role)].is_none() && last(*role).elapsed() > patience
+        });
+        // Where both are stuck, the one that has been for longer is more likely the cause.
+        unfinished.min_by_key(|role| last(*role))
     }
 
     fn unfinished(&self) -> bool {
@@ -313,7 +333,7 @@ impl Round<'_> {
                 let (ended, sent) = (outcome.ended, outcome.seen.sent);
                 self.outcomes[index(role)] = Some(*outcome);
                 if !ended.as_planned() {
-                    return Err(Fault::new(format!("the {} ended: {ended:?}", role.name())));
+                    return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
                 if role == Role::Client && self.case.direction == Direction::Uni {
                     for agent in self.agents.iter_mut().filter(|a| a.role() == Role::Server) {
@@ -364,6 +384,32 @@ impl Round<'_> {
             }
             (_, false) => Some(Fault::new(deaths.join("; "))),
         }
+    }
+}
+
+/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
+/// Of exponential gaps one in 10^13 is longer than 30 means.
+fn patience(case: &Case) -> Duration {
+    let gap = match case.schedule {
+        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
+        Schedule::Periodic { rate } => {
+            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
+        }
+        Schedule::Poisson { rate } => {
+            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
+        }
+    };
+    Duration::from_nanos(case.timeout.0).saturating_add(gap)
+}
+
+/// How a role ended that was to go on.
+fn unplanned(ended: Ended) -> String {
+    match ended {
+        Ended::Closed => "saw its connection closed by the other end in mid-round".into(),
+        Ended::Failed(errno) => {
+            format!("lost its connection: {}", std::io::Error::from_raw_os_error(errno))
+        }
+        Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }
 }
 

@@ -293,38 +293,66 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
 ) -> Ended {
     let mut events = Events::default();
     let mut arrived = 0;
+    let mut open = 0;
     let mut drained = None;
     loop {
         match waiter.next(endpoint, &mut events, clock, gate, drained) {
             Waited::Something => {}
-            Waited::TimeUp => return Ended::Count,
+            Waited::TimeUp => break,
             Waited::Look if gate.is_stopped() => return Ended::Stopped,
             Waited::Look => {
                 if gate.expected().is_some_and(|expected| arrived >= expected) {
-                    return Ended::Count;
+                    break;
                 }
                 // What is still on the way gets this long; the wait looks at the gate meanwhile.
                 let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
                 if clock.now() >= until {
-                    return Ended::Count;
+                    break;
                 }
                 continue;
             }
         }
         let receive = if RECORD { clock.now() } else { Ticks(0) };
-        arrived += serve::<E, RECORD>(endpoint, &events, receive, gate, plan, arrived, recorder);
+        open -= u64::from(events.completed).min(open);
+        open += serve::<E, RECORD>(endpoint, &events, receive, gate, plan, arrived, recorder);
+        arrived += events.arrivals().len() as u64;
         endpoint.flush();
         recorder.handled(arrived);
         if events.link != Link::Up {
             return Ended::of(events.link);
         }
         if arrived >= plan.messages {
-            return Ended::Count;
+            break;
         }
     }
+    answers_are_out(endpoint, &mut waiter, &mut events, clock, gate, plan, open)
 }
 
-/// Answers and records what one poll brought; how many messages that was.
+/// Sees the last answers out: what the transport could not take at once goes with later polls.
+fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    waiter: &mut W,
+    events: &mut Events,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    mut open: u64,
+) -> Ended {
+    let mut until = clock.now() + plan.drain;
+    while open > 0 && !gate.is_stopped() && clock.now() < until {
+        waiter.once(endpoint, events);
+        if events.link != Link::Up {
+            return Ended::of(events.link);
+        }
+        if events.completed > 0 {
+            open -= u64::from(events.completed).min(open);
+            until = clock.now() + plan.drain;
+        }
+    }
+    Ended::Count
+}
+
+/// Answers and records what one poll brought; the number of answers posted.
 #[inline(always)]
 fn serve<E: Endpoint, const RECORD: bool>(
     endpoint: &mut E,
@@ -335,6 +363,7 @@ fn serve<E: Endpoint, const RECORD: bool>(
     near: u64,
     recorder: &mut Recorder<'_>,
 ) -> u64 {
+    let mut posted = 0;
     for arrival in events.arrivals() {
         let mut answers = plan.every == 1;
         if RECORD || plan.every > 1 {
@@ -347,14 +376,18 @@ fn serve<E: Endpoint, const RECORD: bool>(
                 recorder.arrived(sequence, receive, corrupt);
             }
         }
+        if !answers {
+            continue;
+        }
         // Where the transport has no room for an answer, it goes out before more is read: a poll
         // would give the arrivals back. The client reads while it has no room, so this ends.
-        while answers && endpoint.post(arrival.slot, arrival.length as usize) == Posted::Full {
+        while endpoint.post(arrival.slot, arrival.length as usize) == Posted::Full {
             endpoint.flush();
             if gate.is_stopped() {
-                break;
+                return posted;
             }
         }
+        posted += 1;
     }
-    events.arrivals().len() as u64
+    posted
 }

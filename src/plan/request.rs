@@ -158,13 +158,23 @@ impl Request {
         }
     }
 
+    /// Messages of a round, where they are known before it.
+    fn expected(&self, bound: Bound) -> Option<u64> {
+        let rate = match self.schedule {
+            Schedule::ClosedLoop => None,
+            Schedule::Periodic { rate } | Schedule::Poisson { rate } => Some(rate.0),
+        };
+        let by_time = bound.time.zip(rate).map(|(time, rate)| (rate * time.0 as f64 / 1e9) as u64);
+        bound.count.into_iter().chain(by_time).min()
+    }
+
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
-        let share = bound.count.map_or(WARMUP, |count| count / WARMUP_SHARE);
+        let share = self.expected(bound).map_or(WARMUP, |messages| messages / WARMUP_SHARE);
         Case {
             pattern: self.pattern,
             transport,
@@ -287,4 +297,25 @@ fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), R
 
 fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(sentence.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::MessageRate;
+
+    #[test]
+    fn the_warm_up_is_at_most_a_tenth_of_what_is_expected() {
+        let warmup = |count, time, schedule| {
+            let request = Request { count, time, schedule, ..Request::new(Pattern::Oneway) };
+            request.plan().unwrap().cases[0].warmup
+        };
+        let slow = Schedule::Periodic { rate: MessageRate(5e3) };
+        let tenth_of_a_second = Some(Span(100_000_000));
+        assert_eq!(warmup(None, None, Schedule::ClosedLoop), 1000);
+        assert_eq!(warmup(Some(500), None, Schedule::ClosedLoop), 50);
+        assert_eq!(warmup(None, tenth_of_a_second, Schedule::ClosedLoop), 1000);
+        assert_eq!(warmup(None, tenth_of_a_second, slow), 50);
+        assert_eq!(warmup(Some(100), tenth_of_a_second, slow), 10);
+    }
 }

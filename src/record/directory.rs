@@ -67,8 +67,15 @@ impl RunDirectory {
         let partial = parent.join(hidden);
         fs::create_dir(&partial).map_err(refused)?;
         let target = parent.join(&name);
-        let mut writer =
-            Writer { parent, partial, target, samples: None, closed: false, keep: false };
+        let mut writer = Writer {
+            parent,
+            partial,
+            target,
+            samples: None,
+            stem: None,
+            closed: false,
+            keep: false,
+        };
         let file = writer.partial.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         writer.samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
@@ -89,10 +96,14 @@ impl RunDirectory {
                 n => format!("{stem}-{n}"),
             };
             match RunDirectory::create(&base.join(name), need) {
+                Ok(mut writer) => {
+                    writer.stem = Some(base.join(stem));
+                    return Ok(writer);
+                }
                 Err(RecordError::Exists { .. }) => {}
                 Err(RecordError::Parent { source, .. })
                     if source.kind() == io::ErrorKind::AlreadyExists && base.is_dir() => {}
-                other => return other,
+                Err(other) => return Err(other),
             }
         }
         Err(RecordError::Exists { path: base.join(stem).as_path().into() })
@@ -113,6 +124,8 @@ pub struct Writer {
     target: PathBuf,
     /// `None` once an error has made the record useless.
     samples: Option<SampleWriter<File>>,
+    /// What is counted on from, where nobody named the directory.
+    stem: Option<PathBuf>,
     closed: bool,
     keep: bool,
 }
@@ -166,10 +179,26 @@ impl Writer {
         write_file(&self.partial.join(RECORD_FILE), json.as_bytes())?;
         write_file(&self.partial.join(REPORT_FILE), html.as_bytes())?;
         sync_directory(&self.partial)?;
-        publish(&self.partial, &self.target)?;
+        self.appear()?;
         self.keep = true;
         sync_directory(&self.parent)?;
         Ok(self.target.clone())
+    }
+
+    /// Lets the directory appear. A run that named itself in the second of another counts on.
+    fn appear(&mut self) -> Result<(), RecordError> {
+        let mut appeared = publish(&self.partial, &self.target);
+        let Some(stem) = &self.stem else { return appeared };
+        for attempt in 2..NAMES_LIMIT {
+            if !matches!(appeared, Err(RecordError::Exists { .. })) {
+                break;
+            }
+            let mut name = stem.clone().into_os_string();
+            name.push(format!("-{attempt}"));
+            self.target = name.into();
+            appeared = publish(&self.partial, &self.target);
+        }
+        appeared
     }
 
     /// Removes what was written. An error here has no one to tell: the first one is told.

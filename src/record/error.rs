@@ -169,6 +169,12 @@ pub enum RecordError {
 }
 
 impl RecordError {
+    /// Whether a disk failed under a record that was being written: nothing was asked wrongly.
+    pub fn is_of_the_disk(&self) -> bool {
+        use RecordError::{Full, GivenUp, Unreadable, Write};
+        matches!(self, Full { .. } | Write { .. } | GivenUp { .. } | Unreadable { .. })
+    }
+
     /// What the system said while `path` was written, told as a full disk where it is one.
     pub(crate) fn writing(path: &Path, source: io::Error) -> RecordError {
         match source.kind() {

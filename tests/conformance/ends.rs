@@ -77,6 +77,8 @@ pub struct End<'a, E> {
     /// Messages received.
     pub received: u64,
     pub size: usize,
+    /// Whether the other end answers each message.
+    pub is_answered: bool,
     credit: u64,
     role: Role,
     sleeps: bool,
@@ -132,7 +134,9 @@ impl<E: Endpoint> End<'_, E> {
     /// Whether another message may be written and posted: its slot is free, and the other end has
     /// room where the transport would lose it.
     pub fn may_post(&self) -> bool {
-        let other = self.common.received[1 - number(self.role)].load(Ordering::Acquire);
+        let others = self.common.received[1 - number(self.role)].load(Ordering::Acquire);
+        // What is answered must find room on its way back too.
+        let other = if self.is_answered { self.received } else { others };
         self.accepted - self.completed < u64::from(self.endpoint.slots())
             && self.accepted.saturating_sub(other) < self.credit
     }
@@ -254,6 +258,7 @@ fn end<'a, T: Transport>(
         completed: 0,
         received: 0,
         size: setup.size,
+        is_answered: setup.role == Role::Client && matches!(setup.traffic, Traffic::Echo { .. }),
         credit,
         role: setup.role,
         sleeps: setup.wait.sleeps(),

@@ -1,0 +1,244 @@
+//! A real run of the program, watched from outside: its agents, how far it is, how it ends.
+#![allow(dead_code)]
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// No wait of a test is longer.
+const WATCHDOG: Duration = Duration::from_secs(45);
+/// Agents whose driver is gone end within this.
+const ORPHANS: Duration = Duration::from_secs(2);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A directory under `target/` that goes away with its owner.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// A fresh one.
+    pub fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("faults-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    /// A path in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process: its number and when it was started, which no other ever has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    started: u64,
+    /// Its number.
+    pub pid: i32,
+}
+
+impl Process {
+    /// Reads `/proc/PID/stat`: the process and its parent. `None`: gone, or a zombie.
+    fn read(pid: i32) -> Option<(Process, i32)> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let (state, parent, started) = (after[0], after[1].parse().ok()?, after[19].parse().ok()?);
+        (state != "Z").then_some((Process { started, pid }, parent))
+    }
+
+    fn lives(&self) -> bool {
+        Process::read(self.pid).is_some_and(|(process, _)| process == *self)
+    }
+
+    /// Sends it a signal, if it is still the one.
+    pub fn signal(&self, signal: Signal) {
+        assert!(self.lives(), "{self:?} ended by itself");
+        kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
+    }
+}
+
+/// A running program.
+pub struct Driver {
+    child: Child,
+    out: PathBuf,
+    agents: std::cell::RefCell<Vec<Process>>,
+    dir: PathBuf,
+    told: Instant,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit code; `None`: by a signal.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said beside.
+    pub stderr: String,
+    /// From the last signal (or the start) to the end.
+    pub took: Duration,
+    /// Agents that were seen and were still there two seconds later.
+    pub survivors: Vec<i32>,
+}
+
+impl Driver {
+    /// Starts the program in a directory, in a process group of its own.
+    pub fn start(scratch: &Scratch, arguments: &[&str]) -> Driver {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+        program.args(arguments);
+        Driver::of(scratch, program)
+    }
+
+    /// Starts any command so.
+    pub fn of(scratch: &Scratch, mut command: Command) -> Driver {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let out = std::env::temp_dir().join(format!("wg-{}-{number}", std::process::id()));
+        // Files, since a process that stays behind would hold a pipe open.
+        let child = command
+            .stdin(std::process::Stdio::null())
+            .stdout(File::create(out.with_extension("out")).unwrap())
+            .stderr(File::create(out.with_extension("err")).unwrap())
+            .current_dir(&scratch.0)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let dir = scratch.0.clone();
+        Driver { child, out, agents: Default::default(), dir, told: Instant::now() }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32).unwrap()
+    }
+
+    /// Its agents, the server first.
+    pub fn agents(&self) -> Vec<Process> {
+        let mut agents: Vec<Process> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(Process::read)
+            .filter(|(_, parent)| *parent == self.child.id() as i32)
+            .map(|(process, _)| process)
+            .collect();
+        agents.sort();
+        self.agents.borrow_mut().extend(&agents);
+        agents
+    }
+
+    /// Waits until so many messages of a round have passed, as its sample memory tells.
+    pub fn await_messages(&self, messages: u64) {
+        self.wait("messages", || {
+            let fds = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
+            let memory = fds.filter_map(|fd| Some(fd.ok()?.path())).filter(|fd| {
+                let link = fs::read_link(fd).unwrap_or_default();
+                link.to_string_lossy().contains("wiregauge-samples")
+            });
+            let progress = memory.filter_map(|fd| {
+                let mut word = [0; 8];
+                File::open(fd).ok()?.read_exact(&mut word).ok()?;
+                Some(u64::from_le_bytes(word))
+            });
+            (progress.max()? >= messages).then_some(())
+        });
+        assert_eq!(self.agents().len(), 2, "{}", self.said());
+    }
+
+    /// Waits until the run has made its hidden directory.
+    pub fn await_hidden_directory(&self) {
+        self.wait("the hidden directory", || hidden(&self.dir).map(drop));
+    }
+
+    fn wait(&self, what: &str, seen: impl Fn() -> Option<()>) {
+        let deadline = Instant::now() + WATCHDOG;
+        while seen().is_none() {
+            let over = Process::read(self.child.id() as i32).is_none();
+            assert!(!over && Instant::now() < deadline, "no {what}: {}", self.said());
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn said(&self) -> String {
+        ["out", "err"]
+            .map(|end| fs::read_to_string(self.out.with_extension(end)).unwrap_or_default())
+            .concat()
+    }
+
+    /// Signals the driver alone.
+    pub fn signal(&self, signal: Signal) {
+        self.agents();
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Signals its process group.
+    pub fn signal_group(&self, signal: Signal) {
+        self.agents();
+        kill_process_group(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for its end, and whether its agents end too.
+    pub fn end(mut self) -> Ended {
+        self.told = Instant::now();
+        let deadline = self.told + WATCHDOG;
+        let code = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() < deadline => std::thread::sleep(LOOK),
+                None => panic!("no end within {WATCHDOG:?}: {}", self.said()),
+            }
+        };
+        let took = self.told.elapsed();
+        let deadline = Instant::now() + ORPHANS;
+        let agents = self.agents.borrow().clone();
+        while agents.iter().any(Process::lives) && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        let survivors = agents.iter().filter(|agent| agent.lives()).map(|a| a.pid).collect();
+        let read = |end| fs::read(self.out.with_extension(end)).unwrap();
+        let text = |end| String::from_utf8_lossy(&read(end)).into_owned();
+        Ended { code, stdout: text("out"), stderr: text("err"), took, survivors }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        for agent in self.agents.borrow().iter().filter(|agent| agent.lives()) {
+            let _ = kill_process(Pid::from_raw(agent.pid).unwrap(), Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for end in ["out", "err"] {
+            let _ = fs::remove_file(self.out.with_extension(end));
+        }
+    }
+}
+
+impl Ended {
+    /// The hidden directory that a killed run left.
+    pub fn hidden(&self, scratch: &Scratch) -> String {
+        hidden(&scratch.0).expect("a killed run leaves its hidden directory")
+    }
+}
+
+fn hidden(dir: &Path) -> Option<String> {
+    let names = fs::read_dir(dir).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok());
+    names.into_iter().find(|name| name.contains(".partial-"))
+}
+
+/// Runs the program to its end.
+pub fn wiregauge(scratch: &Scratch, arguments: &[&str]) -> Ended {
+    Driver::start(scratch, arguments).end()
+}

@@ -1,0 +1,557 @@
+//! What happens when something goes wrong while a real run is under way: the program says what, keeps
+//! what it has, leaves no process and no half-written directory, and ends soon with the right code.
+//!
+//! Every process that is killed, stopped or signalled here was started by the test that does it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod driver;
+
+use driver::*;
+use rustix::process::Signal;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wiregauge::launch::frame;
+use wiregauge::launch::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
+
+/// Soon, for a person: agents get a second or two for their last words on a loaded machine.
+const SOON: Duration = Duration::from_secs(10);
+/// A round that would go on for 30 s if nothing happened.
+const LONG: [&str; 6] = ["--count", "300000", "--pause", "100us", "--rounds", "1"];
+
+/// A latency run of which messages have passed.
+fn under_way(scratch: &Scratch, transport: &str, wait: &str, more: &[&str]) -> Driver {
+    let run = ["latency", "--transport", transport, "--wait", wait, "--out", "run"];
+    let driver = Driver::start(scratch, &[&run[..], &LONG, more].concat());
+    driver.await_messages(1500);
+    driver
+}
+
+/// Asserts that a run ended as an incomplete one that kept what it had; its fault.
+fn kept(scratch: &Scratch, ended: &Ended) -> String {
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.took < SOON, "{ended:?}");
+    assert!(ended.survivors.is_empty(), "{ended:?}");
+    let dir = scratch.join("run");
+    let record = wiregauge::record::read_record(&dir).unwrap();
+    assert!(!record.complete && !record.runs[0].complete, "{ended:?}");
+    let [fault] = record.faults.as_slice() else { panic!("{:?}", record.faults) };
+    assert!(ended.stderr.contains(fault) || ended.stdout.contains(fault), "{fault}\n{ended:?}");
+    let run = &record.runs[0];
+    assert!(run.counts.received > 400, "{:?}", run.counts);
+    assert!(run.counts.sent >= run.counts.received, "{:?}", run.counts);
+    assert_eq!(run.counts.lost, run.counts.sent - run.counts.received);
+    assert!(run.rounds[0].ended != "unknown" && run.stopped != "unknown");
+    let samples = wiregauge::record::SampleReader::open(&dir.join("samples.parquet")).unwrap();
+    assert_eq!(samples.rows(), run.rounds[0].samples);
+    assert!(samples.rows() > 400, "{}", samples.rows());
+    for figure in &run.figures {
+        let kept = samples.rows() - run.counts.warmup;
+        assert!(figure.summary.count <= kept && figure.summary.count > 100, "{figure:?}");
+    }
+    retold(scratch);
+    fault.clone()
+}
+
+/// Asserts that the commands that read a record can read this one.
+fn retold(scratch: &Scratch) {
+    let report = wiregauge(scratch, &["report", "run"]);
+    assert_eq!(report.code, Some(0), "{report:?}");
+    assert!(report.stdout.contains("INCOMPLETE"), "{report:?}");
+    let csv = wiregauge(scratch, &["export", "run", "--format", "csv", "--out", "run.csv"]);
+    assert_eq!(csv.code, Some(0), "{csv:?}");
+    assert!(fs::read_to_string(scratch.join("run.csv")).unwrap().lines().count() > 400);
+    let same = wiregauge(scratch, &["compare", "run", "run"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(!same.stdout.contains("yes"), "{same:?}");
+}
+
+fn killed(transport: &str) {
+    for (wait, role) in [("busy", 0), ("block", 0), ("busy", 1), ("block", 1)] {
+        let scratch = Scratch::new();
+        let driver = under_way(&scratch, transport, wait, &[]);
+        let name = ["server", "client"][role];
+        let agent = driver.agents()[role];
+        agent.signal(Signal::KILL);
+        let ended = driver.end();
+        let fault = kept(&scratch, &ended);
+        let said = format!("the {name}'s process ({}) was killed by signal 9", agent.pid);
+        assert!(fault.contains(&said), "{transport} {wait} {name}: {fault}");
+        assert!(ended.took < Duration::from_secs(6), "not only after --timeout: {ended:?}");
+    }
+}
+
+fn stalled(transport: &str) {
+    for (wait, role) in [("busy", 0), ("block", 1)] {
+        let scratch = Scratch::new();
+        let driver = under_way(&scratch, transport, wait, &["--timeout", "1s"]);
+        driver.agents()[role].signal(Signal::STOP);
+        let ended = driver.end();
+        let fault = kept(&scratch, &ended);
+        assert!(fault.contains("stalled"), "{transport} {wait}: {fault}");
+        let name = ["server", "client"][role];
+        assert!(fault.contains(&format!("the {name}'s process")), "{transport}: {fault}");
+    }
+}
+
+#[test]
+fn a_killed_agent_is_named_over_tcp() {
+    killed("tcp");
+}
+
+#[test]
+fn a_killed_agent_is_named_over_udp() {
+    killed("udp");
+}
+
+#[test]
+fn a_killed_agent_is_named_over_unix() {
+    killed("unix");
+}
+
+#[test]
+fn a_killed_agent_is_named_over_shm() {
+    killed("shm");
+}
+
+#[test]
+fn a_stopped_agent_is_a_stall_over_tcp() {
+    stalled("tcp");
+}
+
+#[test]
+fn a_stopped_agent_is_a_stall_over_udp() {
+    stalled("udp");
+}
+
+#[test]
+fn a_stopped_agent_is_a_stall_over_unix() {
+    stalled("unix");
+}
+
+#[test]
+fn a_stopped_agent_is_a_stall_over_shm() {
+    stalled("shm");
+}
+
+#[test]
+fn a_killed_agent_of_a_bandwidth_or_one_way_run_is_named() {
+    for (pattern, role) in [("bandwidth", 0), ("bandwidth", 1), ("oneway", 0), ("oneway", 1)] {
+        let scratch = Scratch::new();
+        let bound = match pattern {
+            "oneway" => ["--count", "300000", "--rate", "10k"],
+            _ => ["--time", "20s", "--size", "1KiB"],
+        };
+        let run = [pattern, "--wait", "block", "--rounds", "1", "--out", "run"];
+        let driver = Driver::start(&scratch, &[&run[..], &bound].concat());
+        driver.await_messages(if pattern == "oneway" { 2000 } else { 50_000 });
+        driver.agents()[role].signal(Signal::KILL);
+        let ended = driver.end();
+        let fault = kept(&scratch, &ended);
+        assert!(fault.contains("was killed by signal 9"), "{fault}");
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_there_is() {
+    for (signal, transport, wait) in [
+        (Signal::INT, "tcp", "block"),
+        (Signal::TERM, "tcp", "busy"),
+        (Signal::INT, "udp", "block"),
+        (Signal::TERM, "shm", "block"),
+        (Signal::INT, "shm", "busy"),
+        (Signal::INT, "unix", "block"),
+    ] {
+        let scratch = Scratch::new();
+        let driver = under_way(&scratch, transport, wait, &[]);
+        // As a terminal does: the driver and all that are in its group.
+        driver.signal_group(signal);
+        let ended = driver.end();
+        let fault = kept(&scratch, &ended);
+        assert!(fault.contains("interrupted by the user"), "{fault}");
+        assert!(ended.took < Duration::from_secs(5), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_before_the_first_message_leaves_a_record() {
+    let scratch = Scratch::new();
+    let driver = Driver::start(&scratch, &["latency", "--out", "run"]);
+    driver.await_hidden_directory();
+    driver.signal(Signal::INT);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty() && ended.took < SOON, "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    assert!(!record.complete && record.faults[0].contains("interrupted"), "{ended:?}");
+    assert_eq!(wiregauge(&scratch, &["report", "run"]).code, Some(0));
+}
+
+#[test]
+fn agents_of_a_killed_driver_end_by_themselves() {
+    for (transport, wait) in
+        [("tcp", "busy"), ("tcp", "block"), ("udp", "block"), ("shm", "busy"), ("shm", "block")]
+    {
+        let scratch = Scratch::new();
+        let driver = under_way(&scratch, transport, wait, &[]);
+        driver.signal(Signal::KILL);
+        let ended = driver.end();
+        assert!(ended.survivors.is_empty(), "{transport} {wait}: {ended:?}");
+        assert!(!scratch.join("run").exists());
+        let left = wiregauge(&scratch, &["report", &ended.hidden(&scratch)]);
+        assert_eq!(left.code, Some(2), "{left:?}");
+        assert!(left.stderr.contains("what an interrupted run left"), "{left:?}");
+    }
+}
+
+#[test]
+fn a_stopped_agent_of_a_killed_driver_ends_too() {
+    let scratch = Scratch::new();
+    let driver = under_way(&scratch, "tcp", "busy", &[]);
+    driver.agents()[1].signal(Signal::STOP);
+    driver.signal(Signal::KILL);
+    let ended = driver.end();
+    assert!(ended.survivors.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn a_killed_agent_ends_its_case_and_not_the_others() {
+    let scratch = Scratch::new();
+    let run = ["latency", "--transport", "tcp,unix", "--out", "run", "--seed", "3"];
+    let bound = ["--count", "3000", "--pause", "200us", "--rounds", "2"];
+    let driver = Driver::start(&scratch, &[&run[..], &bound].concat());
+    driver.await_messages(500);
+    driver.agents()[1].signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    let complete: Vec<bool> = record.runs.iter().map(|run| run.complete).collect();
+    assert!(complete.contains(&true) && complete.contains(&false), "{complete:?}");
+    let whole = record.runs.iter().find(|run| run.complete).unwrap();
+    assert_eq!(whole.counts.received, 2 * 3300, "{:?}", whole.counts);
+}
+
+#[test]
+fn two_runs_at_once_get_different_names() {
+    let scratch = Scratch::new();
+    let run = ["latency", "--count", "200", "--rounds", "1"];
+    let drivers = [0, 1, 2].map(|_| Driver::start(&scratch, &run));
+    for driver in drivers {
+        let ended = driver.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    assert_eq!(fs::read_dir(scratch.join("wiregauge-runs")).unwrap().count(), 3);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let scratch = Scratch::new();
+    let script = "\"$0\" list | head -1; \"$0\" latency --count 200 --rounds 1 --out run | true; \
+                  \"$0\" latency --count 200 --rounds 1 --json | head -c 1 >/dev/null; \
+                  \"$0\" nonsense 2>/dev/full; \"$0\" list >&- 2>&-; echo";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_wiregauge")]);
+    let ended = Driver::of(&scratch, shell).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+    assert!(scratch.join("run").join("record.json").exists());
+}
+
+/// Runs a shell script in a mount namespace of its own, `$0` the program.
+fn unshared(scratch: &Scratch, script: &str) -> Ended {
+    let root = rustix::process::geteuid().is_root();
+    let mut shell = Command::new("unshare");
+    shell.args(if root { &["-m"][..] } else { &["-r", "-m"][..] });
+    shell.args(["sh", "-c", script, env!("CARGO_BIN_EXE_wiregauge")]);
+    Driver::of(scratch, shell).end()
+}
+
+const SHORT: &str = "--count 500 --rounds 1";
+
+#[test]
+fn a_disk_too_small_is_refused_before_the_run() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("disk")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=1m tmpfs disk; \"$0\" latency {SHORT} --out disk/run; \
+         code=$?; ls -A disk; exit $code"
+    );
+    let ended = unshared(&scratch, &script);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("bytes free and the run may write"), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+}
+
+#[test]
+fn a_disk_that_fills_up_leaves_no_half_record() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("disk")).unwrap();
+    // The estimate fits when it is made; another program takes the space while the run is made.
+    let script = "mount -t tmpfs -o size=24m tmpfs disk; \
+                  \"$0\" latency --count 50000 --rounds 3 --out disk/run & \
+                  until ls -A disk | grep -q partial; do sleep 0.01; done; \
+                  head -c 100m /dev/zero >disk/other 2>/dev/null; \
+                  wait $!; code=$?; rm disk/other; ls -A disk; exit $code";
+    let ended = unshared(&scratch, script);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""), "{ended:?}");
+    assert!(ended.stderr.contains("is full, so the record was given up"), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+}
+
+#[test]
+fn shared_memory_that_is_not_to_be_had_does_not_stop_the_others() {
+    let scratch = Scratch::new();
+    for (shm, name) in [("-o ro tmpfs", "ro"), ("-o nr_inodes=1 tmpfs", "full")] {
+        let script = format!(
+            "mount -t tmpfs {shm} /dev/shm && \
+             \"$0\" latency --transport shm,unix {SHORT} --out {name}"
+        );
+        let ended = unshared(&scratch, &script);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains("not measured: shm: making the shared memory"), "{ended:?}");
+        assert!(ended.stdout.contains("is /dev/shm mounted and writable?"), "{ended:?}");
+        let record = wiregauge::record::read_record(&scratch.join(name)).unwrap();
+        assert!(record.complete && record.runs.len() == 1 && record.unavailable.len() == 1);
+    }
+    let alone =
+        format!("mount -t tmpfs -o ro tmpfs /dev/shm && \"$0\" latency --transport shm {SHORT}");
+    let ended = unshared(&scratch, &alone);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(4), ""), "{ended:?}");
+    assert!(ended.stderr.starts_with("wiregauge: shm: making the shared memory"), "{ended:?}");
+    assert!(!scratch.join("wiregauge-runs").exists(), "nothing ran: nothing is kept");
+}
+
+#[test]
+fn shared_memory_that_is_too_small_is_a_fault_of_that_case_alone() {
+    let scratch = Scratch::new();
+    let script = format!(
+        "mount -t tmpfs -o size=16k tmpfs /dev/shm && \
+         \"$0\" latency --transport shm,unix {SHORT} --out run"
+    );
+    let ended = unshared(&scratch, &script);
+    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    let unix = record.runs.iter().find(|run| run.case.transport.name() == "unix").unwrap();
+    assert!(unix.complete && unix.counts.received >= 500, "{:?}", unix.counts);
+    let said = record.faults.iter().chain(record.unavailable.iter().map(|u| &u.reason));
+    assert!(said.into_iter().any(|text| text.contains("/dev/shm")), "{ended:?}");
+    assert!(!ended.stderr.contains("signal 7"), "a bus error is no sentence: {ended:?}");
+}
+
+#[test]
+fn one_cpu_is_said_and_measured_with_blocking_waits() {
+    let scratch = Scratch::new();
+    let mut one = Command::new("taskset");
+    one.args(["-c", "0", env!("CARGO_BIN_EXE_wiregauge"), "latency", "--wait", "block"]);
+    one.args(SHORT.split(' ')).args(["--out", "run"]);
+    let ended = Driver::of(&scratch, one).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    assert!(record.doubts.iter().any(|doubt| doubt.kind == "one_cpu"), "{ended:?}");
+}
+
+#[test]
+fn locked_memory_that_is_refused_is_a_doubt() {
+    let scratch = Scratch::new();
+    fs::set_permissions(&scratch.0, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let mut limited = Command::new("prlimit");
+    limited.arg("--memlock=0");
+    if rustix::process::geteuid().is_root() {
+        limited.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+        limited.args(["--inh-caps=-all", "--bounding-set=-all"]);
+    }
+    limited.args([env!("CARGO_BIN_EXE_wiregauge"), "latency"]);
+    limited.args(SHORT.split(' ')).args(["--out", "run"]);
+    let ended = Driver::of(&scratch, limited).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("RLIMIT_MEMLOCK"), "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    assert!(!record.runs[0].rounds[0].client.locked && record.complete);
+}
+
+#[test]
+fn directories_that_cannot_be_made_are_refused() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("there")).unwrap();
+    fs::write(scratch.join("file"), "").unwrap();
+    for (out, said) in [
+        ("there", "exists already and is never overwritten"),
+        ("file/run", "cannot create a run directory in file"),
+        ("/proc/none/run", "cannot create a run directory in /proc/none"),
+        ("..", "does not name a directory"),
+    ] {
+        let ended = wiregauge(&scratch, &["latency", "--out", out]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(said), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    }
+    let deep =
+        wiregauge(&scratch, &["latency", "--count", "200", "--rounds", "1", "--out", "a/b/c"]);
+    assert_eq!(deep.code, Some(0), "{deep:?}");
+    assert!(scratch.join("a/b/c/record.json").exists());
+}
+
+#[test]
+fn foreign_and_damaged_records_are_one_sentence() {
+    let scratch = Scratch::new();
+    let made =
+        wiregauge(&scratch, &["latency", "--count", "2000", "--rounds", "1", "--out", "run"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let good = fs::read(scratch.join("run/record.json")).unwrap();
+    let samples = fs::read(scratch.join("run/samples.parquet")).unwrap();
+    let newer =
+        String::from_utf8(good.clone()).unwrap().replacen("\"version\": 1", "\"version\": 99", 1);
+    let damaged: [(&[u8], &[u8]); 8] = [
+        (b"", &samples),
+        (b"{}", &samples),
+        (b"[1, 2", &samples),
+        (&[0xff; 300], &samples),
+        (&good[..good.len() / 2], &samples),
+        (newer.as_bytes(), &samples),
+        (&good, &samples[..samples.len() / 2]),
+        (&good, b"PAR1 is not enough"),
+    ];
+    for (number, (record, samples)) in damaged.into_iter().enumerate() {
+        let name = format!("bad{number}");
+        fs::create_dir(scratch.join(&name)).unwrap();
+        fs::write(scratch.join(&name).join("record.json"), record).unwrap();
+        fs::write(scratch.join(&name).join("samples.parquet"), samples).unwrap();
+        for command in [&["report", &name][..], &["export", &name], &["compare", &name, "run"]] {
+            let ended = wiregauge(&scratch, command);
+            let untouched = command[0] == "compare" && number >= 6;
+            assert_eq!(ended.code, Some(if untouched { 0 } else { 2 }), "{command:?} {ended:?}");
+            let lines = ended.stderr.lines().count();
+            assert_eq!(lines, usize::from(!untouched), "{command:?} {ended:?}");
+            assert!(!ended.stderr.contains("panicked"), "{command:?} {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn json_is_alone_on_stdout_and_nothing_is_coloured() {
+    let scratch = Scratch::new();
+    let run = ["latency", "--count", "500", "--rounds", "1", "--json"];
+    let ended = wiregauge(&scratch, &run);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(record["complete"], true);
+    assert!(ended.stderr.lines().all(|line| line.starts_with("wiregauge: ")), "{ended:?}");
+    assert!(fs::read_dir(&scratch.0).unwrap().next().is_none(), "no directory was asked for");
+    let mut odd = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    odd.args(["latency", "--count", "500", "--rounds", "1", "--out", "run"]);
+    odd.env_clear()
+        .env("LANG", "\u{1F4E1}")
+        .env("TERM", "xterm-256color")
+        .env("CLICOLOR_FORCE", "0");
+    let told = Driver::of(&scratch, odd).end();
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for text in [&ended.stdout, &ended.stderr, &told.stdout, &told.stderr] {
+        assert!(!text.contains('\u{1b}'), "an escape code where no terminal is: {text}");
+    }
+    assert!(told.stderr.is_empty(), "{told:?}");
+}
+
+#[test]
+fn a_report_tells_what_the_run_told() {
+    let scratch = Scratch::new();
+    let run =
+        ["latency", "--wait", "busy,block", "--count", "3000", "--rounds", "2", "--out", "run"];
+    let told = wiregauge(&scratch, &run);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let again = wiregauge(&scratch, &["report", "run"]);
+    let (table, kept) = told.stdout.trim_end().rsplit_once('\n').unwrap();
+    assert!(kept.starts_with("kept in "), "{kept}");
+    let (_, retold) = again.stdout.trim_end().split_once('\n').unwrap();
+    assert_eq!(retold, table);
+    let same = wiregauge(&scratch, &["compare", "run", "run"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    let differ = ["compare", "run@wait=busy", "run@wait=block", "--fail-if", "rtt.p50>+0.001%"];
+    let differ = wiregauge(&scratch, &differ);
+    assert!(differ.stdout.contains("busy") && differ.stdout.contains("block"), "{differ:?}");
+    let below = ["compare", "run", "run", "--fail-if", "rtt.p50>1ns"];
+    let below = wiregauge(&scratch, &below);
+    assert_eq!(below.code, Some(1), "{below:?}");
+    let none = wiregauge(&scratch, &["compare", "run@wait=adaptive", "run"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+}
+
+/// Starts an agent by hand, writes bytes to it and closes (or holds) its input.
+fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<u8>, String) {
+    use std::io::{Read, Write};
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    match secret {
+        Some(secret) => agent.env(SECRET_VARIABLE, secret),
+        None => agent.env_remove(SECRET_VARIABLE),
+    };
+    let mut agent = agent.spawn().unwrap();
+    let mut input = agent.stdin.take();
+    let _ = input.as_mut().unwrap().write_all(bytes);
+    if !hold {
+        input = None;
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let code = loop {
+        match agent.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None => {
+                agent.kill().unwrap();
+                panic!("the agent hangs");
+            }
+        }
+    };
+    drop(input);
+    let (mut frames, mut text) = (Vec::new(), String::new());
+    agent.stdout.take().unwrap().read_to_end(&mut frames).unwrap();
+    agent.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    (code, frames, text)
+}
+
+/// What an agent refused.
+fn refusal(frames: &[u8]) -> String {
+    match frame::read::<FromAgent>(&mut &frames[..]).unwrap() {
+        FromAgent::Refused { wrong_use: true, sentence } => sentence,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_agent_refuses_who_is_not_its_driver() {
+    let hello = |magic, version, secret| {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, &ToAgent::Hello { magic, version, secret }).unwrap();
+        bytes
+    };
+    let (secret, hex) = ([7; 32], "07".repeat(32));
+    for (known, bytes, said) in [
+        (Some(hex.as_str()), hello(MAGIC, VERSION + 1, secret), "speaks version"),
+        (Some(&hex), hello(MAGIC, VERSION, [8; 32]), "the driver's secret is not the one"),
+        (Some("07"), hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
+        (None, hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
+        (None, hello(*b"wireshrk", VERSION, secret), "not one of wiregauge"),
+        (None, b"GET / HTTP/1.1\r\n\r\n".to_vec(), "at most 1048576 B are allowed"),
+        (None, [4, 0, 0, 0, 255, 255, 255, 255].to_vec(), "not of this protocol"),
+        (None, [3, 0, 0, 0, 1, 2].to_vec(), "the control channel failed"),
+    ] {
+        // Refused at once, also by an agent whose driver holds the channel open.
+        let hold = said != "the control channel failed";
+        let (code, frames, _) = by_hand(known, &bytes, hold);
+        assert_eq!(code, Some(2), "{said}");
+        let sentence = refusal(&frames);
+        assert!(sentence.contains(said) && !sentence.contains('\n'), "{said}: {sentence}");
+    }
+}
+
+#[test]
+fn an_agent_that_nobody_greets_says_so_and_ends() {
+    for (bytes, hold) in [(&b""[..], false), (b"", true), (&[9, 0], true)] {
+        let (code, frames, said) = by_hand(None, bytes, hold);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(frames.is_empty());
+        assert_eq!(
+            said,
+            "wiregauge: nobody greeted this agent; wiregauge starts its agents itself\n"
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! An end that does what a test says, on a virtual clock of its own.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use wiregauge::clock::{Ticks, Virtual};
+use wiregauge::pattern::gate::Gate;
+use wiregauge::pattern::waiter::Busy;
+use wiregauge::pattern::{Ended, Loop, closed, payload};
+use wiregauge::sample::arena::{Arena, Row};
+use wiregauge::sample::recorder::{Recorder, Seen};
+use wiregauge::transport::{Endpoint, Events, Link, Posted, Slot};
+
+thread_local! {
+    static NOW: &'static Cell<u64> = Box::leak(Box::new(Cell::new(0)));
+}
+
+/// This thread's clock, set.
+pub fn clock_at(ticks: u64) -> Virtual<'static> {
+    NOW.with(|now| {
+        now.set(ticks);
+        Virtual(now)
+    })
+}
+
+/// Slots of a scripted end.
+const SLOTS: usize = 8;
+
+pub struct Scripted {
+    size: usize,
+    outgoing: Vec<u8>,
+    /// What each slot held when it was posted; empty where it has completed.
+    held: Vec<Vec<u8>>,
+    incoming: Vec<u8>,
+    coming: VecDeque<(u64, u64)>,
+    /// Arrivals at a time: (when, which), in order.
+    pub timed: VecDeque<(u64, u64)>,
+    /// Posts that it takes between two polls.
+    pub room: usize,
+    open: VecDeque<usize>,
+    /// Whether each post is answered at the next poll.
+    pub echoes: bool,
+    /// The state of the link from the first poll on.
+    pub link: Link,
+    pub post_takes: u64,
+    /// Every so-manieth post takes so long.
+    pub slow_post: Option<(u64, u64)>,
+    pub posted: u64,
+    pub completed: u64,
+    /// Messages whose slot was written while they were on the way.
+    pub overwritten: u64,
+}
+
+impl Scripted {
+    pub fn new(size: usize) -> Scripted {
+        Scripted {
+            size,
+            outgoing: vec![0; SLOTS * size],
+            held: vec![Vec::new(); SLOTS],
+            incoming: vec![0; size * wiregauge::transport::MOST_EVENTS],
+            coming: VecDeque::new(),
+            timed: VecDeque::new(),
+            room: SLOTS,
+            open: VecDeque::new(),
+            echoes: false,
+            link: Link::Up,
+            post_takes: 1,
+            slow_post: None,
+            posted: 0,
+            completed: 0,
+            overwritten: 0,
+        }
+    }
+
+    pub fn with_room(room: usize) -> Scripted {
+        Scripted { room, ..Scripted::new(16) }
+    }
+
+    pub fn on(self, link: Link) -> Scripted {
+        Scripted { link, ..self }
+    }
+
+    /// `after` ticks after the one before, or after the poll that finds nothing else, a message
+    /// arrives: one a poll.
+    pub fn will_receive(&mut self, after: u64, sequence: u64) {
+        self.coming.push_back((after, sequence));
+    }
+
+    /// Runs the client's closed loop on it.
+    pub fn client(mut self, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
+        let mut arena = Arena::create(1000).unwrap();
+        let mut recorder = Recorder::new(&mut arena, plan.warmup);
+        let clock = clock_at(1000);
+        let gate = Gate::default();
+        let ended = closed::client(&mut self, Busy, clock, &gate, plan, &mut recorder);
+        assert_eq!(self.overwritten, 0, "a slot was written before it had completed");
+        let seen = recorder.seen;
+        (ended, arena.rows().to_vec(), seen)
+    }
+
+    fn advance(&self, ticks: u64) {
+        NOW.with(|now| now.set(now.get() + ticks));
+    }
+}
+
+impl Endpoint for Scripted {
+    fn slots(&self) -> u32 {
+        SLOTS as u32
+    }
+
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let at = slot.number() * self.size;
+        let memory = if slot.has_arrived() { &mut self.incoming } else { &mut self.outgoing };
+        &mut memory[at..at + self.size]
+    }
+
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        assert_eq!(length, self.size);
+        if self.open.len() >= self.room {
+            return Posted::Full;
+        }
+        let slow = self.slow_post.filter(|(every, _)| (self.posted + 1).is_multiple_of(*every));
+        self.advance(slow.map_or(self.post_takes, |(_, takes)| takes));
+        let number = slot.number();
+        if !slot.has_arrived() {
+            if self.open.contains(&number) {
+                self.overwritten += 1;
+            }
+            self.held[number] = self.payload(slot).to_vec();
+            if self.echoes {
+                let sequence = payload::sequence(&self.held[number], self.posted);
+                self.coming.push_back((5, sequence));
+            }
+        }
+        self.open.push_back(number);
+        self.posted += 1;
+        Posted::Accepted
+    }
+
+    fn flush(&mut self) {}
+
+    fn poll(&mut self, events: &mut Events) -> bool {
+        events.clear();
+        self.advance(1);
+        while let Some(number) = self.open.pop_front() {
+            let now = &self.outgoing[number * self.size..][..self.size];
+            if !self.held[number].is_empty() && self.held[number] != now {
+                self.overwritten += 1;
+            }
+            events.completed += 1;
+            self.completed += 1;
+        }
+        events.link = self.link;
+        let now = NOW.with(|now| now.get());
+        let due = self.timed.front().is_some_and(|(at, _)| *at <= now);
+        let timed = if due { self.timed.pop_front() } else { None };
+        let timed = timed.map(|(_, sequence)| (1, sequence));
+        if let Some((after, sequence)) = timed.or_else(|| self.coming.pop_front()) {
+            self.advance(after - 1);
+            payload::fill(&mut self.incoming[..self.size], sequence);
+            events.arrive(Slot::arrived(0), self.size as u32);
+        }
+        events.any()
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        let _ = self.poll(events);
+    }
+}
+
+#[test]
+fn the_virtual_clock_is_this_threads() {
+    use wiregauge::clock::Clock;
+    assert_eq!(clock_at(5).now(), Ticks(5));
+}

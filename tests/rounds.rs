@@ -1,0 +1,192 @@
+//! Whole rounds with real processes: every transport, pattern and wait mode, short.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use wiregauge::clock::{Source, Ticks, Timebase};
+use wiregauge::launch::round::{self, Conditions, Finished};
+use wiregauge::pattern::Ended;
+use wiregauge::plan::{Case, Direction, Pattern, Request, Wait};
+use wiregauge::sample::Flags;
+use wiregauge::sample::join::{Shape, join};
+use wiregauge::transport::TransportKind;
+use wiregauge::units::{Bytes, Span};
+
+const MESSAGES: u64 = 500;
+const WARMUP: u64 = 50;
+const ALL: u64 = MESSAGES + WARMUP;
+
+fn case(pattern: Pattern, transport: TransportKind, wait: Wait) -> Case {
+    let request = Request {
+        transports: vec![transport],
+        waits: vec![wait],
+        sizes: vec![Bytes(64)],
+        count: Some(MESSAGES),
+        warmup: Some(WARMUP),
+        check: true,
+        // A round that stalls ends by itself.
+        timeout: Span(8_000_000_000),
+        // Far above what a busy machine takes a thread away for.
+        loss_after: Span(2_000_000_000),
+        ..Request::new(pattern)
+    };
+    request.plan().unwrap().cases.remove(0)
+}
+
+fn play(case: &Case) -> Finished {
+    let interrupted = AtomicBool::new(false);
+    let conditions = Conditions {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
+        cpus: None,
+        clock: Source::MonotonicRaw,
+        time: Timebase::nanoseconds(Ticks(0)),
+        noise: Span(0),
+        floor: 100,
+        interrupted: &interrupted,
+    };
+    let finished = round::run(case, &conditions, &mut |_| {}).unwrap();
+    let sentence = finished.fault.as_ref().map(|fault| &fault.sentence);
+    assert_eq!(sentence, None, "{}", case.label());
+    finished
+}
+
+/// Every case of a pattern, for all transports that carry it.
+fn each(pattern: Pattern, change: impl Fn(&mut Case), check: impl Fn(&Case, &Finished)) {
+    for transport in TransportKind::ALL {
+        if !pattern.is_carried_by(*transport) || transport.available().is_err() {
+            continue;
+        }
+        for wait in Wait::ALL {
+            let mut case = case(pattern, *transport, *wait);
+            change(&mut case);
+            check(&case, &play(&case));
+        }
+    }
+}
+
+fn loses_nothing(case: &Case) -> bool {
+    // The synthetic one is asked for no loss.
+    !case.transport.descriptor().loses || case.transport == TransportKind::Synthetic
+}
+
+#[test]
+fn latency_keeps_every_message_of_every_transport() {
+    each(
+        Pattern::Latency,
+        |_| {},
+        |case, finished| {
+            let label = case.label();
+            let rows = finished.client.arena.rows();
+            assert_eq!(rows.len() as u64, ALL, "{label}");
+            let warm = rows.iter().filter(|row| row.flags.has(Flags::WARMUP)).count() as u64;
+            assert_eq!(warm, WARMUP, "{label}");
+            let lost = rows.iter().filter(|row| row.flags.has(Flags::LOST)).count() as u64;
+            assert!(lost == 0 || !loses_nothing(case), "{label}: {lost} lost");
+            let heard: Vec<_> = rows.iter().filter(|row| row.receive.0 != 0).collect();
+            assert_eq!(heard.len() as u64 + lost, ALL, "{label}");
+            assert!(heard.iter().all(|row| row.receive >= row.submit), "{label}");
+            let outcome = finished.client.outcome.as_ref().unwrap();
+            assert_eq!(outcome.ended, Ended::Count, "{label}");
+            let seen = outcome.seen;
+            assert_eq!((seen.sent, seen.received), (ALL, ALL - lost), "{label}");
+            assert_eq!((seen.corrupt, seen.foreign, seen.duplicates), (0, 0, 0), "{label}");
+            if !case.transport.descriptor().one_process {
+                let below = outcome.floor.iter().filter(|ticks| **ticks == 0).count();
+                assert!(outcome.floor.len() == 100 && below < 100, "{label}: no floor");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_burst_longer_than_the_queues_is_answered_whole() {
+    each(
+        Pattern::Latency,
+        |case| {
+            (case.burst, case.size) = (512, Bytes(8192));
+            (case.bound.count, case.warmup) = (Some(2048), 0);
+        },
+        |case, finished| {
+            if case.transport == TransportKind::Udp {
+                return; // It loses what its buffer has no room for.
+            }
+            let label = case.label();
+            let rows = finished.client.arena.rows();
+            assert_eq!(rows.len(), 2048, "{label}");
+            assert!(rows.iter().all(|row| row.receive > Ticks(0)), "{label}");
+            assert!(rows.iter().all(|row| row.receive >= row.submit), "{label}");
+            let seen = finished.client.outcome.as_ref().unwrap().seen;
+            assert_eq!((seen.sent, seen.received, seen.corrupt), (2048, 2048, 0), "{label}");
+        },
+    );
+}
+
+#[test]
+fn one_way_is_within_the_round_trip() {
+    each(
+        Pattern::Oneway,
+        |_| {},
+        |case, finished| {
+            let label = case.label();
+            let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
+            assert_eq!(client.len() as u64, ALL, "{label}");
+            let shape =
+                Shape { pattern: Pattern::Oneway, direction: Direction::Uni, size: 64, stride: 1 };
+            let round = join(shape, client, server, &Timebase::nanoseconds(Ticks(0)));
+            assert_eq!(round.samples.len() as u64, ALL, "{label}");
+            for (sample, row) in round.samples.iter().zip(client) {
+                if sample.flags.has(Flags::LOST) {
+                    assert!(!loses_nothing(case), "{label}: {} is lost", sample.sequence);
+                    continue;
+                }
+                let one_way = sample.receive_ns - sample.submit_ns;
+                let round_trip = (row.receive - row.submit).0 as f64;
+                assert!((0.0..=round_trip).contains(&one_way), "{label}: {one_way}, {round_trip}");
+            }
+            let client = finished.client.outcome.as_ref().unwrap();
+            let server = finished.server.outcome.as_ref().map(|outcome| outcome.seen);
+            let server = server.or(client.server_seen).unwrap();
+            assert_eq!((server.corrupt, server.foreign, server.duplicates), (0, 0, 0), "{label}");
+            assert!(server.received == ALL || !loses_nothing(case), "{label}");
+        },
+    );
+}
+
+#[test]
+fn bandwidth_delivers_what_was_sent() {
+    each(
+        Pattern::Bandwidth,
+        |case| case.bound.count = Some(5000),
+        |case, finished| {
+            let label = case.label();
+            let client = finished.client.outcome.as_ref().unwrap();
+            let server = finished.server.outcome.as_ref().map(|outcome| outcome.seen);
+            let server = server.or(client.server_seen).unwrap();
+            assert_eq!(client.seen.sent, 5000 + WARMUP, "{label}");
+            assert_eq!(server.corrupt, 0, "{label}");
+            let delivered = server.received;
+            assert!(delivered <= 5000 + WARMUP, "{label}");
+            assert!(delivered == 5000 + WARMUP || !loses_nothing(case), "{label}: {delivered}");
+        },
+    );
+}
+
+#[test]
+fn both_ways_each_end_delivers_what_was_sent() {
+    for transport in TransportKind::ALL {
+        let descriptor = transport.descriptor();
+        if descriptor.one_process || transport.available().is_err() {
+            continue;
+        }
+        for wait in Wait::ALL {
+            let mut case = case(Pattern::Bandwidth, *transport, *wait);
+            (case.direction, case.bound.count) = (Direction::Bi, Some(5000));
+            let finished = play(&case);
+            for part in [&finished.client, &finished.server] {
+                let seen = part.outcome.as_ref().unwrap().seen;
+                assert_eq!((seen.sent, seen.corrupt), (5000 + WARMUP, 0), "{}", case.label());
+                let all = seen.received == 5000 + WARMUP;
+                assert!(all || descriptor.loses, "{}: {}", case.label(), seen.received);
+            }
+        }
+    }
+}
