@@ -6,6 +6,7 @@
 //! there first.
 //!
 //! No claim judges a time. What is stuck ends by itself and says so.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "conformance/claims.rs"]
 mod claims;

@@ -1,5 +1,6 @@
 //! What the measured loops promise, on a virtual clock and simulated or scripted ends: known
 //! answers, no sleeping, the same on every run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "loops/schedules.rs"]
 mod schedules;
@@ -20,7 +21,7 @@ use wiregauge::transport::{
 };
 use wiregauge::units::Span;
 
-pub fn plan(messages: u64) -> Loop {
+fn plan(messages: u64) -> Loop {
     Loop {
         size: 16,
         messages,

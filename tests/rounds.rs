@@ -1,4 +1,5 @@
 //! Whole rounds with real processes: every transport, pattern and wait mode, short.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

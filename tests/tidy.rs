@@ -355,7 +355,8 @@ fn says_why(lines: &[String], number: usize) -> bool {
 
 #[test]
 fn nothing_panics_by_intention_outside_tests() {
-    const NEVER: [&str; 6] = [".unwrap()", ".expect( ", "panic!", "todo!", "unimplemented!", "dbg!"];
+    const NEVER: [&str; 6] =
+        [".unwrap()", ".expect( ", "panic!", "todo!", "unimplemented!", "dbg!"];
     let mut broken = Vec::new();
     for source in sources() {
         for (number, line) in source.code.iter().enumerate() {

@@ -1,4 +1,5 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
+#![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
 use super::values;
 use crate::clock::Source;

@@ -191,7 +191,7 @@ impl Source {
     }
 }
 
-/// The clock that stamped the samples, as it stands in every record (rule 2).
+/// The clock that stamped the samples, as it stands in every record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockReport {
     /// `tsc` or `monotonic_raw`.

@@ -313,7 +313,7 @@ impl RunSoFar {
         }
     }
 
-    /// What was included (rule 24).
+    /// What was included.
     fn included(&self) -> BTreeMap<String, String> {
         let case = &self.case;
         let wait = match case.wait {

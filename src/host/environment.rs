@@ -1,4 +1,4 @@
-//! What a result depends on, as far as this host shows it (rule 22).
+//! What a result depends on, as far as this host shows it.
 
 use super::network::sysctls;
 use super::processor::flags;

@@ -1,4 +1,4 @@
-//! The machine: pinning, memory locking, the noise floor, and the fingerprint of rule 22.
+//! The machine: pinning, memory locking, the noise floor, and the fingerprint.
 //!
 //! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
 //! the record with the [`Concern`]s that it raises, the [`Noise`] of a CPU, and what a process

@@ -11,7 +11,7 @@ use crate::transport::{Endpoint, Events};
 
 /// The sender. `schedule` holds the intended times, since the start, of every message.
 ///
-/// Lateness never shifts later sends: the schedule is absolute (rule 15).
+/// Lateness never shifts later sends: the schedule is absolute.
 pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     mut waiter: W,

@@ -37,13 +37,13 @@ pub struct Record {
     pub faults: Vec<String>,
     /// What was to be done.
     pub plan: Plan,
-    /// What the result depends on (rule 22).
+    /// What the result depends on.
     pub environment: Environment,
-    /// The clock and its own errors (rule 2).
+    /// The clock and its own errors.
     pub clock: ClockReport,
     /// What the instrument itself takes.
     pub instrument: Instrument,
-    /// Gaps seen by a spinning loop on each measuring CPU, beside the runs (rule 23).
+    /// Gaps seen by a spinning loop on each measuring CPU, beside the runs.
     pub noise: Vec<Noise>,
     /// The runs, in the order of the plan's cases.
     pub runs: Vec<Run>,
@@ -114,7 +114,7 @@ pub struct Run {
     pub rates: Vec<RateFigure>,
     /// All messages of all rounds, by what became of them.
     pub counts: Counts,
-    /// What was included in the figures (rule 24): name, value.
+    /// What was included in the figures: name, value.
     pub included: BTreeMap<String, String>,
     /// What weakens its figures.
     pub doubts: Vec<Doubt>,
@@ -123,7 +123,7 @@ pub struct Run {
 /// A distribution of one metric.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is (rule 4).
+    /// What it is.
     pub metric: Metric,
     /// Always `ns`.
     pub unit: String,

@@ -1,4 +1,4 @@
-//! The histogram of a run too long to keep every sample (rule 8).
+//! The histogram of a run too long to keep every sample.
 //!
 //! EXECUTIVE SUMMARY: a quantile read from it is within 0.05 % of a sample, or within half a unit
 //! where that is more; count, extremes and sum are exact; nothing overflows in 24 h at

@@ -1,4 +1,4 @@
-//! The difference of two runs, quantile by quantile, with its interval (rule 13).
+//! The difference of two runs, quantile by quantile, with its interval.
 
 use super::{Interval, Rate, Summary, Value};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! How many independent samples a correlated series is worth (rule 11).
+//! How many independent samples a correlated series is worth.
 //!
 //! What decides the width of a quantile's interval is the variance of the share of samples at or
 //! below it, the mean of the indicator series I(x <= q) in the order of time. For independent

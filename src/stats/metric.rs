@@ -1,10 +1,10 @@
-//! What was measured: from the stamps of a round to durations per metric (rule 4).
+//! What was measured: from the stamps of a round to durations per metric.
 
 use crate::plan::{Pattern, Schedule};
 use crate::sample::{Flags, RoundSamples, Sample};
 use serde::{Deserialize, Serialize};
 
-/// The names of metrics (rule 4).
+/// The names of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -133,7 +133,7 @@ impl RateMetric {
 }
 
 /// Durations of one metric in ns, in the order of sending, without the warm-up (which stays in the
-/// samples and is counted there, rule 6). A lost message is +infinity (rule 9); a late, reordered,
+/// samples and is counted there). A lost message is +infinity; a late, reordered,
 /// repeated or corrupt one keeps its latency. A sample without the stamp where the metric starts,
 /// and for `post` and `complete` without the one where it ends, is none of the metric's.
 pub fn durations(round: &RoundSamples, metric: Metric) -> Vec<f64> {

@@ -42,7 +42,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The quantiles of a [`Summary`], by rising p.
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// A value that may be infinite: a lost message's latency is (rule 9).
+/// A value that may be infinite: a lost message's latency is.
 ///
 /// In JSON a number, or the string `"inf"` or `"-inf"`; `null` is NaN, "there is none". Formats
 /// that are not for people hold the bare `f64`.

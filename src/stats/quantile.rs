@@ -1,10 +1,10 @@
-//! Nearest-rank quantiles and their order-statistic intervals (rule 10).
+//! Nearest-rank quantiles and their order-statistic intervals.
 //!
 //! Nothing here interpolates: a quantile is a value that was measured.
 
 use super::{CONFIDENCE, Interval, Value};
 
-/// So many samples must lie beyond a quantile before it is shown (rule 10). With ten, the relative
+/// So many samples must lie beyond a quantile before it is shown. With ten, the relative
 /// standard error of the share beyond it is 1/sqrt(10), about 32 %.
 pub const LEAST_BEYOND: f64 = 10.0;
 

@@ -1,4 +1,4 @@
-//! Rates over rounds (rule 14: no average of rates).
+//! Rates over rounds: no average of rates.
 
 use super::student::t_975;
 use super::{Interval, Rate, Value};

@@ -175,9 +175,10 @@ pub trait Endpoint {
     /// message.
     fn payload(&mut self, slot: Slot) -> &mut [u8];
 
-    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, since all messages
-    /// of a connection have one size. A sending slot must not be written until it completes. The
-    /// slot of an arrival may be posted until the next poll, and again where it was `Full`.
+    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, since all
+    /// messages of a connection have one size. A sending slot must not be written until it
+    /// completes. The slot of an arrival may be posted until the next poll, and again where it was
+    /// `Full`.
     fn post(&mut self, slot: Slot, length: usize) -> Posted;
 
     /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
@@ -187,8 +188,8 @@ pub trait Endpoint {
     /// What has happened, without waiting; whether anything has. Gives the memory of earlier
     /// arrivals back.
     ///
-    /// It says in a register what [`Events::any`] says from memory: a busy wait is mostly polls that
-    /// found nothing.
+    /// It says in a register what [`Events::any`] says from memory: a busy wait is mostly polls
+    /// that found nothing.
     fn poll(&mut self, events: &mut Events) -> bool;
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.

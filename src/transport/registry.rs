@@ -22,7 +22,7 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Names of the options (as typed, without dashes) that it knows.
     pub options: &'static [&'static str],
-    /// What lies between submit and receive, for the record (rule 24).
+    /// What lies between submit and receive, for the record.
     pub path: &'static str,
 }
 

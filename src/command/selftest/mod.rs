@@ -1,5 +1,5 @@
-//! `selftest`: the instrument against transports whose true figures are known (rules of measurement,
-//! T1 to T16). Deterministic but for T15 and T16: simulated time, seeded draws.
+//! `selftest`: the instrument against transports whose true figures are known (METHOD.md,
+//! "The self-test"). Deterministic but for T15 and T16: simulated time, seeded draws.
 
 mod outputs;
 mod processes;

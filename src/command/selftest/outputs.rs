@@ -1,4 +1,5 @@
-//! The rows that judge what leaves the program: a run through agents, directory, report and exports.
+//! The rows that judge what leaves the program: a run through agents, directory, report and
+//! exports.
 
 use super::Row;
 use super::simulate::case;

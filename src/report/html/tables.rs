@@ -130,7 +130,7 @@ fn by_doubt(record: &Record) -> Vec<(&Doubt, Vec<String>)> {
     out
 }
 
-/// What became of the messages of each run, and what its figures include (rule 24). What all
+/// What became of the messages of each run, and what its figures include. What all
 /// runs share is said once.
 pub fn runs(record: &Record) -> String {
     let common = Common::of(record);

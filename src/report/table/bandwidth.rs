@@ -43,7 +43,7 @@ pub fn table(record: &Record) -> Option<String> {
     (!grid.is_empty()).then(|| grid.to_string())
 }
 
-/// The runs that a schedule drove (rule 16); `None` where there are none.
+/// The runs that a schedule drove; `None` where there are none.
 pub fn schedules(record: &Record) -> Option<String> {
     let mut grid = Grid::new([
         "transport",

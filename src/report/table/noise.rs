@@ -2,7 +2,7 @@
 
 use super::number::{US, short, span};
 use super::{Cell, Grid};
-use crate::host::Noise;
+use crate::record::schema::Noise;
 
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;

@@ -2,7 +2,7 @@
 //! message.
 //!
 //! Both sockets are connected, so that the kernel drops what strangers send. A datagram that finds
-//! the receiver's buffer full is lost without a word: that is a result (rule 9).
+//! the receiver's buffer full is lost without a word: that is a result.
 
 use super::{options, slots_for};
 use crate::transport::{

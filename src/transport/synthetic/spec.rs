@@ -176,6 +176,27 @@ fn share_of(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_is_in_range_or_refused(text in ANY_SPECIFICATION) {
+            match text.parse::<Synthetic>() {
+                Err(sentence) => prop_assert!(sentence.contains("allowed are"), "{}", sentence),
+                Ok(spec) => {
+                    for share in [spec.loss, spec.duplicate, spec.reorder, spec.forward_share] {
+                        prop_assert!((0.0..=1.0).contains(&share), "{:?}", spec);
+                    }
+                    prop_assert!(spec.drift_ppm.abs() <= 1000.0 && spec.offset_ns.is_finite());
+                }
+            }
+        }
+    }
+
+    /// Words of the language, sound and unsound, up to eight of them.
+    const ANY_SPECIFICATION: &str = "((constant|normal|exponential|uniform|stall|slow|loss|\
+        duplicate|reorder|split|offset|drift|x)\\(-?[0-9]{1,4}(us|ns|%|ppm|:1|@5)?\
+        (,[0-9]{1,3}(us|s|%)?){0,2}\\)? ){0,8}";
 
     #[test]
     fn a_specification_is_read_word_by_word() {

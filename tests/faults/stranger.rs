@@ -1,0 +1,84 @@
+//! What an agent does with somebody who is not its driver.
+
+use super::*;
+
+/// Starts an agent by hand, writes bytes to it and closes (or holds) its input.
+fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<u8>, String) {
+    use std::io::{Read, Write};
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    match secret {
+        Some(secret) => agent.env(SECRET_VARIABLE, secret),
+        None => agent.env_remove(SECRET_VARIABLE),
+    };
+    let mut agent = agent.spawn().unwrap();
+    let mut input = agent.stdin.take();
+    let _ = input.as_mut().unwrap().write_all(bytes);
+    if !hold {
+        input = None;
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let code = loop {
+        match agent.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None => {
+                agent.kill().unwrap();
+                panic!("the agent hangs");
+            }
+        }
+    };
+    drop(input);
+    let (mut frames, mut text) = (Vec::new(), String::new());
+    agent.stdout.take().unwrap().read_to_end(&mut frames).unwrap();
+    agent.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    (code, frames, text)
+}
+
+/// What an agent refused.
+fn refusal(frames: &[u8]) -> String {
+    match frame::read::<FromAgent>(&mut &frames[..]).unwrap() {
+        FromAgent::Refused { wrong_use: true, sentence } => sentence,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_agent_refuses_who_is_not_its_driver() {
+    let hello = |magic, version, secret| {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, &ToAgent::Hello { magic, version, secret }).unwrap();
+        bytes
+    };
+    let (secret, hex) = ([7; 32], "07".repeat(32));
+    for (known, bytes, said) in [
+        (Some(hex.as_str()), hello(MAGIC, VERSION + 1, secret), "speaks version"),
+        (Some(&hex), hello(MAGIC, VERSION, [8; 32]), "the driver's secret is not the one"),
+        (Some("07"), hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
+        (None, hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
+        (None, hello(*b"wireshrk", VERSION, secret), "not one of wiregauge"),
+        (None, b"GET / HTTP/1.1\r\n\r\n".to_vec(), "at most 1048576 B are allowed"),
+        (None, [4, 0, 0, 0, 255, 255, 255, 255].to_vec(), "not of this protocol"),
+        (None, [3, 0, 0, 0, 1, 2].to_vec(), "the control channel failed"),
+    ] {
+        // Refused at once, also by an agent whose driver holds the channel open.
+        let hold = said != "the control channel failed";
+        let (code, frames, _) = by_hand(known, &bytes, hold);
+        assert_eq!(code, Some(2), "{said}");
+        let sentence = refusal(&frames);
+        assert!(sentence.contains(said) && !sentence.contains('\n'), "{said}: {sentence}");
+    }
+}
+
+#[test]
+fn an_agent_that_nobody_greets_says_so_and_ends() {
+    for (bytes, hold) in [(&b""[..], false), (b"", true), (&[9, 0], true)] {
+        let (code, frames, said) = by_hand(None, bytes, hold);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(frames.is_empty());
+        assert_eq!(
+            said,
+            "wiregauge: nobody greeted this agent; wiregauge starts its agents itself\n"
+        );
+    }
+}
