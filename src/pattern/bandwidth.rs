@@ -171,11 +171,11 @@ pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(
         if count.mark(clock, plan, recorder, true).is_some() && gate.is_stopped() {
             return Ended::Stopped;
         }
-        if events.link != Link::Up {
-            return Ended::of(events.link);
-        }
         if count.messages >= plan.messages {
             return Ended::Count;
+        }
+        if events.link != Link::Up {
+            return Ended::of(events.link);
         }
     }
 }

@@ -318,11 +318,12 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
         arrived += events.arrivals().len() as u64;
         endpoint.flush();
         recorder.handled(arrived);
-        if events.link != Link::Up {
-            return Ended::of(events.link);
-        }
+        // The other end may go as soon as it has all its answers: the count comes first.
         if arrived >= plan.messages {
             break;
+        }
+        if events.link != Link::Up {
+            return Ended::of(events.link);
         }
     }
     answers_are_out(endpoint, &mut waiter, &mut events, clock, gate, plan, open)
@@ -341,12 +342,12 @@ fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
     let mut until = clock.now() + plan.drain;
     while open > 0 && !gate.is_stopped() && clock.now() < until {
         waiter.once(endpoint, events);
-        if events.link != Link::Up {
-            return Ended::of(events.link);
-        }
         if events.completed > 0 {
             open -= u64::from(events.completed).min(open);
             until = clock.now() + plan.drain;
+        }
+        if open > 0 && events.link != Link::Up {
+            return Ended::of(events.link);
         }
     }
     Ended::Count
