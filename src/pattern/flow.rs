@@ -76,8 +76,7 @@ impl Flow {
         endpoint.flush();
         waiter.once(endpoint, events);
         self.completed += u64::from(events.completed);
-        // The other end may go as soon as it has all: what has completed comes first.
-        if events.link != Link::Up && self.completed < self.sent {
+        if events.link != Link::Up {
             return Some(Ended::of(events.link));
         }
         gate.is_stopped().then_some(Ended::Stopped)
@@ -96,8 +95,10 @@ impl Flow {
     ) -> Option<Ended> {
         endpoint.flush();
         while self.completed < self.sent && clock.now() < until {
-            if let Some(ended) = self.make_room(endpoint, waiter, events, gate) {
-                return Some(ended);
+            // The other end may go as soon as it has all: what has completed comes first.
+            let ended = self.make_room(endpoint, waiter, events, gate);
+            if self.completed < self.sent && ended.is_some() {
+                return ended;
             }
         }
         None
