@@ -86,7 +86,7 @@ impl Region {
     /// Makes it under this name.
     pub fn create(name: &str, layout: Layout) -> Result<Arc<Region>, SetupError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-        let failed = || SetupError::system(format!("making the shared memory {name}"));
+        let failed = || SetupError::system(format!("making the shared memory /dev/shm{name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
         let bytes = layout.total_bytes() as u64;
         let given = rustix::fs::ftruncate(&file, bytes).and_then(|()| {
