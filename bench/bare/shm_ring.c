@@ -4,7 +4,7 @@
 // consumer's clock.
 #include "bare.h"
 
-enum { CELLS = 1024 };
+enum { CELLS = 256 };
 
 struct cell {
     _Alignas(64) _Atomic uint64_t sequence;

@@ -67,31 +67,23 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
     let mut count = Count::new(plan);
     let mut end = None;
     let mut ended = Ended::Count;
-    let mut unflushed = 0;
     while flow.sent < plan.messages {
-        if flow.has_room() {
-            let slot = flow.write(endpoint, plan);
-            if flow.post(endpoint, slot, plan) {
-                unflushed += 1;
-                if unflushed == plan.burst {
-                    unflushed = 0;
-                    endpoint.flush();
+        // No further than to the next stamp.
+        let most = plan.messages.min(count.next_mark) - flow.sent;
+        if flow.post_some(endpoint, plan, most) > 0 {
+            count.messages = flow.sent;
+            if let Some(now) = count.mark(clock, plan, recorder, false) {
+                if past(now, &mut end, flow.sent, plan) {
+                    ended = Ended::Time;
+                    break;
                 }
-                count.messages = flow.sent;
-                if let Some(now) = count.mark(clock, plan, recorder, false) {
-                    if past(now, &mut end, flow.sent, plan) {
-                        ended = Ended::Time;
-                        break;
-                    }
-                    if gate.is_stopped() {
-                        recorder.seen.sent = flow.sent;
-                        return Ended::Stopped;
-                    }
+                if gate.is_stopped() {
+                    recorder.seen.sent = flow.sent;
+                    return Ended::Stopped;
                 }
-                continue;
             }
+            continue;
         }
-        unflushed = 0;
         recorder.seen.sent = flow.sent;
         if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
             return ended;
@@ -197,14 +189,8 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
     let mut quiet_until: Option<Ticks> = None;
     loop {
         let sending = quiet_until.is_none() && flow.sent < plan.messages;
-        let mut posted = 0;
-        while sending && posted < plan.burst && flow.has_room() {
-            let slot = flow.write(endpoint, plan);
-            if !flow.post(endpoint, slot, plan) {
-                break;
-            }
-            posted += 1;
-        }
+        let most = if sending { plan.burst.min(plan.messages - flow.sent) } else { 0 };
+        let posted = flow.post_some(endpoint, plan, most);
         endpoint.flush();
         // While there is something to send an end must not sleep for want of arrivals; where it
         // could not post, there is something pending that wakes it.

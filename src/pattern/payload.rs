@@ -6,10 +6,16 @@ pub fn number(payload: &mut [u8], sequence: u64) {
     if let Some(front) = payload.first_chunk_mut::<8>() {
         *front = sequence.to_le_bytes();
     } else {
-        let bytes = sequence.to_le_bytes();
-        let length = payload.len();
-        payload.copy_from_slice(&bytes[..length]);
+        number_short(payload, sequence);
     }
+}
+
+/// Out of line, as is [`fill`]: inside a loop it would take the registers of the usual case.
+#[inline(never)]
+fn number_short(payload: &mut [u8], sequence: u64) {
+    let bytes = sequence.to_le_bytes();
+    let length = payload.len();
+    payload.copy_from_slice(&bytes[..length]);
 }
 
 /// Reads a sequence number. Of a message below 8 bytes only the low part was sent: the number is
@@ -19,6 +25,11 @@ pub fn sequence(payload: &[u8], near: u64) -> u64 {
     if let Some(front) = payload.first_chunk::<8>() {
         return u64::from_le_bytes(*front);
     }
+    sequence_short(payload, near)
+}
+
+#[inline(never)]
+fn sequence_short(payload: &[u8], near: u64) -> u64 {
     let mut bytes = [0; 8];
     bytes[..payload.len()].copy_from_slice(payload);
     let bits = 8 * payload.len() as u32;
@@ -39,6 +50,7 @@ fn word(sequence: u64, position: u64) -> u64 {
 }
 
 /// Numbers a message and fills the rest.
+#[inline(never)]
 pub fn fill(payload: &mut [u8], sequence: u64) {
     number(payload, sequence);
     let rest = payload.get_mut(8..).unwrap_or_default();
@@ -49,6 +61,7 @@ pub fn fill(payload: &mut [u8], sequence: u64) {
 }
 
 /// Whether a message is what [`fill`] made of this sequence number.
+#[inline(never)]
 pub fn verify(payload: &[u8], sequence: u64) -> bool {
     let front = payload.len().min(8);
     let rest = payload.get(8..).unwrap_or_default();

@@ -139,6 +139,21 @@ impl Events {
         }
     }
 
+    /// Writes down the message that has arrived `place`th since the `clear`; [`Self::placed`] then
+    /// says how many there are. For transports that count in a register.
+    #[inline(always)]
+    pub fn place(&mut self, place: usize, slot: Slot, length: u32) {
+        if let Some(free) = self.arrivals.get_mut(place) {
+            *free = Arrival { slot, length };
+        }
+    }
+
+    /// How many messages were written down by [`Self::place`].
+    #[inline(always)]
+    pub fn placed(&mut self, arrived: usize) {
+        self.arrived = arrived.min(MOST_EVENTS);
+    }
+
     /// Whether no further arrival fits.
     #[inline(always)]
     pub fn is_full(&self) -> bool {

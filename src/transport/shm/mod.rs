@@ -46,17 +46,29 @@ pub struct ShmEndpoint {
     /// Messages that the last poll took out, and how many it may take.
     incoming: Box<[u8]>,
     batch: usize,
-    completed: u32,
+    /// Messages whose completion has been reported.
+    reported: u64,
+    /// Pauses of a poll that finds nothing of a stream: a receiver that looks all the time takes
+    /// the cache lines away that the sender is about to write, and both crawl.
+    lull: u32,
+    /// Messages taken after which the other end is told at once. Half of the ring for a ping-pong:
+    /// an answer would have to wait for the cache line, so that [`ShmEndpoint::tidy_up`] tells.
+    tell_after: u64,
     /// Whether the other end may sleep and must be rung.
     rings: bool,
-    /// Whether something was published since the last ring.
-    unrung: bool,
+    /// Messages that had been handed over at the last ring, and whether room was told since.
+    rung: u64,
+    told: bool,
     /// Whether a post found no room: then room is worth waking up for.
     crowded: bool,
     region: Arc<Region>,
     side: usize,
     _made: Option<Made>,
 }
+
+/// Pauses (about 40 cycles each) of a stream's poll that found nothing: in so long a sender writes
+/// some tens of cells, which is what makes reading them a stream, too.
+const LULL: u32 = 16;
 
 /// Memory for the messages that one poll takes out: a cache's worth.
 const BATCH_BYTES: usize = 256 << 10;
@@ -143,9 +155,18 @@ impl Opening for ShmOpening {
             slots,
             incoming: vec![1; batch * size].into_boxed_slice(),
             batch,
-            completed: 0,
+            reported: 0,
+            lull: match setup.traffic {
+                Traffic::Echo { .. } => 0,
+                Traffic::Forward | Traffic::Both => LULL,
+            },
+            tell_after: match setup.traffic {
+                Traffic::Echo { .. } => region.layout().cells / 2,
+                Traffic::Forward | Traffic::Both => region.layout().cells / 4,
+            },
             rings: setup.wait.sleeps(),
-            unrung: false,
+            rung: 0,
+            told: false,
             crowded: false,
             region,
             side,
@@ -157,8 +178,9 @@ impl Opening for ShmOpening {
 impl ShmEndpoint {
     #[inline(always)]
     fn ring(&mut self) {
-        if self.rings && self.unrung {
-            self.unrung = false;
+        if self.rings && (self.told || self.rung != self.producer.sent()) {
+            self.rung = self.producer.sent();
+            self.told = false;
             if Doorbell(self.region.doorbell(1 - self.side)).must_ring() {
                 let word = self.region.doorbell(1 - self.side);
                 // A wake that fails has nobody to wake.
@@ -167,20 +189,29 @@ impl ShmEndpoint {
         }
     }
 
+    /// Takes what has arrived.
     #[inline(always)]
     fn take(&mut self, events: &mut Events) {
-        for number in 0..self.batch {
-            let at = number * self.size;
-            let Some(length) = self.consumer.pop(&mut self.incoming[at..at + self.size]) else {
-                break;
-            };
-            events.arrive(Slot::arrived(number as u32), length as u32);
-        }
-        if self.consumer.tell() {
-            self.unrung = true;
-        }
-        events.completed = self.completed;
-        self.completed = 0;
+        let took = |place, length| events.place(place, Slot::arrived(place as u32), length as u32);
+        let taken = self.consumer.pop(&mut self.incoming, self.size, self.batch, took);
+        events.placed(taken);
+        self.told |= self.consumer.tell(self.tell_after);
+    }
+
+    /// Reports what has completed: all that was handed over. Whether there was anything.
+    #[inline(always)]
+    fn complete(&mut self, events: &mut Events) -> bool {
+        let sent = self.producer.sent();
+        events.completed = (sent - self.reported) as u32;
+        self.reported = sent;
+        events.completed != 0
+    }
+
+    /// After a message has gone and before the next has come: what would cost time later.
+    #[inline(always)]
+    fn tidy_up(&mut self) {
+        self.told |= self.consumer.tell(self.tell_after / 2);
+        self.producer.look_ahead();
     }
 }
 
@@ -205,8 +236,6 @@ impl Endpoint for ShmEndpoint {
             self.crowded = true;
             return Posted::Full;
         }
-        self.completed += 1;
-        self.unrung = true;
         Posted::Accepted
     }
 
@@ -217,11 +246,19 @@ impl Endpoint for ShmEndpoint {
 
     #[inline(always)]
     fn poll(&mut self, events: &mut Events) -> bool {
-        events.clear();
-        if !self.consumer.is_ready() && self.completed == 0 {
+        if self.consumer.is_ready() {
+            self.take(events);
+            self.complete(events);
+        } else if self.complete(events) {
+            events.placed(0);
+            self.tidy_up();
+        } else {
+            events.placed(0);
+            for _ in 0..self.lull {
+                std::hint::spin_loop();
+            }
             return false;
         }
-        self.take(events);
         self.ring();
         true
     }
@@ -241,8 +278,8 @@ impl Endpoint for ShmEndpoint {
             let _ = futex::wait(word, futex::Flags::empty(), 1, None);
         }
         doorbell.awake();
-        events.clear();
         self.take(events);
+        self.complete(events);
         self.ring();
     }
 }

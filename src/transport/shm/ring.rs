@@ -36,6 +36,7 @@ pub trait Memory {
 /// The end that sends.
 pub struct Producer<M> {
     memory: M,
+    cells: u64,
     next: u64,
     taken: u64,
 }
@@ -43,6 +44,7 @@ pub struct Producer<M> {
 /// The end that receives.
 pub struct Consumer<M> {
     memory: M,
+    mask: u64,
     next: u64,
     told: u64,
 }
@@ -55,7 +57,7 @@ fn header_of(number: u64, length: usize) -> u64 {
 impl<M: Memory> Producer<M> {
     /// The sending end of fresh memory.
     pub fn new(memory: M) -> Self {
-        Producer { memory, next: 0, taken: 0 }
+        Producer { cells: memory.cells(), memory, next: 0, taken: 0 }
     }
 
     /// Hands a message over; `false` when the ring is full.
@@ -64,7 +66,7 @@ impl<M: Memory> Producer<M> {
         if !self.has_room() {
             return false;
         }
-        let cell = self.next & (self.memory.cells() - 1);
+        let cell = self.next & (self.cells - 1);
         self.memory.write(cell, message);
         // Release: whoever sees this header sees the payload.
         self.memory.header(cell).store(header_of(self.next, message.len()), Ordering::Release);
@@ -75,50 +77,88 @@ impl<M: Memory> Producer<M> {
     /// Whether a message fits. Reads the consumer's cache line only when the ring looks full.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
-        if self.next - self.taken < self.memory.cells() {
-            return true;
-        }
+        self.next - self.taken < self.cells || self.has_room_now()
+    }
+
+    #[cold]
+    fn has_room_now(&mut self) -> bool {
+        self.learn();
+        self.next - self.taken < self.cells
+    }
+
+    #[inline(always)]
+    fn learn(&mut self) {
         // Acquire: the consumer has read what the cells held before it told.
         self.taken = self.memory.taken().load(Ordering::Acquire);
-        self.next - self.taken < self.memory.cells()
+    }
+
+    /// Looks how far the consumer has come before that has to be known: in an idle moment the way
+    /// of the cache line costs nothing.
+    #[inline(always)]
+    pub fn look_ahead(&mut self) {
+        if self.next - self.taken > self.cells / 2 {
+            self.learn();
+        }
+    }
+
+    /// How many messages have been handed over.
+    #[inline(always)]
+    pub fn sent(&self) -> u64 {
+        self.next
     }
 }
 
 impl<M: Memory> Consumer<M> {
     /// The receiving end of fresh memory.
     pub fn new(memory: M) -> Self {
-        Consumer { memory, next: 0, told: 0 }
+        Consumer { mask: memory.cells() - 1, memory, next: 0, told: 0 }
     }
 
     /// Whether a message is there.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
-        self.ready_length().is_some()
+        self.length_of(self.next).is_some()
     }
 
+    /// The length of message `number`, where it is there.
     #[inline(always)]
-    fn ready_length(&self) -> Option<usize> {
-        let cell = self.next & (self.memory.cells() - 1);
-        let header = self.memory.header(cell).load(Ordering::Acquire);
-        (header >> 32 == (self.next + 1) & 0xffff_ffff).then_some(header as u32 as usize)
+    fn length_of(&self, number: u64) -> Option<usize> {
+        let header = self.memory.header(number & self.mask).load(Ordering::Acquire);
+        ((header >> 32) as u32 == (number + 1) as u32).then_some(header as u32 as usize)
     }
 
-    /// Takes the next message, where one is there, into the front of `message`; its length.
+    /// Takes up to `most` messages into `messages`, each `size` bytes after the last, and calls
+    /// `took` with the place and length of each; how many.
     ///
-    /// A length above the buffer's is not believed: the memory is shared with another process.
+    /// A length above `size` is not believed: the memory is shared with another process.
     #[inline(always)]
-    pub fn pop(&mut self, message: &mut [u8]) -> Option<usize> {
-        let length = self.ready_length()?.min(message.len());
-        let cell = self.next & (self.memory.cells() - 1);
-        self.memory.read(cell, &mut message[..length]);
-        self.next += 1;
-        Some(length)
+    pub fn pop(
+        &mut self,
+        messages: &mut [u8],
+        size: usize,
+        most: usize,
+        mut took: impl FnMut(usize, usize),
+    ) -> usize {
+        // Counted in a register: for all that the compiler knows, what an atomic reads is `self`.
+        let first = self.next;
+        let mut place = 0;
+        while place < most {
+            let number = first + place as u64;
+            let Some(length) = self.length_of(number) else { break };
+            let length = length.min(size);
+            self.memory.read(number & self.mask, &mut messages[place * size..][..length]);
+            took(place, length);
+            place += 1;
+        }
+        self.next = first + place as u64;
+        place
     }
 
-    /// Tells the producer how far the consumer has come, where it is time. `true` if it told.
+    /// Tells the producer how far the consumer has come, where that is at least so many messages
+    /// more than it knows. `true` if it told.
     #[inline(always)]
-    pub fn tell(&mut self) -> bool {
-        if self.next - self.told < self.memory.cells() / 4 {
+    pub fn tell(&mut self, at_least: u64) -> bool {
+        if self.next - self.told < at_least {
             return false;
         }
         self.told = self.next;

@@ -8,6 +8,13 @@
 #[path = "../../../src/transport/shm/ring.rs"]
 mod ring;
 
+/// Takes one message, where one is there; its length.
+fn pop<M: ring::Memory>(consumer: &mut ring::Consumer<M>, message: &mut [u8]) -> Option<usize> {
+    let (size, mut length) = (message.len(), None);
+    consumer.pop(message, size, 1, |_, taken| length = Some(taken));
+    length
+}
+
 #[cfg(loom)]
 mod models;
 #[cfg(not(loom))]

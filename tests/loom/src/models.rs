@@ -1,5 +1,6 @@
 //! The models. Small ones: each further atomic access multiplies the interleavings.
 
+use crate::pop;
 use crate::ring::{Consumer, Doorbell, Memory, Producer};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -57,11 +58,11 @@ fn take(consumer: &mut Consumer<Arc<Cells>>, from: u8, to: u8) {
     let mut expected = from;
     while expected < to {
         let mut message = [0xff];
-        match consumer.pop(&mut message) {
+        match pop(consumer, &mut message) {
             Some(length) => {
                 assert_eq!((length, message), (1, [expected]));
                 expected += 1;
-                consumer.tell();
+                consumer.tell(1);
             }
             None => thread::yield_now(),
         }
@@ -124,9 +125,9 @@ fn a_late_word_gives_back_all_that_was_taken() {
         let mut consumer = Consumer::new(cells);
         let receiver = thread::spawn(move || {
             let mut message = [0];
-            assert_eq!((consumer.pop(&mut message), message), (Some(1), [0]));
-            assert_eq!((consumer.pop(&mut message), message), (Some(1), [1]));
-            assert!(consumer.tell());
+            assert_eq!((pop(&mut consumer, &mut message), message), (Some(1), [0]));
+            assert_eq!((pop(&mut consumer, &mut message), message), (Some(1), [1]));
+            assert!(consumer.tell(1));
         });
         let mut pushed = 0;
         while pushed < 2 {
@@ -202,8 +203,8 @@ fn a_sleeping_producer_is_rung_for_room() {
         let ringer = {
             let word = Arc::clone(&word);
             thread::spawn(move || {
-                assert_eq!(consumer.pop(&mut [0]), Some(1));
-                assert!(consumer.tell());
+                assert_eq!(pop(&mut consumer, &mut [0]), Some(1));
+                assert!(consumer.tell(1));
                 Doorbell(&word).must_ring()
             })
         };

@@ -1,6 +1,7 @@
 //! The ring on real threads and heap memory: for miri, which finds a data race, a stray pointer or
 //! an uninitialised byte, and natively with more messages.
 
+use crate::pop;
 use crate::ring::{Consumer, Doorbell, INLINE, Memory, Producer};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ fn play(mut more: impl FnMut(&mut Consumer<Arc<Heap>>) + Send) {
         let mut buffer = [0; BYTES];
         for number in 0..MESSAGES {
             let length = loop {
-                match consumer.pop(&mut buffer) {
+                match pop(&mut consumer, &mut buffer) {
                     Some(length) => break length,
                     None => std::thread::yield_now(),
                 }
@@ -91,7 +92,7 @@ fn play(mut more: impl FnMut(&mut Consumer<Arc<Heap>>) + Send) {
 #[test]
 fn messages_are_handed_over_whole_and_in_order() {
     play(|consumer| {
-        consumer.tell();
+        consumer.tell(1);
     });
 }
 
@@ -100,7 +101,7 @@ fn a_length_beyond_the_buffer_is_not_believed() {
     let heap = heap();
     let mut consumer = Consumer::new(Arc::clone(&heap));
     heap.headers[0].store(1 << 32 | u64::from(u32::MAX), Ordering::Release);
-    assert_eq!(consumer.pop(&mut [0; 16]), Some(16));
+    assert_eq!(pop(&mut consumer, &mut [0; 16]), Some(16));
 }
 
 #[test]
