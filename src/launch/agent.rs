@@ -242,6 +242,7 @@ impl<O: io::Write> RoundOf<'_, O> {
         let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let outcome = Outcome {
+            afterwards: T::afterwards(&endpoint),
             ended,
             seen: recorder.seen,
             server_seen,
