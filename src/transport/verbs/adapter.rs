@@ -131,7 +131,14 @@ impl Devices {
         // SAFETY: `count` lives through the call.
         let list = unsafe { (verbs.ibv_get_device_list)(&mut count) };
         if list.is_null() {
-            return Err(SetupError::system("listing RDMA devices")(errno()));
+            let error = errno();
+            return Err(match error.raw_os_error() {
+                Some(libc::ENOSYS) => refused(
+                    "this kernel has no RDMA (modprobe ib_uverbs, and the driver of the adapter)"
+                        .into(),
+                ),
+                _ => SetupError::system("listing RDMA devices")(error),
+            });
         }
         Ok(Devices { verbs, list, count: count.max(0) as usize })
     }
@@ -193,9 +200,9 @@ fn choose_gid(
     attributes: &ibv_port_attr,
     options: &VerbsOptions,
 ) -> Result<(u8, [u8; 16]), SetupError> {
-    let length = attributes.gid_tbl_len.clamp(0, 256);
+    let length = attributes.gid_tbl_len.clamp(0, i32::from(u8::MAX)) as u8;
     if let Some(index) = options.gid_index {
-        let gid = (i32::from(index) < length).then(|| context.gid(port, index)).flatten();
+        let gid = (index < length).then(|| context.gid(port, index)).flatten();
         return match gid.filter(|gid| *gid != [0; 16]) {
             Some(gid) => Ok((index, gid)),
             None => Err(refused(format!(
@@ -206,7 +213,7 @@ fn choose_gid(
         };
     }
     let types = port_folder(name, port).join("gid_attrs/types");
-    let best = (0..length as u8)
+    let best = (0..length)
         .filter_map(|index| {
             let gid = context.gid(port, index)?;
             let kind = std::fs::read_to_string(types.join(index.to_string())).unwrap_or_default();
