@@ -221,8 +221,7 @@ impl RunSoFar {
             let rate = rate(&self.delivered);
             return within(rate.value, rate.interval);
         }
-        let Some(metric) = metrics_of(&self.case).first().copied()
-        else {
+        let Some(metric) = metrics_of(&self.case).first().copied() else {
             return true;
         };
         let summary = self.summary(metric, f64::INFINITY);

@@ -32,7 +32,9 @@ impl Burst {
         }
         let receive = clock.now();
         for _ in 0..events.completed {
-            let Some(submit) = self.submitted.get((self.done - self.first) as usize) else { return };
+            let Some(submit) = self.submitted.get((self.done - self.first) as usize) else {
+                return;
+            };
             recorder.round_trip(self.done, *submit, receive, Flags::default());
             recorder.seen.received += 1;
             self.done += 1;

@@ -276,6 +276,9 @@ pub enum SetupError {
     /// The request cannot be met.
     #[error("{0}")]
     Refused(String),
+    /// What was asked for is not allowed on this machine: wrong use, and no fault of the machine.
+    #[error("{0}")]
+    NotAllowed(String),
 }
 
 impl SetupError {

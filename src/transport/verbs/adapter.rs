@@ -74,7 +74,7 @@ impl Adapter {
             Some(port) if (1..=attributes.phys_port_cnt).contains(&port) => vec![port],
             Some(port) => {
                 let most = attributes.phys_port_cnt;
-                return Err(refused(format!(
+                return Err(SetupError::NotAllowed(format!(
                     "--port {port} is not allowed; {name} has ports 1 to {most}"
                 )));
             }
@@ -150,15 +150,18 @@ impl Devices {
 
     fn none_fits(&self, verbs: &'static Verbs, options: &VerbsOptions) -> SetupError {
         let names: Vec<String> = self.iter().map(|device| name_of(verbs, device)).collect();
-        refused(match (&options.device, names.is_empty()) {
-            (_, true) => "there is no RDMA device (rdma link show; for one in software: rdma link \
+        match (&options.device, names.is_empty()) {
+            (_, true) => refused(
+                "there is no RDMA device (rdma link show; for one in software: rdma link \
                           add rxe0 type rxe netdev INTERFACE)"
-                .into(),
-            (Some(asked), false) => {
-                format!("there is no RDMA device {asked}; there are: {}", names.join(", "))
-            }
-            (None, false) => format!("none of {} can be used", names.join(", ")),
-        })
+                    .into(),
+            ),
+            (Some(asked), false) => SetupError::NotAllowed(format!(
+                "there is no RDMA device {asked}; there are: {}",
+                names.join(", ")
+            )),
+            (None, false) => refused(format!("none of {} can be used", names.join(", "))),
+        }
     }
 }
 
@@ -205,7 +208,7 @@ fn choose_gid(
         let gid = (index < length).then(|| context.gid(port, index)).flatten();
         return match gid.filter(|gid| *gid != [0; 16]) {
             Some(gid) => Ok((index, gid)),
-            None => Err(refused(format!(
+            None => Err(SetupError::NotAllowed(format!(
                 "--gid-index {index} is not allowed; that entry of {name} port {port} is empty \
                  (see {}/gids)",
                 port_folder(name, port).display()

@@ -56,8 +56,8 @@ impl Address {
         }
         let (other, rest) =
             postcard::take_from_bytes::<Address>(&blob.0).map_err(|_| SetupError::Address)?;
-        let alike = (other.service, other.operation, other.size)
-            == (own.service, own.operation, own.size);
+        let alike =
+            (other.service, other.operation, other.size) == (own.service, own.operation, own.size);
         let sound = other.slots > 0 && other.stride >= other.size && other.psn < 1 << 24;
         if !rest.is_empty() || !alike || !sound || other.qp >= 1 << 24 {
             return Err(SetupError::Address);
@@ -144,7 +144,7 @@ pub fn path_mtu(own: &Address, other: &Address) -> u32 {
 pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, SetupError> {
     let active = mtu_bytes(adapter.attributes.active_mtu);
     match options.mtu {
-        Some(asked) if asked > active => Err(SetupError::Refused(format!(
+        Some(asked) if asked > active => Err(SetupError::NotAllowed(format!(
             "--mtu {asked} is not allowed; port {} of {} has {active}",
             adapter.port, adapter.name
         ))),

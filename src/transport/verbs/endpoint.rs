@@ -11,8 +11,8 @@ use super::memory::{GRH, Memory};
 use super::options::{Posting, Service};
 use super::resources::{AddressHandle, CompletionQueue, QueuePair};
 use crate::transport::*;
-use fabric_sys::verbs::{Verbs, inline};
 use fabric_sys::verbs::types::*;
+use fabric_sys::verbs::{Verbs, inline};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::c_int;
 

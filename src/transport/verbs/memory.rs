@@ -155,7 +155,8 @@ impl Memory {
     pub fn byte_now(&self, at: usize) -> u8 {
         assert!(at < self.mapping.bytes);
         // SAFETY: inside the mapping; an atomic of one byte has no alignment.
-        let byte = unsafe { std::sync::atomic::AtomicU8::from_ptr(self.mapping.base.as_ptr().add(at)) };
+        let byte =
+            unsafe { std::sync::atomic::AtomicU8::from_ptr(self.mapping.base.as_ptr().add(at)) };
         // Acquire: what was written before it is read after it.
         byte.load(std::sync::atomic::Ordering::Acquire)
     }

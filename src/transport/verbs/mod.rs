@@ -93,12 +93,7 @@ impl Transport for Verbs {
     const DESCRIPTOR: Descriptor = Descriptor {
         about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
         largest: Bytes::MIB.0 * 8,
-        traffic: &[
-            Traffic::Echo { every: 1 },
-            Traffic::Forward,
-            Traffic::Both,
-            Traffic::OneSided,
-        ],
+        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
         loses: true,
         ordered: true,
         one_process: false,
@@ -134,7 +129,7 @@ impl Transport for Verbs {
         let adapter = Adapter::choose(options)?;
         let mtu = address::offered_mtu(&adapter, options)?;
         if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
-            return Err(SetupError::Refused(format!(
+            return Err(SetupError::NotAllowed(format!(
                 "--size {} B is not allowed with --service ud; the MTU of {} is {mtu} B",
                 setup.size, adapter.name
             )));
@@ -237,7 +232,7 @@ fn make_queue_pair(
             let (qp, granted) = QueuePair::new(domain, attributes(0), extended)?;
             Ok((qp, false, granted))
         }
-        (Err(error), Inline::UpTo(bytes)) if inline => Err(SetupError::Refused(format!(
+        (Err(error), Inline::UpTo(bytes)) if inline => Err(SetupError::NotAllowed(format!(
             "{error}; --inline {bytes} may be more than the adapter allows: write auto, off or less"
         ))),
         (Err(error), _) => Err(error),

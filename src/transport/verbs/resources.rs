@@ -128,7 +128,7 @@ impl Context {
         // SAFETY: a live context and room for the answer.
         let failed = unsafe { (self.verbs.ibv_query_gid)(self.raw, port, index, &mut gid) };
         // SAFETY: the union's other view is two integers: every byte of it is a byte.
-        (failed == 0).then(|| unsafe { gid.raw })
+        (failed == 0).then_some(unsafe { gid.raw })
     }
 }
 
@@ -269,8 +269,7 @@ impl CompletionQueue {
         let (verbs, context) = (channel.verbs, channel.context.raw);
         let none = std::ptr::null_mut();
         // SAFETY: a live context and channel.
-        let raw =
-            unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) };
+        let raw = unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) };
         if raw.is_null() {
             let what = format!("making a completion queue of {entries} entries");
             return Err(SetupError::system(what)(errno()));
