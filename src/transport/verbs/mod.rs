@@ -1,8 +1,8 @@
 //! `verbs`: RDMA through libibverbs, by the service types RC, UC and UD.
 //!
-//! * Control: [`adapter`] (device, port, GID), [`resources`] (what the library makes), [`address`]
+//! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `address`
 //!   (what the ends tell each other, and the states of a queue pair), this file.
-//! * Data: [`endpoint`], with [`extended`] for the other way of posting and [`memory`] for the
+//! * Data: `endpoint`, with `extended` for the other way of posting and `memory` for the
 //!   slots.
 //!
 //! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
