@@ -1,0 +1,259 @@
+//! Verbs by the program itself: every service type, operation and wait mode, with payloads
+//! verified; what is lost, what is killed, and what is refused.
+//!
+//! It needs an RDMA device. Where there is none each test says so and ends: `./test` runs this file
+//! inside the machine of `wiregauge testbed rdma`. No claim judges a time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use wiregauge::transport::TransportKind;
+
+fn program() -> Command {
+    // Inside another machine the program lies where the test was built, or where this says.
+    let built = env!("CARGO_BIN_EXE_wiregauge").to_string();
+    Command::new(std::env::var("WIREGAUGE").unwrap_or(built))
+}
+
+/// Whether there is a device; says so where there is none.
+fn has_device() -> bool {
+    let available = TransportKind::Verbs.available();
+    if let Err(why) = &available {
+        eprintln!("not checked here: {why}");
+    }
+    available.is_ok()
+}
+
+fn run(words: &str) -> Output {
+    let scratch = std::env::temp_dir().join(format!("wiregauge-verbs-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let mut command = program();
+    command.current_dir(&scratch).args(words.split_whitespace());
+    let output = command.args(["--rounds", "1", "--json"]).output().unwrap();
+    let _ = std::fs::remove_dir_all(&scratch);
+    output
+}
+
+/// The record of a run that must be whole.
+fn record(words: &str) -> Value {
+    let output = run(words);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}: {told}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn counts(run: &Value, name: &str) -> u64 {
+    run["counts"][name].as_u64().unwrap()
+}
+
+fn granted(record: &Value, name: &str) -> String {
+    let granted = &record["runs"][0]["rounds"][0]["client"]["granted"];
+    granted[name].as_str().unwrap_or_else(|| panic!("{name} in {granted}")).to_string()
+}
+
+/// Round trips of one service type and operation, in every wait mode that it has.
+fn every_wait(service: &str, operation: &str) {
+    if !has_device() {
+        return;
+    }
+    let (waits, size) = match operation {
+        // Its receiver polls memory.
+        "write" => ("busy", 64),
+        "fetch_add" | "compare_swap" => ("busy,block,adaptive", 8),
+        _ => ("busy,block,adaptive", 64),
+    };
+    let check =
+        if ["read", "fetch_add", "compare_swap"].contains(&operation) { "" } else { "--check" };
+    let record = record(&format!(
+        "latency --transport verbs --service {service} --operation {operation} --wait {waits} \
+         --size {size} --count 200 --warmup 20 {check}"
+    ));
+    let runs = record["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), waits.split(',').count());
+    for run in runs {
+        assert_eq!(counts(run, "sent"), 220, "{}", run["label"]);
+        assert_eq!(counts(run, "received") + counts(run, "lost"), 220, "{}", run["label"]);
+        assert_eq!(counts(run, "corrupt"), 0, "{}", run["label"]);
+        if service == "rc" {
+            assert_eq!(counts(run, "lost"), 0, "{}", run["label"]);
+        }
+        let one_sided = check.is_empty();
+        let first = if one_sided { "rtt" } else { "half_rtt" };
+        assert_eq!(run["figures"][0]["metric"], first, "{}", run["label"]);
+    }
+}
+
+macro_rules! each {
+    ($($name:ident $service:literal $operation:literal;)+) => {
+        $(#[test] fn $name() { every_wait($service, $operation); })+
+    };
+}
+
+each! {
+    rc_send "rc" "send";
+    rc_send_imm "rc" "send_imm";
+    rc_write "rc" "write";
+    rc_write_imm "rc" "write_imm";
+    rc_read "rc" "read";
+    rc_fetch_add "rc" "fetch_add";
+    rc_compare_swap "rc" "compare_swap";
+    uc_send "uc" "send";
+    uc_send_imm "uc" "send_imm";
+    uc_write "uc" "write";
+    uc_write_imm "uc" "write_imm";
+    ud_send "ud" "send";
+    ud_send_imm "ud" "send_imm";
+}
+
+#[test]
+fn what_is_inline_and_signalled_stands_in_the_record() {
+    if !has_device() {
+        return;
+    }
+    let asked = "latency --transport verbs --wait block --count 100 --check --size 64";
+    let usual = record(asked);
+    assert_eq!((granted(&usual, "inline"), granted(&usual, "signal_every")), yes("on", "64"));
+    let off = record(&format!("{asked} --inline off"));
+    assert_eq!((granted(&off, "inline"), granted(&off, "signal_every")), yes("off", "1"));
+    let each = record(&format!("{asked} --signal-every 1 --send-depth 16"));
+    assert_eq!((granted(&each, "inline"), granted(&each, "signal_every")), yes("on", "1"));
+    let larger = record(&format!("{asked}000"));
+    assert_eq!(granted(&larger, "inline"), "off");
+}
+
+fn yes(inline: &str, signal: &str) -> (String, String) {
+    (inline.to_string(), signal.to_string())
+}
+
+#[test]
+fn both_ways_of_posting_send_the_same_in_lists() {
+    if !has_device() {
+        return;
+    }
+    for service in ["rc", "uc", "ud"] {
+        for post in ["classic", "extended"] {
+            let record = record(&format!(
+                "latency --transport verbs --service {service} --post {post} --burst 16 --size 64 \
+                 --wait block --count 320 --warmup 0 --check"
+            ));
+            let run = &record["runs"][0];
+            assert_eq!(counts(run, "corrupt"), 0, "{service} {post}");
+            assert_eq!(counts(run, "received") + counts(run, "lost"), 320, "{service} {post}");
+            assert_eq!(granted(&record, "post"), post);
+        }
+    }
+}
+
+#[test]
+fn streams_deliver_what_was_sent_or_count_it_as_lost() {
+    if !has_device() {
+        return;
+    }
+    for words in [
+        "--size 64KiB",
+        "--size 64KiB --direction bi",
+        "--size 64KiB --operation write",
+        "--size 64KiB --operation read --direction bi",
+        "--size 4096 --operation write_imm",
+        "--size 8 --burst 16",
+        "--size 512 --service ud --receive-depth 16",
+        "--size 4096 --service uc --receive-depth 16",
+    ] {
+        let record = record(&format!(
+            "bandwidth --transport verbs --wait block --time 100ms --warmup 10 {words}"
+        ));
+        let run = &record["runs"][0];
+        let (sent, received) = (counts(run, "sent"), counts(run, "received"));
+        assert_eq!(sent, received + counts(run, "lost"), "{words}");
+        assert!(received > 0, "{words}");
+        let reliable = !words.contains("--service");
+        assert!(!reliable || counts(run, "lost") == 0, "{words}");
+        let rate = run["rates"][0]["rate"]["value"].as_f64().unwrap();
+        assert!(rate > 0.0, "{words}");
+    }
+}
+
+#[test]
+fn one_way_has_the_four_stamps_in_their_order() {
+    if !has_device() {
+        return;
+    }
+    let record = record(
+        "oneway --transport verbs --wait block --size 32 --count 200 --stamp-send --signal-every 1",
+    );
+    let figures = record["runs"][0]["figures"].as_array().unwrap();
+    let names: Vec<&str> = figures.iter().map(|f| f["metric"].as_str().unwrap()).collect();
+    assert_eq!(names, ["one_way", "transfer", "complete"]);
+    let p50 = |number: usize| {
+        let quantiles = figures[number]["summary"]["quantiles"].as_array().unwrap();
+        let half = quantiles.iter().find(|q| q["p"] == 0.5).unwrap();
+        half["value"].as_f64().unwrap()
+    };
+    assert!(p50(1) < p50(0), "a message is still here after its submit: {} {}", p50(1), p50(0));
+}
+
+#[test]
+fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
+    if !has_device() {
+        return;
+    }
+    for service in ["rc", "ud"] {
+        let scratch = std::env::temp_dir().join(format!("wiregauge-kill-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir_all(&scratch).unwrap();
+        let out = scratch.join("run");
+        let mut driver = program()
+            .current_dir(&scratch)
+            .args(["latency", "--transport", "verbs", "--service", service, "--wait", "block"])
+            .args(["--time", "60s", "--rounds", "1", "--out"])
+            .arg(&out)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(8));
+        let victim = agents_of(driver.id()).pop().expect("an agent");
+        let id = rustix::process::Pid::from_raw(victim).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+        let since = Instant::now();
+        let status = driver.wait().unwrap();
+        assert!(since.elapsed() < Duration::from_secs(30), "{service}: it took its time");
+        assert_eq!(status.code(), Some(3), "{service}");
+        let text = std::fs::read_to_string(out.join("record.json")).unwrap();
+        let record: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["complete"], false);
+        assert!(record["runs"][0]["counts"]["received"].as_u64().unwrap() > 0, "{service}");
+        let _ = std::fs::remove_dir_all(&scratch);
+    }
+}
+
+/// The processes that this one has started.
+fn agents_of(parent: u32) -> Vec<i32> {
+    let own = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after = stat.rsplit(')').next().unwrap_or_default().to_string();
+        after.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(own).collect()
+}
+
+#[test]
+fn what_this_device_does_not_have_is_refused_in_a_sentence() {
+    if !has_device() {
+        return;
+    }
+    for (words, names) in [
+        ("latency --transport verbs --device nosuch0", "nosuch0"),
+        ("latency --transport verbs --port 99", "--port 99"),
+        ("latency --transport verbs --gid-index 250", "--gid-index 250"),
+        ("latency --transport verbs --size 64KiB --inline 64KiB", "--inline 65536"),
+        ("latency --transport verbs --service ud --size 4096 --mtu 1024", "--size 4096"),
+    ] {
+        let output = run(&format!("{words} --count 100"));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {told}");
+        assert!(told.contains(names) && !told.contains("panicked"), "{words}: {told}");
+    }
+}
