@@ -412,6 +412,14 @@ pub struct TestbedArguments {
     #[arg(value_name = "KIND", value_parser = ["rdma"], hide_possible_values = true)]
     #[arg(help = "The kind of machine: rdma")]
     pub kind: String,
+    /// How many machines: 1, or 2 joined by a wire; COMMAND runs in the first
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub machines: u8,
+    /// Run this line of shell in the second machine, started before COMMAND and ended with it; its
+    /// output goes to stderr
+    #[arg(long, value_name = "LINE")]
+    pub peer: Option<String>,
     /// Memory of a machine
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub memory: Bytes,

@@ -187,6 +187,9 @@ fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
             typed.memory
         )));
     }
+    if typed.peer.is_some() && typed.machines != 2 {
+        return Err(Refusal("--peer needs a second machine; write --machines 2 as well".into()));
+    }
     if typed.timeout.0 == 0 {
         return Err(Refusal("--timeout 0 is not allowed; write a time above 0 as 60s".into()));
     }
@@ -198,6 +201,8 @@ fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
         timeout: typed.timeout,
         out: typed.out,
         kernel: typed.kernel,
+        machines: typed.machines.into(),
+        peer: typed.peer,
         command: typed.command,
     })))
 }

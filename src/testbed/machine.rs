@@ -7,6 +7,7 @@ use crate::host::child;
 use crate::units::Bytes;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -39,27 +40,27 @@ pub struct Shape<'a> {
     pub settings: Vec<(&'static str, OsString)>,
     /// What it runs.
     pub command: &'a [OsString],
+    /// Its end of the wire to the other machine.
+    pub wire: Option<&'a OwnedFd>,
 }
 
-/// A folder of this process alone, gone with its owner.
-#[derive(Debug)]
-pub struct Private(pub PathBuf);
-
-impl Private {
-    /// Makes one among the temporary files.
-    pub fn new() -> Result<Private, TestbedError> {
-        let base = std::env::temp_dir();
-        for number in 0..NAMES {
-            let path = base.join(format!("wiregauge-testbed-{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Private(path)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(file("making", &path)(error)),
-            }
+/// Makes a folder for this process alone among the temporary files.
+pub fn private_folder(kind: &str) -> Result<PathBuf, TestbedError> {
+    let base = std::env::temp_dir();
+    for number in 0..NAMES {
+        let path = base.join(format!("wiregauge-{kind}-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(file("making", &path)(error)),
         }
-        Err(TestbedError::Unable(format!("no free name for a folder in {}", base.display())))
     }
+    Err(TestbedError::Unable(format!("no free name for a folder in {}", base.display())))
 }
+
+/// A folder that goes with its owner.
+#[derive(Debug)]
+struct Private(PathBuf);
 
 impl Drop for Private {
     fn drop(&mut self) {
@@ -81,7 +82,8 @@ pub struct Ports {
 /// A running machine. It ends when this is dropped, and when this process ends.
 #[derive(Debug)]
 pub struct Machine {
-    number: usize,
+    /// Its number, from 1.
+    pub number: usize,
     child: Child,
     folder: Private,
 }
@@ -93,7 +95,7 @@ impl Machine {
         kit: &Kit,
         shape: &Shape,
     ) -> Result<(Machine, Ports), TestbedError> {
-        let folder = Private::new()?;
+        let folder = Private(private_folder("testbed")?);
         let share = folder.0.join("job");
         fs::create_dir(&share).map_err(file("making", &share))?;
         let mut settings = vec![("modules", kit.modules.clone().into_os_string())];
@@ -106,6 +108,12 @@ impl Machine {
             });
             listening.map_err(file("listening at", &path))
         });
+        if let Some(wire) = shape.wire {
+            // The emulator takes its end by number. Nothing else is started while it is open.
+            rustix::io::fcntl_setfd(wire, rustix::io::FdFlags::empty())
+                .map_err(std::io::Error::from)
+                .map_err(file("handing over the wire in", &folder.0))?;
+        }
         let said = folder.0.join("said");
         let said = File::create(&said).map_err(file("making", &said))?;
         let mut command = Command::new(&tools.qemu);
@@ -199,6 +207,11 @@ fn words(kit: &Kit, shape: &Shape, folder: &Path) -> Vec<OsString> {
         let device = format!("virtserialport,chardev={port},name=wiregauge.{port}");
         words.extend(["-device".into(), device.into()]);
     }
+    if let Some(wire) = shape.wire {
+        words.extend(["-netdev".into(), format!("socket,id=wire,fd={}", wire.as_raw_fd()).into()]);
+        let device = format!("virtio-net-pci,netdev=wire,mac=52:54:00:00:77:{:02x}", shape.number);
+        words.extend(["-device".into(), device.into()]);
+    }
     let shares: [(&str, &Path, &str); 3] = [
         ("host", Path::new("/"), ",readonly=on"),
         ("job", &folder.join("job"), ",readonly=on"),
@@ -241,6 +254,7 @@ mod tests {
             out: Path::new("/a,b"),
             settings: Vec::new(),
             command: &[],
+            wire: None,
         };
         let words = words(&kit, &shape, Path::new("/t"));
         words.into_iter().map(|word| word.into_string().unwrap()).collect()
@@ -273,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_private_folder_goes_with_its_owner() {
-        let private = Private::new().unwrap();
+        let private = Private(private_folder("test").unwrap());
         let path = private.0.clone();
         fs::write(path.join("file"), "").unwrap();
         drop(private);

@@ -39,7 +39,11 @@ pub struct Wanted {
     pub out: Option<PathBuf>,
     /// Debian's kernel package as a file; `None`: the one of the cache, or fetched by apt.
     pub kernel: Option<PathBuf>,
-    /// The command and its arguments.
+    /// How many machines: 1, or 2 that are joined by a wire.
+    pub machines: usize,
+    /// What the second machine runs, as a line for its shell; `None`: it only is there.
+    pub peer: Option<String>,
+    /// The command of the first machine, and its arguments.
     pub command: Vec<OsString>,
 }
 
