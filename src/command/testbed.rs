@@ -20,7 +20,10 @@ pub fn testbed(wanted: &Wanted) -> Result<Exit, CommandError> {
             ));
             Ok(Exit::Other(TIMED_OUT))
         }
-        Ended::Signalled(number) => Ok(Exit::Other(SIGNALLED.saturating_add(number))),
+        Ended::Signalled(number) => {
+            complain(&"the machine was ended by a signal");
+            Ok(Exit::Other(SIGNALLED.saturating_add(number)))
+        }
         Ended::Unread => Ok(Exit::Incomplete),
     }
 }

@@ -188,14 +188,28 @@ fn closure(
 }
 
 /// The paths in lines as `insmod PATH OPTIONS`; what is built into the kernel has another word.
+/// A path ends at the first blank after `.ko`, or `.ko.xz` where modules are compressed.
 fn modules_of(said: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
     let lines = said.split(|byte| *byte == b'\n');
     lines.filter_map(|line| {
         let rest = line.strip_prefix(b"insmod ")?;
-        let end =
-            rest.windows(4).position(|window| window == b".ko ").map_or(rest.len(), |at| at + 3);
-        Some(PathBuf::from(OsStr::from_bytes(&rest[..end])))
+        let suffix = rest.windows(3).rposition(|window| window == b".ko")?;
+        let end = rest[suffix..].iter().position(|byte| *byte == b' ');
+        let path = &rest[..end.map_or(rest.len(), |end| suffix + end)];
+        Some(PathBuf::from(OsStr::from_bytes(path)))
     })
+}
+
+/// The content and the name of a module as the first file system needs it: insmod of busybox
+/// reads no compressed ones.
+fn plain_module(module: &Path) -> Result<(Vec<u8>, String), TestbedError> {
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(plain) = name.strip_suffix(".xz") {
+        let content = call(&debian("xz")?, &["-dc".as_ref(), module.as_ref()], None)?;
+        return Ok((content, plain.to_owned()));
+    }
+    let content = fs::read(module).map_err(file("reading", module))?;
+    Ok((content, name.into_owned()))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), TestbedError> {
@@ -216,8 +230,7 @@ fn first_files(kernel: &Path, tools: &Tools, busybox: &[u8]) -> Result<Vec<u8>, 
     archive.file("guest", GUEST);
     let mut order = String::new();
     for module in closure(tools, kernel, &version, &FIRST)? {
-        let name = module.file_name().unwrap_or_default().to_string_lossy();
-        let content = fs::read(&module).map_err(file("reading", &module))?;
+        let (content, name) = plain_module(&module)?;
         archive.file(&format!("modules/{name}"), &content);
         order.push_str(&name);
         order.push('\n');
@@ -239,9 +252,9 @@ mod tests {
 
     #[test]
     fn modules_are_read_without_their_options() {
-        let said = b"insmod /k/a.ko \nbuiltin crc32\ninsmod /k/dummy.ko numdummies=0\n";
+        let said = b"insmod /k/a.ko \nbuiltin crc32\ninsmod /k b/dummy.ko.xz numdummies=0\n";
         let paths: Vec<PathBuf> = modules_of(said).collect();
-        assert_eq!(paths, [Path::new("/k/a.ko"), Path::new("/k/dummy.ko")]);
+        assert_eq!(paths, [Path::new("/k/a.ko"), Path::new("/k b/dummy.ko.xz")]);
     }
 
     #[test]
