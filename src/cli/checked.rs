@@ -196,6 +196,12 @@ fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
     if let Some(out) = &typed.out {
         empty_directory(out)?;
     }
+    if let Some(kernel) = &typed.kernel
+        && let Err(error) = std::fs::File::open(kernel)
+    {
+        let path = kernel.display();
+        return Err(Refusal(format!("--kernel: '{path}' cannot be read ({error})")));
+    }
     Ok(Asked::Testbed(Box::new(testbed::Wanted {
         memory: typed.memory,
         timeout: typed.timeout,

@@ -52,7 +52,7 @@ pub fn entry(
         }
     }
     fs::create_dir(&hidden).map_err(file("making", &hidden))?;
-    make(&hidden)?;
+    make(&hidden).inspect_err(|_| drop(fs::remove_dir_all(&hidden)))?;
     let list = hidden.join(LIST);
     let text = list_of(&hidden).map_err(file("reading", &hidden))?;
     fs::write(&list, text).map_err(file("writing", &list))?;
@@ -158,6 +158,8 @@ mod tests {
             Err(TestbedError::Unable("no".into()))
         });
         assert!(failed.is_err() && !scratch.0.join("kit").exists());
+        fs::create_dir(scratch.0.join(".kit")).unwrap();
+        fs::write(scratch.0.join(".kit/half"), "").unwrap();
         entry(&scratch.0, "kit", |folder| fill(folder, &made)).unwrap();
         assert_eq!(made.load(Ordering::Relaxed), 2);
     }

@@ -93,7 +93,7 @@ pub fn run(
         machines.push(machine);
     }
     let mut watch = Watch { machines: &machines, controls, news, tell, ready: 0, running: 0 };
-    let ended = watch.to_the_end(&signal, wanted.timeout.duration());
+    let ended = watch.until_the_end(&signal, wanted.timeout.duration());
     drop(machines);
     // The ports are closed now: what the machines wrote before their end is passed on whole.
     readers.into_iter().for_each(|reader| drop(reader.join()));
@@ -149,7 +149,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Waits for the end, whichever comes first.
-    fn to_the_end(
+    fn until_the_end(
         &mut self,
         signal: &AtomicUsize,
         timeout: Duration,
