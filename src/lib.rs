@@ -16,6 +16,8 @@ pub mod units;
 pub mod clock;
 pub mod host;
 
+pub mod testbed;
+
 pub mod transport;
 
 pub mod plan;

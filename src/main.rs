@@ -15,10 +15,10 @@ fn main() -> ExitCode {
         }
     });
     match done {
-        Ok(exit) => ExitCode::from(exit as u8),
+        Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
             command::complain(&error);
-            ExitCode::from(error.exit() as u8)
+            ExitCode::from(error.exit().code())
         }
     }
 }

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::Command;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 14] = [
+const STAGES: [&str; 15] = [
     "units",
     "clock",
     "host",
+    "testbed",
     "transport",
     "plan",
     "sample",

@@ -4,13 +4,14 @@ use super::args::VerbsArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, SurveyArguments, Task, TransportArguments,
+    PaceArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
 use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
 use crate::report::export::Selection;
+use crate::testbed;
 use crate::transport::verbs::options::VerbsOptions;
 use std::path::Path;
 
@@ -30,6 +31,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Compare(compare) => Ok(comparing(compare)),
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Noise(noise) => observing(noise),
+        Task::Testbed(testbed) => testing(testbed),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
         Task::Agent => Ok(Asked::Agent),
@@ -200,6 +202,54 @@ fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
         host::check_pair(*cpu, *cpu).map_err(|error| Refusal(format!("--cpus: {error}")))?;
     }
     Ok(Asked::Noise { cpus, time: typed.time, clock: typed.clock, json: typed.json })
+}
+
+fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
+    if typed.memory < testbed::LEAST_MEMORY {
+        let least = testbed::LEAST_MEMORY;
+        return Err(Refusal(format!(
+            "--memory {} is too little; write {least} or more",
+            typed.memory
+        )));
+    }
+    if typed.peer.is_some() && typed.machines != 2 {
+        return Err(Refusal("--peer needs a second machine; write --machines 2 as well".into()));
+    }
+    if typed.timeout.0 == 0 {
+        return Err(Refusal("--timeout 0 is not allowed; write a time above 0 as 60s".into()));
+    }
+    if let Some(out) = &typed.out {
+        empty_directory(out)?;
+    }
+    if let Some(kernel) = &typed.kernel
+        && let Err(error) = std::fs::File::open(kernel)
+    {
+        let path = kernel.display();
+        return Err(Refusal(format!("--kernel: '{path}' cannot be read ({error})")));
+    }
+    Ok(Asked::Testbed(Box::new(testbed::Wanted {
+        memory: typed.memory,
+        timeout: typed.timeout,
+        out: typed.out,
+        kernel: typed.kernel,
+        machines: typed.machines.into(),
+        peer: typed.peer,
+        command: typed.command,
+    })))
+}
+
+/// Whether a path may take files: an empty directory, or none as yet.
+fn empty_directory(path: &Path) -> Result<(), Refusal> {
+    let wrong = match path.read_dir().map(|mut entries| entries.next()) {
+        Ok(None) => return Ok(()),
+        Ok(Some(_)) => "is not empty".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => format!("cannot be used ({error})"),
+    };
+    Err(Refusal(format!(
+        "--out: '{}' {wrong}; name an empty directory, or one that does not exist yet",
+        path.display()
+    )))
 }
 
 /// Whether a path may be a run directory. What stands in it is for the reader to judge.

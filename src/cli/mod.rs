@@ -101,6 +101,8 @@ pub enum Asked {
         /// Whether as JSON.
         json: bool,
     },
+    /// Run a command in a machine of the testbed.
+    Testbed(Box<crate::testbed::Wanted>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
     /// Be an agent.

@@ -6,6 +6,7 @@ mod measure;
 mod noise;
 mod retell;
 pub mod selftest;
+mod testbed;
 
 use crate::cli::Asked;
 use crate::conduct::ConductError;
@@ -18,15 +19,31 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All was right.
-    Right = 0,
+    Right,
     /// A limit was exceeded, or the self-test failed.
-    Exceeded = 1,
+    Exceeded,
     /// Wrong use, or refused.
-    Refused = 2,
+    Refused,
     /// The run is incomplete.
-    Incomplete = 3,
+    Incomplete,
     /// Nothing could run.
-    Nothing = 4,
+    Nothing,
+    /// As another program ended, which was run for the user.
+    Other(u8),
+}
+
+impl Exit {
+    /// The code for whoever started this program.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Right => 0,
+            Exit::Exceeded => 1,
+            Exit::Refused => 2,
+            Exit::Incomplete => 3,
+            Exit::Nothing => 4,
+            Exit::Other(code) => code,
+        }
+    }
 }
 
 /// Why a command ends before it has done its work.
@@ -100,6 +117,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             Ok(Exit::Right)
         }
         Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
+        Asked::Testbed(wanted) => testbed::testbed(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
         Asked::Text(text) => print(&text),
         Asked::Agent => unreachable_agent(),

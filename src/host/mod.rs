@@ -8,6 +8,7 @@
 //! Must never: run inside a measured loop, or change a setting of the machine.
 
 mod affinity;
+pub mod child;
 mod concerns;
 mod environment;
 pub mod interrupt;

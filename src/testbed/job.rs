@@ -1,0 +1,128 @@
+//! What the guest is given to do, as files of shell words: its settings, and the command with the
+//! directory and the environment of whoever asked.
+
+use super::{TestbedError, file, tools};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Variables that mean something to this host and nothing in the guest, or that a shell sets.
+const HOST_ONLY: [&str; 12] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOSTNAME",
+    "OLDPWD",
+    "PATH",
+    "PWD",
+    "SHLVL",
+    "SSH_AUTH_SOCK",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "_",
+];
+
+/// Writes `settings` and `command` into a folder.
+pub fn write(
+    folder: &Path,
+    settings: &[(&str, OsString)],
+    command: &[OsString],
+) -> Result<(), TestbedError> {
+    let here = Path::new(".");
+    let directory = std::env::current_dir().map_err(file("finding the directory", here))?;
+    let variables = std::env::vars_os().filter(|(name, _)| is_for_the_guest(name));
+    let mut environment: Vec<(OsString, OsString)> = variables.collect();
+    environment.push(("PATH".into(), tools::search_path()));
+    let settings = settings.iter().map(|(name, value)| (OsString::from(name), value.clone()));
+    for (name, text) in [
+        ("settings", exports(settings)),
+        ("command", script(&directory, environment.into_iter(), command)),
+    ] {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(file("writing", &path))?;
+    }
+    Ok(())
+}
+
+/// Whether a variable is passed on: a name that a shell takes, and of use there.
+fn is_for_the_guest(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    let plain = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let begins = bytes.first().is_some_and(|byte| !byte.is_ascii_digit());
+    plain && begins && !HOST_ONLY.iter().any(|other| name == *other)
+}
+
+fn exports(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in variables {
+        text.extend_from_slice(b"export ");
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'=');
+        text.extend(quoted(&value));
+        text.push(b'\n');
+    }
+    text
+}
+
+/// Changes to the directory and becomes the command.
+fn script(
+    directory: &Path,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+    command: &[OsString],
+) -> Vec<u8> {
+    let mut text = exports(environment);
+    text.extend_from_slice(b"cd ");
+    text.extend(quoted(directory.as_os_str()));
+    text.extend_from_slice(b" || exit 126\nexec");
+    for word in command {
+        text.push(b' ');
+        text.extend(quoted(word));
+    }
+    text.push(b'\n');
+    text
+}
+
+/// A word of a shell: between single quotes nothing has a meaning but their end.
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let mut text = vec![b'\''];
+    for byte in word.as_bytes() {
+        match byte {
+            b'\'' => text.extend_from_slice(br"'\''"),
+            other => text.push(*other),
+        }
+    }
+    text.push(b'\'');
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_arrives_word_for_word() {
+        let words =
+            ["printf", "%s|", "it's", "a b", "", "$HOME", "`id`", "\"\\", "new\nline", "-x"];
+        let variables = [("MINE".into(), "a 'b' $c\n".into())];
+        let mut command = vec![OsString::from("sh"), "-c".into()];
+        command.push("printf '%s|' \"$MINE\" \"$PWD\" \"$@\"".into());
+        command.extend(words.map(OsString::from));
+        let text = script(Path::new("/usr/lib"), variables.into_iter(), &command);
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.arg("-c").arg(OsStr::from_bytes(&text)).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, "a 'b' $c\n|/usr/lib|%s||it's|a b||$HOME|`id`|\"\\|new\nline|-x|");
+    }
+
+    #[test]
+    fn variables_of_the_host_and_strange_names_stay_here() {
+        for name in ["HOME", "LD_LIBRARY_PATH", "_mine"] {
+            assert!(is_for_the_guest(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "DISPLAY", "BASH_FUNC_x%%", "a b", "1A", "", "_"] {
+            assert!(!is_for_the_guest(OsStr::new(name)), "{name}");
+        }
+    }
+}

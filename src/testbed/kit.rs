@@ -1,0 +1,267 @@
+//! What a machine boots: Debian's kernel with the modules on offer, and the first file system.
+
+use super::archive::Archive;
+use super::tools::{self, Tools, call};
+use super::{TestbedError, cache, file};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The package whose only dependency of that form is Debian's present kernel.
+const META_PACKAGE: &str = "linux-image-amd64";
+
+/// Modules that the first file system loads, to reach the host's files and the driver.
+const FIRST: [&str; 6] =
+    ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p", "overlay"];
+
+/// Modules that a command may load in the guest, beside those of the RDMA device.
+#[rustfmt::skip]
+const OFFERED: [&str; 42] = [
+    "rdma_rxe", "ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib",
+    // What rdma_rxe, sctp and tls ask the kernel for by the name of an algorithm.
+    "crc32_generic", "crc32_pclmul", "crc32c_generic", "sha1_generic", "sha256_generic", "hmac",
+    "dummy", "veth", "bridge", "ifb", "macvlan", "ipvlan", "vxlan", "tun", "8021q", "bonding",
+    "sctp", "sctp_diag", "tcp_diag", "udp_diag", "unix_diag", "af_packet_diag", "tcp_dctcp",
+    "tcp_bbr", "sch_netem", "sch_tbf", "sch_htb", "sch_prio", "sch_fq", "sch_fq_codel",
+    "sch_ingress", "cls_u32", "cls_matchall", "act_mirred", "act_police", "vsock_loopback", "tls",
+];
+
+/// Programs of the first file system, all of them busybox.
+const APPLETS: [&str; 7] = ["sh", "mount", "insmod", "switch_root", "mkdir", "cp", "poweroff"];
+
+/// Its empty folders, in which other file systems are mounted.
+const FOLDERS: [&str; 8] = ["bin", "proc", "sys", "dev", "host", "memory", "new", "modules"];
+
+/// Indices that depmod reads: modules that are part of the kernel itself, and their order.
+const INDICES: [&str; 3] = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
+
+const INIT: &[u8] = include_bytes!("../../testbed/init");
+const GUEST: &[u8] = include_bytes!("../../testbed/guest");
+
+/// What a machine boots.
+#[derive(Debug)]
+pub struct Kit {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The first file system.
+    pub initrd: PathBuf,
+    /// What is `/lib/modules` in the guest.
+    pub modules: PathBuf,
+}
+
+/// The kit of the cache, made where it is not there or damaged.
+pub fn prepare(
+    cache: &Path,
+    tools: &Tools,
+    package: Option<&Path>,
+    tell: &dyn Fn(&str),
+) -> Result<Kit, TestbedError> {
+    let given = match package {
+        Some(path) => fs::read(path).map_err(file("reading", path))?,
+        None => Vec::new(),
+    };
+    let wanted = [FIRST.join(" "), OFFERED.join(" ")].join(" ");
+    let key = cache::hash(&[wanted.as_bytes(), &given]);
+    let kernel = cache::entry(cache, &format!("kernel-{key}"), |folder| {
+        tell("preparing Debian's kernel for the testbed; this is done once");
+        unpack(folder, tools, package)
+    })?;
+    let list = kernel.join("list");
+    let list = fs::read(&list).map_err(file("reading", &list))?;
+    let busybox = fs::read(&tools.busybox).map_err(file("reading", &tools.busybox))?;
+    let key = cache::hash(&[&list, &busybox, INIT, GUEST]);
+    let first = cache::entry(cache, &format!("initrd-{key}"), |folder| {
+        let archive = first_files(&kernel, tools, &busybox)?;
+        let path = folder.join("initrd");
+        fs::write(&path, archive).map_err(file("writing", &path))
+    })?;
+    Ok(Kit {
+        kernel: kernel.join("vmlinuz"),
+        initrd: first.join("initrd"),
+        modules: kernel.join("lib/modules"),
+    })
+}
+
+/// Fills a folder with `vmlinuz` and `lib/modules/VERSION`.
+fn unpack(folder: &Path, tools: &Tools, package: Option<&Path>) -> Result<(), TestbedError> {
+    let whole = folder.join("whole");
+    fs::create_dir(&whole).map_err(file("making", &whole))?;
+    let package = match package {
+        Some(path) => path.canonicalize().map_err(file("finding", path))?,
+        None => fetch(&whole)?,
+    };
+    let dpkg = debian("dpkg")?;
+    call(&dpkg, &["-x".as_ref(), package.as_ref(), whole.as_ref()], None)?;
+    let version = version_in(&whole)?;
+    depmod(tools, &whole, &version)?;
+    let [from, to] = [&whole, folder].map(|base| base.join("lib/modules").join(&version));
+    let names: Vec<&str> = FIRST.iter().chain(&OFFERED).copied().collect();
+    for module in closure(tools, &whole, &version, &names)? {
+        let below = module.strip_prefix(&from).unwrap_or(&module);
+        copy(&module, &to.join(below))?;
+    }
+    for index in INDICES {
+        copy(&from.join(index), &to.join(index))?;
+    }
+    copy(&whole.join("boot").join(format!("vmlinuz-{version}")), &folder.join("vmlinuz"))?;
+    depmod(tools, folder, &version)?;
+    fs::remove_dir_all(&whole).map_err(file("removing", &whole))
+}
+
+/// A program of Debian's own.
+fn debian(program: &str) -> Result<PathBuf, TestbedError> {
+    tools::find(program).ok_or_else(|| {
+        let sentence = format!("there is no {program} here: the testbed's kernel is a Debian one");
+        TestbedError::Unable(sentence)
+    })
+}
+
+/// Downloads the package of Debian's present kernel into a folder. Nothing is installed.
+fn fetch(folder: &Path) -> Result<PathBuf, TestbedError> {
+    let how = |error: TestbedError| {
+        TestbedError::Unable(format!(
+            "the testbed's kernel could not be fetched ({error}); run apt-get update, or give \
+             the file of a linux-image package by --kernel"
+        ))
+    };
+    let depends = call(&debian("apt-cache")?, &["depends".as_ref(), META_PACKAGE.as_ref()], None)
+        .map_err(how)?;
+    let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(|| {
+        how(TestbedError::Unable(format!("apt knows no kernel of {META_PACKAGE}")))
+    })?;
+    call(&debian("apt-get")?, &["download".as_ref(), name.as_ref()], Some(folder)).map_err(how)?;
+    let packages = fs::read_dir(folder).map_err(file("reading", folder))?;
+    let mut packages = packages.flatten().map(|entry| entry.path());
+    packages
+        .find(|path| path.extension() == Some(OsStr::new("deb")))
+        .ok_or_else(|| how(TestbedError::Unable(format!("{name} did not come"))))
+}
+
+/// The kernel's package in what apt-cache says of the package that depends on it.
+fn package_of(depends: &str) -> Option<String> {
+    let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.map(str::to_owned).find(|name| name.starts_with("linux-image-"))
+}
+
+/// The kernel's version: the one folder of modules in its package.
+fn version_in(tree: &Path) -> Result<String, TestbedError> {
+    let modules = tree.join("lib/modules");
+    let found = fs::read_dir(&modules).map_err(file("reading", &modules))?;
+    let mut names = found.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.next().ok_or_else(|| {
+        TestbedError::Unable(format!(
+            "the kernel's package has no modules in {}",
+            modules.display()
+        ))
+    })
+}
+
+fn depmod(tools: &Tools, tree: &Path, version: &str) -> Result<(), TestbedError> {
+    call(&tools.depmod, &["-b".as_ref(), tree.as_ref(), version.as_ref()], None).map(drop)
+}
+
+/// The files of modules and of all that they need, each after those that it needs.
+fn closure(
+    tools: &Tools,
+    tree: &Path,
+    version: &str,
+    names: &[&str],
+) -> Result<Vec<PathBuf>, TestbedError> {
+    let mut files = Vec::new();
+    for name in names {
+        let words: [&OsStr; 6] = [
+            "--show-depends".as_ref(),
+            "-d".as_ref(),
+            tree.as_ref(),
+            "-S".as_ref(),
+            version.as_ref(),
+            name.as_ref(),
+        ];
+        for module in modules_of(&call(&tools.modprobe, &words, None)?) {
+            if !files.contains(&module) {
+                files.push(module);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The paths in lines as `insmod PATH OPTIONS`; what is built into the kernel has another word.
+/// A path ends at the first blank after `.ko`, or `.ko.xz` where modules are compressed.
+fn modules_of(said: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
+    let lines = said.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| {
+        let rest = line.strip_prefix(b"insmod ")?;
+        let suffix = rest.windows(3).rposition(|window| window == b".ko")?;
+        let end = rest[suffix..].iter().position(|byte| *byte == b' ');
+        let path = &rest[..end.map_or(rest.len(), |end| suffix + end)];
+        Some(PathBuf::from(OsStr::from_bytes(path)))
+    })
+}
+
+/// The content and the name of a module as the first file system needs it: insmod of busybox
+/// reads no compressed ones.
+fn plain_module(module: &Path) -> Result<(Vec<u8>, String), TestbedError> {
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(plain) = name.strip_suffix(".xz") {
+        let content = call(&debian("xz")?, &["-dc".as_ref(), module.as_ref()], None)?;
+        return Ok((content, plain.to_owned()));
+    }
+    let content = fs::read(module).map_err(file("reading", module))?;
+    Ok((content, name.into_owned()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), TestbedError> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).map_err(file("making", parent))?;
+    }
+    fs::copy(from, to).map(drop).map_err(file("copying", from))
+}
+
+/// The first file system.
+fn first_files(kernel: &Path, tools: &Tools, busybox: &[u8]) -> Result<Vec<u8>, TestbedError> {
+    let version = version_in(kernel)?;
+    let mut archive = Archive::default();
+    FOLDERS.iter().for_each(|name| archive.folder(name));
+    archive.file("bin/busybox", busybox);
+    APPLETS.iter().for_each(|name| archive.link(&format!("bin/{name}"), "busybox"));
+    archive.file("init", INIT);
+    archive.file("guest", GUEST);
+    let mut order = String::new();
+    for module in closure(tools, kernel, &version, &FIRST)? {
+        let (content, name) = plain_module(&module)?;
+        archive.file(&format!("modules/{name}"), &content);
+        order.push_str(&name);
+        order.push('\n');
+    }
+    archive.file("modules/order", order.as_bytes());
+    Ok(archive.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_what_the_meta_package_depends_on() {
+        let said = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Depends: other\n";
+        assert_eq!(package_of(said).as_deref(), Some("linux-image-6.1.0-56-amd64"));
+        assert_eq!(package_of("E: No packages found\n"), None);
+    }
+
+    #[test]
+    fn modules_are_read_without_their_options() {
+        let said = b"insmod /k/a.ko \nbuiltin crc32\ninsmod /k b/dummy.ko.xz numdummies=0\n";
+        let paths: Vec<PathBuf> = modules_of(said).collect();
+        assert_eq!(paths, [Path::new("/k/a.ko"), Path::new("/k b/dummy.ko.xz")]);
+    }
+
+    #[test]
+    fn the_scripts_call_only_programs_that_the_first_file_system_has() {
+        let text = String::from_utf8_lossy(INIT);
+        for word in ["insmod ", "mount ", "mkdir ", "cp ", "switch_root ", "poweroff "] {
+            assert!(text.contains(word) && APPLETS.contains(&word.trim()), "{word}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A small machine with an RDMA device, for tests on hosts that have none.
+//!
+//! Takes a [`Wanted`]: a command and how much machine it needs. Boots a virtual machine (QEMU
+//! without hardware virtualisation, Debian's own kernel, this host's files) that has a Soft-RoCE
+//! device, runs the command in it, passes its output on as it comes, and gives its exit code.
+//! `docs/testbed.md` tells what it can show and what not: its times say nothing about a network.
+//!
+//! Must never: change the host (what is made lies in the cache and in the output directory),
+//! install anything, or leave a machine behind.
+
+mod archive;
+mod cache;
+mod job;
+mod kit;
+mod machine;
+mod tools;
+mod watch;
+
+pub use watch::Ended;
+
+use crate::units::{Bytes, Span};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names the cache's folder.
+pub const CACHE_VARIABLE: &str = "WIREGAUGE_TESTBED_CACHE";
+
+/// Least memory of a machine: below it, Debian's kernel has no room for its own modules.
+pub const LEAST_MEMORY: Bytes = Bytes(512 << 20);
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Memory of each machine.
+    pub memory: Bytes,
+    /// How long the command may take, once the machine is ready.
+    pub timeout: Span,
+    /// Where `/out` of the guest is on this host; `None`: a temporary directory.
+    pub out: Option<PathBuf>,
+    /// Debian's kernel package as a file; `None`: the one of the cache, or fetched by apt.
+    pub kernel: Option<PathBuf>,
+    /// How many machines: 1, or 2 that are joined by a wire.
+    pub machines: usize,
+    /// What the second machine runs, as a line for its shell; `None`: it only is there.
+    pub peer: Option<String>,
+    /// The command of the first machine, and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Why there is no exit code of the command.
+#[derive(Debug, thiserror::Error)]
+pub enum TestbedError {
+    /// Programs that this host lacks.
+    #[error(
+        "the testbed needs {}; install it with: apt-get install {}",
+        .programs.join(", "), .packages.join(" ")
+    )]
+    Missing {
+        /// What was looked for.
+        programs: Vec<String>,
+        /// Debian's packages that have it.
+        packages: Vec<String>,
+    },
+    /// A file or a system call.
+    #[error("{doing} {}: {error}", .path.display())]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A program that did not do its work.
+    #[error("{program} failed: {said}")]
+    Tool {
+        /// Which, with its arguments.
+        program: String,
+        /// What it said.
+        said: String,
+    },
+    /// The machine ended, or could not be made ready.
+    #[error("the testbed's machine {number} {what}")]
+    Machine {
+        /// Which.
+        number: usize,
+        /// What happened, with the last words of its console.
+        what: String,
+    },
+    /// This host is of another kind.
+    #[error("{0}")]
+    Unable(String),
+}
+
+/// What has to do with a file.
+fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TestbedError {
+    let path = path.to_path_buf();
+    move |error| TestbedError::File { doing, path, error }
+}
+
+/// Boots, runs the command, ends the machine. `tell` is given what a person should know: what is
+/// being made for the first time, and where files were kept.
+///
+/// Errors: whatever keeps the command from running, or its exit code from coming back.
+pub fn run(wanted: &Wanted, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+    let tools = tools::Tools::find()?;
+    let kit = kit::prepare(&cache::folder()?, &tools, wanted.kernel.as_deref(), tell)?;
+    watch::run(wanted, &tools, &kit, tell)
+}

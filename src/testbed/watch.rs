@@ -1,0 +1,343 @@
+//! From the start of the machine to its end: its lines, its output, its limits of time.
+
+use super::kit::Kit;
+use super::machine::{Machine, Ports, Shape, private_folder};
+use super::tools::Tools;
+use super::{TestbedError, Wanted, file};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a machine may take until its RDMA device is there. It takes some 10 s on an idle
+/// host; one that is busy needs several times that.
+const BOOT_LIMIT: Duration = Duration::from_secs(180);
+
+/// Between two looks at the signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Bytes of output passed on at once.
+const PIECE: usize = 64 << 10;
+
+/// Longest line of the control port.
+const LINE: u64 = 4096;
+
+/// What is said of a machine that went by itself.
+const GONE: &str = "ended before its command did";
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The command ended with this code (128 and a signal's number where a signal ended it).
+    Exited(u8),
+    /// It took longer than it may.
+    TimedOut,
+    /// This process was told to end, by the signal of that number.
+    Signalled(u8),
+    /// Nobody reads the output any more.
+    Unread,
+}
+
+/// What a machine says, or what happened at its ports.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Ready,
+    Running,
+    Failed(String),
+    Exit(u8),
+    Gone,
+    Unread,
+}
+
+/// News, and the index of the machine.
+type Heard = (usize, News);
+
+/// Runs the command in a machine, or in the first of two.
+pub fn run(
+    wanted: &Wanted,
+    tools: &Tools,
+    kit: &Kit,
+    tell: &dyn Fn(&str),
+) -> Result<Ended, TestbedError> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
+            .map_err(file("watching signals of", Path::new("/proc/self")))?;
+    }
+    let out = Out::new(wanted.out.as_deref())?;
+    let (sender, news) = channel();
+    let mut machines = Vec::new();
+    let mut controls = Vec::new();
+    let mut readers = Vec::new();
+    for (index, (command, wire)) in commands(wanted).iter().zip(wires(wanted)?).enumerate() {
+        let number = index + 1;
+        let shape = Shape {
+            number,
+            memory: wanted.memory,
+            out: &out.path,
+            settings: settings(number, wanted.machines),
+            command,
+            wire: wire.as_ref(),
+        };
+        let (machine, ports) = Machine::start(tools, kit, &shape)?;
+        let control = ports.control.try_clone();
+        controls.push(control.map_err(file("opening a port of", &tools.qemu))?);
+        readers.extend(listen(index, ports, &sender));
+        machines.push(machine);
+    }
+    let mut watch = Watch { machines: &machines, controls, news, tell, ready: 0, running: 0 };
+    let ended = watch.until_the_end(&signal, wanted.timeout.duration());
+    drop(machines);
+    // The ports are closed now: what the machines wrote before their end is passed on whole.
+    readers.into_iter().for_each(|reader| drop(reader.join()));
+    out.tell(tell);
+    ended
+}
+
+/// What each machine runs.
+fn commands(wanted: &Wanted) -> Vec<Vec<OsString>> {
+    let peer: Vec<OsString> = match &wanted.peer {
+        Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
+        None => vec!["sleep".into(), "infinity".into()],
+    };
+    [wanted.command.clone(), peer].into_iter().take(wanted.machines).collect()
+}
+
+/// The end of the wire of each machine: a pair of sockets that nobody else can reach.
+fn wires(wanted: &Wanted) -> Result<Vec<Option<OwnedFd>>, TestbedError> {
+    if wanted.machines < 2 {
+        return Ok(vec![None]);
+    }
+    let (first, second) = UnixStream::pair()
+        .map_err(file("joining the machines by", Path::new("a pair of sockets")))?;
+    Ok([first, second].map(|end| Some(OwnedFd::from(end))).into())
+}
+
+/// What a machine is told of itself and of the other.
+fn settings(number: usize, machines: usize) -> Vec<(&'static str, OsString)> {
+    let mut settings: Vec<(&str, OsString)> = vec![
+        ("WIREGAUGE_TESTBED", "rdma".into()),
+        ("WIREGAUGE_TESTBED_DEVICE", "rxe0".into()),
+        ("WIREGAUGE_TESTBED_NUMBER", number.to_string().into()),
+        ("WIREGAUGE_TESTBED_ADDRESS", format!("10.77.0.{number}").into()),
+        ("WIREGAUGE_TESTBED_ADDRESS6", format!("fd77::{number}").into()),
+    ];
+    if machines == 2 {
+        let other = 3 - number;
+        settings.push(("WIREGAUGE_TESTBED_PEER", format!("10.77.0.{other}").into()));
+        settings.push(("WIREGAUGE_TESTBED_PEER6", format!("fd77::{other}").into()));
+    }
+    settings
+}
+
+/// The machines while they run.
+struct Watch<'a> {
+    machines: &'a [Machine],
+    controls: Vec<UnixStream>,
+    news: Receiver<Heard>,
+    tell: &'a dyn Fn(&str),
+    ready: usize,
+    running: usize,
+}
+
+impl Watch<'_> {
+    /// Waits for the end, whichever comes first.
+    fn until_the_end(
+        &mut self,
+        signal: &AtomicUsize,
+        timeout: Duration,
+    ) -> Result<Ended, TestbedError> {
+        let mut deadline = Instant::now() + BOOT_LIMIT;
+        let mut begun = false;
+        loop {
+            let number = signal.load(Ordering::Relaxed);
+            if number != 0 {
+                return Ok(Ended::Signalled(number as u8));
+            }
+            match self.news.recv_timeout(LOOK) {
+                Ok((index, news)) => {
+                    if let Some(ended) = self.take(index, news)? {
+                        return Ok(ended);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.machines[0].fault(GONE));
+                }
+            }
+            if !begun && self.running == self.machines.len() {
+                begun = true;
+                deadline = Instant::now() + timeout;
+            }
+            match (Instant::now() > deadline, begun) {
+                (false, _) => {}
+                (true, true) => return Ok(Ended::TimedOut),
+                (true, false) => {
+                    let what = format!("was not ready within {} s", BOOT_LIMIT.as_secs());
+                    return Err(self.machines[0].fault(&what));
+                }
+            }
+        }
+    }
+
+    /// Takes one piece of news; `Some` where it ends all.
+    fn take(&mut self, index: usize, news: News) -> Result<Option<Ended>, TestbedError> {
+        let machine = &self.machines[index];
+        match news {
+            News::Ready => {
+                self.ready += 1;
+                // The last machine begins first: it serves, and the first one asks.
+                if self.ready == self.machines.len() {
+                    self.begin(self.machines.len() - 1);
+                }
+            }
+            News::Running => {
+                self.running += 1;
+                if let Some(next) = index.checked_sub(1) {
+                    self.begin(next);
+                }
+            }
+            News::Exit(code) if index == 0 => return Ok(Some(Ended::Exited(code))),
+            News::Exit(0) => {}
+            News::Exit(code) => {
+                (self.tell)(&format!("the command of --peer ended with exit code {code}"));
+            }
+            News::Failed(why) => return Err(machine.fault(&format!("is not ready: {why}"))),
+            News::Unread => return Ok(Some(Ended::Unread)),
+            News::Gone => return Err(machine.fault(GONE)),
+        }
+        Ok(None)
+    }
+
+    /// Lets a machine begin. One that is gone is noticed by its port.
+    fn begin(&mut self, index: usize) {
+        let _ = self.controls[index].write_all(b"go\n");
+    }
+}
+
+/// A thread for each port.
+fn listen(index: usize, ports: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
+    let Ports { control, out, err } = ports;
+    let [ears, from_out, from_err] = [(); 3].map(|()| sender.clone());
+    let unread = move |sender: &Sender<Heard>| drop(sender.send((index, News::Unread)));
+    let mut threads = vec![std::thread::spawn(move || hear(control, index, &ears))];
+    if index == 0 {
+        threads.extend([
+            std::thread::spawn(move || pass(out, std::io::stdout(), &|| unread(&from_out))),
+            std::thread::spawn(move || pass(err, std::io::stderr(), &|| unread(&from_err))),
+        ]);
+    } else {
+        threads.extend(
+            [out, err]
+                .map(|port| std::thread::spawn(move || pass(port, PeerLines::default(), &|| {}))),
+        );
+    }
+    threads
+}
+
+fn hear(control: UnixStream, index: usize, sender: &Sender<Heard>) {
+    let mut control = BufReader::new(control);
+    loop {
+        let mut line = String::new();
+        let read = control.by_ref().take(LINE).read_line(&mut line);
+        let news = match read {
+            Ok(1..) => understood(line.trim_end()),
+            _ => Some(News::Gone),
+        };
+        let over = matches!(news, Some(News::Gone));
+        let told = news.is_none_or(|news| sender.send((index, news)).is_ok());
+        if over || !told {
+            return;
+        }
+    }
+}
+
+/// A line of the guest's script.
+fn understood(line: &str) -> Option<News> {
+    match line.split_once(' ') {
+        None if line == "ready" => Some(News::Ready),
+        None if line == "running" => Some(News::Running),
+        Some(("failed", why)) => Some(News::Failed(why.to_owned())),
+        Some(("exit", code)) => code.parse().ok().map(News::Exit),
+        _ => None,
+    }
+}
+
+/// Passes output on, unchanged and at once. After the reader is gone it is thrown away: the guest
+/// must not stand still until the machine is ended.
+fn pass(mut from: UnixStream, mut to: impl Write, unread: &dyn Fn()) {
+    let mut piece = vec![0; PIECE];
+    let mut wanted = true;
+    while let Ok(size @ 1..) = from.read(&mut piece) {
+        if wanted && to.write_all(&piece[..size]).and_then(|()| to.flush()).is_err() {
+            wanted = false;
+            unread();
+        }
+    }
+}
+
+/// What the second machine prints: whole lines on stderr, each with a mark.
+#[derive(Default)]
+struct PeerLines(Vec<u8>);
+
+impl Write for PeerLines {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        // A line that never ends is cut.
+        while let Some(end) = match self.0.iter().position(|byte| *byte == b'\n') {
+            Some(at) => Some(at + 1),
+            None => Some(self.0.len()).filter(|length| *length >= PIECE),
+        } {
+            let rest = self.0.split_off(end);
+            let line = std::mem::replace(&mut self.0, rest);
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            std::io::stderr().write_all(&[b"peer: ", line, b"\n"].concat())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PeerLines {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            self.0.push(b'\n');
+            let _ = self.flush();
+        }
+    }
+}
+
+/// The host's folder behind `/out`.
+struct Out {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Out {
+    fn new(named: Option<&Path>) -> Result<Out, TestbedError> {
+        let Some(path) = named else {
+            return Ok(Out { path: private_folder("out")?, temporary: true });
+        };
+        std::fs::create_dir_all(path).map_err(file("making", path))?;
+        let path = path.canonicalize().map_err(file("finding", path))?;
+        Ok(Out { path, temporary: false })
+    }
+
+    /// Says where files are that nobody named a place for.
+    fn tell(self, tell: &dyn Fn(&str)) {
+        // An empty folder can be removed, another cannot.
+        if self.temporary && std::fs::remove_dir(&self.path).is_err() {
+            tell(&format!("the files of /out are in {}", self.path.display()));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The RDMA testbed boots, runs a command, and always ends.
+//!
+//! Skipped with a reason where the host lacks a program, and where
+//! `WIREGAUGE_TESTS_WITHOUT_MACHINE` is set. A boot takes some 10 s, so that each one proves much.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A machine that was killed is gone within this.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+/// The emulator is started within this, also where the kernel must be fetched first.
+const START_LIMIT: Duration = Duration::from_secs(300);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// One machine at a time: two that boot at once take more than twice as long.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn wiregauge(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    command.args(["testbed", "rdma"]).args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// The turn to run a machine; `None`, with a printed reason: there can be none here.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    let reason = match std::env::var_os("WIREGAUGE_TESTS_WITHOUT_MACHINE") {
+        Some(_) => Some("WIREGAUGE_TESTS_WITHOUT_MACHINE is set".to_owned()),
+        None => {
+            // The programs are looked for before the package is unpacked, which this is none.
+            let probe = wiregauge(&["--kernel", "/dev/null", "--", "true"]).output().unwrap();
+            let said = String::from_utf8(probe.stderr).unwrap();
+            assert_eq!(probe.status.code(), Some(4), "{said}");
+            (!said.contains("/dev/null")).then_some(said)
+        }
+    };
+    if let Some(reason) = reason {
+        eprintln!("skipped: {}", reason.trim_end());
+        return None;
+    }
+    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A folder that does not exist yet, and goes away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("testbed-{}-{name}", std::process::id());
+        Scratch(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn said(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// The emulators that a process has started.
+fn machines_of(parent: u32) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let of_parent = |number: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let name = stat.contains("(qemu-system-x86");
+        name && stat.rsplit(')').next().unwrap().split_whitespace().nth(1)
+            == Some(parent.to_string().as_str())
+    };
+    numbers.filter(of_parent).filter_map(Pid::from_raw).collect()
+}
+
+fn await_machine(driver: &mut Child) -> Pid {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if let Some(machine) = machines_of(driver.id()).first() {
+            return *machine;
+        }
+        assert_eq!(driver.try_wait().unwrap(), None, "it ended before its machine began");
+        assert!(Instant::now() < deadline, "no machine");
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn assert_gone(machine: Pid) {
+    let stat = format!("/proc/{}/stat", machine.as_raw_nonzero());
+    let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    let deadline = Instant::now() + GONE_LIMIT;
+    while lives() {
+        assert!(Instant::now() < deadline, "the machine outlives its driver");
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[test]
+fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() {
+    let Some(_turn) = turn() else { return };
+    let scratch = Scratch::new("whole");
+    let out = scratch.0.join("a, b");
+    let script = "printf 'one\\r\\ntwo\\000\\n'; echo beside >&2; pwd >/out/directory; \
+                  cat /sys/class/infiniband/rxe0/ports/1/state; printf '%s|' \"$MINE\" \"$@\"; \
+                  mkdir /out/deep; ulimit -l >/out/deep/limit; echo lost >\"$0\"; cat \"$0\"; exit 7";
+    let gone = scratch.0.join("stays-in-the-machine");
+    fs::create_dir_all(&scratch.0).unwrap();
+    let mut command = wiregauge(&["--out", out.to_str().unwrap(), "--", "sh", "-c", script]);
+    command.arg(&gone).args(["it's", "", "$HOME"]).env("MINE", "a 'b'\n");
+    let output = command.current_dir(&scratch.0).output().unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{stdout}{stderr}");
+    let expected = "one\r\ntwo\0\n4: ACTIVE\na 'b'\n|it's||$HOME|lost\n";
+    assert_eq!(stdout, expected, "{stderr}");
+    assert!(stderr.ends_with("beside\n"), "{stderr}");
+    let here = scratch.0.canonicalize().unwrap();
+    assert_eq!(fs::read_to_string(out.join("directory")).unwrap().trim(), here.to_str().unwrap());
+    assert_eq!(fs::read_to_string(out.join("deep/limit")).unwrap(), "unlimited\n");
+    assert!(!gone.exists(), "the guest wrote on the host");
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_with_its_machine() {
+    let Some(_turn) = turn() else { return };
+    let arguments = ["--timeout", "5s", "--", "sh", "-c", "echo begun; sleep infinity"];
+    let mut driver =
+        wiregauge(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let machine = await_machine(&mut driver);
+    let output = driver.wait_with_output().unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(124), "{stderr}");
+    assert_eq!(stdout, "begun\n");
+    assert!(stderr.contains("--timeout 5 s"), "{stderr}");
+    assert_gone(machine);
+}
+
+#[test]
+fn a_machine_ends_with_its_driver_however_that_ends() {
+    let Some(_turn) = turn() else { return };
+    for (signal, code) in
+        [(Signal::TERM, Some(143)), (Signal::INT, Some(130)), (Signal::KILL, None)]
+    {
+        let mut driver = wiregauge(&["--", "sleep", "infinity"]).spawn().unwrap();
+        let machine = await_machine(&mut driver);
+        // The driver has the handlers of signals before it starts a machine.
+        kill_process(Pid::from_raw(driver.id() as i32).unwrap(), signal).unwrap();
+        let status = driver.wait().unwrap();
+        assert_eq!(status.code(), code, "{signal:?}");
+        assert_gone(machine);
+    }
+}
+
+#[test]
+fn a_machine_that_dies_is_said_in_a_sentence() {
+    let Some(_turn) = turn() else { return };
+    let mut driver =
+        wiregauge(&["--", "sleep", "infinity"]).stderr(Stdio::piped()).spawn().unwrap();
+    let machine = await_machine(&mut driver);
+    kill_process(machine, Signal::KILL).unwrap();
+    let output = driver.wait_with_output().unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.starts_with("wiregauge: the testbed's machine 1 "), "{stderr}");
+}
+
+#[test]
+fn two_machines_reach_each_other() {
+    let Some(_turn) = turn() else { return };
+    // The peer's listener may come late: the first tries until it is there.
+    let peer = "nc -l -p 7777 | sed s/ask/answer/; printf tail";
+    let first = "until echo ask | busybox nc $WIREGAUGE_TESTBED_PEER 7777; do sleep 0.2; done; \
+                 sleep 1; exit $WIREGAUGE_TESTBED_NUMBER";
+    let peer = format!("busybox {peer}");
+    let arguments = ["--machines", "2", "--peer", &peer, "--timeout", "60s", "--"];
+    let output = wiregauge(&arguments).args(["sh", "-c", first]).output().unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("peer: answer\n"), "{stderr}");
+    assert!(stderr.ends_with("peer: tail\n"), "{stderr}");
+}
