@@ -312,6 +312,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             cpus: Some(CpuPair { client: 2, server: 3 }),
             seed: 11,
             threshold: Span(100_000),
+            study: None,
         },
         environment: environment(),
         clock: ClockReport {

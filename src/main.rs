@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
-            command::complain(&error);
+            command::complain_of(&error);
             ExitCode::from(error.exit() as u8)
         }
     }

@@ -3,7 +3,7 @@
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, SurveyArguments, Task, TransportArguments,
+    PaceArguments, RunArguments, SurveyArguments, Task, TransportArguments,
 };
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::{Asked, Output, text};
@@ -19,6 +19,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Latency(latency) => measuring_latency(latency),
         Task::Oneway(oneway) => measuring_oneway(oneway),
         Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {
             directories.iter().try_for_each(|directory| run_directory(directory))?;
@@ -40,6 +41,18 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
         seed: survey.draw.seed,
         clock: survey.draw.clock,
         output: output(survey.output)?,
+    })
+}
+
+fn running(run: RunArguments) -> Result<Asked, Refusal> {
+    Ok(Asked::Run {
+        study: run.study,
+        only: each_once(run.only),
+        quick: run.quick,
+        cpus: cpus(&run.cpus)?,
+        seed: run.draw.seed,
+        clock: run.draw.clock,
+        output: output(run.output)?,
     })
 }
 
