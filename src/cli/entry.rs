@@ -164,7 +164,8 @@ mod tests {
                     "(true|false|\\[[0-9]{1,2}, [0-9]{1,3}\\]|1979-01-01|nan|inf)",
                 ]), 0..4),
         ) {
-            let words: String = words.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+            let line = |(key, value): &(&str, String)| format!("{key} = {value}\n");
+            let words: String = words.iter().map(line).collect();
             if let Err(wrong) = asked(&format!("[[oneway]]\nseries = \"s\"\n{words}")) {
                 prop_assert!(!wrong.to_string().contains(char::is_control));
             }

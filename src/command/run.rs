@@ -131,8 +131,12 @@ fn only(
 ) -> Result<Vec<(String, Request)>, CommandError> {
     let known = |name: &String| requests.iter().any(|(series, _)| series == name);
     if let Some(name) = asked.iter().find(|name| !known(name)) {
-        let mut names: Vec<&str> = requests.iter().map(|(series, _)| series.as_str()).collect();
-        names.dedup();
+        let mut names: Vec<&str> = Vec::new();
+        for (series, _) in &requests {
+            if !names.contains(&series.as_str()) {
+                names.push(series);
+            }
+        }
         let names = names.join(", ");
         return refuse(format!("--only: there is no series '{name}'; allowed are {names}"));
     }

@@ -265,7 +265,7 @@ impl Written {
 
     /// Refuses a value of the wrong kind.
     pub fn kind(&self, place: &Place, key: &str, value: &DeValue<'_>, write: &str) -> Misplaced {
-        self.wrong(place, format!("'{key}' is not {}; write {write}", article(value.type_str())))
+        self.wrong(place, format!("'{key}' is {}; write {write}", article(value.type_str())))
     }
 }
 

@@ -148,7 +148,9 @@ proptest! {
     fn no_study_with_something_else_in_it_panics(
         at in 0usize..700, cut in 0usize..40, new in "[\\PC\n]{0,12}",
     ) {
-        let boundary = |at: usize| (0..=at.min(GOOD.len())).rev().find(|at| GOOD.is_char_boundary(*at));
+        let last = GOOD.len();
+        let boundary =
+            |at: usize| (0..=at.min(last)).rev().find(|at| GOOD.is_char_boundary(*at));
         let (start, end) = (boundary(at).unwrap(), boundary(at + cut).unwrap());
         let text = format!("{}{new}{}", &GOOD[..start], &GOOD[end..]);
         if let Err(wrong) = parse("s.toml", &text) {
