@@ -207,7 +207,8 @@ fn plain(written: &Written, key: &str, field: &Field<'_>) -> Result<String, Misp
         DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().replace('_', "")),
         DeValue::Float(number) => Ok(number.as_str().replace('_', "")),
         other => {
-            let write = "a text in quotes, a decimal number, true, false or a list of texts and numbers";
+            let write =
+                "a text in quotes, a decimal number, true, false or a list of texts and numbers";
             Err(written.kind(&field.place, key, other, write))
         }
     }
