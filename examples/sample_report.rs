@@ -230,7 +230,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
         if i < WARMUP {
             half *= 6.0;
         }
-        if round == 1 && i == stall + WARMUP {
+        if round == 1 && stall.checked_add(WARMUP) == Some(i) {
             half = 5e6;
         }
         let lost = lossy && i > WARMUP && uniform(rng) < 0.002;

@@ -3,7 +3,7 @@
 
 use super::{Asked, args, parse, refuse};
 use crate::plan::Request;
-use crate::plan::study::file::{Entry, Given, Word};
+use crate::plan::study::file::{Entry, Given, TYPED, WHOLE, Word};
 use crate::plan::written::{Misplaced, Written};
 use std::ffi::OsString;
 
@@ -55,11 +55,7 @@ fn argument(
     let found = command
         .and_then(|command| command.get_arguments().find(|known| known.get_long() == Some(key)));
     let Some(found) = found.filter(|_| key != "help") else {
-        let allowed: Vec<&str> = command
-            .map(|command| command.get_arguments().filter_map(clap::Arg::get_long).collect())
-            .unwrap_or_default();
-        let allowed = allowed.join(", ");
-        let sentence = format!("{name} has no word '{key}'; allowed are series, {allowed}");
+        let sentence = format!("{name} has no word '{key}'; allowed are {}", allowed(command));
         return Err(written.wrong(&word.key_place, sentence));
     };
     match (found.get_action().takes_values(), &word.value) {
@@ -74,6 +70,14 @@ fn argument(
             Err(written.wrong(&word.place, format!("'{key}' is a switch; write true or false")))
         }
     }
+}
+
+/// What an entry may hold.
+fn allowed(command: Option<&clap::Command>) -> String {
+    let own = |word: &&str| !TYPED.contains(word) && !WHOLE.contains(word);
+    let words = command.into_iter().flat_map(clap::Command::get_arguments);
+    let words: Vec<&str> = words.filter_map(clap::Arg::get_long).filter(own).collect();
+    format!("series, {}, and below [all] also {}", words.join(", "), WHOLE.join(", "))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::{CommandError, Exit, complain, print};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
-use crate::plan::reference::{self, LinkRate};
+use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
@@ -221,8 +221,14 @@ fn beside(
     link: &LinkRate,
 ) -> Result<(), CommandError> {
     for reference in &asked.references {
-        let misplaced =
-            |sentence: String| Box::new(parsed.written.wrong(&reference.place, sentence));
+        let misplaced = |lacks: Lacks| {
+            let (place, sentence) = match lacks {
+                Lacks::Table(sentence) => (&reference.table_place, sentence),
+                Lacks::Column(sentence) => (&reference.column_place, sentence),
+                Lacks::Row(sentence) => (&reference.row_place, sentence),
+            };
+            Box::new(parsed.written.wrong(place, sentence))
+        };
         let publication = match publication(parsed, &reference.file) {
             Ok(found) => found?,
             Err(sentence) => {

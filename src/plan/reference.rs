@@ -203,6 +203,17 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
     Ok(Row { key, values })
 }
 
+/// What a study asks for and a publication lacks, a sentence each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lacks {
+    /// The table, or one of this metric.
+    Table(String),
+    /// The column.
+    Column(String),
+    /// The row.
+    Row(String),
+}
+
 /// The rate of the link that is measured, or why it is not known.
 pub type LinkRate = Result<String, String>;
 
@@ -213,14 +224,15 @@ impl Publication {
         asked: &ReferenceAsked,
         metric: &str,
         link: &LinkRate,
-    ) -> Result<Result<Reference, String>, String> {
+    ) -> Result<Result<Reference, String>, Lacks> {
         let names = self.tables.iter().map(|table| table.name.as_str());
         let table = self.tables.iter().find(|table| table.name == asked.table);
-        let table = table.ok_or_else(|| unknown("table", &asked.table, names))?;
+        let table = table.ok_or_else(|| Lacks::Table(unknown("table", &asked.table, names)))?;
         let Some(scale) = table.unit.scale().filter(|_| table.metric.as_deref() == Some(metric))
         else {
             let is = table.metric.as_deref().unwrap_or("nothing that is measured here");
-            return Err(format!("table '{}' is of {is}, the graph of {metric}", table.name));
+            let sentence = format!("table '{}' is of {is}, the graph of {metric}", table.name);
+            return Err(Lacks::Table(sentence));
         };
         let column = match (asked.column.as_str(), link) {
             (LINK_RATE, Err(why)) => {
@@ -235,8 +247,8 @@ impl Publication {
         };
         let columns = table.columns.iter().map(String::as_str);
         let at = table.columns.iter().position(|known| known == column);
-        let at = at.ok_or_else(|| unknown("column", column, columns))?;
-        let points = table.points(at, scale, asked.row.as_deref())?;
+        let at = at.ok_or_else(|| Lacks::Column(unknown("column", column, columns)))?;
+        let points = table.points(at, scale, asked.row.as_deref()).map_err(Lacks::Row)?;
         let of = asked.row.as_deref().map(|row| format!(" {row}")).unwrap_or_default();
         Ok(Ok(Reference {
             name: format!("{}, {}{of} {column}", self.name, table.at),

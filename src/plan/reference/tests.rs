@@ -14,8 +14,10 @@ fn asked(table: &str, column: &str, row: Option<&str>) -> ReferenceAsked {
         column: column.into(),
         row: row.map(String::from),
         beside: None,
-        place: 0..0,
         file_place: 0..0,
+        table_place: 0..0,
+        column_place: 0..0,
+        row_place: 0..0,
     }
 }
 
@@ -106,8 +108,11 @@ fn figures_come_in_our_units_from_the_column_of_the_link() {
 #[test]
 fn what_a_study_asks_wrongly_is_refused_with_what_is_allowed() {
     let gamess = shipped("gamess");
-    let refusal = |wanted: ReferenceAsked, metric: &str| {
-        gamess.figures(&wanted, metric, &Ok("FDR".to_owned())).unwrap_err()
+    let refusal = |wanted: ReferenceAsked, metric: &str| match gamess
+        .figures(&wanted, metric, &Ok("FDR".to_owned()))
+        .unwrap_err()
+    {
+        Lacks::Table(sentence) | Lacks::Column(sentence) | Lacks::Row(sentence) => sentence,
     };
     for (wanted, metric, says) in [
         (asked("x", "FDR", None), "rtt", "there is no table 'x'; allowed are signal-rates, data-"),

@@ -18,9 +18,9 @@ const LONGEST_TEXT: usize = 500;
 /// What a graph may show of a distribution.
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
-const TYPED: [&str; 5] = ["cpus", "seed", "clock", "out", "json"];
+pub const TYPED: [&str; 5] = ["cpus", "seed", "clock", "out", "json"];
 /// Words that hold for the whole study, and stand below `[all]`.
-const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
+pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
 
 /// A study that can be read; whether its words make sense is not known yet.
 #[derive(Clone, Debug)]
@@ -96,10 +96,14 @@ pub struct ReferenceAsked {
     pub row: Option<String>,
     /// The series beside which it stands.
     pub beside: Option<String>,
-    /// Where it stands.
-    pub place: Place,
     /// Where its file stands.
     pub file_place: Place,
+    /// Where its table stands.
+    pub table_place: Place,
+    /// Where its column stands.
+    pub column_place: Place,
+    /// Where its row stands, or all of it.
+    pub row_place: Place,
 }
 
 /// Reads a study.
@@ -154,7 +158,12 @@ pub fn series(entries: &[Entry]) -> Vec<String> {
 
 fn entry(pattern: Pattern, mut table: Fields<'_>, all: &[Word]) -> Result<Entry, Misplaced> {
     let written = table.written;
-    let series = short(written, table.text("series")?, LONGEST_NAME)?;
+    let (series, place) = table.text("series")?;
+    // `--only` lists series with commas between.
+    if series.contains(',') {
+        return Err(written.wrong(&place, "write the name of a series without a comma"));
+    }
+    let series = short(written, (series, place), LONGEST_NAME)?;
     let place = table.place.clone();
     let own = words(written, &mut table)?;
     refuse_typed(written, &own)?;
@@ -303,17 +312,26 @@ fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Resu
 fn reference(mut table: Fields<'_>, series: &[String]) -> Result<ReferenceAsked, Misplaced> {
     let written = table.written;
     let (file, file_place) = table.text("file")?;
-    let (name, _) = table.text("table")?;
-    let (column, _) = table.text("column")?;
-    let row = table.optional_text("row")?.map(|(row, _)| row);
+    let (name, table_place) = table.text("table")?;
+    let (column, column_place) = table.text("column")?;
+    let row = table.optional_text("row")?;
     let beside = table.optional_text("beside")?;
     if let Some((name, place)) = &beside {
         known(written, name, place, series)?;
     }
-    let place = table.place.clone();
+    let row_place = row.as_ref().map_or(table.place.clone(), |(_, place)| place.clone());
     table.done()?;
-    let beside = beside.map(|(name, _)| name);
-    Ok(ReferenceAsked { file, table: name, column, row, beside, place, file_place })
+    Ok(ReferenceAsked {
+        file,
+        table: name,
+        column,
+        row: row.map(|(row, _)| row),
+        beside: beside.map(|(name, _)| name),
+        file_place,
+        table_place,
+        column_place,
+        row_place,
+    })
 }
 
 #[cfg(test)]

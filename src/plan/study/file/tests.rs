@@ -95,6 +95,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         ("title = \"t\"\n[[latncy]]\n", "s.toml:2:3: a study has no 'latncy'; allowed are".into()),
         ("title = \"t\"\n[latency]\n", "'latency' is a table; write a list in [ ]".into()),
         ("title = \"t\"\n[[latency]]\n", "s.toml:2:1: latency needs 'series'".into()),
+        ("title = \"t\"\n[[latency]]\nseries = \"a,b\"", "s.toml:3:10: write the name".into()),
         ("title = [", "s.toml:1:10: this is no TOML: ".into()),
         ("title = \"a\"\ntitle = \"b\"\n", "s.toml:2:1: this is no TOML: duplicate key".into()),
         (&format!("{entry}cpus = \"0,1\"\n"), "s.toml:4:1: 'cpus' holds for the whole run".into()),
