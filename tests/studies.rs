@@ -88,7 +88,13 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
     assert_eq!(record.runs[2].label, "slower: oneway synthetic busy 32 B");
     for run in &record.runs {
         assert_eq!(run.rounds.len(), 3);
-        let true_ns = if run.index < 2 { 1000.0 } else if run.index < 4 { 2000.0 } else { 3000.0 };
+        let true_ns = if run.index < 2 {
+            1000.0
+        } else if run.index < 4 {
+            2000.0
+        } else {
+            3000.0
+        };
         assert_eq!(run.quantile(Metric::OneWay, 0.5).unwrap().0, true_ns, "{}", run.label);
     }
     let positions: Vec<u32> = record.runs[0].rounds.iter().map(|round| round.position).collect();
@@ -96,9 +102,8 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
     let told = String::from_utf8(done.stdout).unwrap();
     let rows: Vec<Vec<&str>> =
         told.lines().map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>()).collect();
-    let row = |line: &[&str]| {
-        rows.iter().any(|row| row.iter().filter(|word| !word.is_empty()).eq(line))
-    };
+    let row =
+        |line: &[&str]| rows.iter().any(|row| row.iter().filter(|word| !word.is_empty()).eq(line));
     assert!(row(&["slower", "32", "2.000", "±0", "4.000", "0.5000", "Nobody 1900, Table 1 RC"]));
     assert!(row(&["slower", "64", "2.000", "±0", "8.000", "0.2500", "Nobody 1900, Table 1 RC"]));
     let busy = "Potter 2018, Busy polling RC";
