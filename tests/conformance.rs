@@ -78,6 +78,7 @@ transports! {
     unix Unix;
     unixgram Unixgram;
     shm Shm;
+    verbs Verbs;
 }
 
 #[test]

@@ -377,7 +377,7 @@ fn rows_of_a_writer_that_was_killed_are_readable() {
     use wiregauge::plan::{Direction, Pattern};
     use wiregauge::sample::join::{Shape, join};
     let (pattern, direction) = (Pattern::Latency, Direction::Uni);
-    let shape = Shape { pattern, direction, size: 16, stride: 1 };
+    let shape = Shape { pattern, direction, size: 16, stride: 1, one_sided: false };
     let time = wiregauge::clock::Timebase::nanoseconds(Ticks(0));
     let samples = join(shape, rows, &[], &time).samples;
     assert_eq!((samples[4].submit_ns, samples[4].receive_ns), (14.0, 20.0));
@@ -392,7 +392,7 @@ fn a_message_that_never_reached_the_server_is_lost_one_way() {
     let sent = |at| Row { submit: Ticks(at), flags: Flags::LOST, ..Row::default() };
     let came = |at| Row { receive: Ticks(at), ..Row::default() };
     let (pattern, direction) = (Pattern::Oneway, Direction::Uni);
-    let shape = Shape { pattern, direction, size: 16, stride: 1 };
+    let shape = Shape { pattern, direction, size: 16, stride: 1, one_sided: false };
     let time = wiregauge::clock::Timebase::nanoseconds(Ticks(0));
     let rows = join(shape, &[sent(5), sent(6), sent(7)], &[came(9), Row::default()], &time);
     let lost: Vec<bool> = rows.samples.iter().map(|s| s.flags.has(Flags::LOST)).collect();

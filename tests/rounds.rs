@@ -130,8 +130,13 @@ fn one_way_is_within_the_round_trip() {
             let label = case.label();
             let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
             assert_eq!(client.len() as u64, ALL, "{label}");
-            let shape =
-                Shape { pattern: Pattern::Oneway, direction: Direction::Uni, size: 64, stride: 1 };
+            let shape = Shape {
+                pattern: Pattern::Oneway,
+                direction: Direction::Uni,
+                size: 64,
+                stride: 1,
+                one_sided: false,
+            };
             let round = join(shape, client, server, &Timebase::nanoseconds(Ticks(0)));
             assert_eq!(round.samples.len() as u64, ALL, "{label}");
             for (sample, row) in round.samples.iter().zip(client) {

@@ -1,5 +1,6 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
+use super::args::VerbsArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
@@ -10,6 +11,7 @@ use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
 use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
 use crate::report::export::Selection;
+use crate::transport::verbs::options::VerbsOptions;
 use std::path::Path;
 
 /// What was asked for, or why it cannot be.
@@ -140,6 +142,28 @@ fn options(typed: TransportArguments) -> Options {
         congestion: typed.congestion,
         dscp: typed.dscp,
         synthetic: typed.synthetic,
+        operation: typed.operation,
+        verbs: verbs(typed.verbs),
+    }
+}
+
+fn verbs(typed: VerbsArguments) -> VerbsOptions {
+    VerbsOptions {
+        device: typed.device,
+        port: typed.port,
+        gid_index: typed.gid_index,
+        service: typed.service,
+        connect: typed.connect,
+        inline: typed.inline,
+        signal: typed.signal_every,
+        send_depth: typed.send_depth,
+        receive_depth: typed.receive_depth,
+        posting: typed.post,
+        mtu: typed.mtu,
+        service_level: typed.service_level,
+        traffic_class: typed.traffic_class,
+        send_wait: typed.send_wait,
+        relaxed_ordering: typed.relaxed_ordering,
     }
 }
 

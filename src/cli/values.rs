@@ -6,7 +6,8 @@ use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
-use crate::transport::TransportKind;
+use crate::transport::verbs::options::{Connect, Inline, Posting, Service, Signal};
+use crate::transport::{Operation, TransportKind};
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -92,6 +93,57 @@ pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
         Arrivals::Periodic => "periodic",
         Arrivals::Poisson => "poisson",
     })
+}
+
+pub fn operations() -> impl TypedValueParser<Value = Operation> {
+    one_of(Operation::ALL.iter().copied(), |operation| operation.name())
+}
+
+pub fn services() -> impl TypedValueParser<Value = Service> {
+    one_of(Service::ALL.iter().copied(), |service| service.name())
+}
+
+pub fn connects() -> impl TypedValueParser<Value = Connect> {
+    one_of([Connect::Exchange, Connect::Cm], |way| match way {
+        Connect::Exchange => "exchange",
+        Connect::Cm => "cm",
+    })
+}
+
+pub fn postings() -> impl TypedValueParser<Value = Posting> {
+    one_of([Posting::Classic, Posting::Extended], |calls| match calls {
+        Posting::Classic => "classic",
+        Posting::Extended => "extended",
+    })
+}
+
+pub fn inline(text: &str) -> Result<Inline, String> {
+    match text {
+        "auto" => Ok(Inline::Auto),
+        "off" => Ok(Inline::Off),
+        _ => text
+            .parse::<Bytes>()
+            .ok()
+            .and_then(|bytes| u32::try_from(bytes.0).ok())
+            .map(Inline::UpTo)
+            .ok_or_else(|| format!("'{text}' is not allowed; write auto, off or a size as 128")),
+    }
+}
+
+pub fn signal(text: &str) -> Result<Signal, String> {
+    match text {
+        "auto" => Ok(Signal::Auto),
+        _ => count32(text).map(Signal::Every),
+    }
+}
+
+/// The name of a device, as the kernel allows them: no path.
+pub fn device(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    if (1..=63).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('.') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("'{text}' is not allowed; write a name as mlx5_0 (`rdma link show`)"))
 }
 
 pub fn sizes(text: &str) -> Result<Sizes, SweepError> {

@@ -5,6 +5,7 @@ use super::{CommandError, Exit, complain, print};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
+use crate::pattern::role::is_one_sided;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
@@ -189,7 +190,11 @@ fn check_metrics(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<(
 fn measured(case: &Case) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     if case.pattern != Pattern::Bandwidth {
-        names.extend(Metric::of(case.pattern, &case.schedule).into_iter().map(Metric::name));
+        names.extend(
+            Metric::of(case.pattern, &case.schedule, is_one_sided(case))
+                .into_iter()
+                .map(Metric::name),
+        );
         names.extend([Metric::Post, Metric::Complete].map(Metric::name));
     } else {
         names.extend([RateMetric::Bandwidth, RateMetric::MessageRate].map(RateMetric::name));

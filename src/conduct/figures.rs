@@ -17,6 +17,11 @@ use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summ
 use crate::transport::{Role, Wait};
 use std::collections::BTreeMap;
 
+/// The metrics of a case.
+fn metrics_of(case: &Case) -> Vec<Metric> {
+    Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
+}
+
 /// A run while its rounds come in.
 pub struct RunSoFar {
     index: usize,
@@ -106,7 +111,7 @@ impl RunSoFar {
         if let Some(noise) = server.outcome.as_ref().and_then(|outcome| outcome.noise.clone()) {
             self.noise.push(noise);
         }
-        for metric in Metric::of(case.pattern, &case.schedule) {
+        for metric in metrics_of(case) {
             let series = durations(&samples, metric);
             if !series.is_empty() {
                 self.series.entry(metric).or_default().push(series);
@@ -144,6 +149,7 @@ impl RunSoFar {
         let mut usage =
             Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
         let Some(outcome) = &part.outcome else { return usage };
+        usage.seen = outcome.afterwards.iter().cloned().collect();
         usage.user_ns = outcome.usage.user_ns;
         usage.system_ns = outcome.usage.system_ns;
         usage.voluntary_switches = outcome.usage.voluntary_switches;
@@ -210,8 +216,7 @@ impl RunSoFar {
             let rate = rate(&self.delivered);
             return within(rate.value, rate.interval);
         }
-        let Some(metric) = Metric::of(self.case.pattern, &self.case.schedule).first().copied()
-        else {
+        let Some(metric) = metrics_of(&self.case).first().copied() else {
             return true;
         };
         let summary = self.summary(metric, f64::INFINITY);
@@ -248,7 +253,7 @@ impl RunSoFar {
         let threshold_ns = plan.threshold.0 as f64;
         let metrics: Vec<Metric> = self.series.keys().copied().collect();
         let mut figures = Vec::new();
-        for metric in Metric::of(self.case.pattern, &self.case.schedule) {
+        for metric in metrics_of(&self.case) {
             if metrics.contains(&metric) {
                 let summary = self.summary(metric, threshold_ns);
                 figures.push(Figure { metric, unit: "ns".into(), summary });

@@ -248,6 +248,7 @@ impl Conductor<'_, '_> {
         let shape = Shape {
             pattern: case.pattern,
             direction: case.direction,
+            one_sided: crate::pattern::role::is_one_sided(&case),
             size: case.size.0.min(u64::from(u32::MAX)) as u32,
             stride: crate::pattern::role::stride(&case),
         };

@@ -49,7 +49,8 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
         at_server = simulated;
     }
     let both = case.pattern == Pattern::Bandwidth && case.direction == Direction::Bi;
-    let receiver = if case.pattern == Pattern::Latency { at_client } else { at_server };
+    let comes_back = case.pattern == Pattern::Latency || role::is_one_sided(case);
+    let receiver = if comes_back && !both { at_client } else { at_server };
     let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
     let mut counts = Counts {
         sent: at_client.sent + if both { at_server.sent } else { 0 },

@@ -17,7 +17,7 @@ use crate::plan::Pattern;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::{
-    Blob, Opening, Role, Transport, TransportKind, Visitor, synthetic, with_transport,
+    Blob, Opening, Role, SetupError, Transport, TransportKind, Visitor, synthetic, with_transport,
 };
 use crate::units::Span;
 use std::io::{self, Write};
@@ -203,7 +203,10 @@ impl<O: io::Write> RoundOf<'_, O> {
         };
         let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let refuse = |error: crate::transport::SetupError| AgentError::Unable(error.to_string());
+        let refuse = |error: SetupError| match error {
+            SetupError::NotAllowed(sentence) => AgentError::Refused(sentence),
+            error => AgentError::Unable(error.to_string()),
+        };
         let opening =
             T::open(&role::setup(case, assignment.role, assignment.cookie)).map_err(refuse)?;
         frame::write(output, &FromAgent::Opened(opening.address()))?;
@@ -242,6 +245,7 @@ impl<O: io::Write> RoundOf<'_, O> {
         let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let outcome = Outcome {
+            afterwards: T::afterwards(&endpoint),
             ended,
             seen: recorder.seen,
             server_seen,

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -105,6 +105,8 @@ pub enum FromAgent {
 /// What a role brings home beside its samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
+    /// What the endpoint has seen: name, value.
+    pub afterwards: Vec<(String, String)>,
     /// Why it ended.
     pub ended: Ended,
     /// Messages by what became of them.

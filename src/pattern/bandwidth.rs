@@ -15,21 +15,21 @@ use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Events, Link};
 
 /// What one end of a bandwidth round has counted.
-struct Count {
-    messages: u64,
+pub(super) struct Count {
+    pub(super) messages: u64,
     /// The next message whose arrival or post is stamped.
     next_mark: u64,
     row: u64,
 }
 
 impl Count {
-    fn new(plan: &Loop) -> Count {
+    pub(super) fn new(plan: &Loop) -> Count {
         Count { messages: 0, next_mark: plan.stride, row: 0 }
     }
 
     /// Stamps where a stride is full. `receives` tells whose stamp it is.
     #[inline(always)]
-    fn mark<C: Clock>(
+    pub(super) fn mark<C: Clock>(
         &mut self,
         clock: C,
         plan: &Loop,
@@ -96,7 +96,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
 
 /// Whether the time that counts is up; it counts from the end of the warm-up.
 #[inline(always)]
-fn past(now: Ticks, end: &mut Option<Ticks>, messages: u64, plan: &Loop) -> bool {
+pub(super) fn past(now: Ticks, end: &mut Option<Ticks>, messages: u64, plan: &Loop) -> bool {
     match plan.time {
         Some(time) if messages >= plan.warmup => now >= *end.get_or_insert(now + time),
         _ => false,

@@ -2,8 +2,8 @@
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
-//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`]. [`role`]
-//! chooses the loop of a case and role, and is compiled once for each transport, wait mode and
+//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`],
+//! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses the loop of a case and role, and is compiled once for each transport, wait mode and
 //! clock.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
@@ -12,6 +12,7 @@ pub mod bandwidth;
 pub mod closed;
 pub mod flow;
 pub mod gate;
+pub mod one_sided;
 pub mod open;
 pub mod payload;
 pub mod role;

@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use super::waiter::{Adaptive, Block, Busy, Waiter};
-use super::{Ended, Loop, bandwidth, closed, open, schedule};
+use super::{Ended, Loop, bandwidth, closed, one_sided, open, schedule};
 use crate::clock::{Clock, TickSpan, Timebase};
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
@@ -23,8 +23,16 @@ const STRIDE_BYTES: u64 = 16 << 10;
 /// ... and for at most so many messages.
 const MOST_STRIDE: u64 = 256;
 
+/// Whether the other end takes no part.
+pub fn is_one_sided(case: &Case) -> bool {
+    case.options.operation().is_one_sided(case.pattern == Pattern::Bandwidth)
+}
+
 /// What flows in a case.
 pub fn traffic(case: &Case) -> Traffic {
+    if is_one_sided(case) {
+        return Traffic::OneSided;
+    }
     match (case.pattern, case.schedule, case.direction) {
         (Pattern::Latency, ..) => Traffic::Echo { every: 1 },
         (Pattern::Oneway, Schedule::ClosedLoop, _) => Traffic::Echo { every: case.burst.max(1) },
@@ -49,9 +57,11 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         wait: case.wait,
         size: case.size.0 as usize,
         // A closed loop never has more than a burst on the way.
-        window: match traffic(case) {
-            Traffic::Echo { .. } => case.burst,
-            Traffic::Forward | Traffic::Both => case.window.max(case.burst),
+        window: match (traffic(case), case.pattern) {
+            (Traffic::Echo { .. }, _) | (Traffic::OneSided, Pattern::Latency) => case.burst,
+            (Traffic::Forward | Traffic::Both | Traffic::OneSided, _) => {
+                case.window.max(case.burst)
+            }
         },
         loss_after: case.loss_after,
         timeout: case.timeout,
@@ -66,7 +76,7 @@ impl Loop {
     pub fn of(case: &Case, ticks: impl Fn(Span) -> TickSpan) -> Loop {
         let every = match traffic(case) {
             Traffic::Echo { every } => every,
-            Traffic::Forward | Traffic::Both => 0,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => 0,
         };
         Loop {
             size: case.size.0 as usize,
@@ -78,7 +88,7 @@ impl Loop {
             window: u64::from(case.window.max(case.burst)),
             every,
             check: case.check,
-            loss_after: case.transport.descriptor().loses.then(|| ticks(case.loss_after)),
+            loss_after: case.transport.loses(&case.options).then(|| ticks(case.loss_after)),
             drain: ticks(DRAIN),
             lead: ticks(LEAD),
             stride: stride(case),
@@ -135,6 +145,17 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
 ) -> Ended {
     let Part { endpoint, clock, gate, plan, intended } = part;
     let closed = matches!(case.schedule, Schedule::ClosedLoop);
+    if is_one_sided(case) {
+        return match (case.pattern, case.direction, role) {
+            (Pattern::Latency | Pattern::Oneway, _, Role::Client) => {
+                one_sided::latency(endpoint, waiter, clock, gate, plan, recorder)
+            }
+            (Pattern::Bandwidth, Direction::Bi, _) | (Pattern::Bandwidth, _, Role::Client) => {
+                one_sided::stream(endpoint, waiter, clock, gate, plan, recorder)
+            }
+            (_, _, Role::Server) => one_sided::memory(gate, recorder),
+        };
+    }
     match (case.pattern, role) {
         (Pattern::Latency, Role::Client) => {
             closed::client(endpoint, waiter, clock, gate, plan, recorder)

@@ -3,7 +3,7 @@
 
 use super::sweep;
 use super::{Bound, Case, CpuPair, Direction, Options, Pattern, Plan, Rounds, Schedule, Wait};
-use crate::transport::{Traffic, TransportKind};
+use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
 
 /// A request that cannot be met: one sentence that names what was wrong and what is allowed.
@@ -126,6 +126,7 @@ impl Request {
             for wait in &self.waits {
                 for size in &sizes {
                     check_size(*transport, *size)?;
+                    self.check_together(*transport, *wait, *size)?;
                     cases.push(self.case(*transport, *wait, *size));
                 }
             }
@@ -228,6 +229,25 @@ impl Request {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
         Ok(())
+    }
+
+    /// What the transport itself has to say of options, size and wait mode together.
+    fn check_together(
+        &self,
+        transport: TransportKind,
+        wait: Wait,
+        size: Bytes,
+    ) -> Result<(), Refusal> {
+        let options = &self.options;
+        let one_sided = options.operation().is_one_sided(self.pattern == Pattern::Bandwidth);
+        if one_sided && self.pattern == Pattern::Oneway {
+            return refuse(format!(
+                "oneway is not possible with --operation {}, which the other end takes no part in; \
+                 write latency",
+                options.operation().name()
+            ));
+        }
+        transport.check(&Asked { size: size.0, wait, one_sided, options }).map_err(Refusal)
     }
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {

@@ -211,6 +211,10 @@ pub struct Usage {
     pub locked: bool,
     /// Settings of the endpoint as the system granted them: name, value.
     pub granted: BTreeMap<String, String>,
+    /// What the endpoint had seen when the round was over: name, value. Errors of completions by
+    /// name, and counters of the port as differences.
+    #[serde(default)]
+    pub seen: BTreeMap<String, String>,
 }
 
 impl Run {

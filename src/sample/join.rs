@@ -13,6 +13,8 @@ pub struct Shape {
     pub pattern: Pattern,
     /// One way or both.
     pub direction: Direction,
+    /// Whether the server took no part: then what arrived is what completed at the client.
+    pub one_sided: bool,
     /// Payload bytes.
     pub size: u32,
     /// Messages for one sample.
@@ -77,6 +79,7 @@ fn flows(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Vec<S
             .collect()
     };
     match shape.direction {
+        Direction::Uni if shape.one_sided => marks(client, client, Flags::default()),
         Direction::Uni => marks(server, client, Flags::default()),
         Direction::Bi => {
             let mut all = marks(server, &[], Flags::default());

@@ -70,9 +70,12 @@ impl Metric {
 
     /// The metrics of a pattern, the one that answers its question first. `post` is left out: its
     /// stamp is that of `complete`, and which of the two it is only the transport knows.
-    pub fn of(pattern: Pattern, schedule: &Schedule) -> Vec<Metric> {
+    ///
+    /// Where the other end takes no part (`one_sided`), a round trip has no half that goes one way.
+    pub fn of(pattern: Pattern, schedule: &Schedule, one_sided: bool) -> Vec<Metric> {
         let scheduled = !matches!(schedule, Schedule::ClosedLoop);
         match (pattern, scheduled) {
+            (Pattern::Latency, false) if one_sided => vec![Metric::Rtt],
             (Pattern::Latency, false) => vec![Metric::HalfRtt, Metric::Rtt],
             (Pattern::Latency, true) => {
                 vec![Metric::Response, Metric::Service, Metric::HalfRtt, Metric::Rtt]

@@ -22,9 +22,10 @@ pub mod setup;
 pub mod shm;
 pub mod socket;
 pub mod synthetic;
+pub mod verbs;
 
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
-pub use setup::{Blob, Options, Role, Setup, SetupError, Traffic, Wait};
+pub use setup::{Asked, Blob, Operation, Options, Role, Setup, SetupError, Traffic, Wait};
 pub use synthetic::Synthetic;
 
 /// Most messages that one poll hands over; also the most that are staged by posts before a flush.
@@ -235,9 +236,25 @@ pub trait Transport {
     /// Whether it works on this machine; if not, why, in a sentence.
     fn available() -> Result<(), String>;
 
+    /// Why it cannot be asked this, in a sentence that says what is allowed. Beyond what the
+    /// descriptor says; known before anything runs.
+    fn check(_asked: &Asked<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether a message may be lost without an error, asked like this.
+    fn loses(_options: &Options) -> bool {
+        Self::DESCRIPTOR.loses
+    }
+
     /// Opens one end.
     fn open(setup: &Setup) -> Result<Self::Opening, SetupError>;
 
     /// Settings as the system granted them, which may differ from those asked for: name, value.
     fn granted(endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)>;
+
+    /// What an end has seen from its connection on, when its round is over: name, value.
+    fn afterwards(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)> {
+        Vec::new()
+    }
 }

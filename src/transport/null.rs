@@ -41,7 +41,7 @@ impl Transport for Null {
     fn open(setup: &Setup) -> Result<NullEndpoint, SetupError> {
         let every = match setup.traffic {
             Traffic::Echo { every } => every.max(1),
-            Traffic::Forward | Traffic::Both => 1,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => 1,
         };
         Ok(NullEndpoint {
             memory: vec![0; setup.size * MOST_EVENTS].into_boxed_slice(),

@@ -1,6 +1,6 @@
 //! The transports that this build knows: one line each, and the one `match` of a run.
 
-use super::{Transport, null, shm, socket, synthetic};
+use super::{Asked, Options, Transport, null, shm, socket, synthetic, verbs};
 use crate::transport::Traffic;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +76,8 @@ registry! {
     Unixgram "unixgram" => socket::UnixDatagram;
     /// A lock-free ring in POSIX shared memory.
     Shm "shm" => shm::Shm;
+    /// RDMA verbs.
+    Verbs "verbs" => verbs::Verbs;
     /// No delay: the instrument's floor.
     Null "null" => null::Null;
     /// Simulated delays, stalls, loss and clocks on a virtual clock.
@@ -93,6 +95,30 @@ impl TransportKind {
             }
         }
         with_transport(self, Available)
+    }
+
+    /// Whether a message may be lost without an error, asked like this.
+    pub fn loses(self, options: &Options) -> bool {
+        struct Loses<'a>(&'a Options);
+        impl Visitor for Loses<'_> {
+            type Output = bool;
+            fn visit<T: Transport>(self) -> Self::Output {
+                T::loses(self.0)
+            }
+        }
+        with_transport(self, Loses(options))
+    }
+
+    /// Why it cannot be asked this, in a sentence that says what is allowed.
+    pub fn check(self, asked: &Asked<'_>) -> Result<(), String> {
+        struct Check<'a, 'b>(&'a Asked<'b>);
+        impl Visitor for Check<'_, '_> {
+            type Output = Result<(), String>;
+            fn visit<T: Transport>(self) -> Self::Output {
+                T::check(self.0)
+            }
+        }
+        with_transport(self, Check(asked))
     }
 
     /// The transport of this name.

@@ -1,6 +1,7 @@
 //! What a transport is told before it opens, and how it says no.
 
 use super::Synthetic;
+use super::verbs::options::VerbsOptions;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ pub enum Traffic {
     Forward,
     /// Both ways at once.
     Both,
+    /// The client acts on the server's memory, and the server takes no part: a completion is all
+    /// that there is to see.
+    OneSided,
 }
 
 impl Traffic {
@@ -75,6 +79,88 @@ impl Traffic {
     pub fn same_kind(self, other: Traffic) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
+}
+
+/// What a post does: the words of the verbs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// A message, received where the other end has put a buffer.
+    #[default]
+    Send,
+    /// The same, with an immediate value.
+    SendImm,
+    /// Written into the other end's memory, which does not hear of it.
+    Write,
+    /// The same, and the other end hears of it by an immediate value.
+    WriteImm,
+    /// Read from the other end's memory.
+    Read,
+    /// Adds to 8 bytes of the other end's memory, and gives what stood there.
+    FetchAdd,
+    /// Exchanges 8 bytes of the other end's memory where they are what is said.
+    CompareSwap,
+}
+
+impl Operation {
+    /// All.
+    pub const ALL: &'static [Operation] = &[
+        Operation::Send,
+        Operation::SendImm,
+        Operation::Write,
+        Operation::WriteImm,
+        Operation::Read,
+        Operation::FetchAdd,
+        Operation::CompareSwap,
+    ];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Send => "send",
+            Operation::SendImm => "send_imm",
+            Operation::Write => "write",
+            Operation::WriteImm => "write_imm",
+            Operation::Read => "read",
+            Operation::FetchAdd => "fetch_add",
+            Operation::CompareSwap => "compare_swap",
+        }
+    }
+
+    /// Whether it changes 8 bytes at once.
+    pub const fn is_atomic(self) -> bool {
+        matches!(self, Operation::FetchAdd | Operation::CompareSwap)
+    }
+
+    /// Whether a payload goes from this end to the other.
+    pub const fn carries_payload(self) -> bool {
+        matches!(
+            self,
+            Operation::Send | Operation::SendImm | Operation::Write | Operation::WriteImm
+        )
+    }
+
+    /// Whether the other end takes no part; a write is watched for where it is answered.
+    pub const fn is_one_sided(self, is_stream: bool) -> bool {
+        match self {
+            Operation::Read | Operation::FetchAdd | Operation::CompareSwap => true,
+            Operation::Write => is_stream,
+            Operation::Send | Operation::SendImm | Operation::WriteImm => false,
+        }
+    }
+}
+
+/// What is asked of a transport, for it to say no before anything runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Payload of a message.
+    pub size: u64,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Whether the other end takes no part.
+    pub one_sided: bool,
+    /// The settings.
+    pub options: &'a Options,
 }
 
 /// Settings of the transport under test. Those that a transport does not know are refused.
@@ -96,6 +182,12 @@ pub struct Options {
     pub dscp: Option<u8>,
     /// How the synthetic transport behaves.
     pub synthetic: Option<Synthetic>,
+    /// What a post does, where a transport knows more than to send.
+    #[serde(default)]
+    pub operation: Option<Operation>,
+    /// Those of verbs.
+    #[serde(default)]
+    pub verbs: VerbsOptions,
 }
 
 impl Options {
@@ -110,8 +202,15 @@ impl Options {
             ("congestion", self.congestion.is_some()),
             ("dscp", self.dscp.is_some()),
             ("synthetic", self.synthetic.is_some()),
+            ("operation", self.operation.is_some()),
         ];
-        asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name).collect()
+        let general = asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name);
+        general.chain(self.verbs.named()).collect()
+    }
+
+    /// What a post does.
+    pub fn operation(&self) -> Operation {
+        self.operation.unwrap_or_default()
     }
 }
 
@@ -177,6 +276,9 @@ pub enum SetupError {
     /// The request cannot be met.
     #[error("{0}")]
     Refused(String),
+    /// What was asked for is not allowed on this machine: wrong use, and no fault of the machine.
+    #[error("{0}")]
+    NotAllowed(String),
 }
 
 impl SetupError {

@@ -51,7 +51,7 @@ impl Bench {
     /// How many messages a sender may be ahead of the receiver: no bound, but on a transport that
     /// loses what its receiver has no room for, so little that there always is room.
     pub fn credit(&self, size: usize) -> u64 {
-        match self.kind.descriptor().loses {
+        match self.kind.loses(&Options::default()) {
             false => u64::MAX,
             true => (64 << 10) / (size as u64 + 2048) + 1,
         }

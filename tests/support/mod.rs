@@ -9,7 +9,10 @@ use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
-use wiregauge::transport::TransportKind;
+use wiregauge::transport::verbs::options::{
+    Connect, Inline, Posting, Service, Signal, VerbsOptions,
+};
+use wiregauge::transport::{Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span};
 
 /// A directory under `target/` that goes away with its owner.
@@ -154,6 +157,24 @@ fn full_case(schedule: Schedule) -> Case {
             congestion: Some("cubic".to_string()),
             dscp: Some(46),
             synthetic: None,
+            operation: Some(Operation::WriteImm),
+            verbs: VerbsOptions {
+                device: Some("mlx5_0".to_string()),
+                port: Some(1),
+                gid_index: Some(3),
+                service: Some(Service::Uc),
+                connect: Some(Connect::Exchange),
+                inline: Some(Inline::UpTo(128)),
+                signal: Some(Signal::Every(64)),
+                send_depth: Some(128),
+                receive_depth: Some(512),
+                posting: Some(Posting::Extended),
+                mtu: Some(4096),
+                service_level: Some(3),
+                traffic_class: Some(106),
+                send_wait: Some(Wait::Block),
+                relaxed_ordering: true,
+            },
         },
         seed: u64::MAX,
     }
@@ -206,6 +227,7 @@ fn full_round() -> Round {
         pinned: true,
         locked: false,
         granted: BTreeMap::from([("SO_SNDBUF".to_string(), "131072".to_string())]),
+        seen: BTreeMap::from([("counter.port_xmit_packets".to_string(), "2000".to_string())]),
     };
     Round {
         index: 0,

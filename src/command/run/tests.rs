@@ -2,30 +2,27 @@
 
 use super::*;
 use crate::host::RdmaLink;
-use crate::transport::TransportKind;
 
 fn parsed(name: &str, text: &str) -> StudyFile {
     file::parse(name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
-/// Whether all that a study names is built in: verbs may not be.
+/// Words of shipped studies that no command has yet: such a study is refused in a sentence.
+const NOT_BUILT: [&str; 1] = ["stamp-send"];
+
 fn is_built(parsed: &StudyFile) -> bool {
-    let named = |word: &str| {
-        let built = |name: &str| TransportKind::ALL.iter().any(|kind| kind.name() == name);
-        word.split(',').all(built)
-    };
-    parsed.entries.iter().flat_map(|entry| &entry.words).all(|word| match &word.value {
-        file::Given::Text(text) if word.key == "transport" => named(text),
-        _ => true,
-    })
+    let words = parsed.entries.iter().flat_map(|entry| &entry.words);
+    words.into_iter().all(|word| !NOT_BUILT.contains(&word.key.as_str()))
 }
 
 #[test]
-fn every_shipped_study_can_be_run_where_its_transports_are_built() {
+fn every_shipped_study_can_be_run_where_its_words_are_built() {
     let mut run = 0;
     for (name, text) in SHIPPED {
         let parsed = parsed(name, text);
         if !is_built(&parsed) {
+            let wrong = requests(&parsed).unwrap_err().to_string();
+            assert!(wrong.contains("has no word 'stamp-send'; allowed are"), "{wrong}");
             continue;
         }
         run += 1;
@@ -34,7 +31,7 @@ fn every_shipped_study_can_be_run_where_its_transports_are_built() {
         let graphs = graphs(&parsed, &requests).unwrap();
         assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
     }
-    assert!(run >= 3, "{run} studies were tried");
+    assert_eq!(run, SHIPPED.len() - 1);
 }
 
 #[test]

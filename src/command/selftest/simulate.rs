@@ -56,6 +56,7 @@ pub fn play(case: &Case) -> Result<Played, String> {
     };
     let shape = Shape {
         pattern: case.pattern,
+        one_sided: false,
         direction: case.direction,
         size: case.size.0 as u32,
         stride: role::stride(case),

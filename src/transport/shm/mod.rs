@@ -144,7 +144,7 @@ impl Opening for ShmOpening {
         // An echo's window is all that can arrive at once: looking for more would only mispredict.
         let most = match setup.traffic {
             Traffic::Echo { .. } => slots,
-            Traffic::Forward | Traffic::Both => MOST_EVENTS,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => MOST_EVENTS,
         };
         let batch = (BATCH_BYTES / size).clamp(1, most);
         Ok(ShmEndpoint {
@@ -158,11 +158,11 @@ impl Opening for ShmOpening {
             reported: 0,
             lull: match setup.traffic {
                 Traffic::Echo { .. } => 0,
-                Traffic::Forward | Traffic::Both => LULL,
+                Traffic::Forward | Traffic::Both | Traffic::OneSided => LULL,
             },
             tell_after: match setup.traffic {
                 Traffic::Echo { .. } => region.layout().cells / 2,
-                Traffic::Forward | Traffic::Both => region.layout().cells / 4,
+                Traffic::Forward | Traffic::Both | Traffic::OneSided => region.layout().cells / 4,
             },
             rings: setup.wait.sleeps(),
             rung: 0,

@@ -44,7 +44,7 @@ impl Layout {
             Traffic::Echo { .. } => {
                 Self::FEWEST_CELLS.max(2 * u64::from(setup.window).next_power_of_two())
             }
-            Traffic::Forward | Traffic::Both => Self::MOST_CELLS,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => Self::MOST_CELLS,
         };
         Self::for_size(setup.size, most.min(Self::MOST_CELLS))
     }

@@ -113,7 +113,7 @@ impl World {
         let Some(delay) = self.draw(message) else { return };
         let there = match self.traffic {
             Traffic::Echo { .. } => delay * self.spec.forward_share,
-            Traffic::Forward | Traffic::Both => delay,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => delay,
         };
         let twice = self.happens(self.spec.duplicate);
         for extra in [0.0, DUPLICATE_NS].into_iter().take(1 + usize::from(twice)) {

@@ -1,0 +1,251 @@
+//! What the two ends tell each other, and the states that a queue pair goes through with it.
+
+use super::adapter::{Adapter, is_ethernet, mtu_bytes, mtu_of};
+use super::options::{Service, VerbsOptions};
+use super::resources::QueuePair;
+use crate::transport::{Blob, Operation, SetupError};
+use fabric_sys::verbs::types::*;
+use serde::{Deserialize, Serialize};
+
+/// What one end tells the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// What both must have alike.
+    pub service: Service,
+    /// As above.
+    pub operation: Operation,
+    /// As above: payload bytes.
+    pub size: u64,
+    /// The queue pair.
+    pub qp: u32,
+    /// Its first packet's number.
+    pub psn: u32,
+    /// The port's LID: the address on InfiniBand.
+    pub lid: u16,
+    /// The GID: the address on Ethernet.
+    pub gid: [u8; 16],
+    /// The largest path MTU in bytes.
+    pub mtu: u32,
+    /// Where the slots for arrivals begin, for operations that name memory.
+    pub memory: u64,
+    /// The key to it.
+    pub key: u32,
+    /// How many slots there are.
+    pub slots: u32,
+    /// From one slot to the next.
+    pub stride: u64,
+    /// Reads and atomics that it answers at once.
+    pub answers: u8,
+    /// The port that the connection manager listens on, where one does.
+    pub cm: Option<std::net::SocketAddr>,
+}
+
+/// The longest blob that an address can be.
+const MOST_BLOB: usize = 256;
+
+impl Address {
+    /// As the control channel carries it.
+    pub fn blob(&self) -> Blob {
+        Blob(postcard::to_stdvec(self).unwrap_or_default())
+    }
+
+    /// Reads what the other end told; it must fit this end.
+    pub fn read(blob: &Blob, own: &Address) -> Result<Address, SetupError> {
+        if blob.0.len() > MOST_BLOB {
+            return Err(SetupError::Address);
+        }
+        let (other, rest) =
+            postcard::take_from_bytes::<Address>(&blob.0).map_err(|_| SetupError::Address)?;
+        let alike =
+            (other.service, other.operation, other.size) == (own.service, own.operation, own.size);
+        let sound = other.slots > 0 && other.stride >= other.size && other.psn < 1 << 24;
+        if !rest.is_empty() || !alike || !sound || other.qp >= 1 << 24 {
+            return Err(SetupError::Address);
+        }
+        if (own.lid == 0) != (other.lid == 0) {
+            return Err(SetupError::Refused(
+                "one end is on InfiniBand and the other on Ethernet; both must be on one".into(),
+            ));
+        }
+        Ok(other)
+    }
+}
+
+/// How long an unanswered packet is waited for, 4.096 us x 2^14 = 67 ms: perftest's, too.
+const TIMEOUT: u8 = 14;
+/// How often it is sent again.
+const RETRIES: u8 = 7;
+/// How often a receiver that is not ready is tried: 7 is for ever. A full receiver is flow control.
+const RNR_RETRIES: u8 = 7;
+/// What a receiver that is not ready asks for: 12 is 0.64 ms.
+const RNR_TIMER: u8 = 12;
+/// Hops that a packet may take.
+const HOPS: u8 = 64;
+
+/// The key of datagrams, from the run's cookie: what comes with another is dropped by the adapter.
+pub fn queue_key(cookie: &[u8; 32]) -> u32 {
+    // The highest bit is for privileged keys.
+    u32::from_le_bytes([cookie[0], cookie[1], cookie[2], cookie[3]]) & 0x7fff_ffff
+}
+
+/// RESET to INIT: receives may be posted.
+pub fn initialise(
+    qp: &QueuePair,
+    adapter: &Adapter,
+    service: Service,
+    key: u32,
+) -> Result<(), SetupError> {
+    let remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    let mut attributes = ibv_qp_attr {
+        qp_state: IBV_QPS_INIT,
+        pkey_index: 0,
+        port_num: adapter.port,
+        qkey: key,
+        qp_access_flags: match service {
+            Service::Rc => remote,
+            Service::Uc => IBV_ACCESS_REMOTE_WRITE,
+            Service::Ud => 0,
+        },
+        ..ibv_qp_attr::default()
+    };
+    let last = match service {
+        Service::Rc | Service::Uc => IBV_QP_ACCESS_FLAGS,
+        Service::Ud => IBV_QP_QKEY,
+    };
+    let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last;
+    qp.modify(&mut attributes, mask, "initialising the queue pair")
+}
+
+/// The way to the other end.
+pub fn route(adapter: &Adapter, other: &Address, options: &VerbsOptions) -> ibv_ah_attr {
+    ibv_ah_attr {
+        grh: ibv_global_route {
+            dgid: ibv_gid { raw: other.gid },
+            flow_label: 0,
+            sgid_index: adapter.gid_index,
+            hop_limit: HOPS,
+            traffic_class: options.traffic_class.unwrap_or(0),
+        },
+        dlid: other.lid,
+        sl: options.service_level.unwrap_or(0),
+        src_path_bits: 0,
+        static_rate: 0,
+        is_global: u8::from(is_ethernet(&adapter.attributes)),
+        port_num: adapter.port,
+    }
+}
+
+/// The path MTU of both: the smaller of the ports', and what was asked for.
+pub fn path_mtu(own: &Address, other: &Address) -> u32 {
+    own.mtu.min(other.mtu)
+}
+
+/// The MTU that an end offers.
+pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, SetupError> {
+    let active = mtu_bytes(adapter.attributes.active_mtu);
+    match options.mtu {
+        Some(asked) if asked > active => Err(SetupError::NotAllowed(format!(
+            "--mtu {asked} is not allowed; port {} of {} has {active}",
+            adapter.port, adapter.name
+        ))),
+        Some(asked) => Ok(asked),
+        None => Ok(active),
+    }
+}
+
+/// INIT to RTR to RTS: messages may go both ways.
+pub fn connect(
+    qp: &QueuePair,
+    adapter: &Adapter,
+    own: &Address,
+    other: &Address,
+    options: &VerbsOptions,
+) -> Result<(), SetupError> {
+    let reads = other.answers.min(adapter.device.max_qp_init_rd_atom.clamp(0, 255) as u8);
+    let mut attributes = ibv_qp_attr {
+        qp_state: IBV_QPS_RTR,
+        path_mtu: mtu_of(path_mtu(own, other)),
+        dest_qp_num: other.qp,
+        rq_psn: other.psn,
+        max_dest_rd_atomic: own.answers,
+        min_rnr_timer: RNR_TIMER,
+        ah_attr: route(adapter, other, options),
+        ..ibv_qp_attr::default()
+    };
+    let connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    let mask = IBV_QP_STATE
+        | match own.service {
+            Service::Rc => connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+            Service::Uc => connected,
+            Service::Ud => 0,
+        };
+    qp.modify(&mut attributes, mask, "making the queue pair ready to receive")?;
+    let mut attributes = ibv_qp_attr {
+        qp_state: IBV_QPS_RTS,
+        sq_psn: own.psn,
+        timeout: TIMEOUT,
+        retry_cnt: RETRIES,
+        rnr_retry: RNR_RETRIES,
+        max_rd_atomic: reads,
+        ..ibv_qp_attr::default()
+    };
+    let reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    let mask = IBV_QP_STATE
+        | IBV_QP_SQ_PSN
+        | match own.service {
+            Service::Rc => reliable,
+            Service::Uc | Service::Ud => 0,
+        };
+    qp.modify(&mut attributes, mask, "making the queue pair ready to send")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> Address {
+        Address {
+            service: Service::Rc,
+            operation: Operation::Send,
+            size: 64,
+            qp: 17,
+            psn: 0x00ab_cdef,
+            lid: 0,
+            gid: [7; 16],
+            mtu: 1024,
+            memory: 0x7f00_0000_0000,
+            key: 5,
+            slots: 8,
+            stride: 128,
+            answers: 16,
+            cm: None,
+        }
+    }
+
+    #[test]
+    fn an_address_survives_the_way_and_another_kind_is_refused() {
+        let own = address();
+        assert_eq!(Address::read(&own.blob(), &own).unwrap(), own);
+        let other = Address { service: Service::Ud, ..address() };
+        assert!(Address::read(&other.blob(), &own).is_err());
+        let larger = Address { size: 65, ..address() };
+        assert!(Address::read(&larger.blob(), &own).is_err());
+        let no_slots = Address { slots: 0, ..address() };
+        assert!(Address::read(&no_slots.blob(), &own).is_err());
+        let on_infiniband = Address { lid: 3, ..address() };
+        assert!(Address::read(&on_infiniband.blob(), &own).is_err());
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_whatever_it_holds() {
+        use proptest::prelude::*;
+        proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..300))| {
+            // It may by chance be one; it must not panic.
+            let _ = Address::read(&Blob(bytes), &address());
+        });
+        let own = address();
+        let mut longer = own.blob();
+        longer.0.push(0);
+        assert!(Address::read(&longer, &own).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! What the kernel counts at a port: read before and after, kept as differences.
+
+use super::adapter::port_folder;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The counters of one port at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters(BTreeMap<String, u64>);
+
+impl Counters {
+    /// Reads those of a port; none where the kernel has none.
+    pub fn of_port(device: &str, port: u8) -> Counters {
+        Counters::below(&port_folder(device, port))
+    }
+
+    fn below(port: &Path) -> Counters {
+        let mut all = BTreeMap::new();
+        for folder in ["counters", "hw_counters"] {
+            let Ok(entries) = std::fs::read_dir(port.join(folder)) else { continue };
+            for entry in entries.flatten() {
+                let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                if let Ok(value) = text.trim().parse() {
+                    all.insert(entry.file_name().to_string_lossy().into_owned(), value);
+                }
+            }
+        }
+        // How often the kernel asks the device: a setting, not a count.
+        all.remove("lifespan");
+        Counters(all)
+    }
+
+    /// What has been counted since: those that moved, by name.
+    pub fn since(&self, before: &Counters) -> Vec<(String, String)> {
+        let moved = self.0.iter().filter_map(|(name, now)| {
+            let before = before.0.get(name).copied().unwrap_or(0);
+            let difference = now.wrapping_sub(before);
+            (difference != 0).then(|| (format!("counter.{name}"), difference.to_string()))
+        });
+        moved.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_kept_by_name_and_what_stood_still_is_not() {
+        let folder = std::env::temp_dir().join(format!("wiregauge-port-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let file = folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        write("counters/port_xmit_packets", "100\n");
+        write("hw_counters/rnr_nak_retry_err", "0\n");
+        write("hw_counters/lifespan", "10\n");
+        write("hw_counters/odd", "N/A (no PMA)\n");
+        let before = Counters::below(&folder);
+        write("counters/port_xmit_packets", "175\n");
+        write("hw_counters/lifespan", "12\n");
+        let after = Counters::below(&folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let moved = after.since(&before);
+        assert_eq!(moved, [("counter.port_xmit_packets".to_string(), "75".to_string())]);
+        assert!(Counters::below(Path::new("/nonexistent")).since(&before).is_empty());
+    }
+}

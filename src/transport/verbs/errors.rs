@@ -1,0 +1,88 @@
+//! Completions with an error: counted, named, and what they mean for the link.
+
+use crate::transport::Link;
+use fabric_sys::verbs::types::*;
+use fabric_sys::verbs::verbs;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+/// What went wrong, by what was asked for and what the adapter said.
+#[derive(Clone, Debug, Default)]
+pub struct Errors {
+    counts: BTreeMap<(&'static str, ibv_wc_status), (u64, u64)>,
+}
+
+impl Errors {
+    /// Counts one; the link as it leaves it.
+    pub fn note(&mut self, what: &'static str, completion: &ibv_wc) -> Link {
+        let counted = self.counts.entry((what, completion.status)).or_insert((0, completion.wr_id));
+        counted.0 += 1;
+        link_after(completion.status)
+    }
+
+    /// As they stand in the record: name, value.
+    pub fn told(&self) -> Vec<(String, String)> {
+        let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
+            let name = format!("error.{what}.{}", short_name(*status));
+            (name, format!("{count} ({}; first: wr_id {first})", meaning(*status)))
+        };
+        self.counts.iter().map(one).collect()
+    }
+}
+
+fn link_after(status: ibv_wc_status) -> Link {
+    match status {
+        // What was posted comes back when the queue pair has failed or is torn down.
+        IBV_WC_WR_FLUSH_ERR => Link::Closed,
+        IBV_WC_RETRY_EXC_ERR => Link::Failed(libc::ETIMEDOUT),
+        IBV_WC_RNR_RETRY_EXC_ERR => Link::Failed(libc::ENOBUFS),
+        IBV_WC_REM_ACCESS_ERR | IBV_WC_LOC_PROT_ERR => Link::Failed(libc::EACCES),
+        IBV_WC_LOC_LEN_ERR | IBV_WC_REM_INV_REQ_ERR => Link::Failed(libc::EMSGSIZE),
+        _ => Link::Failed(libc::EIO),
+    }
+}
+
+/// The status as the specification's abbreviations have it.
+fn short_name(status: ibv_wc_status) -> &'static str {
+    match status {
+        IBV_WC_LOC_LEN_ERR => "loc_len",
+        IBV_WC_LOC_QP_OP_ERR => "loc_qp_op",
+        IBV_WC_LOC_PROT_ERR => "loc_prot",
+        IBV_WC_WR_FLUSH_ERR => "wr_flush",
+        IBV_WC_REM_INV_REQ_ERR => "rem_inv_req",
+        IBV_WC_REM_ACCESS_ERR => "rem_access",
+        IBV_WC_REM_OP_ERR => "rem_op",
+        IBV_WC_RETRY_EXC_ERR => "retry_exc",
+        IBV_WC_RNR_RETRY_EXC_ERR => "rnr_retry_exc",
+        IBV_WC_RESP_TIMEOUT_ERR => "resp_timeout",
+        IBV_WC_FATAL_ERR => "fatal",
+        _ => "other",
+    }
+}
+
+/// The library's own words for a status.
+fn meaning(status: ibv_wc_status) -> String {
+    let Ok(verbs) = verbs() else { return format!("status {status}") };
+    // SAFETY: the function gives a static string for every number.
+    let text = unsafe { CStr::from_ptr((verbs.ibv_wc_status_str)(status)) };
+    text.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_by_name_and_end_the_link_by_their_meaning() {
+        let mut errors = Errors::default();
+        let of = |status, wr_id| ibv_wc { status, wr_id, ..ibv_wc::default() };
+        let link = errors.note("send", &of(IBV_WC_RETRY_EXC_ERR, 7));
+        assert_eq!(link, Link::Failed(libc::ETIMEDOUT));
+        assert_eq!(errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 8)), Link::Closed);
+        let _ = errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 9));
+        let told = errors.told();
+        assert_eq!(told[0].0, "error.send.wr_flush");
+        assert!(told[0].1.starts_with("2 (") && told[0].1.ends_with("wr_id 8)"), "{told:?}");
+        assert_eq!(told[1].0, "error.send.retry_exc");
+    }
+}

@@ -1,0 +1,183 @@
+//! The registered memory of an end: slots for sending, then slots in which messages arrive.
+
+use super::resources::{Domain, Registration};
+use crate::transport::SetupError;
+use fabric_sys::verbs::types::*;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Slots begin on a cache line.
+const LINE: usize = 64;
+/// What a datagram's receive puts before the payload: the global routing header.
+pub const GRH: usize = 40;
+
+/// Where what lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Payload bytes of a message.
+    pub size: usize,
+    /// Slots for sending.
+    pub sending: usize,
+    /// Slots for arrivals.
+    pub arriving: usize,
+    /// From one sending slot to the next: the payload and the marker of a write.
+    send_stride: usize,
+    /// From one arrival to the next.
+    arrive_stride: usize,
+    /// Payload within an arrival's slot: a cache line further where a header comes first.
+    arrive_offset: usize,
+}
+
+impl Layout {
+    /// For messages of `size` bytes, with or without a header before an arrival.
+    pub fn new(size: usize, sending: usize, arriving: usize, headed: bool) -> Layout {
+        let arrive_offset = if headed { LINE } else { 0 };
+        let send_stride = (size + 1).next_multiple_of(LINE);
+        let arrive_stride = arrive_offset + send_stride;
+        Layout { size, sending, arriving, send_stride, arrive_stride, arrive_offset }
+    }
+
+    fn bytes(&self) -> usize {
+        self.arrivals_at() + self.arriving * self.arrive_stride
+    }
+
+    fn arrivals_at(&self) -> usize {
+        (self.sending * self.send_stride).next_multiple_of(4096)
+    }
+
+    /// Where a sending slot's payload begins.
+    #[inline(always)]
+    pub fn sending_at(&self, slot: usize) -> usize {
+        slot * self.send_stride
+    }
+
+    /// Where an arrival's payload begins.
+    #[inline(always)]
+    pub fn arrival_at(&self, slot: usize) -> usize {
+        self.arrivals_at() + slot * self.arrive_stride + self.arrive_offset
+    }
+
+    /// From one arrival to the next, which a writer must know.
+    pub fn arrive_stride(&self) -> usize {
+        self.arrive_stride
+    }
+}
+
+/// Anonymous memory of this process.
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is the owner's alone, but for what the adapter writes.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(bytes: usize) -> Result<Mapping, SetupError> {
+        // SAFETY: a fresh private mapping at an address of the kernel's choice; POPULATE touches
+        // every page before the first message.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+            )
+        };
+        let base = base.map_err(SetupError::system(format!("mapping {bytes} B of memory")))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
+        Ok(Mapping { base, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the whole range that was mapped; nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Memory that the adapter reads and writes.
+pub struct Memory {
+    // Dropped in this order: the adapter first.
+    registration: Registration,
+    mapping: Mapping,
+    /// Where what lies in it.
+    pub layout: Layout,
+}
+
+impl Memory {
+    /// Maps, touches and registers it.
+    pub fn new(
+        domain: &Arc<Domain>,
+        layout: Layout,
+        relaxed_ordering: bool,
+    ) -> Result<Memory, SetupError> {
+        let mapping = Mapping::new(layout.bytes())?;
+        let mut access = IBV_ACCESS_LOCAL_WRITE
+            | IBV_ACCESS_REMOTE_WRITE
+            | IBV_ACCESS_REMOTE_READ
+            | IBV_ACCESS_REMOTE_ATOMIC;
+        if relaxed_ordering {
+            access |= IBV_ACCESS_RELAXED_ORDERING;
+        }
+        // SAFETY: the registration goes before the mapping.
+        let registration =
+            unsafe { domain.register(mapping.base.as_ptr(), mapping.bytes, access as i32)? };
+        Ok(Memory { registration, mapping, layout })
+    }
+
+    /// What the registration is named by.
+    pub fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// The address of a place, as work requests want it.
+    #[inline(always)]
+    pub fn address(&self, at: usize) -> u64 {
+        debug_assert!(at < self.mapping.bytes);
+        self.mapping.base.as_ptr() as u64 + at as u64
+    }
+
+    /// The bytes of a place.
+    #[inline(always)]
+    pub fn bytes(&mut self, at: usize, length: usize) -> &mut [u8] {
+        assert!(at + length <= self.mapping.bytes);
+        // SAFETY: the range lies in the mapping, of which only `&mut self` gives slices. The
+        // adapter writes to a slot only while it is posted to it, when no one looks at the slot.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr().add(at), length) }
+    }
+
+    /// Reads one byte that the other end's adapter may be writing.
+    #[inline(always)]
+    pub fn byte_now(&self, at: usize) -> u8 {
+        assert!(at < self.mapping.bytes);
+        // SAFETY: inside the mapping; an atomic of one byte has no alignment.
+        let byte =
+            unsafe { std::sync::atomic::AtomicU8::from_ptr(self.mapping.base.as_ptr().add(at)) };
+        // Acquire: what was written before it is read after it.
+        byte.load(std::sync::atomic::Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_do_not_overlap_and_a_header_keeps_out_of_the_payload() {
+        for (size, headed) in [(1, false), (8, true), (63, false), (64, true), (4096, true)] {
+            let layout = Layout::new(size, 3, 4, headed);
+            assert!(layout.sending_at(1) - layout.sending_at(0) > size);
+            assert!(layout.sending_at(2) + size < layout.arrival_at(0));
+            assert!(layout.arrival_at(1) - layout.arrival_at(0) > size);
+            let header = if headed { GRH } else { 0 };
+            assert!(layout.arrival_at(0) - header >= layout.sending_at(2) + size);
+            assert!(layout.arrival_at(1) - header > layout.arrival_at(0) + size);
+            assert!(layout.arrival_at(3) + size < layout.bytes());
+            assert_eq!(layout.arrival_at(1) % LINE, 0);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! What libibverbs makes, each thing released when its owner goes and after what was made of it.
+
+use crate::transport::SetupError;
+use fabric_sys::verbs::Verbs;
+use fabric_sys::verbs::types::*;
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::Arc;
+
+/// The error of the call that has just failed.
+pub fn errno() -> io::Error {
+    io::Error::last_os_error()
+}
+
+/// An error that a call returned as its value.
+pub fn returned(value: c_int) -> io::Error {
+    match value {
+        ..=0 => errno(),
+        value => io::Error::from_raw_os_error(value),
+    }
+}
+
+/// Names a pointer that owns what it points to.
+macro_rules! owned {
+    ($(#[$doc:meta])* $name:ident($raw:ty) of $parent:ident: $owner:ty => $release:ident) => {
+        $(#[$doc])*
+        pub struct $name {
+            raw: *mut $raw,
+            verbs: &'static Verbs,
+            /// Released after it.
+            #[allow(dead_code, reason = "of some it is only kept alive")]
+            pub $parent: Arc<$owner>,
+        }
+
+        // SAFETY: libibverbs' objects may be used from any thread; what calls must not run at once
+        // is left to the one endpoint that owns them.
+        unsafe impl Send for $name {}
+        // SAFETY: as above; a shared reference only reads the pointer.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            /// The library's pointer, live as long as this is.
+            #[inline(always)]
+            #[allow(dead_code, reason = "of some only this file needs it")]
+            pub fn raw(&self) -> *mut $raw {
+                self.raw
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: it was made by the library, is released once, and what was made of it
+                // keeps it alive by an Arc.
+                unsafe { (self.verbs.$release)(self.raw) };
+            }
+        }
+    };
+}
+
+/// An opened device.
+pub struct Context {
+    raw: *mut ibv_context,
+    verbs: &'static Verbs,
+}
+
+// SAFETY: a context may be used from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was opened by the library and is closed once, after all that it keeps.
+        unsafe { (self.verbs.ibv_close_device)(self.raw) };
+    }
+}
+
+impl Context {
+    /// Opens a device of a list that lives.
+    pub fn open(
+        verbs: &'static Verbs,
+        device: *mut ibv_device,
+        name: &str,
+    ) -> Result<Context, SetupError> {
+        // SAFETY: the device is of a list that lives.
+        let raw = unsafe { (verbs.ibv_open_device)(device) };
+        if raw.is_null() {
+            let error = errno();
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => " (may this user read /dev/infiniband/*?)",
+                _ => "",
+            };
+            return Err(SetupError::system(format!("opening {name}{hint}"))(error));
+        }
+        Ok(Context { raw, verbs })
+    }
+
+    /// The library.
+    pub fn verbs(&self) -> &'static Verbs {
+        self.verbs
+    }
+
+    /// What the device can.
+    pub fn device_attributes(&self) -> Result<ibv_device_attr, SetupError> {
+        let mut attributes = ibv_device_attr::default();
+        // SAFETY: a live context and room for the answer.
+        match unsafe { (self.verbs.ibv_query_device)(self.raw, &mut attributes) } {
+            0 => Ok(attributes),
+            error => Err(SetupError::system("asking the device what it can")(returned(error))),
+        }
+    }
+
+    /// What a port is like.
+    pub fn port_attributes(&self, port: u8) -> Result<ibv_port_attr, SetupError> {
+        let mut attributes = ibv_port_attr::default();
+        // SAFETY: as above; the function fills at most the structure that it has always had.
+        match unsafe { (self.verbs.ibv_query_port)(self.raw, port, &mut attributes) } {
+            0 => Ok(attributes),
+            error => Err(SetupError::system(format!("asking for port {port}"))(returned(error))),
+        }
+    }
+
+    /// An entry of a port's table of GIDs.
+    pub fn gid(&self, port: u8, index: u8) -> Option<[u8; 16]> {
+        let mut gid = ibv_gid { raw: [0; 16] };
+        let index = c_int::from(index);
+        // SAFETY: a live context and room for the answer.
+        let failed = unsafe { (self.verbs.ibv_query_gid)(self.raw, port, index, &mut gid) };
+        // SAFETY: the union's other view is two integers: every byte of it is a byte.
+        (failed == 0).then_some(unsafe { gid.raw })
+    }
+}
+
+owned! {
+    /// A protection domain.
+    Domain(ibv_pd) of context: Context => ibv_dealloc_pd
+}
+owned! {
+    /// A channel for events of completion.
+    Channel(ibv_comp_channel) of context: Context => ibv_destroy_comp_channel
+}
+owned! {
+    /// A queue pair.
+    QueuePair(ibv_qp) of domain: Domain => ibv_destroy_qp
+}
+owned! {
+    /// The address of a datagram's receiver.
+    AddressHandle(ibv_ah) of domain: Domain => ibv_destroy_ah
+}
+owned! {
+    /// Registered memory. Its bytes belong to a [`super::memory::Memory`].
+    Registration(ibv_mr) of domain: Domain => ibv_dereg_mr
+}
+
+impl Domain {
+    /// A new one.
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
+        let verbs = context.verbs;
+        // SAFETY: a live context.
+        let raw = unsafe { (verbs.ibv_alloc_pd)(context.raw) };
+        if raw.is_null() {
+            return Err(SetupError::system("making a protection domain")(errno()));
+        }
+        Ok(Arc::new(Domain { raw, verbs, context: Arc::clone(context) }))
+    }
+
+    /// Registers memory.
+    ///
+    /// # Safety
+    /// The memory outlives the registration.
+    pub unsafe fn register(
+        self: &Arc<Self>,
+        at: *mut u8,
+        length: usize,
+        access: c_int,
+    ) -> Result<Registration, SetupError> {
+        // SAFETY: a live domain; the memory is the caller's promise.
+        let raw = unsafe { (self.verbs.ibv_reg_mr)(self.raw, at.cast(), length, access) };
+        if raw.is_null() {
+            let error = errno();
+            return Err(match error.raw_os_error() {
+                Some(libc::ENOMEM | libc::EAGAIN | libc::EPERM) => SetupError::Refused(format!(
+                    "{length} B of memory cannot be registered ({error}): the limit on locked \
+                     memory is too low; lift it with `ulimit -l unlimited` (or LimitMEMLOCK, \
+                     /etc/security/limits.conf)"
+                )),
+                _ => SetupError::system(format!("registering {length} B of memory"))(error),
+            });
+        }
+        Ok(Registration { raw, verbs: self.verbs, domain: Arc::clone(self) })
+    }
+
+    /// The address of another end's datagrams.
+    pub fn address(
+        self: &Arc<Self>,
+        mut attributes: ibv_ah_attr,
+    ) -> Result<AddressHandle, SetupError> {
+        // SAFETY: a live domain and attributes that live through the call.
+        let raw = unsafe { (self.verbs.ibv_create_ah)(self.raw, &mut attributes) };
+        if raw.is_null() {
+            return Err(SetupError::system("making an address handle")(errno()));
+        }
+        Ok(AddressHandle { raw, verbs: self.verbs, domain: Arc::clone(self) })
+    }
+}
+
+impl Registration {
+    /// What local work requests name it by.
+    pub fn local_key(&self) -> u32 {
+        // SAFETY: a live registration.
+        unsafe { (*self.raw).lkey }
+    }
+
+    /// What the other end names it by.
+    pub fn remote_key(&self) -> u32 {
+        // SAFETY: a live registration.
+        unsafe { (*self.raw).rkey }
+    }
+}
+
+impl Channel {
+    /// A new one, whose file descriptor does not block.
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>, SetupError> {
+        let verbs = context.verbs;
+        // SAFETY: a live context.
+        let raw = unsafe { (verbs.ibv_create_comp_channel)(context.raw) };
+        if raw.is_null() {
+            return Err(SetupError::system("making a completion channel")(errno()));
+        }
+        let channel = Channel { raw, verbs, context: Arc::clone(context) };
+        rustix::io::ioctl_fionbio(channel.descriptor(), true)
+            .map_err(SetupError::system("a completion channel that does not block"))?;
+        Ok(Arc::new(channel))
+    }
+
+    /// What can be waited for.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: a live channel has an open descriptor, which is closed with it.
+        unsafe { BorrowedFd::borrow_raw((*self.raw).fd as RawFd) }
+    }
+
+    /// Takes all events that are there. Each has to be acknowledged, or its queue is never released.
+    pub fn drain(&self) {
+        let (mut queue, mut owner) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: a live channel and room for the answers; the event's queue is live, since its
+        // owner holds this channel.
+        while unsafe { (self.verbs.ibv_get_cq_event)(self.raw, &mut queue, &mut owner) } == 0 {
+            // SAFETY: as above.
+            unsafe { (self.verbs.ibv_ack_cq_events)(queue, 1) };
+        }
+    }
+}
+
+/// A completion queue, and the channel of its events.
+pub struct CompletionQueue {
+    raw: *mut ibv_cq,
+    verbs: &'static Verbs,
+    /// Where its events come, released after it.
+    pub channel: Arc<Channel>,
+}
+
+// SAFETY: as for the others.
+unsafe impl Send for CompletionQueue {}
+
+impl CompletionQueue {
+    /// A new one.
+    pub fn new(channel: &Arc<Channel>, entries: u32) -> Result<CompletionQueue, SetupError> {
+        let (verbs, context) = (channel.verbs, channel.context.raw);
+        let none = std::ptr::null_mut();
+        // SAFETY: a live context and channel.
+        let raw = unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) };
+        if raw.is_null() {
+            let what = format!("making a completion queue of {entries} entries");
+            return Err(SetupError::system(what)(errno()));
+        }
+        Ok(CompletionQueue { raw, verbs, channel: Arc::clone(channel) })
+    }
+
+    /// The library's pointer, live as long as this is.
+    #[inline(always)]
+    pub fn raw(&self) -> *mut ibv_cq {
+        self.raw
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        self.channel.drain();
+        // SAFETY: it was made by the library and is released once; its queue pairs are gone.
+        unsafe { (self.verbs.ibv_destroy_cq)(self.raw) };
+    }
+}
+
+impl QueuePair {
+    /// A new one, in state RESET. Gives the inline size that was granted, too.
+    pub fn new(
+        domain: &Arc<Domain>,
+        mut attributes: ibv_qp_init_attr_ex,
+        extended: bool,
+    ) -> Result<(QueuePair, u32), SetupError> {
+        let verbs = domain.verbs;
+        attributes.pd = domain.raw;
+        attributes.comp_mask |= IBV_QP_INIT_ATTR_PD;
+        let raw = if extended {
+            attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+            // SAFETY: a live context, and attributes that name live queues.
+            unsafe {
+                fabric_sys::verbs::extended::create_qp_ex(domain.context.raw, &mut attributes)
+            }
+        } else {
+            let mut plain = ibv_qp_init_attr {
+                send_cq: attributes.send_cq,
+                recv_cq: attributes.recv_cq,
+                cap: attributes.cap,
+                qp_type: attributes.qp_type,
+                ..ibv_qp_init_attr::default()
+            };
+            // SAFETY: a live domain, and attributes that name live queues.
+            let raw = unsafe { (verbs.ibv_create_qp)(domain.raw, &mut plain) };
+            attributes.cap = plain.cap;
+            raw
+        };
+        if raw.is_null() {
+            let error = errno();
+            let asked = attributes.cap;
+            return Err(SetupError::system(format!(
+                "making a queue pair with {} sends, {} receives and {} B inline",
+                asked.max_send_wr, asked.max_recv_wr, asked.max_inline_data
+            ))(error));
+        }
+        let granted = attributes.cap.max_inline_data;
+        Ok((QueuePair { raw, verbs, domain: Arc::clone(domain) }, granted))
+    }
+
+    /// Changes its state.
+    pub fn modify(
+        &self,
+        attributes: &mut ibv_qp_attr,
+        mask: u32,
+        what: &str,
+    ) -> Result<(), SetupError> {
+        // SAFETY: a live queue pair and attributes that live through the call.
+        match unsafe { (self.verbs.ibv_modify_qp)(self.raw, attributes, mask as c_int) } {
+            0 => Ok(()),
+            error => Err(SetupError::system(what)(returned(error))),
+        }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        // SAFETY: a live queue pair.
+        unsafe { (*self.raw).qp_num }
+    }
+}

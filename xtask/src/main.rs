@@ -1,0 +1,58 @@
+//! Chores that are done by hand now and then.
+//!
+//! `cargo run --manifest-path xtask/Cargo.toml -- bindings` makes the types of the foreign
+//! interfaces in `fabric-sys` again, from the headers of this machine. It needs Debian's
+//! `libibverbs-dev`, `librdmacm-dev` and `libclang-dev`; building wiregauge needs none of them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What stands above every file that is made here.
+const NOTICE: &str = "\
+Made by `cargo run --manifest-path xtask/Cargo.toml -- bindings`: do not edit.
+
+Types and constants of rdma-core's <infiniband/verbs.h> and <rdma/rdma_cma.h>, whose licence may be
+chosen: this is under its OpenIB.org BSD licence. The layout is checked at compile time.";
+
+fn main() -> ExitCode {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    match asked.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["bindings"] => match bindings() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(sentence) => {
+                eprintln!("xtask: {sentence}");
+                ExitCode::FAILURE
+            }
+        },
+        _ => {
+            eprintln!("usage: cargo run --manifest-path xtask/Cargo.toml -- bindings");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Writes `fabric-sys/src/verbs/types.rs`.
+fn bindings() -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let to: PathBuf = root.join("fabric-sys/src/verbs/types.rs");
+    let notice: String = NOTICE.lines().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
+    let made = bindgen::Builder::default()
+        .header_contents(
+            "verbs.h",
+            "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n",
+        )
+        .allowlist_type("(ibv|rdma|verbs)_.*")
+        .allowlist_var("(IBV|RDMA)_.*")
+        .ignore_functions()
+        .default_enum_style(bindgen::EnumVariation::ModuleConsts)
+        .constified_enum(".*")
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .derive_copy(true)
+        .layout_tests(true)
+        .generate_comments(false)
+        .raw_line(notice)
+        .generate()
+        .map_err(|error| format!("bindgen: {error}"))?;
+    made.write_to_file(&to).map_err(|error| format!("writing {}: {error}", to.display()))
+}
