@@ -61,7 +61,8 @@ class Plot {
     this.u.over.append(this.ring);
     this.legend.replaceChildren(...(this.built.legend ?? []).map((l) => legendItem(l)));
     this.at = null;
-    this.say(tracks.length === 0 ? this.built.empty ?? "Nothing is selected." : this.built.hint ?? "");
+    const { empty, hint } = this.built;
+    this.say(tracks.length === 0 ? empty ?? "Nothing is selected." : hint ?? "");
   }
 
   size() {

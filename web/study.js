@@ -97,7 +97,8 @@ function figureText(graph, run, f, fmt) {
   const n = f.of ? `${fmtCount(f.n)} ${f.of}` : `n = ${fmtCount(f.n)}`;
   const spread = graph.kind === "against-size" && graph.spread === "deciles" && !isRate(graph)
     ? `, p10 ${fmt(f.low)}, p90 ${fmt(f.high)}` : "";
-  return `${fmtBytes(run.case.size)}: ${fmt(f.value)} ${fmtInterval(f.interval, fmt)}${spread}, ${n}`;
+  const figure = `${fmt(f.value)} ${fmtInterval(f.interval, fmt)}`;
+  return `${fmtBytes(run.case.size)}: ${figure}${spread}, ${n}`;
 }
 
 const publishedText = (reference, p, fmt) =>
