@@ -244,6 +244,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
             sequence: i,
             intended_ns: f64::NAN,
             submit_ns: submit,
+            send_ns: f64::NAN,
             receive_ns: if lost { f64::NAN } else { submit + 2.0 * half },
             complete_ns: f64::NAN,
             flags,

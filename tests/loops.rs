@@ -36,6 +36,9 @@ fn plan(messages: u64) -> Loop {
         drain: TickSpan(1_000_000),
         lead: TickSpan(1000),
         stride: 1,
+        completions: false,
+        reads_send: false,
+        stamper: None,
     }
 }
 

@@ -14,7 +14,7 @@ use wiregauge::record::{
     RecordError, RunDirectory, SampleReader, SampleWriter, Writer, read_record,
 };
 use wiregauge::report::export::{ExportError, Format, Selection, export, export_to};
-use wiregauge::sample::{Flags, RoundSamples, grid};
+use wiregauge::sample::{Flags, RoundSamples, Sample, grid};
 use wiregauge::units::Bytes;
 
 const SAMPLES: &str = "samples.parquet";
@@ -389,12 +389,10 @@ proptest! {
     }
 
     #[test]
-    fn any_stamps_are_read_back(stamps in proptest::collection::vec(any::<[u64; 4]>(), 0..50)) {
+    fn any_stamps_are_read_back(stamps in proptest::collection::vec(any::<[u64; 5]>(), 0..50)) {
         let mut round = realistic_round(3, 4, stamps.len() as u64);
         for (sample, stamps) in round.samples.iter_mut().zip(stamps) {
-            let [a, b, c, d] = stamps.map(f64::from_bits);
-            (sample.intended_ns, sample.submit_ns) = (a, b);
-            (sample.receive_ns, sample.complete_ns) = (c, d);
+            *sample = Sample::new(sample.sequence, stamps.map(f64::from_bits), sample.flags);
         }
         let scratch = Scratch::new();
         let mut writer = sample_writer(&scratch.join(SAMPLES));
@@ -413,7 +411,7 @@ fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
         v => json!(v),
     };
     let rows = || rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
-    let column = |f: &dyn Fn(&RoundSamples, &wiregauge::sample::Sample) -> Value| {
+    let column = |f: &dyn Fn(&RoundSamples, &Sample) -> Value| {
         Value::Array(rows().map(|(r, s)| f(r, s)).collect())
     };
     // Column order is part of what is compared, and a map of serde_json sorts: so as text.
@@ -424,6 +422,7 @@ fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
         ("size", column(&|r, _| json!(r.size))),
         ("intended_ns", column(&|_, s| stamp(s.intended_ns))),
         ("submit_ns", column(&|_, s| stamp(s.submit_ns))),
+        ("send_ns", column(&|_, s| stamp(s.send_ns))),
         ("receive_ns", column(&|_, s| stamp(s.receive_ns))),
         ("complete_ns", column(&|_, s| stamp(s.complete_ns))),
         ("flags", column(&|_, s| json!(s.flags.0.cast_signed()))),

@@ -54,6 +54,7 @@ fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
         sequence: i as u64,
         intended_ns: f64::NAN,
         submit_ns: i as f64 * 1000.0,
+        send_ns: f64::NAN,
         receive_ns: i as f64 * 1000.0 + v,
         complete_ns: f64::NAN,
         flags: Flags::default(),

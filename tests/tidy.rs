@@ -48,7 +48,8 @@ const LONGEST_FUNCTION: usize = 70;
 const WIDEST_LINE: usize = 100;
 
 /// Text that others write or make: not ours to shape.
-const NOT_OURS: [&str; 3] = ["web/vendor/", "bench/captured/", "LICENSE"];
+const NOT_OURS: [&str; 4] =
+    ["web/vendor/", "bench/captured/", "LICENSE", "fabric-sys/src/verbs/types.rs"];
 
 /// A source file below `src/`.
 struct Source {
@@ -374,7 +375,8 @@ fn nothing_panics_by_intention_outside_tests() {
 #[test]
 fn every_rust_file_says_first_what_it_is() {
     let mut broken = Vec::new();
-    for file in tracked().iter().filter(|file| file.ends_with(".rs")) {
+    let is_ours = |file: &&String| !NOT_OURS.iter().any(|other| file.starts_with(other));
+    for file in tracked().iter().filter(|file| file.ends_with(".rs")).filter(is_ours) {
         if !text(file).unwrap().starts_with("//! ") {
             broken.push(format!("{file}:1: a module begins with a line of //!"));
         }

@@ -395,6 +395,9 @@ pub struct VerbsArguments {
     /// Register memory with relaxed ordering
     #[arg(long, help_heading = VERBS)]
     pub relaxed_ordering: bool,
+    /// Keep writing the time into the message until the adapter has taken it: figure transfer
+    #[arg(long, help_heading = VERBS)]
+    pub stamp_send: bool,
 }
 
 #[derive(Debug, Args)]

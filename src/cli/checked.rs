@@ -164,6 +164,7 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
         traffic_class: typed.traffic_class,
         send_wait: typed.send_wait,
         relaxed_ordering: typed.relaxed_ordering,
+        stamp_send: typed.stamp_send,
     }
 }
 

@@ -13,11 +13,13 @@ use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
+use crate::pattern::stamper::{self, Stamper};
 use crate::plan::Pattern;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::{
-    Blob, Opening, Role, SetupError, Transport, TransportKind, Visitor, synthetic, with_transport,
+    Blob, Endpoint, Opening, Role, SetupError, Slot, Transport, TransportKind, Visitor, synthetic,
+    with_transport,
 };
 use crate::units::Span;
 use std::io::{self, Write};
@@ -43,6 +45,15 @@ enum AgentError {
     Unable(String),
     #[error(transparent)]
     Frame(#[from] FrameError),
+}
+
+impl From<SetupError> for AgentError {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::NotAllowed(sentence) => AgentError::Refused(sentence),
+            error => AgentError::Unable(error.to_string()),
+        }
+    }
 }
 
 fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
@@ -197,31 +208,23 @@ impl<O: io::Write> RoundOf<'_, O> {
     fn run<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
         let RoundOf { assignment, control, gate, output } = self;
         let case = &assignment.case;
+        let allowed = host::allowed_cpus();
         let pinned = match assignment.cpu {
             Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
         };
         let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let refuse = |error: SetupError| match error {
-            SetupError::NotAllowed(sentence) => AgentError::Refused(sentence),
-            error => AgentError::Unable(error.to_string()),
-        };
-        let opening =
-            T::open(&role::setup(case, assignment.role, assignment.cookie)).map_err(refuse)?;
+        let opening = T::open(&role::setup(case, assignment.role, assignment.cookie))
+            .map_err(AgentError::from)?;
         frame::write(output, &FromAgent::Opened(opening.address()))?;
 
         let Ok(ToAgent::Connect(other)) = control.recv() else {
             return Err(FrameError::Closed.into());
         };
-        let mut endpoint = opening.connect(&other).map_err(refuse)?;
+        let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
-        let mut plan = Loop::of(case, ticks);
-        if case.pattern == Pattern::Oneway {
-            // Both ends' stamps are joined by number: a message without a row has no latency.
-            plan.messages = plan.messages.min(arena.capacity() as u64);
-        }
-        let plan = plan;
+        let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let intended = role::intended(case, arena.capacity() as u64, &time);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
@@ -238,8 +241,10 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let used = ResourceUse::of_thread();
         let begin = clock.now();
+        let stamping = stamp_while(assignment, &plan, &mut endpoint, &allowed)?;
         let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
+        drop(stamping);
         let end = clock.now();
         let used = ResourceUse::of_thread().since(&used);
         let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
@@ -264,6 +269,61 @@ impl<O: io::Write> RoundOf<'_, O> {
         while control.recv().is_ok() {}
         Ok(())
     }
+}
+
+/// The case as this end's loop needs it.
+fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64) -> Loop {
+    let case = &assignment.case;
+    let mut plan = Loop::of(case, ticks);
+    if case.pattern == Pattern::Oneway {
+        // Both ends' stamps are joined by number: a message without a row has no latency.
+        plan.messages = plan.messages.min(rows);
+    }
+    if case.options.stamps_send() && assignment.role == Role::Client {
+        plan.stamper = Some(Arc::new(Stamper::default()));
+    }
+    plan
+}
+
+/// Ends the thread that stamps when it goes.
+struct Stamping(Arc<Stamper>);
+
+impl Drop for Stamping {
+    fn drop(&mut self) {
+        self.0.disarm();
+        self.0.end();
+    }
+}
+
+/// Starts the thread that keeps writing the time into messages, where the case asks for it: on
+/// another CPU than the loop's, which would leave it no time.
+fn stamp_while<E: Endpoint>(
+    assignment: &Assignment,
+    plan: &Loop,
+    endpoint: &mut E,
+    allowed: &[u32],
+) -> Result<Option<Stamping>, AgentError> {
+    let Some(stamper) = &plan.stamper else { return Ok(None) };
+    let Some(word) = endpoint.live(Slot::sending(0), stamper::AT) else {
+        return Err(AgentError::Refused(
+            "--stamp-send is not possible here: the adapter copies a message when it is posted"
+                .into(),
+        ));
+    };
+    let own = assignment.cpu;
+    let elsewhere = allowed.iter().copied().rfind(|cpu| Some(*cpu) != own);
+    let (shared, source) = (Arc::clone(stamper), assignment.clock);
+    std::thread::spawn(move || {
+        if let Some(cpu) = elsewhere {
+            // Where that fails it runs beside the loop, and the times are older.
+            let _ = host::pin_to(cpu);
+        }
+        match source {
+            Source::Tsc => shared.run(&word, Tsc),
+            Source::MonotonicRaw => shared.run(&word, MonotonicRaw),
+        }
+    });
+    Ok(Some(Stamping(Arc::clone(stamper))))
 }
 
 /// The server's turn, where one process plays both roles and the pattern stamps at the server.

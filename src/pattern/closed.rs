@@ -3,6 +3,7 @@
 
 use super::gate::Gate;
 use super::payload;
+use super::stamper;
 use super::waiter::{Waited, Waiter};
 use super::{Ended, Loop};
 use crate::clock::{Clock, Ticks};
@@ -24,6 +25,8 @@ struct Burst {
     last: Ticks,
     /// Posts that have not completed.
     open: u64,
+    /// Posts that have.
+    completed: u64,
 }
 
 /// The client: sends, awaits the answers, stamps both.
@@ -48,6 +51,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
         answered: 0,
         last: Ticks(0),
         open: 0,
+        completed: 0,
     };
     let mut deadline = None;
     loop {
@@ -73,6 +77,9 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
             Ok(last) => last,
             Err(ended) => return ended,
         };
+        if let Some(stamper) = &plan.stamper {
+            stamper.disarm();
+        }
         burst.first += u64::from(burst.length);
         recorder.handled(burst.first);
         if let Some(time) = plan.time
@@ -122,6 +129,9 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
             payload::fill(message, sequence);
         } else {
             payload::number(message, sequence);
+        }
+        if let Some(stamper) = &plan.stamper {
+            stamper.arm();
         }
         let submit = clock.now();
         while endpoint.post(slot, plan.size) == Posted::Full {
@@ -177,6 +187,12 @@ fn take<E: Endpoint>(
     recorder: &mut Recorder<'_>,
 ) {
     burst.open -= u64::from(events.completed).min(burst.open);
+    if plan.completions {
+        for _ in 0..events.completed {
+            recorder.completed(burst.completed, receive);
+            burst.completed += 1;
+        }
+    }
     for arrival in events.arrivals() {
         burst.answered += answer(endpoint, *arrival, receive, plan, burst, recorder);
         burst.last = receive;
@@ -214,8 +230,9 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
             }
             Waited::Look => continue,
         }
-        // A completion alone says nothing that a stamp is needed for.
-        let receive = if events.arrivals().is_empty() { burst.last } else { clock.now() };
+        // A completion alone seldom says something that a stamp is needed for.
+        let says_nothing = events.arrivals().is_empty() && !plan.completions;
+        let receive = if says_nothing { burst.last } else { clock.now() };
         take(endpoint, events, receive, plan, burst, recorder);
         if events.link != Link::Up && burst.answered < awaited {
             give_up_rest(burst, plan, recorder, false);
@@ -374,6 +391,9 @@ fn serve<E: Endpoint, const RECORD: bool>(
             answers = plan.every != 0 && (sequence + 1).is_multiple_of(u64::from(plan.every));
             if RECORD {
                 let corrupt = plan.check && !payload::verify(message, sequence);
+                if plan.reads_send {
+                    recorder.stood(sequence, Ticks(stamper::read(message)));
+                }
                 recorder.arrived(sequence, receive, corrupt);
             }
         }

@@ -3,8 +3,8 @@
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
 //! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`],
-//! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses the loop of a case and role, and is compiled once for each transport, wait mode and
-//! clock.
+//! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses
+//! the loop of a case and role, and is compiled once for each transport, wait mode and clock.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
@@ -17,11 +17,13 @@ pub mod open;
 pub mod payload;
 pub mod role;
 pub mod schedule;
+pub mod stamper;
 pub mod waiter;
 
 use crate::clock::TickSpan;
 use crate::transport::Link;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A case as the loops need it: ticks and counts, nothing to be computed any more.
 #[derive(Clone, Debug)]
@@ -53,6 +55,12 @@ pub struct Loop {
     pub lead: TickSpan,
     /// Messages for one sample of a bandwidth round.
     pub stride: u64,
+    /// Whether each post makes a completion of its own, which is stamped.
+    pub completions: bool,
+    /// Whether messages carry the last time at which they were still at the sender.
+    pub reads_send: bool,
+    /// What writes that time.
+    pub stamper: Option<Arc<stamper::Stamper>>,
 }
 
 /// Why a round has ended.

@@ -92,6 +92,10 @@ impl Loop {
             drain: ticks(DRAIN),
             lead: ticks(LEAD),
             stride: stride(case),
+            completions: case.pattern == Pattern::Oneway
+                && case.transport.completes_each(&case.options),
+            reads_send: case.options.stamps_send(),
+            stamper: None,
         }
     }
 }

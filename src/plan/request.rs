@@ -217,6 +217,12 @@ impl Request {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
         let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let stamps = self.options.stamps_send();
+        if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
+            return refuse(
+                "--stamp-send is allowed for oneway only, without --rate, --burst and --check",
+            );
+        }
         if !closed && self.pattern != Pattern::Oneway {
             return refuse("--rate is allowed for oneway only, which is sent by a schedule");
         }

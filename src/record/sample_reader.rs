@@ -19,7 +19,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Longest footer that is read: [`GROUPS`] groups of 9 columns at about 1 KiB each, twice.
+/// Longest footer that is read: [`GROUPS`] groups of 10 columns at about 1 KiB each, twice.
 const FOOTER_LIMIT: u64 = 16 << 20;
 /// Largest page when unpacked. Writers make pages of about 1 MiB.
 const PAGE_LIMIT: u64 = 32 << 20;
@@ -182,8 +182,8 @@ fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
         None => return Err(format!("its metadata has no wiregauge.schema = '{SCHEMA}'")),
     }
     match value("wiregauge.version").map(str::parse::<u32>) {
-        Some(Ok(version)) if version <= VERSION => Ok(()),
-        Some(Ok(newer)) => Err(format!("its version is {newer}; this build reads up to {VERSION}")),
+        Some(Ok(version)) if version == VERSION => Ok(()),
+        Some(Ok(other)) => Err(format!("its version is {other}; this build reads {VERSION}")),
         _ => Err("its metadata has no whole number as wiregauge.version".to_string()),
     }
 }
@@ -265,17 +265,19 @@ fn read_group(
     let round = constant(group, 1)?;
     let sequence = column::<Int64Type>(group, 2)?;
     let size = constant(group, 3)?;
-    let stamps = [stamps(group, 4)?, stamps(group, 5)?, stamps(group, 6)?, stamps(group, 7)?];
-    let flags = column::<Int32Type>(group, 8)?;
-    let [intended, submit, receive, complete] = stamps;
-    let stamps = intended.into_iter().zip(submit).zip(receive).zip(complete);
+    let (intended, submit, send) = (stamps(group, 4)?, stamps(group, 5)?, stamps(group, 6)?);
+    let (receive, complete) = (stamps(group, 7)?, stamps(group, 8)?);
+    let flags = column::<Int32Type>(group, 9)?;
+    let there = intended.into_iter().zip(submit).zip(send);
+    let stamps = there.zip(receive.into_iter().zip(complete));
     let mut samples = Vec::with_capacity(sequence.len());
-    for ((sequence, flags), (((intended_ns, submit_ns), receive_ns), complete_ns)) in
+    for ((sequence, flags), (((intended_ns, submit_ns), send_ns), (receive_ns, complete_ns))) in
         sequence.into_iter().zip(flags).zip(stamps)
     {
         let sequence = u64::try_from(sequence).map_err(|_| wrong("a sequence number below 0"))?;
         let flags = Flags(flags.cast_unsigned());
-        samples.push(Sample { sequence, intended_ns, submit_ns, receive_ns, complete_ns, flags });
+        let stamps = [intended_ns, submit_ns, send_ns, receive_ns, complete_ns];
+        samples.push(Sample::new(sequence, stamps, flags));
     }
     Ok(RoundSamples { run, round, size, samples })
 }

@@ -19,15 +19,16 @@ use std::sync::Arc;
 /// What stands under `wiregauge.schema` in the file's key-value metadata.
 pub const SCHEMA: &str = "wiregauge.samples";
 /// The version of the columns that this build writes (`wiregauge.version`).
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The columns, in order.
-pub const COLUMNS: [&str; 9] = [
+pub const COLUMNS: [&str; 10] = [
     "run",
     "round",
     "sequence",
     "size",
     "intended_ns",
     "submit_ns",
+    "send_ns",
     "receive_ns",
     "complete_ns",
     "flags",
@@ -35,13 +36,13 @@ pub const COLUMNS: [&str; 9] = [
 
 /// Most rows of a row group: a reader holds about 100 bytes a row while it decodes, so 100 MiB.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// Most rows of one round: a reader holds a round, 56 bytes a row, so less than 1 GiB.
+/// Most rows of one round: a reader holds a round, 64 bytes a row, so less than 1 GiB.
 pub const ROUND_ROWS: u64 = 1 << 24;
 /// Most row groups of a file: the footer describes each in about 1 KiB, and readers hold it whole.
 pub const GROUPS: usize = 1 << 13;
-/// What a row takes on disk at most: its plain size, 9 columns of 4 or 8 bytes and their levels,
+/// What a row takes on disk at most: its plain size, 10 columns of 4 or 8 bytes and their levels,
 /// for the estimate of a run's need. What it really takes is about a fifth of that.
-pub const ROW_BYTES_AT_MOST: u64 = 64;
+pub const ROW_BYTES_AT_MOST: u64 = 72;
 
 /// The columns as Parquet declares them.
 fn schema() -> Result<Arc<Type>, ParquetError> {
@@ -142,6 +143,7 @@ impl<W: Write + Send> SampleWriter<W> {
         constant(&mut group, key.size, samples.len())?;
         stamps(&mut group, samples, |s| s.intended_ns)?;
         stamps(&mut group, samples, |s| s.submit_ns)?;
+        stamps(&mut group, samples, |s| s.send_ns)?;
         stamps(&mut group, samples, |s| s.receive_ns)?;
         stamps(&mut group, samples, |s| s.complete_ns)?;
         let flags: Vec<i32> = samples.iter().map(|s| s.flags.0.cast_signed()).collect();

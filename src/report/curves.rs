@@ -101,6 +101,7 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
         Metric::HalfRtt,
         Metric::Rtt,
         Metric::Service,
+        Metric::Transfer,
         Metric::Complete,
     ];
     let has = |m: &Metric| run.summary(*m).is_some() && !(half && *m == Metric::Rtt);
@@ -116,6 +117,7 @@ pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
         Metric::Rtt | Metric::OneWay | Metric::Service => s.receive_ns - s.submit_ns,
         Metric::HalfRtt => (s.receive_ns - s.submit_ns) / 2.0,
         Metric::Response => s.receive_ns - s.intended_ns,
+        Metric::Transfer => s.receive_ns - s.send_ns,
         Metric::Complete => s.complete_ns - s.submit_ns,
         Metric::Post => f64::NAN,
     }
@@ -310,6 +312,7 @@ mod tests {
             sequence: 0,
             intended_ns: f64::NAN,
             submit_ns: submit,
+            send_ns: f64::NAN,
             receive_ns: submit + latency,
             complete_ns: f64::NAN,
             flags,

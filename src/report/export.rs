@@ -5,7 +5,7 @@
 
 use crate::record::directory::{EPOCH, SAMPLES_FILE, publish};
 use crate::record::{RecordError, SampleReader, SampleWriter, read_record};
-use crate::sample::{Flags, RoundSamples, Sample};
+use crate::sample::{Flags, RoundSamples};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -231,16 +231,18 @@ impl<W: Write> Out<'_, W> {
 
 /// The header of the CSV. Lines end in CR LF (RFC 4180); no field needs quotes.
 pub const CSV_HEADER: &str =
-    "run,round,sequence,size_bytes,intended_ns,submit_ns,receive_ns,complete_ns,flags";
+    "run,round,sequence,size_bytes,intended_ns,submit_ns,send_ns,receive_ns,complete_ns,flags";
 
 fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportError> {
     out.put(format_args!("{CSV_HEADER}\r\n"))?;
     for part in parts {
         let RoundSamples { run, round, size, samples } = part?;
-        for Sample { sequence, intended_ns, submit_ns, receive_ns, complete_ns, flags } in samples {
-            let [a, b, c, d] = [intended_ns, submit_ns, receive_ns, complete_ns].map(CsvStamp);
-            let flags = flags.0;
-            out.put(format_args!("{run},{round},{sequence},{size},{a},{b},{c},{d},{flags}\r\n"))?;
+        for sample in samples {
+            let (sequence, flags) = (sample.sequence, sample.flags.0);
+            let [a, b, c, d, e] = sample.stamps().map(CsvStamp);
+            out.put(format_args!(
+                "{run},{round},{sequence},{size},{a},{b},{c},{d},{e},{flags}\r\n"
+            ))?;
         }
     }
     Ok(())
@@ -251,13 +253,13 @@ fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Resul
     let mut separator = "\n";
     for part in parts {
         let RoundSamples { run, round, size, samples } = part?;
-        for Sample { sequence, intended_ns, submit_ns, receive_ns, complete_ns, flags } in samples {
-            let [a, b, c, d] = [intended_ns, submit_ns, receive_ns, complete_ns].map(JsonStamp);
+        for sample in samples {
+            let (sequence, flags) = (sample.sequence, sample.flags.0);
+            let [a, b, c, d, e] = sample.stamps().map(JsonStamp);
             out.put(format_args!(
                 "{separator}{{\"run\":{run},\"round\":{round},\"sequence\":{sequence},\
                  \"size_bytes\":{size},\"intended_ns\":{a},\"submit_ns\":{b},\
-                 \"receive_ns\":{c},\"complete_ns\":{d},\"flags\":{}}}",
-                flags.0
+                 \"send_ns\":{c},\"receive_ns\":{d},\"complete_ns\":{e},\"flags\":{flags}}}"
             ))?;
             separator = ",\n";
         }

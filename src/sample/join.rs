@@ -27,7 +27,9 @@ pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Ro
         Pattern::Latency => client
             .iter()
             .enumerate()
-            .map(|(sequence, row)| sample(sequence as u64, row, row.receive, row.flags, time))
+            .map(|(sequence, row)| {
+                sample(sequence as u64, row, Ticks(0), row.receive, row.flags, time)
+            })
             .collect(),
         Pattern::Oneway => one_way(client, server, time),
         Pattern::Bandwidth => flows(shape, client, server, time),
@@ -42,15 +44,16 @@ fn stamp(ticks: Ticks, time: &Timebase) -> f64 {
     super::grid(time.global(time.local(ticks)).0)
 }
 
-fn sample(sequence: u64, row: &Row, receive: Ticks, flags: Flags, time: &Timebase) -> Sample {
-    Sample {
-        sequence,
-        intended_ns: stamp(row.intended, time),
-        submit_ns: stamp(row.submit, time),
-        receive_ns: stamp(receive, time),
-        complete_ns: stamp(row.complete, time),
-        flags,
-    }
+fn sample(
+    sequence: u64,
+    row: &Row,
+    send: Ticks,
+    receive: Ticks,
+    flags: Flags,
+    time: &Timebase,
+) -> Sample {
+    let stamps = [row.intended, row.submit, send, receive, row.complete];
+    Sample::new(sequence, stamps.map(|ticks| stamp(ticks, time)), flags)
 }
 
 fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
@@ -61,7 +64,9 @@ fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
         let kept = Flags(row.flags.0 & Flags::WARMUP.0);
         let arrived = Flags(there.flags.0 & !Flags::WARMUP.0);
         let lost = if there.receive.0 == 0 { Flags::LOST } else { Flags::default() };
-        sample(sequence as u64, row, there.receive, kept.with(arrived).with(lost), time)
+        let flags = kept.with(arrived).with(lost);
+        // Of a message that has arrived, the server's row has the time that stood in it.
+        sample(sequence as u64, row, there.submit, there.receive, flags, time)
     });
     joined.collect()
 }
@@ -74,7 +79,8 @@ fn flows(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Vec<S
             .map(|(number, row)| {
                 let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
                 let both = Row { submit, ..*row };
-                sample(last_of(number), &both, row.receive, row.flags.with(flag), time)
+                let flags = row.flags.with(flag);
+                sample(last_of(number), &both, Ticks(0), row.receive, flags, time)
             })
             .collect()
     };

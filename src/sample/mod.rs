@@ -55,12 +55,27 @@ pub struct Sample {
     pub intended_ns: f64,
     /// Before the post.
     pub submit_ns: f64,
+    /// The last time that stood in the message when the adapter took it.
+    pub send_ns: f64,
     /// First visibility at the end that measures (the client in a ping-pong).
     pub receive_ns: f64,
     /// When the completion of the post was seen.
     pub complete_ns: f64,
     /// What is to be said of it.
     pub flags: Flags,
+}
+
+impl Sample {
+    /// From its stamps in the order of time: intended, submit, send, receive, complete.
+    pub fn new(sequence: u64, stamps: [f64; 5], flags: Flags) -> Sample {
+        let [intended_ns, submit_ns, send_ns, receive_ns, complete_ns] = stamps;
+        Sample { sequence, intended_ns, submit_ns, send_ns, receive_ns, complete_ns, flags }
+    }
+
+    /// Its stamps in that order.
+    pub fn stamps(&self) -> [f64; 5] {
+        [self.intended_ns, self.submit_ns, self.send_ns, self.receive_ns, self.complete_ns]
+    }
 }
 
 /// All samples of one round of one run, in the order of sending.

@@ -130,9 +130,27 @@ impl<'a> Recorder<'a> {
         if let Some(row) = self.rows.get_mut(sequence as usize) {
             row.intended = intended;
             row.submit = submit;
-            row.complete = complete;
+            if complete.0 != 0 {
+                row.complete = complete;
+            }
             row.flags = if warm { Flags::WARMUP } else { Flags::default() };
             self.use_row(sequence);
+        }
+    }
+
+    /// The post of a message has completed.
+    #[inline]
+    pub fn completed(&mut self, sequence: u64, complete: Ticks) {
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.complete = complete;
+        }
+    }
+
+    /// The last time that stood in a message that has arrived, by the sender's clock.
+    #[inline]
+    pub fn stood(&mut self, sequence: u64, send: Ticks) {
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.submit = send;
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Metric {
     Response,
     /// From the actual submit to the receipt, where a schedule set the intended time.
     Service,
+    /// From the last time that stood in the message when the adapter took it to the sight of it.
+    Transfer,
     /// From submit until the post has returned.
     Post,
     /// From submit until the completion was seen.
@@ -40,12 +42,13 @@ pub enum RateMetric {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 7] = [
+    pub const ALL: [Metric; 8] = [
         Metric::Rtt,
         Metric::HalfRtt,
         Metric::OneWay,
         Metric::Response,
         Metric::Service,
+        Metric::Transfer,
         Metric::Post,
         Metric::Complete,
     ];
@@ -58,6 +61,7 @@ impl Metric {
             Metric::OneWay => "one_way",
             Metric::Response => "response",
             Metric::Service => "service",
+            Metric::Transfer => "transfer",
             Metric::Post => "post",
             Metric::Complete => "complete",
         }
@@ -80,7 +84,9 @@ impl Metric {
             (Pattern::Latency, true) => {
                 vec![Metric::Response, Metric::Service, Metric::HalfRtt, Metric::Rtt]
             }
-            (Pattern::Oneway, false) => vec![Metric::OneWay],
+            (Pattern::Oneway, false) => {
+                vec![Metric::OneWay, Metric::Transfer, Metric::Complete]
+            }
             (Pattern::Oneway, true) => vec![Metric::OneWay, Metric::Response, Metric::Service],
             (Pattern::Bandwidth, _) => vec![Metric::Complete],
         }
@@ -94,6 +100,7 @@ impl Metric {
                 (s.submit_ns, s.receive_ns)
             }
             Metric::Response => (s.intended_ns, s.receive_ns),
+            Metric::Transfer => (s.send_ns, s.receive_ns),
             Metric::Post | Metric::Complete => (s.submit_ns, s.complete_ns),
         };
         if start.is_nan() {
@@ -153,6 +160,7 @@ mod tests {
             sequence: i as u64,
             intended_ns: s.0,
             submit_ns: s.1,
+            send_ns: s.1 + 0.5,
             receive_ns: s.2,
             complete_ns: s.3,
             flags: s.4,
@@ -167,7 +175,7 @@ mod tests {
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
         let got = Metric::ALL.map(|m| durations(&r, m)[0]);
-        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 1.0, 1.0]);
+        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 1.0, 1.0]);
     }
 
     #[test]

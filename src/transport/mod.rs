@@ -27,6 +27,7 @@ pub mod verbs;
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
 pub use setup::{Asked, Blob, Operation, Options, Role, Setup, SetupError, Traffic, Wait};
 pub use synthetic::Synthetic;
+pub use verbs::LiveWord;
 
 /// Most messages that one poll hands over; also the most that are staged by posts before a flush.
 ///
@@ -208,6 +209,13 @@ pub trait Endpoint {
     /// that found nothing.
     fn poll(&mut self, events: &mut Events) -> bool;
 
+    /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
+    /// writing while the slot is posted: what is sent is what stood there when the adapter read
+    /// it. `None` where a post copies.
+    fn live(&mut self, _slot: Slot, _at: usize) -> Option<LiveWord> {
+        None
+    }
+
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);
 }
@@ -245,6 +253,11 @@ pub trait Transport {
     /// Whether a message may be lost without an error, asked like this.
     fn loses(_options: &Options) -> bool {
         Self::DESCRIPTOR.loses
+    }
+
+    /// Whether each post, asked like this, makes a completion that says when it was done.
+    fn completes_each(_options: &Options) -> bool {
+        false
     }
 
     /// Opens one end.

@@ -109,6 +109,18 @@ impl TransportKind {
         with_transport(self, Loses(options))
     }
 
+    /// Whether each post, asked like this, makes a completion that says when it was done.
+    pub fn completes_each(self, options: &Options) -> bool {
+        struct Completes<'a>(&'a Options);
+        impl Visitor for Completes<'_> {
+            type Output = bool;
+            fn visit<T: Transport>(self) -> Self::Output {
+                T::completes_each(self.0)
+            }
+        }
+        with_transport(self, Completes(options))
+    }
+
     /// Why it cannot be asked this, in a sentence that says what is allowed.
     pub fn check(self, asked: &Asked<'_>) -> Result<(), String> {
         struct Check<'a, 'b>(&'a Asked<'b>);

@@ -208,6 +208,11 @@ impl Options {
         general.chain(self.verbs.named()).collect()
     }
 
+    /// Whether messages carry the last time at which they were still at the sender.
+    pub fn stamps_send(&self) -> bool {
+        self.verbs.stamp_send
+    }
+
     /// What a post does.
     pub fn operation(&self) -> Operation {
         self.operation.unwrap_or_default()

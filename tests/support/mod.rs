@@ -174,6 +174,7 @@ fn full_case(schedule: Schedule) -> Case {
                 traffic_class: Some(106),
                 send_wait: Some(Wait::Block),
                 relaxed_ordering: true,
+                stamp_send: false,
             },
         },
         seed: u64::MAX,
@@ -282,10 +283,11 @@ fn full_summary() -> Summary {
 /// Rounds with everything that is awkward: stamps that are missing, negative, infinite, tiny and
 /// huge, all flags, the largest numbers that the columns hold, and a round without samples.
 pub fn awkward_rounds() -> Vec<RoundSamples> {
-    let sample = |sequence, stamps: [f64; 4], flags| Sample {
+    let sample = |sequence, stamps: [f64; 5], flags| Sample {
         sequence,
         intended_ns: stamps[0],
         submit_ns: stamps[1],
+        send_ns: stamps[4],
         receive_ns: stamps[2],
         complete_ns: stamps[3],
         flags,
@@ -298,11 +300,11 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
             round: 0,
             size: 64,
             samples: vec![
-                sample(0, [none, 0.0625, 1.125, none], Flags::WARMUP),
-                sample(1, [none, 2.5, none, none], Flags::LOST),
-                sample(2, [-0.0625, 0.1 + 0.2, 5e-324, 1e300], all),
-                sample(4, [f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN], Flags(0)),
-                sample(3, [none; 4], Flags::REORDERED.with(Flags::DUPLICATE)),
+                sample(0, [none, 0.0625, 1.125, none, 0.5], Flags::WARMUP),
+                sample(1, [none, 2.5, none, none, none], Flags::LOST),
+                sample(2, [-0.0625, 0.1 + 0.2, 5e-324, 1e300, 0.1], all),
+                sample(4, [f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, -0.0], Flags(0)),
+                sample(3, [none; 5], Flags::REORDERED.with(Flags::DUPLICATE)),
             ],
         },
         RoundSamples { run: 0, round: 0, size: 8, samples: vec![] },
@@ -310,7 +312,7 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
             run: i32::MAX as u32,
             round: i32::MAX as u32,
             size: i32::MAX as u32,
-            samples: vec![sample(i64::MAX as u64, [1.0, 2.0, 3.0, 4.0], Flags(u32::MAX))],
+            samples: vec![sample(i64::MAX as u64, [1.0, 2.0, 3.0, 4.0, 5.0], Flags(u32::MAX))],
         },
         realistic_round(0, 1, 5000),
     ]
@@ -336,6 +338,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
             sequence,
             intended_ns: f64::NAN,
             submit_ns: grid(submit),
+            send_ns: f64::NAN,
             receive_ns: grid(submit + trip),
             complete_ns: grid(submit + post),
             flags: if sequence < 100 { Flags::WARMUP } else { Flags(0) },
@@ -345,7 +348,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
 }
 
 /// All that a round holds, with NaN equal to NaN and every other stamp compared bit by bit.
-pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 9]> {
+pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 10]> {
     let bit = |v: f64| if v.is_nan() { u64::MAX } else { v.to_bits() };
     let rows = rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
     rows.map(|(r, s)| {
@@ -356,6 +359,7 @@ pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 9]> {
             r.size.into(),
             bit(s.intended_ns),
             bit(s.submit_ns),
+            bit(s.send_ns),
             bit(s.receive_ns),
             bit(s.complete_ns),
             s.flags.0.into(),

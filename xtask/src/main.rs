@@ -35,7 +35,8 @@ fn main() -> ExitCode {
 fn bindings() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let to: PathBuf = root.join("fabric-sys/src/verbs/types.rs");
-    let notice: String = NOTICE.lines().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
+    let notice: String =
+        NOTICE.lines().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
     let made = bindgen::Builder::default()
         .header_contents(
             "verbs.h",

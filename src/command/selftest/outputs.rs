@@ -148,7 +148,7 @@ pub fn t12_formats() -> Row {
 
 fn same(read: &[Sample], truth: &[Sample]) -> bool {
     let bits = |s: &Sample| {
-        let stamps = [s.intended_ns, s.submit_ns, s.receive_ns, s.complete_ns];
+        let stamps = s.stamps();
         (s.sequence, stamps.map(|ns| if ns.is_nan() { None } else { Some(ns.to_bits()) }), s.flags)
     };
     read.iter().map(bits).eq(truth.iter().map(bits))
@@ -184,7 +184,8 @@ fn read_csv(text: &[u8]) -> Result<Vec<Sample>, String> {
             let whole = |at: usize| {
                 cells[at].parse::<u64>().map_err(|_| "no number in the CSV".to_string())
             };
-            sample(whole(2)?, [stamp(4)?, stamp(5)?, stamp(6)?, stamp(7)?], whole(8)?)
+            let stamps = [stamp(4)?, stamp(5)?, stamp(6)?, stamp(7)?, stamp(8)?];
+            sample(whole(2)?, stamps, whole(9)?)
         })
         .collect()
 }
@@ -205,6 +206,7 @@ fn read_json(text: &[u8]) -> Result<Vec<Sample>, String> {
             let stamps = [
                 stamp("intended_ns")?,
                 stamp("submit_ns")?,
+                stamp("send_ns")?,
                 stamp("receive_ns")?,
                 stamp("complete_ns")?,
             ];
@@ -213,9 +215,8 @@ fn read_json(text: &[u8]) -> Result<Vec<Sample>, String> {
         .collect()
 }
 
-fn sample(sequence: u64, stamps: [f64; 4], flags: u64) -> Result<Sample, String> {
-    let [intended_ns, submit_ns, receive_ns, complete_ns] = stamps;
+fn sample(sequence: u64, stamps: [f64; 5], flags: u64) -> Result<Sample, String> {
     let flags = u32::try_from(flags).map_err(|_| "flags beyond 32 bits".to_string())?;
     let flags = crate::sample::Flags(flags);
-    Ok(Sample { sequence, intended_ns, submit_ns, receive_ns, complete_ns, flags })
+    Ok(Sample::new(sequence, stamps, flags))
 }

@@ -17,6 +17,7 @@ pub fn metric_name(metric: Metric) -> &'static str {
         Metric::Response => "response",
         Metric::Service => "service",
         Metric::Post => "post",
+        Metric::Transfer => "transfer",
         Metric::Complete => "complete",
     }
 }

@@ -59,28 +59,28 @@ pub struct VerbsEndpoint {
     pub(super) shape: Shape,
     pub(super) other: Address,
     /// Sends in the list, not yet posted.
-    staged: usize,
+    pub(super) staged: usize,
     /// Sends taken by `post`.
-    posted: u64,
+    pub(super) posted: u64,
     /// Until the next signalled send.
     until_signal: u64,
     /// Sends up to and with the last signalled one.
     signalled: u64,
     /// Of the sends taken, those that are known to have completed.
-    retired: u64,
+    pub(super) retired: u64,
     /// Of those, what the pattern has been told.
     reported: u64,
     /// Whether a signalled nothing is on its way, to learn that all before it has completed.
-    nudged: bool,
+    pub(super) nudged: bool,
     idle: u32,
     /// Slots that the last poll handed over, to be given back.
-    handed: [u32; MOST_EVENTS],
-    handed_count: usize,
+    pub(super) handed: [u32; MOST_EVENTS],
+    pub(super) handed_count: usize,
     /// Of those that an answer is sent from: the send after which each may be given back.
-    lent: std::collections::VecDeque<(u64, u32)>,
+    pub(super) lent: std::collections::VecDeque<(u64, u32)>,
     /// The next arrival that memory is watched for.
     expected: u64,
-    link: Link,
+    pub(super) link: Link,
     errors: Errors,
     /// Name and port, for the counters.
     device: (String, u8),
@@ -95,7 +95,7 @@ unsafe impl Send for VerbsEndpoint {}
 /// Polls that found nothing before a tail of unsignalled sends is asked for.
 const NUDGE_AFTER: u32 = 64;
 /// The work request that carries nothing.
-const NUDGE: u64 = u64::MAX;
+pub(super) const NUDGE: u64 = u64::MAX;
 
 /// What an endpoint is made of.
 pub(super) struct Made {
@@ -198,86 +198,6 @@ impl VerbsEndpoint {
         }
     }
 
-    /// Posts receives into these slots, in lists.
-    pub(super) fn post_receives(&mut self, slots: impl Iterator<Item = u32>) -> Result<(), i32> {
-        let mut count = 0;
-        for slot in slots {
-            self.stage_receive(count, slot);
-            count += 1;
-            if count == MOST_EVENTS {
-                self.ring_receives(count)?;
-                count = 0;
-            }
-        }
-        self.ring_receives(count)
-    }
-
-    #[inline(always)]
-    fn stage_receive(&mut self, place: usize, slot: u32) {
-        let headed = self.shape.service == Service::Ud;
-        let header = if headed { GRH } else { 0 };
-        let at = self.memory.layout.arrival_at(slot as usize) - header;
-        let piece = &mut self.lists.receive_pieces[place];
-        piece.addr = self.memory.address(at);
-        piece.length = (header + self.memory.layout.size) as u32;
-        self.lists.receives[place].wr_id = u64::from(slot);
-    }
-
-    #[inline(always)]
-    fn ring_receives(&mut self, count: usize) -> Result<(), i32> {
-        if count == 0 {
-            return Ok(());
-        }
-        let lists = &mut *self.lists;
-        let mut bad = std::ptr::null_mut();
-        let after = std::mem::replace(&mut lists.receives[count - 1].next, std::ptr::null_mut());
-        // SAFETY: a live queue pair; the list was linked in place, and its memory is registered
-        // and left alone until the receive completes.
-        let error = unsafe { inline::post_recv(self.qp.raw(), &mut lists.receives[0], &mut bad) };
-        lists.receives[count - 1].next = after;
-        if error == 0 { Ok(()) } else { Err(error.abs()) }
-    }
-
-    /// Gives the slots of the last poll back, but for those that an answer is being sent from.
-    #[inline(always)]
-    fn give_back(&mut self) {
-        let mut count = 0;
-        for place in 0..self.handed_count {
-            let slot = self.handed[place];
-            if slot != u32::MAX {
-                self.stage_receive(count, slot);
-                count += 1;
-            }
-        }
-        self.handed_count = 0;
-        while count < MOST_EVENTS
-            && let Some((send, slot)) = self.lent.front().copied()
-            && send < self.retired
-        {
-            self.lent.pop_front();
-            self.stage_receive(count, slot);
-            count += 1;
-        }
-        if let Err(errno) = self.ring_receives(count) {
-            self.link = Link::Failed(errno);
-        }
-    }
-
-    /// Notes that an answer is sent from an arrival: it may not be given back before that is done.
-    #[inline(always)]
-    fn lend(&mut self, slot: u32) {
-        let lies_elsewhere = self.shape.operation == Operation::WriteImm;
-        if self.shape.watches_memory || self.shape.inline || lies_elsewhere {
-            return;
-        }
-        for place in &mut self.handed[..self.handed_count] {
-            if *place == slot {
-                *place = u32::MAX;
-            }
-        }
-        self.lent.push_back((self.posted, slot));
-    }
-
     /// Takes completions of receives.
     #[inline(always)]
     fn receive(&mut self, events: &mut Events) {
@@ -342,7 +262,7 @@ impl VerbsEndpoint {
 
     /// Whether a send that makes a completion is on its way.
     #[inline(always)]
-    fn awaits_send(&self) -> bool {
+    pub(super) fn awaits_send(&self) -> bool {
         self.signalled > self.retired || self.nudged
     }
 
@@ -393,49 +313,6 @@ impl VerbsEndpoint {
         events.completed = (done - self.reported) as u32;
         self.reported = done;
         events.link = self.link;
-    }
-
-    /// Sends that are on their way unsignalled would never be heard of: a signalled nothing after
-    /// them tells.
-    #[cold]
-    fn nudge(&mut self) {
-        let is_tail = self.posted - self.staged as u64 > self.retired && !self.awaits_send();
-        if self.shape.inline || !is_tail || self.shape.service == Service::Ud {
-            return;
-        }
-        let mut nothing = ibv_send_wr {
-            wr_id: NUDGE,
-            opcode: IBV_WR_RDMA_WRITE,
-            send_flags: IBV_SEND_SIGNALED,
-            ..ibv_send_wr::default()
-        };
-        nothing.wr.rdma.remote_addr = self.other.memory;
-        nothing.wr.rdma.rkey = self.other.key;
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair and a list of one without memory.
-        let error = unsafe { inline::post_send(self.qp.raw(), &mut nothing, &mut bad) };
-        self.nudged = error == 0;
-    }
-
-    /// The state of the link after a call that posts.
-    #[cold]
-    fn refuse(&mut self, errno: i32) {
-        self.link = Link::Failed(errno);
-    }
-
-    /// Hands the list to `ibv_post_send`.
-    #[inline(always)]
-    fn ring_classic(&mut self) -> i32 {
-        let last = self.staged - 1;
-        let lists = &mut *self.lists;
-        for number in 0..last {
-            lists.sends[number].next = &mut lists.sends[number + 1];
-        }
-        lists.sends[last].next = std::ptr::null_mut();
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair; the list was linked just now, and its memory is registered and
-        // left alone until the send completes.
-        unsafe { inline::post_send(self.qp.raw(), &mut lists.sends[0], &mut bad) }
     }
 }
 
@@ -566,6 +443,13 @@ impl Endpoint for VerbsEndpoint {
             self.nudge();
         }
         false
+    }
+
+    fn live(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
+        let layout = self.memory.layout;
+        let fits = !self.shape.inline && !slot.has_arrived() && at + 8 <= layout.size;
+        let at = layout.sending_at(slot.number()) + at;
+        fits.then(|| self.memory.live(at)).flatten()
     }
 
     fn wait(&mut self, events: &mut Events) {

@@ -99,11 +99,33 @@ impl Drop for Mapping {
     }
 }
 
+// SAFETY: shared, it is only kept alive and its address read.
+unsafe impl Sync for Mapping {}
+
+/// Eight bytes of a message that may be written while it is posted.
+pub struct LiveWord {
+    mapping: Arc<Mapping>,
+    at: usize,
+}
+
+impl LiveWord {
+    /// Writes a value, little endian.
+    #[inline(always)]
+    pub fn store(&self, value: u64) {
+        // SAFETY: `live` has checked that the word lies in the mapping, aligned; the mapping is
+        // kept alive; whoever writes it sees to it that nobody else looks at these bytes meanwhile.
+        let word = unsafe { self.mapping.base.as_ptr().add(self.at).cast::<u64>() };
+        // SAFETY: as above.
+        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(word) };
+        word.store(value.to_le(), std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 /// Memory that the adapter reads and writes.
 pub struct Memory {
     // Dropped in this order: the adapter first.
     registration: Registration,
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
     /// Where what lies in it.
     pub layout: Layout,
 }
@@ -115,7 +137,7 @@ impl Memory {
         layout: Layout,
         relaxed_ordering: bool,
     ) -> Result<Memory, SetupError> {
-        let mapping = Mapping::new(layout.bytes())?;
+        let mapping = Arc::new(Mapping::new(layout.bytes())?);
         let mut access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE
             | IBV_ACCESS_REMOTE_READ
@@ -148,6 +170,12 @@ impl Memory {
         // SAFETY: the range lies in the mapping, of which only `&mut self` gives slices. The
         // adapter writes to a slot only while it is posted to it, when no one looks at the slot.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr().add(at), length) }
+    }
+
+    /// Eight bytes that may be written while they are posted.
+    pub fn live(&self, at: usize) -> Option<LiveWord> {
+        let fits = at.is_multiple_of(8) && at + 8 <= self.mapping.bytes;
+        fits.then(|| LiveWord { mapping: Arc::clone(&self.mapping), at })
     }
 
     /// Reads one byte that the other end's adapter may be writing.

@@ -2,8 +2,8 @@
 //!
 //! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `address`
 //!   (what the ends tell each other, and the states of a queue pair), this file.
-//! * Data: `endpoint`, with `extended` for the other way of posting and `memory` for the
-//!   slots.
+//! * Data: `endpoint`, with `sends`, `receives`, `extended` for the other way of posting, and
+//!   `memory` for the slots.
 //!
 //! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
 //! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
@@ -17,7 +17,9 @@ mod errors;
 mod extended;
 mod memory;
 pub mod options;
+mod receives;
 mod resources;
+mod sends;
 
 use crate::transport::*;
 use crate::units::Bytes;
@@ -26,6 +28,7 @@ use address::Address;
 use counters::Counters;
 use endpoint::{Made, Shape, VerbsEndpoint};
 use fabric_sys::verbs::types::*;
+pub use memory::LiveWord;
 use memory::{Layout, Memory};
 use options::{INLINE_AUTO, Inline, Posting, Service, Signal, VerbsOptions};
 use resources::{Channel, CompletionQueue, Domain, QueuePair};
@@ -123,6 +126,10 @@ impl Transport for Verbs {
         options.verbs.service().loses()
     }
 
+    fn completes_each(options: &Options) -> bool {
+        options.verbs.signal == Some(Signal::Every(1))
+    }
+
     fn open(setup: &Setup) -> Result<VerbsOpening, SetupError> {
         let options = &setup.options.verbs;
         let service = options.service();
@@ -203,7 +210,7 @@ fn make_queue_pair(
         Inline::Off => 0,
         Inline::UpTo(bytes) => bytes,
     };
-    let inline = length <= most && operation.carries_payload();
+    let inline = length <= most && operation.carries_payload() && !options.stamp_send;
     let extended = options.posting == Some(Posting::Extended);
     let attributes = |inline: u32| ibv_qp_init_attr_ex {
         send_cq: send_queue.raw(),

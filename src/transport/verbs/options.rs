@@ -129,6 +129,8 @@ pub struct VerbsOptions {
     pub send_wait: Option<Wait>,
     /// Memory is registered with relaxed ordering.
     pub relaxed_ordering: bool,
+    /// A thread writes the time into the message until the adapter has taken it.
+    pub stamp_send: bool,
 }
 
 impl VerbsOptions {
@@ -150,6 +152,7 @@ impl VerbsOptions {
             ("traffic-class", self.traffic_class.is_some()),
             ("send-wait", self.send_wait.is_some()),
             ("relaxed-ordering", self.relaxed_ordering),
+            ("stamp-send", self.stamp_send),
         ]
         .into_iter()
         .filter(|(_, asked)| *asked)
@@ -180,12 +183,34 @@ pub const NAMES: &[&str] = &[
     "traffic-class",
     "send-wait",
     "relaxed-ordering",
+    "stamp-send",
 ];
 
 /// Path MTUs that there are.
 pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 /// The deepest queue that may be asked for.
 pub const MOST_DEPTH: u32 = 32_768;
+
+/// The shortest message that has room for a number and a time.
+pub const STAMPED_SIZE: u64 = 16;
+
+/// Why `--stamp-send` cannot be met.
+fn refuse_stamp(options: &VerbsOptions, operation: Operation, size: u64) -> Result<(), String> {
+    let copies = matches!(options.inline, Some(Inline::UpTo(bytes)) if u64::from(bytes) >= size);
+    match (operation.carries_payload(), size >= STAMPED_SIZE, copies) {
+        (false, ..) => Err(format!(
+            "--stamp-send means nothing to --operation {}; it is for operations that send",
+            operation.name()
+        )),
+        (_, false, _) => Err(format!(
+            "--size {size} B is not allowed with --stamp-send; write {STAMPED_SIZE} or more"
+        )),
+        (.., true) => Err("--stamp-send with --inline is not possible: a message that is copied \
+                           when it is posted cannot be stamped later; write --inline off"
+            .into()),
+        (true, true, false) => Ok(()),
+    }
+}
 
 /// Why these do not go together, in a sentence that says what is allowed.
 pub fn refuse(options: &VerbsOptions, operation: Operation, size: u64) -> Result<(), String> {
@@ -208,8 +233,11 @@ pub fn refuse(options: &VerbsOptions, operation: Operation, size: u64) -> Result
     let most = u64::from(options.mtu.unwrap_or(MTUS[4]));
     if service == Service::Ud && size > most {
         return Err(format!(
-            "--size {size} B is not allowed with --service ud; a datagram has 1 to {most} B, the MTU"
+            "--size {size} B is not allowed with --service ud; a datagram has 1 to {most} B"
         ));
+    }
+    if options.stamp_send {
+        refuse_stamp(options, operation, size)?;
     }
     if let Some(mtu) = options.mtu.filter(|mtu| !MTUS.contains(mtu)) {
         return Err(format!("--mtu {mtu} is not allowed; write 256, 512, 1024, 2048 or 4096"));

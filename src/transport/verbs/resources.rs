@@ -240,7 +240,7 @@ impl Channel {
         unsafe { BorrowedFd::borrow_raw((*self.raw).fd as RawFd) }
     }
 
-    /// Takes all events that are there. Each has to be acknowledged, or its queue is never released.
+    /// Takes all events that are there. Unless each is acknowledged, its queue is never released.
     pub fn drain(&self) {
         let (mut queue, mut owner) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: a live channel and room for the answers; the event's queue is live, since its
