@@ -195,7 +195,9 @@ fn measured(case: &Case) -> Vec<&'static str> {
                 .into_iter()
                 .map(Metric::name),
         );
-        names.extend([Metric::Post, Metric::Complete].map(Metric::name));
+        let more = [Metric::Post, Metric::Complete].map(Metric::name);
+        let missing = more.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>();
+        names.extend(missing);
     } else {
         names.extend([RateMetric::Bandwidth, RateMetric::MessageRate].map(RateMetric::name));
     }
