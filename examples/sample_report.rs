@@ -1,6 +1,6 @@
 //! Writes the HTML report of a made-up record, to look at and for `tests/web`.
 //!
-//! `cargo run --release --example sample_report -- OUT.html [survey|sweep|hostile] [SAMPLES]`
+//! `cargo run --release --example sample_report -- OUT.html [survey|sweep|study|hostile] [SAMPLES]`
 //!
 //! The samples are seeded draws, not measurements; the title says so. `hostile` has text in every
 //! field that would run as a script if it were not escaped, an incomplete run and lost messages.
@@ -11,6 +11,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use wiregauge::host::Environment;
+use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::report::html;
@@ -27,15 +28,23 @@ const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
-    let out = args.next().expect("usage: sample_report OUT.html [survey|sweep|hostile] [SAMPLES]");
+    let out = args.next().expect("usage: sample_report OUT.html KIND [SAMPLES]");
     let kind = args.next().unwrap_or_else(|| "survey".to_owned());
     let total: u64 = args.next().map_or(1_000_000, |n| n.parse().expect("a number of samples"));
     let cases = match kind.as_str() {
-        "sweep" => sweep_cases(),
+        "sweep" | "study" => sweep_cases(),
         "hostile" => survey_cases().into_iter().take(4).collect(),
         _ => survey_cases(),
     };
-    let mut record = record(if kind == "sweep" { "latency" } else { "survey" }, cases);
+    let name = match kind.as_str() {
+        "sweep" => "latency",
+        "study" => "run",
+        _ => "survey",
+    };
+    let mut record = record(name, cases);
+    if kind == "study" {
+        record.plan.study = Some(study(&record.plan.cases));
+    }
     let latencies = record.runs.iter().filter(|r| r.case.pattern == Pattern::Latency).count();
     let per_round = total / latencies as u64 / u64::from(ROUNDS);
     let mut samples = Vec::new();
@@ -79,6 +88,67 @@ fn sweep_cases() -> Vec<Case> {
         }
     }
     cases
+}
+
+/// A study of the sweep with figures that nobody has published.
+fn study(cases: &[Case]) -> Study {
+    let of = |pattern: Pattern, transport: TransportKind| {
+        let fits = |case: &Case| case.pattern == pattern && case.transport == transport;
+        let numbers = (0_u32..).zip(cases).filter(|(_, case)| fits(case));
+        numbers.map(|(number, _)| number).collect::<Vec<u32>>()
+    };
+    let series = |name: &str, pattern, transport| Series {
+        name: name.to_owned(),
+        cases: of(pattern, transport),
+    };
+    let reference = |beside: Option<&str>, points: &[(Option<u64>, f64)]| Reference {
+        name: format!("Nobody 1900, {}", beside.unwrap_or("limit")),
+        source: "N. Nobody, A made-up book, 1900".to_owned(),
+        system: "two made-up hosts".to_owned(),
+        beside: beside.map(String::from),
+        points: points
+            .iter()
+            .map(|(s, value)| Point { size: s.map(Bytes), value: *value })
+            .collect(),
+        notes: vec!["Not one of these figures was measured.".to_owned()],
+    };
+    let graph = |title: &str, kind, metric: &str, series: [&str; 2], references| Graph {
+        title: title.to_owned(),
+        kind,
+        metric: metric.to_owned(),
+        quantile: 0.5,
+        spread: Spread::Deciles,
+        size: (kind != GraphKind::AgainstSize).then_some(Bytes(64)),
+        series: series.map(String::from).to_vec(),
+        references,
+        notes: Vec::new(),
+    };
+    let tcp = |size: Option<u64>| reference(Some("tcp"), &[(size, 2_600.0), (Some(1024), 3_000.0)]);
+    let shm = || reference(Some("shm"), &[(Some(64), 140.0), (Some(16384), 900.0)]);
+    let (both, stream) = (["shm", "tcp"], ["shm stream", "tcp stream"]);
+    let limit = vec![reference(None, &[(None, 6.8e9)])];
+    let mut against =
+        graph("Against size", GraphKind::AgainstSize, "half_rtt", both, vec![tcp(Some(8)), shm()]);
+    against.notes.push("Nobody 1900, table 2 is not drawn: nothing is known of it".to_owned());
+    Study {
+        name: "nobody/made-up".to_owned(),
+        title: "What was never measured?".to_owned(),
+        source: Some("N. Nobody, A made-up book, 1900".to_owned()),
+        quick: false,
+        series: vec![
+            series("shm", Pattern::Latency, TransportKind::Shm),
+            series("tcp", Pattern::Latency, TransportKind::Tcp),
+            series("shm stream", Pattern::Bandwidth, TransportKind::Shm),
+            series("tcp stream", Pattern::Bandwidth, TransportKind::Tcp),
+        ],
+        graphs: vec![
+            against,
+            graph("Bars", GraphKind::Bars, "half_rtt", both, vec![tcp(Some(64)), shm()]),
+            graph("Cumulative", GraphKind::Cdf, "half_rtt", both, vec![tcp(Some(64))]),
+            graph("Histogram", GraphKind::Histogram, "half_rtt", both, vec![tcp(Some(64))]),
+            graph("Bandwidth", GraphKind::AgainstSize, "bandwidth", stream, limit),
+        ],
+    }
 }
 
 fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Case {
@@ -160,7 +230,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
         if i < WARMUP {
             half *= 6.0;
         }
-        if round == 1 && i == stall + WARMUP {
+        if round == 1 && stall.checked_add(WARMUP) == Some(i) {
             half = 5e6;
         }
         let lost = lossy && i > WARMUP && uniform(rng) < 0.002;
@@ -313,6 +383,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             cpus: Some(CpuPair { client: 2, server: 3 }),
             seed: 11,
             threshold: Span(100_000),
+            study: None,
         },
         environment: environment(),
         clock: ClockReport {

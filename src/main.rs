@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
-            command::complain(&error);
+            command::complain_of(&error);
             ExitCode::from(error.exit().code())
         }
     }

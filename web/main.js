@@ -77,7 +77,7 @@ function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  for (const draw of [distribution, density, rounds, sweep, noise]) drawSection(draw, model);
+  for (const draw of [study, distribution, density, rounds, sweep, noise]) drawSection(draw, model);
   const results = document.querySelector('[data-csv="results"]');
   results.addEventListener("click", () =>
     save("results.csv", "text/csv", csvText(resultRows(model))));

@@ -61,7 +61,8 @@ class Plot {
     this.u.over.append(this.ring);
     this.legend.replaceChildren(...(this.built.legend ?? []).map((l) => legendItem(l)));
     this.at = null;
-    this.say(tracks.length === 0 ? "Nothing is selected." : this.built.hint ?? "");
+    const { empty, hint } = this.built;
+    this.say(tracks.length === 0 ? empty ?? "Nothing is selected." : hint ?? "");
   }
 
   size() {
@@ -209,11 +210,16 @@ function linearSplits(min, max) {
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
 
+// The marks of `hollow` as characters, for the legend.
+const GLYPHS = { circle: "○", square: "□", diamond: "◇", triangle: "△" };
+
 function legendItem(l) {
   const line = element("i", { className: "swatch" });
   line.style.borderTopColor = l.colour;
   line.style.borderTopStyle = l.dash?.length ? (l.dash[0] > 4 ? "dashed" : "dotted") : "solid";
-  return element("span", {}, line, l.name);
+  const glyph = l.shape ? [element("b", { textContent: GLYPHS[l.shape] })] : [];
+  if (glyph.length) glyph[0].style.color = l.colour;
+  return element("span", { title: l.title ?? "" }, line, ...glyph, l.name);
 }
 
 function stroke(u, ctx, t) {
@@ -271,6 +277,43 @@ const DRAW = {
       ctx.fillRect(a, y, b - a, u.bbox.top + u.bbox.height - y);
     }
   },
+  // A bar with its interval.
+  column(u, ctx, t) {
+    ctx.globalAlpha = 0.45;
+    DRAW.bars(u, ctx, t);
+    ctx.globalAlpha = 1;
+    for (const p of t.points) {
+      if (p.low !== undefined) whisker(u, ctx, { ...t, colour: t.edge ?? t.colour }, p);
+    }
+  },
+  // A level that holds for all x.
+  level(u, ctx, t) {
+    DRAW.path(u, ctx, t);
+  },
+  path(u, ctx, t) {
+    stroke(u, ctx, t);
+    ctx.beginPath();
+    for (const p of t.points) ctx.lineTo(u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true));
+    ctx.stroke();
+    ctx.setLineDash([]);
+  },
+  // What others have published: hollow marks, joined by dashes unless each stands for itself
+  // (`apart`: with a level as wide as its bar; `single`; `upright`: with a line down to the axis).
+  hollow(u, ctx, t) {
+    if (t.apart) {
+      for (const p of t.points) {
+        const ends = [{ ...p, x: p.x - t.half }, { ...p, x: p.x + t.half }];
+        DRAW.path(u, ctx, { ...t, points: ends });
+      }
+    } else if (t.upright) {
+      for (const p of t.points) {
+        DRAW.path(u, ctx, { ...t, points: [p, { ...p, y: u.scales.y.min }] });
+      }
+    } else if (!t.single) DRAW.path(u, ctx, t);
+    for (const p of t.points) {
+      mark(ctx, t, u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true));
+    }
+  },
   // A pooled figure with its interval as a box that spans its rounds.
   pooled(u, ctx, t) {
     for (const p of t.points) {
@@ -286,6 +329,25 @@ const DRAW = {
     }
   },
 };
+
+// A hollow mark: its inside is the page, so that a line behind it does not fill it.
+function mark(ctx, t, x, y) {
+  const r = 4 * uPlot.pxRatio;
+  const corners = {
+    square: [[-1, -1], [1, -1], [1, 1], [-1, 1]],
+    diamond: [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],
+    triangle: [[0, -1.2], [1.2, 1], [-1.2, 1]],
+  }[t.shape];
+  ctx.beginPath();
+  if (corners) for (const [dx, dy] of corners) ctx.lineTo(x + dx * r, y + dy * r);
+  else ctx.arc(x, y, r, 0, 7);
+  ctx.closePath();
+  ctx.fillStyle = t.inside;
+  ctx.fill();
+  ctx.strokeStyle = t.colour;
+  ctx.lineWidth = 1.5 * uPlot.pxRatio;
+  ctx.stroke();
+}
 
 // The interval of a point, upright.
 function whisker(u, ctx, t, p) {

@@ -20,7 +20,8 @@ function colours() {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
   return {
-    text: get("--text"), faint: get("--faint"), line: get("--line"), edge: get("--edge"),
+    text: get("--text"), back: get("--back"),
+    faint: get("--faint"), line: get("--line"), edge: get("--edge"),
     accent: get("--accent"), palette: PALETTE[isDark() ? "dark" : "light"], dark: isDark(),
   };
 }

@@ -84,6 +84,14 @@ Examples:
   wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
   wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
     Bandwidth(BandwidthArguments),
+    /// Carry out a study: what it measures is compared with published figures; without a name the
+    /// studies that are shipped are listed
+    #[command(after_help = "\
+Examples:
+  wiregauge run
+  wiregauge run sockets/overview --quick
+  wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result")]
+    Run(RunArguments),
     /// List transports, what each can do, and why one is not available
     List {
         /// Print JSON instead of a table
@@ -404,6 +412,25 @@ pub struct OutputArguments {
     /// Print the record on stdout, and nothing else there
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// A study's file, or the name of one that is shipped
+    #[arg(value_name = "STUDY")]
+    pub study: Option<String>,
+    /// Only these series, as a list
+    #[arg(long, value_name = "SERIES", value_delimiter = ',', help_heading = WHAT)]
+    pub only: Vec<String>,
+    /// At most 3 rounds, a tenth of the messages and of the time: a look at whether all works
+    #[arg(long, help_heading = LONG)]
+    pub quick: bool,
+    #[command(flatten)]
+    pub cpus: CpuArguments,
+    #[command(flatten)]
+    pub draw: DrawArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 #[derive(Debug, Args)]

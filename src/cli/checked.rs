@@ -4,7 +4,7 @@ use super::args::VerbsArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
+    PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::{Asked, Output, text};
@@ -22,6 +22,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Latency(latency) => measuring_latency(latency),
         Task::Oneway(oneway) => measuring_oneway(oneway),
         Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {
             directories.iter().try_for_each(|directory| run_directory(directory))?;
@@ -44,6 +45,18 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
         seed: survey.draw.seed,
         clock: survey.draw.clock,
         output: output(survey.output)?,
+    })
+}
+
+fn running(run: RunArguments) -> Result<Asked, Refusal> {
+    Ok(Asked::Run {
+        study: run.study,
+        only: each_once(run.only),
+        quick: run.quick,
+        cpus: cpus(&run.cpus)?,
+        seed: run.draw.seed,
+        clock: run.draw.clock,
+        output: output(run.output)?,
     })
 }
 

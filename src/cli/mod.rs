@@ -6,6 +6,7 @@
 
 mod args;
 mod checked;
+pub mod entry;
 mod refuse;
 mod text;
 mod values;
@@ -46,6 +47,23 @@ pub enum Asked {
     Measure {
         /// The request, not yet validated as a whole.
         request: Box<Request>,
+        /// The clock.
+        clock: Option<Source>,
+        /// Where the output goes.
+        output: Output,
+    },
+    /// Carry out a study, or say which there are.
+    Run {
+        /// A file, or the name of one that is shipped; `None`: list those.
+        study: Option<String>,
+        /// Only these series; empty: all.
+        only: Vec<String>,
+        /// Whether a look is enough.
+        quick: bool,
+        /// CPUs of the roles.
+        cpus: Option<CpuPair>,
+        /// The seed.
+        seed: u64,
         /// The clock.
         clock: Option<Source>,
         /// Where the output goes.

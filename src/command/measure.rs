@@ -20,6 +20,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
+/// Characters of a study's name that the run directory's has.
+const LONGEST_WORD: usize = 60;
 
 /// Measures every transport that works here.
 pub fn survey(
@@ -61,7 +63,7 @@ pub fn measure(
     carry_out(request.plan()?, unavailable, clock, output, typed)
 }
 
-fn sort_out(transports: &[TransportKind]) -> (Vec<TransportKind>, Vec<Unavailable>) {
+pub fn sort_out(transports: &[TransportKind]) -> (Vec<TransportKind>, Vec<Unavailable>) {
     let mut works = Vec::new();
     let mut unavailable = Vec::new();
     for transport in transports {
@@ -87,7 +89,8 @@ fn need(plan: &Plan) -> Bytes {
     Bytes(all / 5 + REPORT_BYTES)
 }
 
-fn carry_out(
+/// Runs a plan, keeps what it gives and tells it.
+pub fn carry_out(
     plan: Plan,
     unavailable: Vec<Unavailable>,
     clock: Option<Source>,
@@ -107,7 +110,7 @@ fn carry_out(
         (None, false) => {
             let now = jiff::Timestamp::now();
             let base = Path::new(DEFAULT_BASE);
-            Some(RunDirectory::create_named(base, &plan.name, now, need(&plan))?)
+            Some(RunDirectory::create_named(base, &word(&plan), now, need(&plan))?)
         }
     };
     let stage = Stage { program, command: typed, clock, interrupted: &interrupted, unavailable };
@@ -129,6 +132,13 @@ fn carry_out(
         }
         (false, false) => Exit::Nothing,
     })
+}
+
+/// What the run directory's name ends with: the command, or the study without its folders' signs.
+fn word(plan: &Plan) -> String {
+    let Some(study) = &plan.study else { return plan.name.clone() };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    study.name.chars().take(LONGEST_WORD).map(plain).collect()
 }
 
 fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {

@@ -5,12 +5,14 @@ mod list;
 mod measure;
 mod noise;
 mod retell;
+mod run;
 pub mod selftest;
 mod testbed;
 
 use crate::cli::Asked;
 use crate::conduct::ConductError;
 use crate::plan::Refusal;
+use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
 use std::io::Write;
@@ -52,6 +54,9 @@ pub enum CommandError {
     /// Wrong use.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// A study or a reference, with the place in its file.
+    #[error(transparent)]
+    Misplaced(#[from] Box<Misplaced>),
     /// A run directory.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -80,7 +85,7 @@ impl CommandError {
     /// The exit code that fits.
     pub fn exit(&self) -> Exit {
         match self {
-            CommandError::Refused(_) => Exit::Refused,
+            CommandError::Refused(_) | CommandError::Misplaced(_) => Exit::Refused,
             CommandError::Record(error) | CommandError::Export(ExportError::Record(error)) => {
                 match error.is_of_the_disk() {
                     true => Exit::Incomplete,
@@ -100,6 +105,14 @@ pub fn complain(what: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
 }
 
+/// Says what went wrong and, where that stands in a file, shows the place below it.
+pub fn complain_of(error: &CommandError) {
+    complain(error);
+    if let CommandError::Misplaced(misplaced) = error {
+        let _ = write!(std::io::stderr(), "{}", misplaced.marked());
+    }
+}
+
 /// Does what was asked.
 pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
     match asked {
@@ -108,6 +121,10 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         }
         Asked::Measure { request, clock, output } => {
             measure::measure(*request, clock, output, typed)
+        }
+        Asked::Run { study, only, quick, cpus, seed, clock, output } => {
+            let asked = run::Run { only, quick, cpus, seed, clock, output };
+            run::run(study.as_deref(), asked, typed)
         }
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),

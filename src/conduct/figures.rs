@@ -68,11 +68,6 @@ impl RunSoFar {
         }
     }
 
-    /// A short name that tells the run from the others.
-    pub fn label(&self) -> String {
-        self.case.label()
-    }
-
     /// Whether no further round is wanted.
     pub fn is_over(&self) -> bool {
         self.fault.is_some() || self.stopped.is_some()
@@ -281,7 +276,7 @@ impl RunSoFar {
         }
         Run {
             index: self.index as u32,
-            label: self.case.label(),
+            label: plan.label(self.index),
             case: self.case,
             complete,
             stopped,

@@ -217,7 +217,7 @@ impl Conductor<'_, '_> {
                     if fault.wrong_use {
                         return Err(ConductError::Refused(fault.sentence));
                     }
-                    self.faults.push(format!("{}: {}", self.runs[index].label(), fault.sentence));
+                    self.faults.push(format!("{}: {}", self.plan.label(index), fault.sentence));
                     if fault.interrupted {
                         return Ok(());
                     }
@@ -233,7 +233,7 @@ impl Conductor<'_, '_> {
 
     fn one_round(&mut self, index: usize, round: u32) -> Result<Option<Fault>, ConductError> {
         let case = &self.plan.cases[index];
-        self.watcher.case(&self.runs[index].label());
+        self.watcher.case(&self.plan.label(index));
         let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);

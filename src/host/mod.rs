@@ -16,6 +16,7 @@ mod memory;
 mod network;
 mod noise;
 mod processor;
+mod rdma;
 mod tree;
 mod usage;
 
@@ -26,6 +27,7 @@ pub use memory::{LockError, lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
+pub use rdma::{RdmaLink, rdma_links};
 pub use tree::{Tree, format_cpus, parse_cpus};
 pub use usage::ResourceUse;
 

@@ -4,14 +4,18 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
+pub mod reference;
 pub mod request;
+pub mod study;
 pub mod survey;
 pub mod sweep;
+pub mod written;
 
 pub use crate::host::CpuPair;
 pub use crate::transport::{Options, Wait};
 
 pub use request::{Refusal, Request};
+pub use study::Study;
 
 use crate::transport::{Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -146,6 +150,9 @@ pub struct Plan {
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
     pub threshold: Span,
+    /// The study that the plan carries out, where it is one.
+    #[serde(default)]
+    pub study: Option<Study>,
 }
 
 /// How many rounds.
@@ -158,6 +165,15 @@ pub struct Rounds {
     /// Stop between the two as soon as the interval of p50 and of p99 (for bandwidth: of the
     /// rate) is within this fraction of its value on either side.
     pub until: Option<f64>,
+}
+
+impl Plan {
+    /// A short name that tells a case from the others; in a study the series comes first.
+    pub fn label(&self, case: usize) -> String {
+        let label = self.cases.get(case).map(Case::label).unwrap_or_default();
+        let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
+        series.map_or(label.clone(), |series| format!("{}: {label}", series.name))
+    }
 }
 
 impl Case {

@@ -143,7 +143,7 @@ impl Request {
         }
         let name = self.pattern.name().to_string();
         let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, seed, threshold })
+        Ok(Plan { name, cases, rounds, cpus, seed, threshold, study: None })
     }
 
     fn rounds(&self) -> Rounds {

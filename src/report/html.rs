@@ -7,6 +7,7 @@
 mod encode;
 mod main_table;
 mod number;
+mod study;
 mod tables;
 
 use super::curves::{self, Reduced};
@@ -14,7 +15,7 @@ use crate::record::schema::{Metric, Record, Run};
 use crate::sample::RoundSamples;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -25,6 +26,7 @@ const SCRIPTS: [&str; 11] = [
     include_str!("../../web/rounds.js"),
     include_str!("../../web/sweep.js"),
     include_str!("../../web/noise.js"),
+    include_str!("../../web/study.js"),
     include_str!("../../web/main.js"),
 ];
 const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
@@ -58,6 +60,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str("<main>\n");
     page.push_str(&main_table::section(record));
     page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
+    page.push_str(&study::section(record));
     page.push_str(PLOTS);
     page.push_str(&tables::runs(record));
     page.push_str(&tables::environment(record));

@@ -7,4 +7,5 @@ pub mod curves;
 pub mod export;
 pub mod html;
 pub mod progress;
+pub mod study;
 pub mod table;

@@ -307,7 +307,7 @@ test("the theme follows the system and the button", async (t) => {
 });
 
 test("a narrow page does not scroll sideways", async (t) => {
-  const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360]];
+  const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360], ["study", 360]];
   for (const [kind, width] of seen) {
     const { page } = await open(t, kind, { viewport: { width, height: 800 } });
     const over = await page.evaluate(() =>
@@ -342,4 +342,49 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
   assert.equal(points.at(-1).label, lossy.label);
   const json = await downloaded(page, () => page.click("#download-record"));
   assert.deepEqual(JSON.parse(json), record);
+});
+
+test("a study draws each graph, and what was published beside it", async (t) => {
+  const { page, record } = await open(t, "study");
+  const { graphs } = record.plan.study;
+  assert.equal(await page.locator("#study figure").count(), graphs.length);
+  assert.match(await page.textContent("#h-study"), /never measured/);
+  const legend = await page.locator("#plot-study-0 .legend").textContent();
+  assert.match(legend, /shm.*tcp.*○Nobody 1900, tcp/);
+  const title = await page.locator("#plot-study-0 .legend span").last().getAttribute("title");
+  assert.match(title, /A made-up book.*Measured on: two made-up hosts/);
+  assert.match(await page.textContent("#graph-0"), /table 2 is not drawn/);
+  for (let i = 0; i < graphs.length; i++) {
+    const blue = await painted(page, `#plot-study-${i} canvas`, [0, 114, 178]);
+    assert.ok(blue > 20 || graphs[i].kind === "bars", `graph ${i}: ${blue} pixels of its series`);
+  }
+});
+
+test("the keys read ours and what was published to the last digit", async (t) => {
+  const { page, record } = await open(t, "study");
+  const said = () => page.locator("#plot-study-0 output").textContent();
+  await page.locator("#plot-study-0 .plot").focus();
+  await page.keyboard.press("End");
+  const last = record.runs[record.plan.study.series[0].cases.at(-1)];
+  const p50 = figure(last, "half_rtt").quantiles.find((q) => q.p === 0.5);
+  assert.match(await said(), new RegExp(`^shm: 128 KiB: ${(p50.value / 1e3).toFixed(3)} us`));
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Home");
+  assert.match(await said(), /^Nobody 1900, tcp: 8 B: 2\.600 us, N\. Nobody, A made-up book/);
+});
+
+test("the tables of a study carry the exact figures and the published ones", async (t) => {
+  const { page, record } = await open(t, "study");
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-1"]')));
+  const run = record.runs[record.plan.study.series[1].cases[1]];
+  const own = rows.filter((r) => Number(r.run) === run.index);
+  assert.deepEqual(own.map((r) => r.published), ["", "2600"]);
+  const p50 = figure(run, "half_rtt").quantiles.find((q) => q.p === 0.5).value;
+  assert.equal(Number(own[0].value), p50);
+  await page.click("#graph-1 summary >> nth=0");
+  const row = page.locator(`#graph-1 tr[data-run="${run.index}"]`);
+  assert.equal(Number(await row.locator('[data-k="ours"] data').getAttribute("value")), p50);
+  assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
+  assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
 });

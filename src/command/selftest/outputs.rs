@@ -39,6 +39,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         cpus: None,
         seed: 1,
         threshold: Span(10_000),
+        study: None,
     };
     let name = crate::launch::secret::to_hex(&crate::launch::secret::fresh()?);
     let base = std::env::temp_dir().join(format!("wiregauge-selftest-{}", &name[..16]));

@@ -78,12 +78,21 @@ struct Row<'a> {
     latency: Option<&'a Run>,
     rate: Option<&'a Run>,
     bandwidth: Option<&'a Run>,
+    /// Of a study: the series.
+    series: Option<&'a str>,
 }
 
 impl<'a> Row<'a> {
-    fn of(run: &'a Run) -> Self {
+    fn of(record: &'a Record, run: &'a Run) -> Self {
         let rates = (run.case.pattern == Pattern::Bandwidth).then_some(run);
-        Row { latency: rates.is_none().then_some(run), rate: rates, bandwidth: rates }
+        let study = record.plan.study.as_ref();
+        let series = study.and_then(|study| study.series_of(run.index));
+        Row {
+            latency: rates.is_none().then_some(run),
+            rate: rates,
+            bandwidth: rates,
+            series: series.map(|series| series.name.as_str()),
+        }
     }
 
     fn distribution(&self) -> Option<(&'a Run, Metric)> {
@@ -120,10 +129,12 @@ impl<'a> Row<'a> {
         let mut runs = [self.latency, self.rate, self.bandwidth].into_iter().flatten();
         let broken = runs.any(|r| !r.complete);
         let mark = if broken { " <span class=\"bad\">incomplete</span>" } else { "" };
+        let series = self.series.map(|name| format!("<small>{}</small>", escape(name)));
         let mut out = format!(
-            "<tr data-run=\"{}\"><th scope=\"row\">{}{mark}</th><td>{}</td>",
+            "<tr data-run=\"{}\"><th scope=\"row\">{}{}{mark}</th><td>{}</td>",
             run.index,
             escape(&transport_name(run.case.transport)),
+            series.unwrap_or_default(),
             wait_name(run.case.wait)
         );
         if columns.distributions {
@@ -222,7 +233,7 @@ fn tables(record: &Record) -> Vec<Vec<Row<'_>>> {
     let (rates, latencies): (Vec<&Run>, Vec<&Run>) =
         record.runs.iter().partition(|r| r.case.pattern == Pattern::Bandwidth);
     let tables = [latencies, rates].into_iter().filter(|runs| !runs.is_empty());
-    tables.map(|runs| runs.into_iter().map(Row::of).collect()).collect()
+    tables.map(|runs| runs.into_iter().map(|run| Row::of(record, run)).collect()).collect()
 }
 
 /// One row for each transport and wait; `None` where that would hide a run.
@@ -249,6 +260,7 @@ fn fold_group<'a>(runs: &[&'a Run]) -> Option<Row<'a>> {
         latency: latencies.first().copied(),
         rate: rates.iter().min_by_key(|r| r.case.size).copied(),
         bandwidth: rates.iter().max_by_key(|r| r.case.size).copied(),
+        series: None,
     })
 }
 

@@ -43,7 +43,9 @@ pub fn transport_name(transport: TransportKind) -> String {
 /// The title of the page.
 pub fn title(record: &Record) -> String {
     let mark = if record.complete { "" } else { " (incomplete)" };
-    format!("wiregauge {} on {}{mark}", record.plan.name, record.environment.host)
+    let study = record.plan.study.as_ref();
+    let study = study.map(|study| format!(" {}", study.name)).unwrap_or_default();
+    format!("wiregauge {}{study} on {}{mark}", record.plan.name, record.environment.host)
 }
 
 /// What, where, when; whether it is whole; the two buttons that concern the whole page.

@@ -1,13 +1,13 @@
 //! Rates: of bandwidth runs, and what a schedule offered and got.
 
 use super::number::{self, GIGABITS, MEGABYTES, THOUSANDS};
-use super::{Cell, Grid};
+use super::{Cell, Grid, series_cell, series_head};
 use crate::plan::{Direction, Pattern};
 use crate::record::schema::{RateMetric, Record, Run};
 
 /// The bandwidth runs; `None` where there are none.
 pub fn table(record: &Record) -> Option<String> {
-    let mut grid = Grid::new([
+    let mut grid = Grid::new(series_head(record).into_iter().chain([
         "transport",
         "wait",
         "ways",
@@ -21,13 +21,13 @@ pub fn table(record: &Record) -> Option<String> {
         "±",
         "n",
         "lost",
-    ]);
+    ]));
     for run in record.runs.iter().filter(|run| run.case.pattern == Pattern::Bandwidth) {
         let ways = match run.case.direction {
             Direction::Uni => "one",
             Direction::Bi => "both",
         };
-        let head = names(run).into_iter().chain([
+        let head = names(record, run).chain([
             ways.into(),
             Cell::count(run.case.size.0),
             Cell::count(u64::from(run.case.window)),
@@ -45,7 +45,7 @@ pub fn table(record: &Record) -> Option<String> {
 
 /// The runs that a schedule drove; `None` where there are none.
 pub fn schedules(record: &Record) -> Option<String> {
-    let mut grid = Grid::new([
+    let mut grid = Grid::new(series_head(record).into_iter().chain([
         "transport",
         "wait",
         "size B",
@@ -54,12 +54,12 @@ pub fn schedules(record: &Record) -> Option<String> {
         "±",
         "delivered k msg/s",
         "±",
-    ]);
+    ]));
     let rates = |run: &&Run| run.case.pattern != Pattern::Bandwidth && !run.rates.is_empty();
     for run in record.runs.iter().filter(rates) {
         // What was asked for has no error.
         let [offered, _] = number::rate(Some(run), RateMetric::OfferedRate, THOUSANDS);
-        let head = names(run).into_iter().chain([Cell::count(run.case.size.0), offered]);
+        let head = names(record, run).chain([Cell::count(run.case.size.0), offered]);
         let figures = [
             number::rate(Some(run), RateMetric::AchievedRate, THOUSANDS),
             number::rate(Some(run), RateMetric::MessageRate, THOUSANDS),
@@ -69,6 +69,7 @@ pub fn schedules(record: &Record) -> Option<String> {
     (!grid.is_empty()).then(|| grid.to_string())
 }
 
-fn names(run: &Run) -> [Cell; 2] {
-    [run.case.transport.name().into(), run.case.wait.name().into()]
+fn names(record: &Record, run: &Run) -> impl Iterator<Item = Cell> {
+    let own = [run.case.transport.name().into(), run.case.wait.name().into()];
+    series_cell(record, run).into_iter().chain(own)
 }

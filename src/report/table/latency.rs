@@ -1,7 +1,7 @@
 //! Distributions of latency and one-way runs: a line for each run and metric.
 
 use super::number;
-use super::{Cell, Grid};
+use super::{Cell, Grid, series_cell, series_head};
 use crate::plan::Pattern;
 use crate::record::schema::{Figure, Metric, Record, Run};
 use crate::stats::Summary;
@@ -9,7 +9,7 @@ use crate::stats::Summary;
 /// The table; `None` where no run has a distribution that answers its question.
 pub fn table(record: &Record) -> Option<String> {
     let above = format!("% above {}", record.plan.threshold);
-    let mut grid = Grid::new([
+    let mut grid = Grid::new(series_head(record).into_iter().chain([
         "transport",
         "wait",
         "metric",
@@ -25,7 +25,7 @@ pub fn table(record: &Record) -> Option<String> {
         "n",
         "lost",
         above.as_str(),
-    ]);
+    ]));
     for run in record.runs.iter().filter(|run| run.case.pattern != Pattern::Bandwidth) {
         for figure in shown(run) {
             let summary = &figure.summary;
@@ -42,7 +42,10 @@ pub fn table(record: &Record) -> Option<String> {
                 number::maximum(Some(summary)),
                 [Cell::count(summary.count), Cell::count(summary.lost)],
             ];
-            let cells = head.into_iter().chain(figures.into_iter().flatten());
+            let cells = series_cell(record, run)
+                .into_iter()
+                .chain(head)
+                .chain(figures.into_iter().flatten());
             grid.row(cells.chain([slow(summary)]));
         }
     }

@@ -14,21 +14,38 @@ mod latency;
 mod noise;
 mod notes;
 pub mod number;
+mod study;
 mod survey;
 
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
 
-use crate::record::schema::Record;
+use crate::record::schema::{Record, Run};
 
-/// The runs of a record: the survey's fold, or a table for each kind of figure.
+/// The runs of a record: the survey's fold, or a table for each kind of figure and each graph.
 pub fn runs(record: &Record) -> String {
     if record.plan.name == "survey"
         && let Some(folded) = survey::table(record)
     {
         return folded;
     }
-    let tables = [latency::table(record), bandwidth::schedules(record), bandwidth::table(record)];
+    let tables = [
+        latency::table(record),
+        bandwidth::schedules(record),
+        bandwidth::table(record),
+        study::tables(record),
+    ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+/// The head of a column that only the tables of a study have.
+fn series_head(record: &Record) -> Option<&'static str> {
+    record.plan.study.as_ref().map(|_| "series")
+}
+
+/// The series of a run in that column.
+fn series_cell(record: &Record, run: &Run) -> Option<Cell> {
+    let study = record.plan.study.as_ref()?;
+    Some(study.series_of(run.index).map_or_else(Cell::none, |series| series.name.as_str().into()))
 }

@@ -1,0 +1,178 @@
+//! An entry of a study as the arguments of its command, so that a word can never mean one thing
+//! in a study and another on the command line.
+
+use super::{Asked, args, parse, refuse};
+use crate::plan::Request;
+use crate::plan::study::file::{Entry, Given, TYPED, WHOLE, Word};
+use crate::plan::written::{Misplaced, Written};
+use std::ffi::OsString;
+
+/// The request of an entry, or what is wrong with it and where that stands.
+pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
+    let definition = args::definition();
+    let name = entry.pattern.name();
+    let mut typed: Vec<OsString> = vec!["wiregauge".into(), name.into()];
+    for word in &entry.words {
+        let Some(argument) = argument(&definition, name, written, word)? else { continue };
+        // Alone first: then a refusal belongs to this word and no other.
+        let alone = ["wiregauge".into(), name.into(), argument.clone()];
+        let mut once = definition.clone();
+        if let Err(error) = once.try_get_matches_from_mut(&alone) {
+            let sentence = refuse::refusal(&definition, &alone, &error).0;
+            return Err(written.wrong(&word.place, sentence));
+        }
+        typed.push(argument);
+    }
+    match parse(&typed) {
+        Ok(Asked::Measure { request, .. }) => Ok(*request),
+        Ok(_) => Err(written.wrong(&entry.place, "this asks for no measurement")),
+        Err(refusal) => {
+            let named = entry.words.iter().find(|word| names(&refusal.0, &word.key));
+            let place = named.map_or(&entry.place, |word| &word.place);
+            Err(written.wrong(place, refusal.0))
+        }
+    }
+}
+
+/// Whether a sentence speaks of an option.
+fn names(sentence: &str, key: &str) -> bool {
+    let option = format!("--{key}");
+    let ends = |c: char| !(c.is_alphanumeric() || c == '-');
+    sentence
+        .match_indices(&option)
+        .any(|(at, _)| sentence[at + option.len()..].chars().next().is_none_or(ends))
+}
+
+/// `--key=value`; nothing for an option that is switched off.
+fn argument(
+    definition: &clap::Command,
+    name: &str,
+    written: &Written,
+    word: &Word,
+) -> Result<Option<OsString>, Misplaced> {
+    let key = word.key.as_str();
+    let command = definition.find_subcommand(name);
+    let found = command
+        .and_then(|command| command.get_arguments().find(|known| known.get_long() == Some(key)));
+    let Some(found) = found.filter(|_| key != "help") else {
+        let sentence = format!("{name} has no word '{key}'; allowed are {}", allowed(command));
+        return Err(written.wrong(&word.key_place, sentence));
+    };
+    match (found.get_action().takes_values(), &word.value) {
+        (true, Given::Text(text)) => Ok(Some(format!("--{key}={text}").into())),
+        (true, Given::Switch(on)) => {
+            let on = if *on { "on" } else { "off" };
+            Ok(Some(format!("--{key}={on}").into()))
+        }
+        (false, Given::Switch(true)) => Ok(Some(format!("--{key}").into())),
+        (false, Given::Switch(false)) => Ok(None),
+        (false, Given::Text(_)) => {
+            Err(written.wrong(&word.place, format!("'{key}' is a switch; write true or false")))
+        }
+    }
+}
+
+/// What an entry may hold.
+fn allowed(command: Option<&clap::Command>) -> String {
+    let own = |word: &&str| !TYPED.contains(word) && !WHOLE.contains(word);
+    let words = command.into_iter().flat_map(clap::Command::get_arguments);
+    let words: Vec<&str> = words.filter_map(clap::Arg::get_long).filter(own).collect();
+    format!("series, {}, and below [all] also {}", words.join(", "), WHOLE.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::study::file;
+    use crate::plan::{Pattern, Schedule, Wait};
+    use crate::transport::TransportKind;
+    use crate::units::{Bytes, MessageRate, Span};
+    use proptest::prelude::*;
+
+    /// The only entry of a study.
+    fn asked(text: &str) -> Result<Request, Misplaced> {
+        let text = format!("title = \"t\"\n{text}");
+        let study = file::parse("a.toml", &text)?;
+        request(&study.written, &study.entries[0])
+    }
+
+    fn refusal(text: &str) -> String {
+        asked(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn words_of_every_kind_are_those_of_the_command_line() {
+        let found = asked(
+            "[all]\nrounds = 7\nthreshold = \"1ms\"\nwait = \"block\"\n[[oneway]]\nseries = \"s\"\n\
+             transport = [\"tcp\", \"unix\"]\nsize = [8, \"64..256*2\"]\ncheck = true\n\
+             perturb = false\nnodelay = false\nrate = 10_000\narrivals = \"poisson\"\n\
+             wait = \"busy\"\n",
+        );
+        // An option that only one of the transports knows is refused, as it is when typed.
+        assert!(found.unwrap_err().to_string().contains("means nothing to unix"));
+        let found = asked(
+            "[all]\nrounds = 7\nthreshold = \"1ms\"\nwait = \"block\"\n[[oneway]]\nseries = \"s\"\n\
+             transport = [\"tcp\"]\nsize = [8, \"64..256*2\"]\ncheck = true\nperturb = false\n\
+             nodelay = false\nrate = 10_000\narrivals = \"poisson\"\nwait = \"busy\"\n",
+        )
+        .unwrap();
+        assert_eq!((found.pattern, found.rounds), (Pattern::Oneway, Some(7)));
+        assert_eq!(found.transports, [TransportKind::Tcp]);
+        assert_eq!(found.sizes, [8, 64, 128, 256].map(Bytes));
+        assert_eq!((found.check, found.perturb, found.waits), (true, false, vec![Wait::Busy]));
+        assert_eq!((found.options.nodelay, found.threshold), (Some(false), Span(1_000_000)));
+        assert_eq!(found.schedule, Schedule::Poisson { rate: MessageRate(1e4) });
+    }
+
+    #[test]
+    fn a_word_that_is_wrong_is_pointed_at() {
+        let entry = "[[latency]]\nseries = \"s\"\n";
+        for (words, place, says) in [
+            ("sise = 8\n", "a.toml:4:1", "latency has no word 'sise'; allowed are series, size, "),
+            ("size = \"8..\"\n", "a.toml:4:8", "--size: sweep '8..' is not allowed; write A..B"),
+            ("transport = \"tpc\"\n", "a.toml:4:13", "'tpc' is not known; allowed are tcp, "),
+            ("check = \"yes\"\n", "a.toml:4:9", "'check' is a switch; write true or false"),
+            ("count = 0\n", "a.toml:4:9", "--count 0 is not allowed; write 1 to "),
+            ("count = true\n", "a.toml:4:9", "--count: 'on' is not allowed"),
+            ("rate = 5\n", "a.toml:4:1", "latency has no word 'rate'"),
+            ("help = true\n", "a.toml:4:1", "latency has no word 'help'"),
+            ("size = 100000\ntransport = \"udp\"\n", "a.toml:4:8", "a message there has 1 to "),
+            ("agent = true\n", "a.toml:4:1", "latency has no word 'agent'"),
+            ("size = \"--json\"\n", "a.toml:4:8", "--size: "),
+            ("transport = [\"tcp\", 1979-01-01]\n", "a.toml:4:21", "'transport' is a datetime"),
+        ] {
+            let sentence = refusal(&format!("{entry}{words}"));
+            assert!(sentence.starts_with(&format!("{place}: ")), "{words}: {sentence}");
+            assert!(sentence.contains(says), "{words}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn an_option_is_named_whole() {
+        assert!(names("--count 0 is not allowed", "count"));
+        assert!(!names("--count 0 is not allowed", "co"));
+        assert!(!names("--send-buffer: '1'", "send"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_words_panic_or_break_the_line(
+            words in prop::collection::vec((
+                prop::sample::select(vec![
+                    "size", "count", "transport", "wait", "rate", "check", "until", "synthetic",
+                    "perturb", "nodelay", "x",
+                ]),
+                prop_oneof![
+                    "\"[a-z0-9.,*+()%-]{0,12}\"",
+                    "-?[0-9]{1,20}(\\.[0-9]{1,3})?",
+                    "(true|false|\\[[0-9]{1,2}, [0-9]{1,3}\\]|1979-01-01|nan|inf)",
+                ]), 0..4),
+        ) {
+            let line = |(key, value): &(&str, String)| format!("{key} = {value}\n");
+            let words: String = words.iter().map(line).collect();
+            if let Err(wrong) = asked(&format!("[[oneway]]\nseries = \"s\"\n{words}")) {
+                prop_assert!(!wrong.to_string().contains(char::is_control));
+            }
+        }
+    }
+}

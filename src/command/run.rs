@@ -1,0 +1,305 @@
+//! `run`: a study, interleaved by the same conductor as every other command.
+
+use super::measure::{carry_out, refuse, sort_out};
+use super::{CommandError, Exit, complain, print};
+use crate::cli::{Output, entry};
+use crate::clock::Source;
+use crate::host::{self, CpuPair};
+use crate::pattern::role::is_one_sided;
+use crate::plan::reference::{self, Lacks, LinkRate};
+use crate::plan::study::file::{self, GraphAsked, StudyFile};
+use crate::plan::study::{self, Graph, Study};
+use crate::plan::written::{LONGEST, Misplaced};
+use crate::plan::{Case, Pattern, Request};
+use crate::record::schema::Unavailable;
+use crate::report::table::Grid;
+use crate::stats::{Metric, RateMetric};
+use std::io::Read;
+use std::path::Path;
+
+/// The studies that are shipped: name, text.
+pub const SHIPPED: [(&str, &str); 15] = [
+    ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
+    ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
+    ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
+    ("gamess/send-latency", include_str!("../../studies/gamess/send-latency.toml")),
+    ("potter/busy-polling", include_str!("../../studies/potter/busy-polling.toml")),
+    ("potter/cm-against-exchange", include_str!("../../studies/potter/cm-against-exchange.toml")),
+    ("potter/event-polling", include_str!("../../studies/potter/event-polling.toml")),
+    ("potter/inline", include_str!("../../studies/potter/inline.toml")),
+    ("potter/mtu", include_str!("../../studies/potter/mtu.toml")),
+    ("potter/pauses", include_str!("../../studies/potter/pauses.toml")),
+    ("potter/size-sweep", include_str!("../../studies/potter/size-sweep.toml")),
+    ("potter/submit-against-send", include_str!("../../studies/potter/submit-against-send.toml")),
+    ("potter/unsignalled", include_str!("../../studies/potter/unsignalled.toml")),
+    ("potter/write-against-send", include_str!("../../studies/potter/write-against-send.toml")),
+    ("sockets/overview", include_str!("../../studies/sockets/overview.toml")),
+];
+
+/// How a study is to be run.
+pub struct Run {
+    /// Only these series; empty: all.
+    pub only: Vec<String>,
+    /// Whether a look is enough.
+    pub quick: bool,
+    /// CPUs of the roles.
+    pub cpus: Option<CpuPair>,
+    /// The seed.
+    pub seed: u64,
+    /// The clock.
+    pub clock: Option<Source>,
+    /// Where the output goes.
+    pub output: Output,
+}
+
+/// Runs a study, or lists those that are shipped.
+pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, CommandError> {
+    let Some(name) = study else { return list() };
+    let (file, text) = find(name)?;
+    let parsed = file::parse(&file, &text).map_err(Box::new)?;
+    let requests = requests(&parsed)?;
+    let requests = only(requests, &asked.only)?;
+    check_metrics(&parsed, &requests)?;
+    let graphs = graphs(&parsed, &requests)?;
+    let study = Study {
+        name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
+        title: parsed.title.clone(),
+        source: parsed.source.clone(),
+        quick: asked.quick,
+        series: Vec::new(),
+        graphs,
+    };
+    // All of it must make sense, also what does not work here.
+    study::plan(study.clone(), &requests)?;
+    let (works, unavailable) = available(requests);
+    if works.is_empty() {
+        for missing in &unavailable {
+            complain(&format!("{}: {}", missing.transport, missing.reason));
+        }
+        return Ok(Exit::Nothing);
+    }
+    let mut plan = study::plan(study, &works)?;
+    (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
+    plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
+    carry_out(plan, unavailable, asked.clock, asked.output, typed)
+}
+
+fn list() -> Result<Exit, CommandError> {
+    let mut grid = Grid::new(["study", "what it asks"]);
+    for (name, text) in SHIPPED {
+        let parsed = file::parse(name, text).map_err(Box::new)?;
+        grid.row([name.into(), parsed.title.into()]);
+    }
+    print(grid.to_string().as_bytes())
+}
+
+/// The file and the text of a study: a shipped one, or a file.
+fn find(name: &str) -> Result<(String, String), CommandError> {
+    if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        return Ok((format!("studies/{name}.toml"), (*text).to_owned()));
+    }
+    match read(Path::new(name)) {
+        Ok(text) => Ok((name.to_owned(), text)),
+        Err(error) => {
+            let shipped = SHIPPED.map(|(name, _)| name).join(", ");
+            refuse(format!(
+                "the study '{name}' cannot be read ({error}); name a file, or one of {shipped}"
+            ))
+        }
+    }
+}
+
+/// A file's text, no longer than what is read of it.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What each entry asks for, with its series.
+fn requests(parsed: &StudyFile) -> Result<Vec<(String, Request)>, CommandError> {
+    let request = |entry: &file::Entry| {
+        let request = entry::request(&parsed.written, entry).map_err(Box::new)?;
+        Ok((entry.series.clone(), request))
+    };
+    parsed.entries.iter().map(request).collect()
+}
+
+/// Only those of the series that were asked for.
+fn only(
+    requests: Vec<(String, Request)>,
+    asked: &[String],
+) -> Result<Vec<(String, Request)>, CommandError> {
+    let known = |name: &String| requests.iter().any(|(series, _)| series == name);
+    if let Some(name) = asked.iter().find(|name| !known(name)) {
+        let mut names: Vec<&str> = Vec::new();
+        for (series, _) in &requests {
+            if !names.contains(&series.as_str()) {
+                names.push(series);
+            }
+        }
+        let names = names.join(", ");
+        return refuse(format!("--only: there is no series '{name}'; allowed are {names}"));
+    }
+    let wanted = |series: &String| asked.is_empty() || asked.contains(series);
+    Ok(requests.into_iter().filter(|(series, _)| wanted(series)).collect())
+}
+
+/// Leaves out the transports that do not work here.
+fn available(requests: Vec<(String, Request)>) -> (Vec<(String, Request)>, Vec<Unavailable>) {
+    let mut missing: Vec<Unavailable> = Vec::new();
+    let mut works = Vec::new();
+    for (series, mut request) in requests {
+        let (here, gone) = sort_out(&request.transports);
+        for one in gone {
+            if missing.iter().all(|other| other.transport != one.transport) {
+                missing.push(one);
+            }
+        }
+        request.transports = here;
+        if !request.transports.is_empty() {
+            works.push((series, request));
+        }
+    }
+    (works, missing)
+}
+
+/// Refuses a graph of what a series does not measure.
+fn check_metrics(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<(), CommandError> {
+    for asked in &parsed.graphs {
+        let shown = |name: &String| asked.graph.series.contains(name);
+        for (series, request) in requests.iter().filter(|(series, _)| shown(series)) {
+            let plan = request.clone().plan()?;
+            let Some(case) = plan.cases.first() else { continue };
+            let measured = measured(case);
+            let metric = asked.graph.metric.as_str();
+            if !measured.contains(&metric) {
+                let sentence = format!(
+                    "'{series}' does not measure '{metric}'; it measures {}",
+                    measured.join(", ")
+                );
+                let wrong = parsed.written.wrong(&asked.metric_place, sentence);
+                return Err(Box::new(wrong).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The metrics of a case, distributions first.
+fn measured(case: &Case) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    if case.pattern != Pattern::Bandwidth {
+        names.extend(
+            Metric::of(case.pattern, &case.schedule, is_one_sided(case))
+                .into_iter()
+                .map(Metric::name),
+        );
+        let more = [Metric::Post, Metric::Complete].map(Metric::name);
+        let missing = more.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>();
+        names.extend(missing);
+    } else {
+        names.extend([RateMetric::Bandwidth, RateMetric::MessageRate].map(RateMetric::name));
+    }
+    names
+}
+
+/// The graphs with what is drawn beside them.
+fn graphs(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<Vec<Graph>, CommandError> {
+    let runs = |name: &String| requests.iter().any(|(series, _)| series == name);
+    let link = link_rate(&host::rdma_links());
+    let mut graphs = Vec::new();
+    for asked in &parsed.graphs {
+        let mut graph = asked.graph.clone();
+        graph.series.retain(|name| runs(name));
+        if graph.series.is_empty() {
+            continue;
+        }
+        beside(parsed, asked, &mut graph, &link)?;
+        graphs.push(graph);
+    }
+    Ok(graphs)
+}
+
+fn beside(
+    parsed: &StudyFile,
+    asked: &GraphAsked,
+    graph: &mut Graph,
+    link: &LinkRate,
+) -> Result<(), CommandError> {
+    for reference in &asked.references {
+        let misplaced = |lacks: Lacks| {
+            let (place, sentence) = match lacks {
+                Lacks::Table(sentence) => (&reference.table_place, sentence),
+                Lacks::Column(sentence) => (&reference.column_place, sentence),
+                Lacks::Row(sentence) => (&reference.row_place, sentence),
+            };
+            Box::new(parsed.written.wrong(place, sentence))
+        };
+        let publication = match publication(parsed, &reference.file) {
+            Ok(found) => found?,
+            Err(sentence) => {
+                return Err(Box::new(parsed.written.wrong(&reference.file_place, sentence)).into());
+            }
+        };
+        let figures = publication.figures(reference, &graph.metric, link).map_err(misplaced)?;
+        // Beside a series that is left out there is nothing to compare.
+        if reference.beside.as_ref().is_some_and(|name| !graph.series.contains(name)) {
+            continue;
+        }
+        match figures {
+            Ok(figures) => graph.references.push(figures),
+            Err(why) if graph.notes.contains(&why) => {}
+            Err(why) => graph.notes.push(why),
+        }
+    }
+    Ok(())
+}
+
+type Found = Result<reference::Publication, Box<Misplaced>>;
+
+/// A shipped publication, or one whose file stands beside the study's.
+fn publication(parsed: &StudyFile, name: &str) -> Result<Found, String> {
+    if let Some((name, text)) = reference::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        return Ok(reference::parse(&format!("references/{name}.toml"), text).map_err(Box::new));
+    }
+    let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
+    if !name.ends_with(".toml") {
+        return Err(format!(
+            "there is no reference '{name}'; allowed are {shipped} and the path of a .toml file"
+        ));
+    }
+    let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
+    let path = folder.join(name);
+    let shown = path.display().to_string();
+    let text = read(&path).map_err(|error| {
+        format!("the reference '{shown}' cannot be read ({error}); shipped are {shipped}")
+    })?;
+    Ok(reference::parse(&shown, &text).map_err(Box::new))
+}
+
+/// The generation that all links of hardware here have, or why none can be told.
+fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
+    let hardware: Vec<&host::RdmaLink> = links.iter().filter(|link| !link.emulated).collect();
+    let names = |links: &[&host::RdmaLink]| {
+        links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let Some(first) = hardware.first() else {
+        return Err(match links.is_empty() {
+            true => "this machine has no RDMA link".into(),
+            false => {
+                let all = names(&links.iter().collect::<Vec<_>>());
+                format!("{all} is emulated by software, and no rate that it states is real")
+            }
+        });
+    };
+    if hardware.iter().any(|link| link.generation != first.generation) {
+        return Err(format!("the links {} differ in their rates", names(&hardware)));
+    }
+    first.generation.clone().ok_or_else(|| {
+        format!("the rate of {} is not that of a 4X InfiniBand link", names(&hardware))
+    })
+}
+
+#[cfg(test)]
+mod tests;

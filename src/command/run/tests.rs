@@ -1,0 +1,113 @@
+//! The studies that are shipped make sense, and so do the refusals of others.
+
+use super::*;
+use crate::host::RdmaLink;
+
+fn parsed(name: &str, text: &str) -> StudyFile {
+    file::parse(name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+#[test]
+fn every_shipped_study_can_be_run() {
+    for (name, text) in SHIPPED {
+        let parsed = parsed(name, text);
+        let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        check_metrics(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        let graphs = graphs(&parsed, &requests).unwrap();
+        assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
+    }
+}
+
+#[test]
+fn every_reference_of_a_shipped_study_is_there() {
+    let links = [Ok("FDR".to_owned()), Err("no link".to_owned())];
+    let mut drawn = 0;
+    for (name, text) in SHIPPED {
+        let parsed = parsed(name, text);
+        for (asked, link) in parsed.graphs.iter().flat_map(|g| links.iter().map(move |l| (g, l))) {
+            let mut graph = asked.graph.clone();
+            let done = beside(&parsed, asked, &mut graph, link);
+            done.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+            drawn += graph.references.len();
+            let all = graph.references.len() + graph.notes.len();
+            assert!(all > 0 || asked.references.is_empty(), "{name}");
+        }
+    }
+    assert!(drawn > 60, "{drawn}");
+}
+
+#[test]
+fn every_file_of_a_study_and_a_reference_is_shipped() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in ["gamess", "potter", "sockets"] {
+        for entry in std::fs::read_dir(root.join("studies").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            found.push(format!("{folder}/{}", path.file_stem().unwrap().to_str().unwrap()));
+        }
+    }
+    found.sort();
+    assert_eq!(found, SHIPPED.map(|(name, _)| name));
+    let references = std::fs::read_dir(root.join("references")).unwrap().count();
+    assert_eq!(references, reference::SHIPPED.len());
+}
+
+#[test]
+fn the_quantiles_of_a_graph_are_those_of_a_summary() {
+    assert_eq!(file::QUANTILES, crate::stats::QUANTILES);
+}
+
+#[test]
+fn a_graph_of_what_is_not_measured_is_refused() {
+    let text = "title = \"t\"\n[[bandwidth]]\nseries = \"s\"\n[[graph]]\ntitle = \"g\"\n\
+                kind = \"bars\"\nmetric = \"half_rtt\"\n";
+    let parsed = parsed("s.toml", text);
+    let requests = requests(&parsed).unwrap();
+    let wrong = check_metrics(&parsed, &requests).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "s.toml:7:10: 's' does not measure 'half_rtt'; it measures bandwidth, message_rate"
+    );
+}
+
+#[test]
+fn cases_of_a_series_stay_together_and_are_told_apart_by_it() {
+    let text = "title = \"t\"\n[all]\nrounds = 7\n[[latency]]\nseries = \"a\"\nsize = [8, 16]\n\
+                [[bandwidth]]\nseries = \"b\"\n[[latency]]\nseries = \"a\"\nsize = 32\n";
+    let parsed = parsed("s.toml", text);
+    let study = Study {
+        name: "s".into(),
+        title: "t".into(),
+        source: None,
+        quick: false,
+        series: Vec::new(),
+        graphs: Vec::new(),
+    };
+    let requests = requests(&parsed).unwrap();
+    let plan = study::plan(study.clone(), &requests).unwrap();
+    assert_eq!((plan.cases.len(), plan.rounds.most), (4, 7));
+    assert_eq!(plan.study.as_ref().unwrap().cases("a"), [0, 1, 3]);
+    assert_eq!(plan.label(3), "a: latency tcp busy 32 B");
+    let quick = study::plan(Study { quick: true, ..study.clone() }, &requests).unwrap();
+    assert_eq!((quick.rounds.most, quick.cases[0].bound.count), (3, Some(1000)));
+    let many = requests.iter().cycle().take(4000).cloned().collect::<Vec<_>>();
+    let sentence = study::plan(study, &many).unwrap_err().to_string();
+    assert!(sentence.contains("at most 8000 are allowed: write fewer sizes"), "{sentence}");
+    let wrong = only(requests, &["c".to_owned()]).unwrap_err().to_string();
+    assert_eq!(wrong, "--only: there is no series 'c'; allowed are a, b");
+}
+
+#[test]
+fn the_link_that_is_found_chooses_the_column() {
+    let link = |name: &str, generation: Option<&str>, emulated| RdmaLink {
+        name: name.into(),
+        generation: generation.map(String::from),
+        emulated,
+    };
+    let hard = |generation| link("mlx5_0/1", generation, false);
+    assert_eq!(link_rate(&[]), Err("this machine has no RDMA link".into()));
+    assert!(link_rate(&[link("rxe0/1", Some("SDR"), true)]).unwrap_err().contains("emulated"));
+    assert_eq!(link_rate(&[hard(Some("EDR")), link("rxe0/1", None, true)]), Ok("EDR".into()));
+    assert!(link_rate(&[hard(Some("EDR")), hard(Some("HDR"))]).unwrap_err().contains("differ"));
+    assert!(link_rate(&[hard(None)]).unwrap_err().contains("not that of a 4X"));
+}

@@ -1,0 +1,76 @@
+//! The links of RDMA devices, as the kernel states them.
+
+use super::Tree;
+
+/// Most devices and most ports of one that are looked at.
+const MOST: usize = 64;
+
+/// A port of an RDMA device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RdmaLink {
+    /// Device and port, as `mlx5_0/1`.
+    pub name: String,
+    /// The generation of its signal, as `FDR`; `None` where the kernel says none.
+    pub generation: Option<String>,
+    /// Whether software emulates the device: its stated rate is then made up.
+    pub emulated: bool,
+}
+
+/// All ports of this machine.
+pub fn rdma_links() -> Vec<RdmaLink> {
+    read(&Tree::default())
+}
+
+fn read(tree: &Tree) -> Vec<RdmaLink> {
+    let mut links = Vec::new();
+    for device in tree.names("/sys/class/infiniband").iter().take(MOST) {
+        let folder = format!("/sys/class/infiniband/{device}");
+        // rxe and siw name the network interface that they send over; hardware does not.
+        let software = tree.text(&format!("{folder}/parent")).is_some()
+            || device.starts_with("rxe")
+            || device.starts_with("siw");
+        for port in tree.names(&format!("{folder}/ports")).iter().take(MOST) {
+            let rate = tree.text(&format!("{folder}/ports/{port}/rate"));
+            links.push(RdmaLink {
+                name: format!("{device}/{port}"),
+                generation: rate.as_deref().and_then(generation),
+                emulated: software,
+            });
+        }
+    }
+    links
+}
+
+/// `EDR` of `100 Gb/sec (4X EDR)`. Only links of four lanes: those are what was published.
+fn generation(rate: &str) -> Option<String> {
+    let (_, inside) = rate.split_once('(')?;
+    let generation = inside.trim_end_matches(')').strip_prefix("4X ")?;
+    (!generation.is_empty()).then(|| generation.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::Fake;
+    use super::*;
+
+    #[test]
+    fn a_link_shows_its_generation_and_an_emulated_one_that_it_is() {
+        let fake = Fake::new(&[
+            ("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+            ("sys/class/infiniband/mlx5_1/ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
+            ("sys/class/infiniband/soft/parent", "eth0\n"),
+            ("sys/class/infiniband/soft/ports/1/rate", "10 Gb/sec (4X SDR)\n"),
+        ]);
+        let links = read(&fake.tree);
+        let seen: Vec<(&str, Option<&str>, bool)> =
+            links.iter().map(|l| (l.name.as_str(), l.generation.as_deref(), l.emulated)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("mlx5_0/1", Some("EDR"), false),
+                ("mlx5_1/1", None, false),
+                ("soft/1", Some("SDR"), true)
+            ]
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! What a study's text promises.
+
+use super::*;
+use crate::plan::study::{GraphKind, Spread};
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+title = "a question"
+source = "a book"
+
+[all]
+rounds = 3
+size = "8..64*2"
+
+[[latency]]
+series = "tcp"
+transport = "tcp"
+
+[[bandwidth]]
+series = "stream"
+transport = ["tcp", "unix"]
+size = 64
+
+[[latency]]
+series = "tcp"
+transport = "tcp"
+size = 1_024
+check = true
+
+[[graph]]
+title = "one"
+kind = "against-size"
+metric = "half_rtt"
+quantile = 0.99
+spread = "deciles"
+series = ["tcp"]
+  [[graph.reference]]
+  file = "gamess"
+  table = "send-latency-rc"
+  column = "link-rate"
+  beside = "tcp"
+
+[[graph]]
+title = "two"
+kind = "bars"
+metric = "bandwidth"
+size = "64B"
+"#;
+
+fn refusal(text: &str) -> String {
+    match parse("s.toml", text) {
+        Err(wrong) => wrong.to_string(),
+        Ok(found) => panic!("{text}: {found:?}"),
+    }
+}
+
+#[test]
+fn a_study_is_read_in_the_order_in_which_it_is_written() {
+    let study = parse("s.toml", GOOD).unwrap();
+    assert_eq!((study.title.as_str(), study.source.as_deref()), ("a question", Some("a book")));
+    let patterns: Vec<Pattern> = study.entries.iter().map(|entry| entry.pattern).collect();
+    assert_eq!(patterns, [Pattern::Latency, Pattern::Bandwidth, Pattern::Latency]);
+    assert_eq!(series(&study.entries), ["tcp", "stream"]);
+    let words = |entry: usize| -> Vec<(String, Given)> {
+        let words = study.entries[entry].words.iter();
+        words.map(|word| (word.key.clone(), word.value.clone())).collect()
+    };
+    let text = |key: &str, value: &str| (key.to_owned(), Given::Text(value.to_owned()));
+    assert_eq!(words(0), [text("rounds", "3"), text("size", "8..64*2"), text("transport", "tcp")]);
+    assert_eq!(words(1), [text("rounds", "3"), text("transport", "tcp,unix"), text("size", "64")]);
+    assert_eq!(words(2)[3], ("check".to_owned(), Given::Switch(true)));
+}
+
+#[test]
+fn graphs_have_their_defaults_and_their_references() {
+    let study = parse("s.toml", GOOD).unwrap();
+    let [one, two] = study.graphs.as_slice() else { panic!() };
+    assert_eq!((one.graph.kind, one.graph.spread), (GraphKind::AgainstSize, Spread::Deciles));
+    assert_eq!((one.graph.quantile, one.graph.series.as_slice()), (0.99, &["tcp".to_owned()][..]));
+    assert_eq!(one.references[0].beside.as_deref(), Some("tcp"));
+    assert_eq!((two.graph.quantile, two.graph.spread), (0.5, Spread::Interval));
+    assert_eq!((two.graph.series.len(), two.graph.size), (2, Some(Bytes(64))));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
+    let entry = "title = \"t\"\n[[latency]]\nseries = \"s\"\n";
+    let graph = "title = \"t\"\n[[latency]]\nseries = \"s\"\n[[graph]]\ntitle = \"g\"\n";
+    let graph_of = |rest: &str| format!("{graph}{rest}");
+    for (text, says) in [
+        ("", "s.toml:1:1: a study needs 'title'".to_owned()),
+        ("title = 5", "s.toml:1:9: 'title' is an integer; write a text in quotes".into()),
+        ("title = \"\"", "s.toml:1:9: write one line of 1 to 500 characters".into()),
+        ("title = \"t\"\n", "s.toml:1:1: a study has 1 to 200 entries, not 0; write one as".into()),
+        ("title = \"t\"\n[[latncy]]\n", "s.toml:2:3: a study has no 'latncy'; allowed are".into()),
+        ("title = \"t\"\n[latency]\n", "'latency' is a table; write a list in [ ]".into()),
+        ("title = \"t\"\n[[latency]]\n", "s.toml:2:1: latency needs 'series'".into()),
+        ("title = \"t\"\n[[latency]]\nseries = \"a,b\"", "s.toml:3:10: write the name".into()),
+        ("title = [", "s.toml:1:10: this is no TOML: ".into()),
+        ("title = \"a\"\ntitle = \"b\"\n", "s.toml:2:1: this is no TOML: duplicate key".into()),
+        (&format!("{entry}cpus = \"0,1\"\n"), "s.toml:4:1: 'cpus' holds for the whole run".into()),
+        (&format!("{entry}rounds = 3\n"), "write it below [all]".into()),
+        (&format!("[all]\nout = \"x\"\n{entry}"), "s.toml:1:1: a study needs 'title'".into()),
+        ("title = \"t\"\nall = 3", "s.toml:2:7: 'all' is an integer; write a table".into()),
+        (&format!("{entry}size = {{ a = 1 }}\n"), "s.toml:4:8: 'size' is a table".into()),
+        (&format!("{entry}size = 0x10\n"), "s.toml:4:8: 'size' is an integer".into()),
+        (&graph_of("kind = \"pie\"\nmetric = \"rtt\"\n"), "s.toml:6:8: kind 'pie' is not".into()),
+        (&graph_of("kind = \"cdf\"\n"), "s.toml:4:1: a graph needs 'metric'".into()),
+        (
+            &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nquantile = 0.95\n"),
+            "s.toml:8:12: quantile 0.95 is not known; allowed are 0.1, 0.5, 0.9, 0.99, 0.999"
+                .into(),
+        ),
+        (
+            &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nseries = [\"s\", \"x\"]\n"),
+            "s.toml:8:16: there is no series 'x'; allowed are s".into(),
+        ),
+        (
+            &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nspread = \"wide\"\n"),
+            "s.toml:8:10: spread 'wide' is not known; allowed are interval, deciles".into(),
+        ),
+        (
+            &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\n[[graph.reference]]\nfile = \"a\"\n"),
+            "s.toml:8:1: a reference needs 'table'".into(),
+        ),
+        (&graph_of("kind = \"cdf\"\nmetric = \"rtt\"\ncolour = 1\n"), "has no 'colour'".into()),
+    ] {
+        let sentence = refusal(text);
+        assert!(sentence.contains(&says), "{text}\n{sentence}\n{says}");
+        assert!(!sentence.contains('\n'), "{sentence}");
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_is_not_read() {
+    let text = "#".repeat(crate::plan::written::LONGEST + 1);
+    assert!(refusal(&text).contains("of at most 1048576 B is allowed"));
+    let many = "[[latency]]\nseries = \"s\"\n".repeat(201);
+    assert!(refusal(&format!("title = \"t\"\n{many}")).contains("1 to 200 entries, not 201"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC{0,60}") {
+        let _ = parse("s.toml", &text);
+    }
+
+    #[test]
+    fn no_study_with_something_else_in_it_panics(
+        at in 0usize..700, cut in 0usize..40, new in "[\\PC\n]{0,12}",
+    ) {
+        let last = GOOD.len();
+        let boundary =
+            |at: usize| (0..=at.min(last)).rev().find(|at| GOOD.is_char_boundary(*at));
+        let (start, end) = (boundary(at).unwrap(), boundary(at + cut).unwrap());
+        let text = format!("{}{new}{}", &GOOD[..start], &GOOD[end..]);
+        if let Err(wrong) = parse("s.toml", &text) {
+            prop_assert!(!wrong.to_string().contains(char::is_control), "{:?}", wrong);
+            prop_assert_eq!(wrong.marked().lines().count(), 3);
+        }
+    }
+}

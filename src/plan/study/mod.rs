@@ -1,0 +1,212 @@
+//! Studies: series of cases, the graphs that show them, and the published figures beside them.
+//!
+//! [`file`] reads what was written. What stands here goes into the record, so that a report is
+//! made without the file and without the references.
+
+pub mod file;
+
+use super::request::MOST_IN_ALL;
+use super::{Plan, Refusal, Request};
+use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// What a study adds to a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Its name: of a shipped one as listed, else of its file.
+    pub name: String,
+    /// What it asks, on one line.
+    pub title: String,
+    /// What it reproduces; `None`: nothing that was published.
+    pub source: Option<String>,
+    /// Whether it ran shorter than it is written.
+    pub quick: bool,
+    /// Which cases belong together.
+    pub series: Vec<Series>,
+    /// What is drawn of them.
+    pub graphs: Vec<Graph>,
+}
+
+/// Cases that belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Positions of its cases in the plan, which are the numbers of their runs.
+    pub cases: Vec<u32>,
+}
+
+/// How a graph shows its series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GraphKind {
+    /// The share of messages no slower than x.
+    Cdf,
+    /// How many messages took how long.
+    Histogram,
+    /// A figure over the size of the message.
+    AgainstSize,
+    /// A figure of each series, side by side.
+    Bars,
+}
+
+/// What stands above and below a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// The 95 % interval of the figure.
+    #[default]
+    Interval,
+    /// From p10 to p90 of the samples.
+    Deciles,
+}
+
+/// One graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Graph {
+    /// Its title.
+    pub title: String,
+    /// How it is drawn.
+    pub kind: GraphKind,
+    /// The metric by its name in the record.
+    pub metric: String,
+    /// The quantile of a latency that `against-size` and `bars` show.
+    pub quantile: f64,
+    /// What stands above and below a point of `against-size`.
+    pub spread: Spread,
+    /// Shows messages of this size only; `None`: of all sizes.
+    pub size: Option<Bytes>,
+    /// Names of the series that it shows.
+    pub series: Vec<String>,
+    /// Published figures beside them.
+    pub references: Vec<Reference>,
+    /// Why a reference that was asked for is not drawn, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Published figures of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// A short name for the legend.
+    pub name: String,
+    /// The publication, and where the figures stand in it.
+    pub source: String,
+    /// What was measured on.
+    pub system: String,
+    /// The series that they are to be compared with; `None`: all of the graph.
+    pub beside: Option<String>,
+    /// The figures.
+    pub points: Vec<Point>,
+    /// What a reader must know of them, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One published figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Payload of a message; `None`: the figure holds for all.
+    pub size: Option<Bytes>,
+    /// The figure in ns, B/s or msg/s, as the graph's metric has it.
+    pub value: f64,
+}
+
+impl GraphKind {
+    /// All.
+    pub const ALL: [GraphKind; 4] =
+        [GraphKind::Cdf, GraphKind::Histogram, GraphKind::AgainstSize, GraphKind::Bars];
+
+    /// The word as written and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GraphKind::Cdf => "cdf",
+            GraphKind::Histogram => "histogram",
+            GraphKind::AgainstSize => "against-size",
+            GraphKind::Bars => "bars",
+        }
+    }
+}
+
+impl Spread {
+    /// All.
+    pub const ALL: [Spread; 2] = [Spread::Interval, Spread::Deciles];
+
+    /// The word as written and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Spread::Interval => "interval",
+            Spread::Deciles => "deciles",
+        }
+    }
+}
+
+impl Study {
+    /// The series of a case.
+    pub fn series_of(&self, case: u32) -> Option<&Series> {
+        self.series.iter().find(|series| series.cases.contains(&case))
+    }
+
+    /// The cases of a series.
+    pub fn cases(&self, name: &str) -> &[u32] {
+        let found = self.series.iter().find(|series| series.name == name);
+        found.map_or(&[], |series| &series.cases)
+    }
+}
+
+/// Rounds of a quick run ...
+const QUICK_ROUNDS: u32 = 3;
+/// ... each of at most so many messages, enough for p99 ...
+const QUICK_COUNT: u64 = 1000;
+/// ... or so long; what a case asks for is cut to a tenth before.
+const QUICK_TIME: Span = Span(20_000_000);
+
+/// One plan of all requests, interleaved; each is given with its series. Rounds and threshold are
+/// the same in all, since the study has them once.
+pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
+    let mut whole: Option<Plan> = None;
+    for (name, request) in requests {
+        let Plan { cases, .. } = match &mut whole {
+            None => whole.insert(Plan { cases: Vec::new(), ..request.clone().plan()? }),
+            Some(plan) => plan,
+        };
+        let own = request.clone().plan()?.cases;
+        let numbers = cases.len() as u32..(cases.len() + own.len()) as u32;
+        cases.extend(own);
+        match study.series.iter_mut().find(|series| series.name == *name) {
+            Some(series) => series.cases.extend(numbers),
+            None => {
+                let cases = numbers.collect();
+                study.series.push(Series { name: name.clone(), cases });
+            }
+        }
+    }
+    let Some(mut plan) = whole else {
+        return Err(Refusal("the study has nothing to measure; write at least one entry".into()));
+    };
+    if study.quick {
+        hurry(&mut plan);
+    }
+    let in_all = plan.cases.len() as u64 * u64::from(plan.rounds.most);
+    if in_all > MOST_IN_ALL {
+        return Err(Refusal(format!(
+            "{} cases in up to {} rounds are {in_all}; at most {MOST_IN_ALL} are allowed: write \
+             fewer sizes, series or rounds",
+            plan.cases.len(),
+            plan.rounds.most
+        )));
+    }
+    plan.name = "run".into();
+    plan.study = Some(study);
+    Ok(plan)
+}
+
+/// Cuts a plan down to a look at whether all of it works.
+fn hurry(plan: &mut Plan) {
+    plan.rounds.most = plan.rounds.most.min(QUICK_ROUNDS);
+    plan.rounds.least = plan.rounds.least.min(plan.rounds.most);
+    for case in &mut plan.cases {
+        let bound = &mut case.bound;
+        bound.count = bound.count.map(|count| (count / 10).clamp(1, QUICK_COUNT));
+        bound.time = bound.time.map(|time| Span((time.0 / 10).clamp(1, QUICK_TIME.0)));
+        case.warmup = case.warmup.min(bound.count.unwrap_or(QUICK_COUNT) / 10);
+    }
+}

@@ -1,0 +1,312 @@
+//! A TOML text whose every value knows its place, so that a refusal can point at it.
+//!
+//! A table is read field by field; what is left over at its end is unknown, and refused with the
+//! names that would have been allowed.
+
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Bytes of a text from which to which something stands.
+pub type Place = Range<usize>;
+
+/// Longest text in bytes: one of 1000 entries has a tenth of it.
+pub const LONGEST: usize = 1 << 20;
+/// Characters of a line that are shown where something in it is wrong.
+const SHOWN: usize = 160;
+
+/// What is wrong in a file, where it stands, and what is allowed there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {sentence}")]
+pub struct Misplaced {
+    /// The file as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong and what is allowed, on one line.
+    pub sentence: String,
+    /// The line itself.
+    pub text: String,
+    /// How many characters of it are meant.
+    pub width: usize,
+}
+
+impl Misplaced {
+    /// The line with what is meant underlined, to be printed below the sentence.
+    pub fn marked(&self) -> String {
+        let number = self.line.to_string();
+        let gap = " ".repeat(number.len());
+        let before: String = self.text.chars().take(self.column - 1).map(blank).collect();
+        let mark = "^".repeat(self.width.max(1));
+        format!("{gap} |\n{number} | {}\n{gap} | {before}{mark}\n", self.text)
+    }
+}
+
+/// What keeps a mark below its text: a tab is as wide in both lines.
+fn blank(c: char) -> char {
+    if c == '\t' { '\t' } else { ' ' }
+}
+
+/// A text and the name of the file that it stands in.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The file as it was named.
+    pub file: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Written {
+    /// A refusal that points at a place.
+    pub fn wrong(&self, place: &Place, sentence: impl AsRef<str>) -> Misplaced {
+        let start = floor(&self.text, place.start);
+        let begin = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[begin..].lines().next().unwrap_or_default();
+        let column = self.text[begin..start].chars().count() + 1;
+        let end = floor(&self.text, place.end.clamp(start, begin + line.len().max(start - begin)));
+        let plain = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+        let text: String = line.chars().take(SHOWN).map(plain).collect();
+        let room = text.chars().count().saturating_sub(column - 1);
+        let width = self.text[start..end].chars().count().clamp(1, room.max(1));
+        let sentence = one_line(sentence.as_ref());
+        let line = self.text[..begin].matches('\n').count() + 1;
+        Misplaced { file: self.file.clone(), line, column, sentence, text, width }
+    }
+
+    /// The whole text as a table that is called `what` in refusals.
+    pub fn fields(&self, what: &'static str) -> Result<Fields<'_>, Misplaced> {
+        if self.text.len() > LONGEST {
+            let place = LONGEST..LONGEST;
+            return Err(self.wrong(&place, format!("{what} of at most {LONGEST} B is allowed")));
+        }
+        let table = DeTable::parse(&self.text).map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            self.wrong(&place, format!("this is no TOML: {}", error.message()))
+        })?;
+        Ok(Fields::of(self, table.into_inner(), 0..0, what))
+    }
+}
+
+/// The last boundary of characters that is not behind `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// A sentence on one line, whatever it quotes.
+fn one_line(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => " ".to_owned(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// A value, where it stands and where its key does.
+pub struct Field<'a> {
+    /// Where the key stands.
+    pub key_place: Place,
+    /// Where the value stands.
+    pub place: Place,
+    /// The value.
+    pub value: DeValue<'a>,
+}
+
+/// The fields of a table that have not been read yet.
+pub struct Fields<'a> {
+    /// The text.
+    pub written: &'a Written,
+    /// Where the table stands.
+    pub place: Place,
+    what: &'static str,
+    left: Vec<(String, Field<'a>)>,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(
+        written: &'a Written,
+        table: DeTable<'a>,
+        place: Place,
+        what: &'static str,
+    ) -> Fields<'a> {
+        let mut left: Vec<(String, Field<'a>)> = table
+            .into_iter()
+            .map(|(key, value)| {
+                let (key_place, place) = (key.span(), value.span());
+                let field = Field { key_place, place, value: value.into_inner() };
+                (key.into_inner().into_owned(), field)
+            })
+            .collect();
+        left.sort_by_key(|(_, field)| field.key_place.start);
+        Fields { written, place, what, left, asked: Vec::new() }
+    }
+
+    /// A refusal that points at the table.
+    pub fn wrong(&self, sentence: impl AsRef<str>) -> Misplaced {
+        self.written.wrong(&self.place, sentence)
+    }
+
+    /// Takes a field.
+    pub fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
+        self.asked.push(key);
+        let at = self.left.iter().position(|(name, _)| name == key)?;
+        Some(self.left.remove(at).1)
+    }
+
+    /// Takes a field that must be there.
+    pub fn need(&mut self, key: &'static str) -> Result<Field<'a>, Misplaced> {
+        let what = self.what;
+        self.take(key).ok_or_else(|| self.wrong(format!("{what} needs '{key}'")))
+    }
+
+    /// All that is left, in the order in which it is written.
+    pub fn rest(&mut self) -> Vec<(String, Field<'a>)> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Takes a text that must be there.
+    pub fn text(&mut self, key: &'static str) -> Result<(String, Place), Misplaced> {
+        let field = self.need(key)?;
+        self.written.as_text(key, &field)
+    }
+
+    /// Takes a text.
+    pub fn optional_text(
+        &mut self,
+        key: &'static str,
+    ) -> Result<Option<(String, Place)>, Misplaced> {
+        self.take(key).map(|field| self.written.as_text(key, &field)).transpose()
+    }
+
+    /// Takes a list of texts; an empty one where there is none.
+    pub fn texts(&mut self, key: &'static str) -> Result<Vec<(String, Place)>, Misplaced> {
+        let Some(field) = self.take(key) else { return Ok(Vec::new()) };
+        self.written.list(key, field)?.into_iter().map(|f| self.written.as_text(key, &f)).collect()
+    }
+
+    /// Takes an array of tables, `[[key]]`; an empty one where there is none.
+    pub fn tables(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+    ) -> Result<Vec<Fields<'a>>, Misplaced> {
+        let Some(field) = self.take(key) else { return Ok(Vec::new()) };
+        let tables = self.written.list(key, field)?;
+        tables.into_iter().map(|field| self.written.as_table(key, field, what)).collect()
+    }
+
+    /// Takes a table, `[key]`.
+    pub fn table(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+    ) -> Result<Option<Fields<'a>>, Misplaced> {
+        let field = self.take(key);
+        field.map(|field| self.written.as_table(key, field, what)).transpose()
+    }
+
+    /// Refuses what has not been asked for.
+    pub fn done(self) -> Result<(), Misplaced> {
+        let Some((name, field)) = self.left.first() else { return Ok(()) };
+        let allowed = self.asked.join(", ");
+        let sentence = format!("{} has no '{name}'; allowed are {allowed}", self.what);
+        Err(self.written.wrong(&field.key_place, sentence))
+    }
+}
+
+impl Written {
+    /// A field as text.
+    pub fn as_text(&self, key: &str, field: &Field<'_>) -> Result<(String, Place), Misplaced> {
+        match &field.value {
+            DeValue::String(text) => Ok((text.clone().into_owned(), field.place.clone())),
+            other => Err(self.kind(&field.place, key, other, "a text in quotes")),
+        }
+    }
+
+    /// The parts of a field that is a list.
+    pub fn list<'a>(&'a self, key: &str, field: Field<'a>) -> Result<Vec<Field<'a>>, Misplaced> {
+        let part = |value: Spanned<DeValue<'a>>| {
+            let place = value.span();
+            Field { key_place: place.clone(), place, value: value.into_inner() }
+        };
+        match field.value {
+            DeValue::Array(parts) => Ok(parts.into_iter().map(part).collect()),
+            other => Err(self.kind(&field.place, key, &other, "a list in [ ]")),
+        }
+    }
+
+    /// A field as a table.
+    pub fn as_table<'a>(
+        &'a self,
+        key: &str,
+        field: Field<'a>,
+        what: &'static str,
+    ) -> Result<Fields<'a>, Misplaced> {
+        match field.value {
+            DeValue::Table(table) => Ok(Fields::of(self, table, field.place, what)),
+            other => Err(self.kind(&field.place, key, &other, "a table")),
+        }
+    }
+
+    /// A number of a field.
+    pub fn as_number(&self, key: &str, field: &Field<'_>) -> Result<f64, Misplaced> {
+        let digits = match &field.value {
+            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
+            DeValue::Float(number) => Some(number.as_str()),
+            _ => None,
+        };
+        digits
+            .and_then(|digits| digits.replace('_', "").parse().ok())
+            .ok_or_else(|| self.kind(&field.place, key, &field.value, "a number"))
+    }
+
+    /// Refuses a value of the wrong kind.
+    pub fn kind(&self, place: &Place, key: &str, value: &DeValue<'_>, write: &str) -> Misplaced {
+        self.wrong(place, format!("'{key}' is {}; write {write}", article(value.type_str())))
+    }
+}
+
+fn article(kind: &str) -> String {
+    let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {kind}", if vowel { "an" } else { "a" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(text: &str) -> Written {
+        Written { file: "a.toml".into(), text: text.into() }
+    }
+
+    #[test]
+    fn a_refusal_points_at_its_place() {
+        let written = written("one = 1\n\ttwo = \"zwei\"\n");
+        let wrong = written.wrong(&(15..21), "what\nnow");
+        assert_eq!(wrong.to_string(), "a.toml:2:8: what now");
+        assert_eq!(wrong.marked(), "  |\n2 | \ttwo = \"zwei\"\n  | \t      ^^^^^^\n");
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_refused_with_what_is_allowed() {
+        let written = written("one = 1\nthree = 3\n");
+        let mut fields = written.fields("a thing").unwrap();
+        assert!(fields.take("one").is_some() && fields.take("two").is_none());
+        let sentence = "a.toml:2:1: a thing has no 'three'; allowed are one, two";
+        assert_eq!(fields.done().unwrap_err().to_string(), sentence);
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_of_any_text_can_be_shown(text in "\\PC{0,20}(\n\\PC{0,20}){0,3}",
+                                              start in 0usize..70, width in 0usize..70) {
+            let wrong = written(&text).wrong(&(start..start + width), "so");
+            prop_assert!(wrong.line >= 1 && wrong.column >= 1);
+            prop_assert_eq!(wrong.marked().lines().count(), 3);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `wiregauge run` from a file to the record and back.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use wiregauge::record::read_record;
+use wiregauge::record::schema::Metric;
+
+const STUDY: &str = r#"
+title = "Does <b>a</b> pause matter?"
+source = "N. Nobody, A made-up book, 1900"
+
+[all]
+rounds = 3
+transport = "synthetic"
+size = [32, 64]
+count = 2000
+
+[[oneway]]
+series = "at once"
+synthetic = "constant(2us)"
+
+[[oneway]]
+series = "slower"
+synthetic = "constant(4us)"
+
+[[oneway]]
+series = "elsewhere"
+synthetic = "constant(6us)"
+size = 32
+
+[[graph]]
+title = "One way"
+kind = "bars"
+metric = "one_way"
+series = ["at once", "slower"]
+  [[graph.reference]]
+  file = "nobody.toml"
+  table = "made-up"
+  column = "RC"
+  beside = "slower"
+  [[graph.reference]]
+  file = "potter"
+  table = "busy-polling"
+  column = "RC"
+  beside = "at once"
+"#;
+
+const REFERENCE: &str = r#"
+name = "Nobody 1900"
+source = "N. Nobody, A made-up book, 1900"
+place = "nowhere"
+system = "two hosts"
+[[table]]
+name = "made-up"
+at = "Table 1"
+what = "one-way median"
+unit = "us"
+metric = "one_way"
+columns = ["RC"]
+rows = [[32, 4.0], [64, 8.0]]
+"#;
+
+fn wiregauge(folder: &Path, arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    Command::new(program).args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn folder() -> support::Scratch {
+    let scratch = support::Scratch::new();
+    std::fs::write(scratch.join("pauses.toml"), STUDY).unwrap();
+    std::fs::write(scratch.join("nobody.toml"), REFERENCE).unwrap();
+    scratch
+}
+
+#[test]
+fn a_study_s_record_tells_all_that_its_report_needs() {
+    let scratch = folder();
+    let done = wiregauge(&scratch.0, &["run", "pauses.toml", "--out", "result", "--seed", "5"]);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{error}");
+    let record = read_record(&scratch.join("result")).unwrap();
+    let study = record.plan.study.as_ref().unwrap();
+    assert_eq!((study.name.as_str(), study.series.len(), record.runs.len()), ("pauses", 3, 5));
+    assert_eq!((study.cases("slower"), record.plan.seed), (&[2, 3][..], 5));
+    assert_eq!(record.runs[2].label, "slower: oneway synthetic busy 32 B");
+    for run in &record.runs {
+        assert_eq!(run.rounds.len(), 3);
+        let true_ns = if run.index < 2 {
+            1000.0
+        } else if run.index < 4 {
+            2000.0
+        } else {
+            3000.0
+        };
+        assert_eq!(run.quantile(Metric::OneWay, 0.5).unwrap().0, true_ns, "{}", run.label);
+    }
+    let positions: Vec<u32> = record.runs[0].rounds.iter().map(|round| round.position).collect();
+    assert!(positions.windows(2).all(|pair| pair[1] - pair[0] > 1), "interleaved: {positions:?}");
+    let told = String::from_utf8(done.stdout).unwrap();
+    let rows: Vec<Vec<&str>> =
+        told.lines().map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>()).collect();
+    let row =
+        |line: &[&str]| rows.iter().any(|row| row.iter().filter(|word| !word.is_empty()).eq(line));
+    assert!(row(&["slower", "32", "2.000", "±0", "4.000", "0.5000", "Nobody 1900, Table 1 RC"]));
+    assert!(row(&["slower", "64", "2.000", "±0", "8.000", "0.2500", "Nobody 1900, Table 1 RC"]));
+    let busy = "Potter 2018, Busy polling RC";
+    assert!(row(&["at once", "32", "1.000", "±0", "1.269", "0.7880", busy]), "{told}");
+    // The file and the reference are needed no more.
+    std::fs::remove_file(scratch.join("pauses.toml")).unwrap();
+    std::fs::remove_file(scratch.join("nobody.toml")).unwrap();
+    let again = wiregauge(&scratch.0, &["report", "result"]);
+    assert!(again.status.success());
+    let again = String::from_utf8(again.stdout).unwrap();
+    let graphs = |text: &str| text.split("graph: ").nth(1).map(String::from);
+    let until = |text: String| text.split("figures:").next().map(String::from);
+    assert_eq!(graphs(&told).and_then(until), graphs(&again).and_then(until));
+    let page = std::fs::read_to_string(scratch.join("result/report.html")).unwrap();
+    assert!(page.contains("Does &lt;b&gt;a&lt;/b&gt; pause matter?") && !page.contains("<b>a"));
+    assert!(page.contains("Nobody 1900, Table 1 RC"));
+}
+
+#[test]
+fn some_series_alone_and_quickly() {
+    let scratch = folder();
+    let asked = ["run", "pauses.toml", "--only", "slower,elsewhere", "--quick", "--json"];
+    let done = wiregauge(&scratch.0, &asked);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let record: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let study = &record["plan"]["study"];
+    assert_eq!(study["quick"], true);
+    let names: Vec<&str> =
+        study["series"].as_array().unwrap().iter().filter_map(|s| s["name"].as_str()).collect();
+    assert_eq!(names, ["slower", "elsewhere"]);
+    assert_eq!(study["graphs"][0]["series"], serde_json::json!(["slower"]));
+    assert_eq!(study["graphs"][0]["references"].as_array().unwrap().len(), 1);
+    assert_eq!(record["plan"]["cases"][0]["bound"]["count"], 200);
+}
+
+#[test]
+fn a_record_without_a_study_is_read_as_before() {
+    let record = serde_json::to_value(support::full_record()).unwrap();
+    let mut old = record.clone();
+    old["plan"].as_object_mut().unwrap().remove("study");
+    let read: wiregauge::record::schema::Record = serde_json::from_value(old).unwrap();
+    assert_eq!(read.plan.study, None);
+    let read: wiregauge::record::schema::Record = serde_json::from_value(record).unwrap();
+    assert_eq!(read.plan.study, Some(support::full_study()));
+}
