@@ -155,6 +155,13 @@ fn a_machine_ends_with_its_driver_however_that_ends() {
         let status = driver.wait().unwrap();
         assert_eq!(status.code(), code, "{signal:?}");
         assert_gone(machine);
+        let left = ["testbed", "out"]
+            .map(|kind| std::env::temp_dir().join(format!("wiregauge-{kind}-{}-0", driver.id())));
+        for folder in left {
+            // Only who is killed cannot clear up.
+            assert_eq!(folder.exists(), signal == Signal::KILL, "{}", folder.display());
+            let _ = fs::remove_dir_all(folder);
+        }
     }
 }
 

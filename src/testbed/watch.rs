@@ -334,10 +334,19 @@ impl Out {
     }
 
     /// Says where files are that nobody named a place for.
-    fn tell(self, tell: &dyn Fn(&str)) {
-        // An empty folder can be removed, another cannot.
-        if self.temporary && std::fs::remove_dir(&self.path).is_err() {
+    fn tell(&self, tell: &dyn Fn(&str)) {
+        let empty = self.path.read_dir().map_or(true, |mut entries| entries.next().is_none());
+        if self.temporary && !empty {
             tell(&format!("the files of /out are in {}", self.path.display()));
+        }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        if self.temporary {
+            // An empty folder is removed, another cannot be.
+            let _ = std::fs::remove_dir(&self.path);
         }
     }
 }
