@@ -109,7 +109,8 @@ fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() 
     let out = scratch.0.join("a, b");
     let script = "printf 'one\\r\\ntwo\\000\\n'; echo beside >&2; pwd >/out/directory; \
                   cat /sys/class/infiniband/rxe0/ports/1/state; printf '%s|' \"$MINE\" \"$@\"; \
-                  mkdir /out/deep; ulimit -l >/out/deep/limit; echo lost >\"$0\"; cat \"$0\"; exit 7";
+                  mkdir /out/deep; ulimit -l >/out/deep/limit; echo lost >\"$0\"; \
+                  cat \"$0\"; exit 7";
     let gone = scratch.0.join("stays-in-the-machine");
     fs::create_dir_all(&scratch.0).unwrap();
     let mut command = wiregauge(&["--out", out.to_str().unwrap(), "--", "sh", "-c", script]);
@@ -154,6 +155,13 @@ fn a_machine_ends_with_its_driver_however_that_ends() {
         let status = driver.wait().unwrap();
         assert_eq!(status.code(), code, "{signal:?}");
         assert_gone(machine);
+        let left = ["testbed", "out"]
+            .map(|kind| std::env::temp_dir().join(format!("wiregauge-{kind}-{}-0", driver.id())));
+        for folder in left {
+            // Only who is killed cannot clear up.
+            assert_eq!(folder.exists(), signal == Signal::KILL, "{}", folder.display());
+            let _ = fs::remove_dir_all(folder);
+        }
     }
 }
 

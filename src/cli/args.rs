@@ -489,8 +489,7 @@ pub struct NoiseArguments {
 const TESTBED: &str = "\
 Examples:
   wiregauge testbed rdma -- ibv_devinfo
-  wiregauge testbed rdma --out results -- sh -c 'ib_send_lat -d rxe0 & sleep 1; \
-ib_send_lat -d rxe0 localhost > /out/latency.txt'
+  wiregauge testbed rdma --out results -- sh -c 'ib_send_lat & sleep 1; ib_send_lat localhost'
 
 The machine sees the files of this host. What the command writes stays in the machine's memory,
 but for /out. Exit codes: the command's own; 124 after --timeout, 128 and a signal's number after

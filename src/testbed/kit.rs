@@ -57,12 +57,14 @@ pub fn prepare(
     package: Option<&Path>,
     tell: &dyn Fn(&str),
 ) -> Result<Kit, TestbedError> {
-    let given = match package {
-        Some(path) => fs::read(path).map_err(file("reading", path))?,
-        None => Vec::new(),
-    };
     let wanted = [FIRST.join(" "), OFFERED.join(" ")].join(" ");
-    let key = cache::hash(&[wanted.as_bytes(), &given]);
+    let key = match package {
+        Some(path) => {
+            let given = fs::read(path).map_err(file("reading", path))?;
+            cache::hash(&[&given, wanted.as_bytes()])
+        }
+        None => cache::hash(&[wanted.as_bytes()]),
+    };
     let kernel = cache::entry(cache, &format!("kernel-{key}"), |folder| {
         tell("preparing Debian's kernel for the testbed; this is done once");
         unpack(folder, tools, package)

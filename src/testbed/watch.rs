@@ -334,10 +334,47 @@ impl Out {
     }
 
     /// Says where files are that nobody named a place for.
-    fn tell(self, tell: &dyn Fn(&str)) {
-        // An empty folder can be removed, another cannot.
-        if self.temporary && std::fs::remove_dir(&self.path).is_err() {
+    fn tell(&self, tell: &dyn Fn(&str)) {
+        let empty = self.path.read_dir().map_or(true, |mut entries| entries.next().is_none());
+        if self.temporary && !empty {
             tell(&format!("the files of /out are in {}", self.path.display()));
         }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        if self.temporary {
+            // An empty folder is removed, another cannot be.
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_guest_are_understood_and_others_pass() {
+        assert_eq!(understood("ready"), Some(News::Ready));
+        assert_eq!(understood("exit 137"), Some(News::Exit(137)));
+        assert_eq!(understood("failed no device"), Some(News::Failed("no device".into())));
+        for strange in ["", "exit", "exit 256", "exit -1", "readyy", "go"] {
+            assert_eq!(understood(strange), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_machine_knows_itself_and_the_other() {
+        let value = |settings: &[(&str, OsString)], name: &str| {
+            let found = settings.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        let [first, second] = [1, 2].map(|number| settings(number, 2));
+        let address = "WIREGAUGE_TESTBED_ADDRESS";
+        assert_eq!(value(&first, "WIREGAUGE_TESTBED_PEER"), value(&second, address));
+        assert_eq!(value(&second, "WIREGAUGE_TESTBED_PEER6"), Some("fd77::1".into()));
+        assert_eq!(value(&settings(1, 1), "WIREGAUGE_TESTBED_PEER"), None);
     }
 }
