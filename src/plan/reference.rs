@@ -1,7 +1,7 @@
 //! Published figures: the files in `references/`, and what a study takes of them.
 //!
 //! A figure is in the publication's unit in the file and in ns, B/s or msg/s in a
-//! [`Reference`](super::study::Reference). A file is strict: an unknown field, a row of the wrong
+//! [`Reference`]. A file is strict: an unknown field, a row of the wrong
 //! length or an unknown unit is refused with its place.
 
 use super::study::file::ReferenceAsked;

@@ -1,6 +1,6 @@
 //! Studies: series of cases, the graphs that show them, and the published figures beside them.
 //!
-//! [`file`] reads what was written. What stands here goes into the record, so that a report is
+//! [`mod@file`] reads what was written. What stands here goes into the record, so that a report is
 //! made without the file and without the references.
 
 pub mod file;
