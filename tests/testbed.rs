@@ -109,7 +109,8 @@ fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() 
     let out = scratch.0.join("a, b");
     let script = "printf 'one\\r\\ntwo\\000\\n'; echo beside >&2; pwd >/out/directory; \
                   cat /sys/class/infiniband/rxe0/ports/1/state; printf '%s|' \"$MINE\" \"$@\"; \
-                  mkdir /out/deep; ulimit -l >/out/deep/limit; echo lost >\"$0\"; \
+                  mkdir /out/deep; ulimit -l >/out/deep/limit; \
+                  echo lost >\"$0\"; \
                   cat \"$0\"; exit 7";
     let gone = scratch.0.join("stays-in-the-machine");
     fs::create_dir_all(&scratch.0).unwrap();

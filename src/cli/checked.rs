@@ -1,12 +1,12 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
-use super::args::VerbsArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
     PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
+use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
 use crate::plan::{Options, Pattern, Refusal, Request, Schedule};

@@ -10,6 +10,7 @@ pub mod entry;
 mod refuse;
 mod text;
 mod values;
+mod verbs_args;
 
 use crate::clock::Source;
 use crate::plan::{CpuPair, Refusal, Request};

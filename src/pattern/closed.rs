@@ -131,6 +131,8 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
             payload::number(message, sequence);
         }
         if let Some(stamper) = &plan.stamper {
+            // Where the thread gets no CPU in time, this is the last that stood there.
+            stamper::write(endpoint.payload(slot), clock.now());
             stamper.arm();
         }
         let submit = clock.now();

@@ -4,7 +4,7 @@
 //! The loop arms it before the post and disarms it when the answer has come; disarming waits until
 //! the thread has let go, so that nobody else looks at the bytes while it writes.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Ticks};
 use crate::transport::LiveWord;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +60,14 @@ impl Stamper {
             }
             self.writes.store(false, Ordering::SeqCst);
         }
+    }
+}
+
+/// Writes a first time, before the thread does.
+#[inline]
+pub fn write(message: &mut [u8], now: Ticks) {
+    if let Some(bytes) = message.get_mut(AT..AT + 8) {
+        bytes.copy_from_slice(&now.0.to_le_bytes());
     }
 }
 
