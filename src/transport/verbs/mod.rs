@@ -30,7 +30,7 @@ use endpoint::{Made, Shape, VerbsEndpoint};
 use fabric_sys::verbs::types::*;
 pub use memory::LiveWord;
 use memory::{Layout, Memory};
-use options::{INLINE_AUTO, Inline, Posting, Service, Signal, VerbsOptions};
+use options::{Connect, INLINE_AUTO, Inline, Posting, Service, Signal, VerbsOptions};
 use resources::{Channel, CompletionQueue, Domain, QueuePair};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -133,6 +133,12 @@ impl Transport for Verbs {
     fn open(setup: &Setup) -> Result<VerbsOpening, SetupError> {
         let options = &setup.options.verbs;
         let service = options.service();
+        if options.connect == Some(Connect::Cm) {
+            return Err(SetupError::Refused(
+                "connecting by the RDMA connection manager is not built; write --connect exchange"
+                    .into(),
+            ));
+        }
         let adapter = Adapter::choose(options)?;
         let mtu = address::offered_mtu(&adapter, options)?;
         if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
