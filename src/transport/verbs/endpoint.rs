@@ -292,6 +292,17 @@ impl VerbsEndpoint {
         }
     }
 
+    /// Whether the send queue takes no more. Who only posts must see it drain too: completions are
+    /// taken here, and reported by the next poll.
+    #[inline(always)]
+    fn is_full(&mut self) -> bool {
+        if self.posted - self.retired < self.shape.send_depth {
+            return false;
+        }
+        self.reap();
+        self.posted - self.retired >= self.shape.send_depth
+    }
+
     #[cold]
     fn failed(&mut self, completion: &ibv_wc, what: &'static str) {
         let link = self.errors.note(what, completion);
@@ -354,7 +365,7 @@ impl Endpoint for VerbsEndpoint {
     #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
         let place = self.staged;
-        if place == MOST_EVENTS || self.posted - self.retired >= self.shape.send_depth {
+        if place == MOST_EVENTS || self.is_full() {
             return Posted::Full;
         }
         let layout = self.memory.layout;
