@@ -146,6 +146,93 @@ fn both_ways_of_posting_send_the_same_in_lists() {
 }
 
 #[test]
+fn ends_are_connected_by_the_manager_too() {
+    if !has_device() {
+        return;
+    }
+    for words in ["--service rc", "--service ud", "--service rc --queue-pairs 8 --burst 16"] {
+        let record = record(&format!(
+            "latency --transport verbs --connect cm --size 64 --wait block --count 320 \
+             --warmup 0 --check {words}"
+        ));
+        let run = &record["runs"][0];
+        assert_eq!(granted(&record, "connect"), "cm", "{words}");
+        assert_eq!(counts(run, "corrupt"), 0, "{words}");
+        assert_eq!(counts(run, "received") + counts(run, "lost"), 320, "{words}");
+    }
+}
+
+#[test]
+fn messages_over_several_queue_pairs_arrive_once_and_whole() {
+    if !has_device() {
+        return;
+    }
+    for words in [
+        "--service rc",
+        "--service uc --post extended",
+        "--service ud",
+        "--service rc --operation write_imm",
+        "--service rc --shared-receive-queue",
+        "--service ud --shared-receive-queue --inline off",
+        "--service rc --operation read",
+        "--service rc --poll extended --post extended",
+    ] {
+        let check = if words.contains("read") { "" } else { "--check" };
+        let record = record(&format!(
+            "latency --transport verbs --queue-pairs 8 --burst 32 --size 64 --wait block \
+             --count 640 --warmup 0 {check} {words}"
+        ));
+        let run = &record["runs"][0];
+        assert_eq!(granted(&record, "queue_pairs"), "8", "{words}");
+        assert_eq!(counts(run, "corrupt"), 0, "{words}");
+        assert_eq!(counts(run, "duplicates"), 0, "{words}");
+        assert_eq!(counts(run, "received") + counts(run, "lost"), 640, "{words}");
+        assert!(!words.contains("rc") || counts(run, "lost") == 0, "{words}");
+    }
+    let stream = record(
+        "bandwidth --transport verbs --queue-pairs 8 --size 4096 --time 100ms --wait block \
+         --inline off",
+    );
+    let run = &stream["runs"][0];
+    assert_eq!(counts(run, "sent"), counts(run, "received"));
+}
+
+#[test]
+fn completions_are_taken_both_ways() {
+    if !has_device() {
+        return;
+    }
+    for wait in ["busy", "block"] {
+        let record = record(&format!(
+            "latency --transport verbs --poll extended --size 4096 --wait {wait} --burst 16 \
+             --count 320 --warmup 0 --check"
+        ));
+        assert_eq!(granted(&record, "poll"), "extended");
+        assert_eq!(counts(&record["runs"][0], "received"), 320);
+    }
+}
+
+#[test]
+fn huge_pages_are_used_or_named_as_missing() {
+    if !has_device() {
+        return;
+    }
+    const POOL: &str = "/proc/sys/vm/nr_hugepages";
+    let words = "latency --transport verbs --huge-pages --wait block --count 100 --check";
+    let none = std::fs::read_to_string(POOL).unwrap().trim() == "0";
+    if none {
+        let refused = run(words);
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{told}");
+        assert!(told.contains("vm.nr_hugepages"), "{told}");
+    }
+    // A pool of this machine's own; where it may not be set there is nothing more to see.
+    if std::env::var_os("WIREGAUGE_TESTBED").is_some() && std::fs::write(POOL, "64").is_ok() {
+        assert_eq!(granted(&record(words), "pages"), "huge");
+    }
+}
+
+#[test]
 fn streams_deliver_what_was_sent_or_count_it_as_lost() {
     if !has_device() {
         return;
@@ -214,7 +301,12 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_secs(20));
+        let before = packets_sent();
+        let begin = Instant::now();
+        while packets_sent() < before + 200 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{service}: nothing is sent");
+            std::thread::sleep(Duration::from_millis(50));
+        }
         let victim = agents_of(driver.id()).pop().expect("an agent");
         let id = rustix::process::Pid::from_raw(victim).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
@@ -228,6 +320,16 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
         assert!(record["runs"][0]["counts"]["received"].as_u64().unwrap() > 0, "{service}");
         let _ = std::fs::remove_dir_all(&scratch);
     }
+}
+
+/// What the ports of Soft-RoCE have sent.
+fn packets_sent() -> u64 {
+    let devices = std::fs::read_dir("/sys/class/infiniband").unwrap().flatten();
+    let counter = |device: std::fs::DirEntry| {
+        let file = device.path().join("ports/1/hw_counters/sent_pkts");
+        std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
+    };
+    devices.filter_map(counter).sum()
 }
 
 /// The processes that this one has started.

@@ -6,7 +6,7 @@ use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
-use crate::transport::verbs::options::{Connect, Inline, Posting, Service, Signal};
+use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
 use crate::transport::{Operation, TransportKind};
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -114,6 +114,13 @@ pub fn postings() -> impl TypedValueParser<Value = Posting> {
     one_of([Posting::Classic, Posting::Extended], |calls| match calls {
         Posting::Classic => "classic",
         Posting::Extended => "extended",
+    })
+}
+
+pub fn pollings() -> impl TypedValueParser<Value = Polling> {
+    one_of([Polling::Classic, Polling::Extended], |calls| match calls {
+        Polling::Classic => "classic",
+        Polling::Extended => "extended",
     })
 }
 

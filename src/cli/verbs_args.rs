@@ -2,7 +2,7 @@
 
 use super::values;
 use crate::plan::Wait;
-use crate::transport::verbs::options::{Connect, Inline, Posting, Service, Signal};
+use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
 use clap::Args;
 
 const VERBS: &str = "Transport verbs";
@@ -42,6 +42,18 @@ pub struct VerbsArguments {
     /// Which calls post: ibv_post_send, or ibv_wr_* [default: classic]
     #[arg(long, value_name = "CALLS", value_parser = values::postings(), help_heading = VERBS)]
     pub post: Option<Posting>,
+    /// Which calls take completions: ibv_poll_cq, or ibv_start_poll [default: classic]
+    #[arg(long, value_name = "CALLS", value_parser = values::pollings(), help_heading = VERBS)]
+    pub poll: Option<Polling>,
+    /// Queue pairs that the messages go over in turn, 1 to 64 [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = VERBS)]
+    pub queue_pairs: Option<u32>,
+    /// All queue pairs of an end take their receives from one queue
+    #[arg(long, help_heading = VERBS)]
+    pub shared_receive_queue: bool,
+    /// Registered memory of huge pages (2 MiB)
+    #[arg(long, help_heading = VERBS)]
+    pub huge_pages: bool,
     /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the smaller of the two ports']
     #[arg(long, value_name = "N", value_parser = values::count32, help_heading = VERBS)]
     pub mtu: Option<u32>,

@@ -10,7 +10,7 @@ use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::verbs::options::{
-    Connect, Inline, Posting, Service, Signal, VerbsOptions,
+    Connect, Inline, Polling, Posting, Service, Signal, VerbsOptions,
 };
 use wiregauge::transport::{Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span};
@@ -169,6 +169,10 @@ fn full_case(schedule: Schedule) -> Case {
                 send_depth: Some(128),
                 receive_depth: Some(512),
                 posting: Some(Posting::Extended),
+                polling: Some(Polling::Extended),
+                queue_pairs: Some(2),
+                shared_receives: true,
+                huge_pages: true,
                 mtu: Some(4096),
                 service_level: Some(3),
                 traffic_class: Some(106),

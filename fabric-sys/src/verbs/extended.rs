@@ -19,6 +19,17 @@ unsafe fn around(context: *mut ibv_context) -> *mut verbs_context {
     unsafe { context.byte_sub(offset_of!(verbs_context, context)).cast() }
 }
 
+/// Whether the library has filled its table down to the member at this offset: `sz` counts from the
+/// table's end.
+///
+/// # Safety
+/// `around` is a live extended context.
+unsafe fn reaches(around: *mut verbs_context, member: usize) -> bool {
+    let least = offset_of!(verbs_context, context) - member;
+    // SAFETY: the caller's promise.
+    unsafe { (*around).sz >= least + size_of::<ibv_context>() }
+}
+
 /// Makes an extended queue pair; null (with errno) where the provider cannot.
 ///
 /// # Safety
@@ -32,13 +43,38 @@ pub unsafe fn create_qp_ex(
     if around.is_null() {
         return std::ptr::null_mut();
     }
-    let least = offset_of!(verbs_context, context) - offset_of!(verbs_context, create_qp_ex);
-    // SAFETY: `sz` says how much of the table the library has filled, counted from its end.
-    let has_it = unsafe { (*around).sz } >= least + size_of::<ibv_context>();
-    // SAFETY: as above.
-    match unsafe { (*around).create_qp_ex } {
-        // SAFETY: passed on to the caller.
-        Some(create) if has_it => unsafe { create(context, attributes) },
-        _ => std::ptr::null_mut(),
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe {
+        match (*around).create_qp_ex {
+            Some(create) if reaches(around, offset_of!(verbs_context, create_qp_ex)) => {
+                create(context, attributes)
+            }
+            _ => std::ptr::null_mut(),
+        }
+    }
+}
+
+/// Makes an extended completion queue; null (with errno) where the provider cannot.
+///
+/// # Safety
+/// As for [`create_qp_ex`].
+pub unsafe fn create_cq_ex(
+    context: *mut ibv_context,
+    attributes: *mut ibv_cq_init_attr_ex,
+) -> *mut ibv_cq_ex {
+    // SAFETY: passed on to the caller.
+    let around = unsafe { around(context) };
+    if around.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as above. The table names a function of the library around the provider's, which
+    // fills in the channel and the locks.
+    unsafe {
+        match (*around).create_cq_ex {
+            Some(create) if reaches(around, offset_of!(verbs_context, create_cq_ex)) => {
+                create(context, attributes)
+            }
+            _ => std::ptr::null_mut(),
+        }
     }
 }

@@ -107,6 +107,12 @@ functions! {
         attributes: *mut ibv_qp_init_attr
     ) -> c_int;
     rdma_destroy_qp(id: *mut rdma_cm_id);
+    rdma_init_qp_attr(
+        id: *mut rdma_cm_id,
+        attributes: *mut ibv_qp_attr,
+        mask: *mut c_int
+    ) -> c_int;
+    rdma_establish(id: *mut rdma_cm_id) -> c_int;
     rdma_connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
     rdma_accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
     rdma_reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int;

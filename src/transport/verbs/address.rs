@@ -2,6 +2,7 @@
 
 use super::adapter::{Adapter, is_ethernet, mtu_bytes, mtu_of};
 use super::options::{Service, VerbsOptions};
+use super::order::MOST_QUEUE_PAIRS;
 use super::resources::QueuePair;
 use crate::transport::{Blob, Operation, SetupError};
 use fabric_sys::verbs::types::*;
@@ -16,10 +17,8 @@ pub struct Address {
     pub operation: Operation,
     /// As above: payload bytes.
     pub size: u64,
-    /// The queue pair.
-    pub qp: u32,
-    /// Its first packet's number.
-    pub psn: u32,
+    /// The queue pairs: each one's number, and that of its first packet.
+    pub pairs: Vec<(u32, u32)>,
     /// The port's LID: the address on InfiniBand.
     pub lid: u16,
     /// The GID: the address on Ethernet.
@@ -40,8 +39,8 @@ pub struct Address {
     pub cm: Option<std::net::SocketAddr>,
 }
 
-/// The longest blob that an address can be.
-const MOST_BLOB: usize = 256;
+/// The longest blob that an address can be: 10 B for a queue pair, and the rest.
+const MOST_BLOB: usize = 256 + 10 * MOST_QUEUE_PAIRS as usize;
 
 impl Address {
     /// As the control channel carries it.
@@ -56,10 +55,13 @@ impl Address {
         }
         let (other, rest) =
             postcard::take_from_bytes::<Address>(&blob.0).map_err(|_| SetupError::Address)?;
-        let alike =
-            (other.service, other.operation, other.size) == (own.service, own.operation, own.size);
-        let sound = other.slots > 0 && other.stride >= other.size && other.psn < 1 << 24;
-        if !rest.is_empty() || !alike || !sound || other.qp >= 1 << 24 {
+        let alike = (other.service, other.operation, other.size)
+            == (own.service, own.operation, own.size)
+            && other.pairs.len() == own.pairs.len();
+        // The numbers of queue pairs and of packets have 24 bits.
+        let small = other.pairs.iter().all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
+        let sound = other.slots > 0 && other.stride >= other.size && small;
+        if !rest.is_empty() || !alike || !sound {
             return Err(SetupError::Address);
         }
         if (own.lid == 0) != (other.lid == 0) {
@@ -76,9 +78,9 @@ const TIMEOUT: u8 = 14;
 /// How often it is sent again.
 const RETRIES: u8 = 7;
 /// How often a receiver that is not ready is tried: 7 is for ever. A full receiver is flow control.
-const RNR_RETRIES: u8 = 7;
+pub const RNR_RETRIES: u8 = 7;
 /// What a receiver that is not ready asks for: 12 is 0.64 ms.
-const RNR_TIMER: u8 = 12;
+pub const RNR_TIMER: u8 = 12;
 /// Hops that a packet may take.
 const HOPS: u8 = 64;
 
@@ -153,20 +155,25 @@ pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, Set
     }
 }
 
-/// INIT to RTR to RTS: messages may go both ways.
+/// INIT to RTR to RTS: messages may go both ways over queue pair `number` of both ends.
 pub fn connect(
-    qp: &QueuePair,
+    (number, qp): (usize, &QueuePair),
     adapter: &Adapter,
     own: &Address,
     other: &Address,
     options: &VerbsOptions,
 ) -> Result<(), SetupError> {
+    let (Some((_, own_psn)), Some((dest_qp_num, rq_psn))) =
+        (own.pairs.get(number).copied(), other.pairs.get(number).copied())
+    else {
+        return Err(SetupError::Address);
+    };
     let reads = other.answers.min(adapter.device.max_qp_init_rd_atom.clamp(0, 255) as u8);
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_RTR,
         path_mtu: mtu_of(path_mtu(own, other)),
-        dest_qp_num: other.qp,
-        rq_psn: other.psn,
+        dest_qp_num,
+        rq_psn,
         max_dest_rd_atomic: own.answers,
         min_rnr_timer: RNR_TIMER,
         ah_attr: route(adapter, other, options),
@@ -182,7 +189,7 @@ pub fn connect(
     qp.modify(&mut attributes, mask, "making the queue pair ready to receive")?;
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_RTS,
-        sq_psn: own.psn,
+        sq_psn: own_psn,
         timeout: TIMEOUT,
         retry_cnt: RETRIES,
         rnr_retry: RNR_RETRIES,
@@ -208,8 +215,7 @@ mod tests {
             service: Service::Rc,
             operation: Operation::Send,
             size: 64,
-            qp: 17,
-            psn: 0x00ab_cdef,
+            pairs: vec![(17, 0x00ab_cdef), (18, 1)],
             lid: 0,
             gid: [7; 16],
             mtu: 1024,
@@ -232,6 +238,10 @@ mod tests {
         assert!(Address::read(&larger.blob(), &own).is_err());
         let no_slots = Address { slots: 0, ..address() };
         assert!(Address::read(&no_slots.blob(), &own).is_err());
+        let fewer = Address { pairs: vec![(17, 1)], ..address() };
+        assert!(Address::read(&fewer.blob(), &own).is_err());
+        let beyond = Address { pairs: vec![(17, 1), (1 << 24, 1)], ..address() };
+        assert!(Address::read(&beyond.blob(), &own).is_err());
         let on_infiniband = Address { lid: 3, ..address() };
         assert!(Address::read(&on_infiniband.blob(), &own).is_err());
     }

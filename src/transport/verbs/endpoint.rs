@@ -5,16 +5,17 @@
 //! that handed its message over, in one list for all of a poll.
 
 use super::address::Address;
+use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
-use super::memory::{GRH, Memory};
-use super::options::{Posting, Service};
-use super::resources::{AddressHandle, CompletionQueue, QueuePair};
+use super::memory::Memory;
+use super::options::{Polling, Posting, Service};
+use super::order::Order;
+use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
 use crate::transport::*;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, inline};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::ffi::c_int;
 
 /// A list of receives for one call, linked once.
 pub(super) struct Lists {
@@ -31,12 +32,15 @@ pub(super) struct Shape {
     pub service: Service,
     pub operation: Operation,
     pub posting: Posting,
+    pub polling: Polling,
     /// Whether payloads are copied into the work requests.
     pub inline: bool,
-    /// Every so many sends make a completion.
+    /// Every so many sends of a queue pair make a completion.
     pub signal_every: u64,
-    /// Sends that may be on their way.
+    /// Sends that may be on their way, over all queue pairs.
     pub send_depth: u64,
+    /// Receives of each queue pair.
+    pub receives: usize,
     /// Whether arrivals are seen in memory instead of by completions.
     pub watches_memory: bool,
     /// Whether nothing arrives at this end.
@@ -47,41 +51,42 @@ pub(super) struct Shape {
     pub patience: Option<rustix::event::Timespec>,
 }
 
-/// A connected queue pair with its queues and memory.
+/// Connected queue pairs with their queues and memory.
 pub struct VerbsEndpoint {
     // Dropped in this order: what others are made of comes last.
-    pub(super) qp: QueuePair,
+    /// Each with the number of the one that it speaks to.
+    pub(super) pairs: Vec<(QueuePair, u32)>,
+    pub(super) shared: Option<SharedReceives>,
     pub(super) route: Option<AddressHandle>,
     pub(super) send_queue: CompletionQueue,
     pub(super) receive_queue: CompletionQueue,
     pub(super) memory: Memory,
+    /// What the connection manager keeps of the connections.
+    #[allow(dead_code, reason = "kept alive")]
+    pub(super) connection: Option<Connection>,
     pub(super) lists: Box<Lists>,
     pub(super) shape: Shape,
     pub(super) other: Address,
     /// Sends in the list, not yet posted.
     pub(super) staged: usize,
-    /// Sends taken by `post`.
-    pub(super) posted: u64,
-    /// Until the next signalled send.
-    until_signal: u64,
-    /// Sends up to and with the last signalled one.
-    signalled: u64,
-    /// Of the sends taken, those that are known to have completed.
-    pub(super) retired: u64,
-    /// Of those, what the pattern has been told.
+    /// The queue pair of the first of them.
+    pub(super) first: usize,
+    pub(super) order: Order,
+    /// Of the sends that have completed, what the pattern has been told.
     reported: u64,
-    /// Whether a signalled nothing is on its way, to learn that all before it has completed.
-    pub(super) nudged: bool,
     idle: u32,
     /// Slots that the last poll handed over, to be given back.
     pub(super) handed: [u32; MOST_EVENTS],
     pub(super) handed_count: usize,
     /// Of those that an answer is sent from: the send after which each may be given back.
     pub(super) lent: std::collections::VecDeque<(u64, u32)>,
+    /// Receives in the list, not yet posted, and the queue pair that they are for.
+    pub(super) giving: usize,
+    pub(super) giving_to: usize,
     /// The next arrival that memory is watched for.
     expected: u64,
     pub(super) link: Link,
-    errors: Errors,
+    pub(super) errors: Errors,
     /// Name and port, for the counters.
     device: (String, u8),
     before: Counters,
@@ -92,14 +97,13 @@ pub struct VerbsEndpoint {
 // registered memory, all of which the endpoint owns.
 unsafe impl Send for VerbsEndpoint {}
 
-/// Polls that found nothing before a tail of unsignalled sends is asked for.
-const NUDGE_AFTER: u32 = 64;
-/// The work request that carries nothing.
-pub(super) const NUDGE: u64 = u64::MAX;
+/// Polls that found nothing before sends that do not say when they complete are looked after.
+const LOOK_AFTER: u32 = 64;
 
 /// What an endpoint is made of.
 pub(super) struct Made {
-    pub qp: QueuePair,
+    pub pairs: Vec<(QueuePair, u32)>,
+    pub shared: Option<SharedReceives>,
     pub route: Option<AddressHandle>,
     pub send_queue: CompletionQueue,
     pub receive_queue: CompletionQueue,
@@ -112,9 +116,8 @@ pub(super) struct Made {
 }
 
 impl VerbsEndpoint {
-    /// The endpoint of a queue pair that may send.
-    pub(super) fn new(made: Made, cookie_key: u32) -> VerbsEndpoint {
-        let Made { qp, route, send_queue, receive_queue, memory, shape, other, .. } = made;
+    /// The endpoint of queue pairs that may send. `key` is the other end's for datagrams.
+    pub(super) fn new(made: Made, key: u32) -> VerbsEndpoint {
         let lists = Lists {
             sends: [ibv_send_wr::default(); MOST_EVENTS],
             send_pieces: [ibv_sge::default(); MOST_EVENTS],
@@ -123,25 +126,26 @@ impl VerbsEndpoint {
             completions: [ibv_wc::default(); MOST_EVENTS],
         };
         let mut endpoint = VerbsEndpoint {
-            qp,
-            route,
-            send_queue,
-            receive_queue,
-            memory,
+            order: Order::new(made.pairs.len(), made.shape.signal_every),
+            pairs: made.pairs,
+            shared: made.shared,
+            route: made.route,
+            send_queue: made.send_queue,
+            receive_queue: made.receive_queue,
+            memory: made.memory,
+            connection: None,
             lists: Box::new(lists),
-            shape,
-            other,
+            shape: made.shape,
+            other: made.other,
             staged: 0,
-            posted: 0,
-            until_signal: shape.signal_every,
-            signalled: 0,
-            retired: 0,
+            first: 0,
             reported: 0,
-            nudged: false,
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
             lent: std::collections::VecDeque::with_capacity(4 * MOST_EVENTS),
+            giving: 0,
+            giving_to: 0,
             expected: 0,
             link: Link::Up,
             errors: Errors::default(),
@@ -149,19 +153,13 @@ impl VerbsEndpoint {
             before: made.before,
             granted: made.granted,
         };
-        endpoint.prepare(cookie_key);
+        endpoint.prepare(key);
         endpoint
     }
 
     /// The library.
     pub(super) fn verbs(&self) -> &'static Verbs {
-        self.qp.domain.context.verbs()
-    }
-
-    /// Sends in the list.
-    #[inline(always)]
-    pub(super) fn staged(&self) -> usize {
-        self.staged
+        self.memory.registration().domain.context.verbs()
     }
 
     /// Errors and what the port has counted since the connection.
@@ -173,7 +171,7 @@ impl VerbsEndpoint {
     }
 
     /// Writes what no message changes.
-    fn prepare(&mut self, cookie_key: u32) {
+    fn prepare(&mut self, key_of_other: u32) {
         let key = self.memory.registration().local_key();
         let opcode = opcode_of(self.shape.operation);
         let lists = &mut *self.lists;
@@ -186,8 +184,7 @@ impl VerbsEndpoint {
             send.opcode = opcode;
             if let Some(route) = &self.route {
                 send.wr.ud.ah = route.raw();
-                send.wr.ud.remote_qpn = self.other.qp;
-                send.wr.ud.remote_qkey = cookie_key;
+                send.wr.ud.remote_qkey = key_of_other;
             }
             let receive = &mut lists.receives[number];
             receive.sg_list = &mut lists.receive_pieces[number];
@@ -195,42 +192,6 @@ impl VerbsEndpoint {
         }
         for number in 0..MOST_EVENTS - 1 {
             lists.receives[number].next = &mut lists.receives[number + 1];
-        }
-    }
-
-    /// Takes completions of receives.
-    #[inline(always)]
-    fn receive(&mut self, events: &mut Events) {
-        let queue = self.receive_queue.raw();
-        let most = MOST_EVENTS as c_int;
-        // SAFETY: a live queue, and room for as many completions.
-        let found = unsafe { inline::poll_cq(queue, most, self.lists.completions.as_mut_ptr()) };
-        if found < 0 {
-            self.link = Link::Failed(-found);
-            return;
-        }
-        let header = if self.shape.service == Service::Ud { GRH as u32 } else { 0 };
-        for number in 0..(found as usize).min(MOST_EVENTS) {
-            let completion = self.lists.completions[number];
-            if completion.status != IBV_WC_SUCCESS {
-                self.failed(&completion, "receive");
-                continue;
-            }
-            let slot = completion.wr_id as u32;
-            self.handed[self.handed_count] = slot;
-            self.handed_count += 1;
-            let length = match self.shape.operation {
-                // The message lies where the immediate value says, and not where the receive was.
-                Operation::WriteImm => {
-                    // SAFETY: a receive with an immediate value has it in this member.
-                    let immediate = u32::from_be(unsafe { completion.__bindgen_anon_1.imm_data });
-                    let at = immediate as usize % self.memory.layout.arriving;
-                    events.arrive(Slot::arrived(at as u32), self.memory.layout.size as u32);
-                    continue;
-                }
-                _ => completion.byte_len.saturating_sub(header),
-            };
-            events.arrive(Slot::arrived(slot), length);
         }
     }
 
@@ -260,66 +221,25 @@ impl VerbsEndpoint {
         self.memory.byte_now(at + size) == marker(number / slots)
     }
 
-    /// Whether a send that makes a completion is on its way.
-    #[inline(always)]
-    pub(super) fn awaits_send(&self) -> bool {
-        self.signalled > self.retired || self.nudged
-    }
-
-    /// Takes completions of sends, where one is on its way.
-    #[inline(always)]
-    fn reap(&mut self) {
-        if !self.awaits_send() {
-            return;
-        }
-        let (queue, most) = (self.send_queue.raw(), MOST_EVENTS as c_int);
-        // SAFETY: a live queue, and room for as many completions.
-        let found = unsafe { inline::poll_cq(queue, most, self.lists.completions.as_mut_ptr()) };
-        if found < 0 {
-            self.link = Link::Failed(-found);
-            return;
-        }
-        for number in 0..(found as usize).min(MOST_EVENTS) {
-            let completion = self.lists.completions[number];
-            if completion.status != IBV_WC_SUCCESS {
-                self.failed(&completion, self.shape.operation.name());
-            } else if completion.wr_id == NUDGE {
-                self.nudged = false;
-                self.retired = self.retired.max(self.posted - self.staged as u64);
-            } else {
-                self.retired = self.retired.max(completion.wr_id + 1);
-            }
-        }
-    }
-
     /// Whether the send queue takes no more. Who only posts must see it drain too: completions are
     /// taken here, and reported by the next poll.
     #[inline(always)]
     fn is_full(&mut self) -> bool {
-        if self.posted - self.retired < self.shape.send_depth {
+        if self.order.posted() - self.order.retired() < self.shape.send_depth {
             return false;
         }
         self.reap();
-        self.posted - self.retired >= self.shape.send_depth
-    }
-
-    #[cold]
-    fn failed(&mut self, completion: &ibv_wc, what: &'static str) {
-        let link = self.errors.note(what, completion);
-        if self.link == Link::Up {
-            self.link = link;
-        }
+        self.order.posted() - self.order.retired() >= self.shape.send_depth
     }
 
     /// Reports what has completed. A payload that was copied when it was posted may be written
     /// again at once, in the order of the signalled ones.
     #[inline(always)]
     fn report(&mut self, events: &mut Events) {
-        let mut done = self.retired;
-        let every = self.shape.signal_every;
-        if self.shape.inline && every > 1 {
-            let next_signalled = (self.retired / every + 1) * every - 1;
-            done = done.max(next_signalled.min(self.posted - self.staged as u64));
+        let mut done = self.order.retired();
+        if self.shape.inline && self.shape.signal_every > 1 {
+            let flushed = self.order.posted() - self.staged as u64;
+            done = done.max(self.order.next_signalled().min(flushed));
         }
         events.completed = (done - self.reported) as u32;
         self.reported = done;
@@ -374,9 +294,10 @@ impl Endpoint for VerbsEndpoint {
             false => layout.sending_at(slot.number()),
         };
         let mut length = length;
-        let target = self.posted % u64::from(self.other.slots);
+        let number = self.order.posted();
+        let target = number % u64::from(self.other.slots);
         if self.shape.operation == Operation::Write && self.shape.watches_memory {
-            let lap = self.posted / u64::from(self.other.slots);
+            let lap = number / u64::from(self.other.slots);
             self.memory.bytes(at + length, 1)[0] = marker(lap);
             length += 1;
         }
@@ -387,18 +308,18 @@ impl Endpoint for VerbsEndpoint {
         piece.addr = self.memory.address(at);
         piece.length = length as u32;
         let send = &mut self.lists.sends[place];
-        send.wr_id = self.posted;
+        send.wr_id = number;
         send.send_flags = if self.shape.inline { IBV_SEND_INLINE } else { 0 };
-        self.until_signal -= 1;
-        if self.until_signal == 0 {
-            self.until_signal = self.shape.signal_every;
-            self.signalled = self.posted + 1;
+        if self.shape.service == Service::Ud {
+            send.wr.ud.remote_qpn = self.pairs[self.order.turn()].1;
+        }
+        if self.order.take() {
             send.send_flags |= IBV_SEND_SIGNALED;
         }
         let address = self.other.memory + target * self.other.stride;
         match self.shape.operation {
             Operation::Send => {}
-            Operation::SendImm => send.__bindgen_anon_1.imm_data = (self.posted as u32).to_be(),
+            Operation::SendImm => send.__bindgen_anon_1.imm_data = (number as u32).to_be(),
             Operation::WriteImm => {
                 send.__bindgen_anon_1.imm_data = (target as u32).to_be();
                 send.wr.rdma = rdma(address, self.other.key);
@@ -408,13 +329,12 @@ impl Endpoint for VerbsEndpoint {
                 send.wr.atomic = ibv_send_wr__bindgen_ty_2__bindgen_ty_2 {
                     remote_addr: address,
                     compare_add: 1,
-                    swap: self.posted,
+                    swap: number,
                     rkey: self.other.key,
                 };
             }
         }
         self.staged = place + 1;
-        self.posted += 1;
         Posted::Accepted
     }
 
@@ -428,6 +348,7 @@ impl Endpoint for VerbsEndpoint {
             Posting::Extended => self.ring_extended(),
         };
         self.staged = 0;
+        self.first = self.order.turn();
         if error != 0 {
             self.refuse(error.abs());
         }
@@ -442,16 +363,18 @@ impl Endpoint for VerbsEndpoint {
             self.give_back();
             self.receive(events);
         }
-        self.reap();
+        if self.order.awaits() {
+            self.reap();
+        }
         self.report(events);
         if events.any() {
             self.idle = 0;
             return true;
         }
         self.idle += 1;
-        if self.idle >= NUDGE_AFTER {
+        if self.idle >= LOOK_AFTER {
             self.idle = 0;
-            self.nudge();
+            self.look_after_sends();
         }
         false
     }
@@ -467,7 +390,7 @@ impl Endpoint for VerbsEndpoint {
         if self.poll(events) {
             return;
         }
-        self.nudge();
+        self.look_after_sends();
         // An event that comes between the last poll and the arming would never be told.
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {
@@ -483,7 +406,7 @@ impl Endpoint for VerbsEndpoint {
         if self.poll(events) {
             return;
         }
-        if self.shape.reaps_busily && self.awaits_send() {
+        if self.shape.reaps_busily && self.order.awaits() {
             return;
         }
         let channel = &self.receive_queue.channel;

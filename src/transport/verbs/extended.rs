@@ -22,25 +22,33 @@ pub(super) fn calls_for(operation: Operation) -> u64 {
 }
 
 impl VerbsEndpoint {
-    /// Hands the list over, request by request; 0 or an errno.
+    /// Hands the list over, request by request, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_extended(&mut self) -> i32 {
-        let verbs = self.verbs();
-        // SAFETY: a live queue pair that was made as an extended one.
-        let qp = unsafe { (verbs.ibv_qp_to_qp_ex)(self.qp.raw()) };
-        // SAFETY: as above; the calls follow the order that the manual asks for, between a start
-        // and a complete, with memory that is registered and left alone until completion.
-        unsafe { self.ring_through(qp) }.unwrap_or(UNSUPPORTED)
+        for head in 0..self.pairs.len().min(self.staged) {
+            let pair = self.pair_of(head);
+            // SAFETY: a live queue pair that was made as an extended one.
+            let qp = unsafe { (self.verbs().ibv_qp_to_qp_ex)(self.pairs[pair].0.raw()) };
+            // SAFETY: as above; the calls follow the order that the manual asks for, between a
+            // start and a complete, with memory that is registered and left alone until completion.
+            let error = unsafe { self.ring_through(qp, head) }.unwrap_or(UNSUPPORTED);
+            if error != 0 {
+                return error;
+            }
+        }
+        0
     }
 
+    /// Posts the sends of the list that belong to the queue pair of the one at `head`.
+    ///
     /// # Safety
-    /// `qp` is this end's live extended queue pair.
+    /// `qp` is that live extended queue pair.
     #[inline(always)]
-    unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex) -> Option<i32> {
+    unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
         // SAFETY: the caller's promise; each union's member is the one that `post` has written.
         unsafe {
             ((*qp).wr_start?)(qp);
-            for number in 0..self.staged() {
+            for number in (head..self.staged).step_by(self.pairs.len()) {
                 let send = &self.lists.sends[number];
                 let piece = &self.lists.send_pieces[number];
                 (*qp).wr_id = send.wr_id;

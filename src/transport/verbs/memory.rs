@@ -1,5 +1,6 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
+use super::options::VerbsOptions;
 use super::resources::{Domain, Registration};
 use crate::transport::SetupError;
 use fabric_sys::verbs::types::*;
@@ -64,6 +65,9 @@ impl Layout {
     }
 }
 
+/// The size of a huge page that is asked for: the smallest on x86-64 and most of arm64.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Anonymous memory of this process.
 struct Mapping {
     base: NonNull<u8>,
@@ -74,7 +78,11 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn new(bytes: usize) -> Result<Mapping, SetupError> {
+    fn new(bytes: usize, huge_pages: bool) -> Result<Mapping, SetupError> {
+        let (bytes, flags) = match huge_pages {
+            true => (bytes.next_multiple_of(HUGE_PAGE), MapFlags::HUGETLB | MapFlags::HUGE_2MB),
+            false => (bytes, MapFlags::empty()),
+        };
         // SAFETY: a fresh private mapping at an address of the kernel's choice; POPULATE touches
         // every page before the first message.
         let base = unsafe {
@@ -82,10 +90,17 @@ impl Mapping {
                 std::ptr::null_mut(),
                 bytes,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::POPULATE,
+                MapFlags::PRIVATE | MapFlags::POPULATE | flags,
             )
         };
-        let base = base.map_err(SetupError::system(format!("mapping {bytes} B of memory")))?;
+        let base = base.map_err(|error| match huge_pages {
+            true => SetupError::NotAllowed(format!(
+                "--huge-pages needs {} free huge pages of 2 MiB ({error}); make them with `sysctl \
+                 vm.nr_hugepages=N`",
+                bytes / HUGE_PAGE
+            )),
+            false => SetupError::system(format!("mapping {bytes} B of memory"))(error),
+        })?;
         let base = NonNull::new(base.cast::<u8>())
             .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
         Ok(Mapping { base, bytes })
@@ -135,14 +150,14 @@ impl Memory {
     pub fn new(
         domain: &Arc<Domain>,
         layout: Layout,
-        relaxed_ordering: bool,
+        options: &VerbsOptions,
     ) -> Result<Memory, SetupError> {
-        let mapping = Arc::new(Mapping::new(layout.bytes())?);
+        let mapping = Arc::new(Mapping::new(layout.bytes(), options.huge_pages)?);
         let mut access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE
             | IBV_ACCESS_REMOTE_READ
             | IBV_ACCESS_REMOTE_ATOMIC;
-        if relaxed_ordering {
+        if options.relaxed_ordering {
             access |= IBV_ACCESS_RELAXED_ORDERING;
         }
         // SAFETY: the registration goes before the mapping.

@@ -1,5 +1,6 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
+pub use super::order::MOST_QUEUE_PAIRS;
 use crate::transport::{Operation, Wait};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +96,17 @@ pub enum Posting {
     Extended,
 }
 
+/// Which calls take completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Polling {
+    /// `ibv_poll_cq`.
+    #[default]
+    Classic,
+    /// `ibv_start_poll` to `ibv_end_poll`.
+    Extended,
+}
+
 /// Settings of the verbs transport.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -119,6 +131,14 @@ pub struct VerbsOptions {
     pub receive_depth: Option<u32>,
     /// Which calls post.
     pub posting: Option<Posting>,
+    /// Which calls take completions.
+    pub polling: Option<Polling>,
+    /// How many queue pairs the messages go over in turn; `None`: one.
+    pub queue_pairs: Option<u32>,
+    /// All queue pairs of an end take their receives from one queue.
+    pub shared_receives: bool,
+    /// Registered memory is of huge pages.
+    pub huge_pages: bool,
     /// Path MTU in bytes; `None`: the smaller of what the two ports have.
     pub mtu: Option<u32>,
     /// Service level.
@@ -147,6 +167,10 @@ impl VerbsOptions {
             ("send-depth", self.send_depth.is_some()),
             ("receive-depth", self.receive_depth.is_some()),
             ("post", self.posting.is_some()),
+            ("poll", self.polling.is_some()),
+            ("queue-pairs", self.queue_pairs.is_some()),
+            ("shared-receive-queue", self.shared_receives),
+            ("huge-pages", self.huge_pages),
             ("mtu", self.mtu.is_some()),
             ("service-level", self.service_level.is_some()),
             ("traffic-class", self.traffic_class.is_some()),
@@ -163,6 +187,16 @@ impl VerbsOptions {
     pub fn service(&self) -> Service {
         self.service.unwrap_or_default()
     }
+
+    /// How many queue pairs an end has.
+    pub fn pairs(&self) -> u32 {
+        self.queue_pairs.unwrap_or(1).clamp(1, MOST_QUEUE_PAIRS)
+    }
+
+    /// Whether the connection manager connects.
+    pub fn by_manager(&self) -> bool {
+        self.connect == Some(Connect::Cm)
+    }
 }
 
 /// The names of all options that this transport knows.
@@ -178,6 +212,10 @@ pub const NAMES: &[&str] = &[
     "send-depth",
     "receive-depth",
     "post",
+    "poll",
+    "queue-pairs",
+    "shared-receive-queue",
+    "huge-pages",
     "mtu",
     "service-level",
     "traffic-class",
@@ -255,13 +293,28 @@ pub fn refuse(options: &VerbsOptions, operation: Operation, size: u64) -> Result
     if let Some(level) = options.service_level.filter(|level| *level > 15) {
         return Err(format!("--service-level {level} is not allowed; write 0 to 15"));
     }
-    if service != Service::Rc && options.connect == Some(Connect::Cm) {
-        return Err(format!(
-            "--connect cm is not possible with --service {}; it is for rc",
-            service.name()
-        ));
+    refuse_pairs(options)
+}
+
+/// Why these do not go together as to the queue pairs.
+fn refuse_pairs(options: &VerbsOptions) -> Result<(), String> {
+    let service = options.service();
+    if service == Service::Uc && options.by_manager() {
+        return Err(
+            "--connect cm is not possible with --service uc; allowed there: exchange".into()
+        );
     }
-    Ok(())
+    if service == Service::Uc && options.shared_receives {
+        return Err(
+            "--shared-receive-queue is not possible with --service uc; it is for rc and ud".into(),
+        );
+    }
+    match options.queue_pairs {
+        Some(asked) if !(1..=MOST_QUEUE_PAIRS).contains(&asked) => {
+            Err(format!("--queue-pairs {asked} is not allowed; write 1 to {MOST_QUEUE_PAIRS}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

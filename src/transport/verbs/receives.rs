@@ -6,19 +6,39 @@ use super::options::Service;
 use crate::transport::{Link, MOST_EVENTS, Operation};
 use fabric_sys::verbs::inline;
 
+/// Stands for a slot that an answer is being sent from.
+const LENT: u32 = u32::MAX;
+
 impl VerbsEndpoint {
-    /// Posts receives into these slots, in lists.
-    pub(super) fn post_receives(&mut self, slots: impl Iterator<Item = u32>) -> Result<(), i32> {
-        let mut count = 0;
-        for slot in slots {
-            self.stage_receive(count, slot);
-            count += 1;
-            if count == MOST_EVENTS {
-                self.ring_receives(count)?;
-                count = 0;
-            }
+    /// Posts receives into all slots, in lists.
+    pub(super) fn post_receives(&mut self) -> Result<(), i32> {
+        for slot in 0..self.memory.layout.arriving as u32 {
+            self.give(slot)?;
         }
-        self.ring_receives(count)
+        self.ring_receives()
+    }
+
+    /// The queue pair whose receives use this slot; all use the shared queue where there is one.
+    #[inline(always)]
+    fn pair_of_slot(&self, slot: u32) -> usize {
+        match self.pairs.len() {
+            1 => 0,
+            _ if self.shared.is_some() => 0,
+            _ => slot as usize / self.shape.receives,
+        }
+    }
+
+    /// Adds a receive to the list, and hands the list over where it is full or for another.
+    #[inline(always)]
+    fn give(&mut self, slot: u32) -> Result<(), i32> {
+        let pair = self.pair_of_slot(slot);
+        if self.giving > 0 && (pair != self.giving_to || self.giving == MOST_EVENTS) {
+            self.ring_receives()?;
+        }
+        self.giving_to = pair;
+        self.stage_receive(self.giving, slot);
+        self.giving += 1;
+        Ok(())
     }
 
     #[inline(always)]
@@ -33,43 +53,51 @@ impl VerbsEndpoint {
     }
 
     #[inline(always)]
-    fn ring_receives(&mut self, count: usize) -> Result<(), i32> {
+    fn ring_receives(&mut self) -> Result<(), i32> {
+        let count = std::mem::take(&mut self.giving);
         if count == 0 {
             return Ok(());
         }
+        let qp = self.pairs[self.giving_to].0.raw();
         let lists = &mut *self.lists;
         let mut bad = std::ptr::null_mut();
         let after = std::mem::replace(&mut lists.receives[count - 1].next, std::ptr::null_mut());
-        // SAFETY: a live queue pair; the list was linked in place, and its memory is registered
-        // and left alone until the receive completes.
-        let error = unsafe { inline::post_recv(self.qp.raw(), &mut lists.receives[0], &mut bad) };
-        lists.receives[count - 1].next = after;
+        let list = &mut lists.receives[0];
+        // SAFETY: a live queue; the list was linked in place, and its memory is registered and left
+        // alone until the receive completes.
+        let error = unsafe {
+            match &self.shared {
+                Some(shared) => inline::post_srq_recv(shared.raw(), list, &mut bad),
+                None => inline::post_recv(qp, list, &mut bad),
+            }
+        };
+        self.lists.receives[count - 1].next = after;
         if error == 0 { Ok(()) } else { Err(error.abs()) }
     }
 
     /// Gives the slots of the last poll back, but for those that an answer is being sent from.
     #[inline(always)]
     pub(super) fn give_back(&mut self) {
-        let mut count = 0;
-        for place in 0..self.handed_count {
-            let slot = self.handed[place];
-            if slot != u32::MAX {
-                self.stage_receive(count, slot);
-                count += 1;
-            }
-        }
-        self.handed_count = 0;
-        while count < MOST_EVENTS
-            && let Some((send, slot)) = self.lent.front().copied()
-            && send < self.retired
-        {
-            self.lent.pop_front();
-            self.stage_receive(count, slot);
-            count += 1;
-        }
-        if let Err(errno) = self.ring_receives(count) {
+        if let Err(errno) = self.give_back_all() {
             self.link = Link::Failed(errno);
         }
+    }
+
+    #[inline(always)]
+    fn give_back_all(&mut self) -> Result<(), i32> {
+        for place in 0..std::mem::take(&mut self.handed_count) {
+            let slot = self.handed[place];
+            if slot != LENT {
+                self.give(slot)?;
+            }
+        }
+        while let Some((send, slot)) = self.lent.front().copied()
+            && send < self.order.retired()
+        {
+            self.lent.pop_front();
+            self.give(slot)?;
+        }
+        self.ring_receives()
     }
 
     /// Notes that an answer is sent from an arrival: it may not be given back before that is done.
@@ -81,9 +109,9 @@ impl VerbsEndpoint {
         }
         for place in &mut self.handed[..self.handed_count] {
             if *place == slot {
-                *place = u32::MAX;
+                *place = LENT;
             }
         }
-        self.lent.push_back((self.posted, slot));
+        self.lent.push_back((self.order.posted(), slot));
     }
 }

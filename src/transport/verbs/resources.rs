@@ -1,8 +1,8 @@
 //! What libibverbs makes, each thing released when its owner goes and after what was made of it.
 
 use crate::transport::SetupError;
-use fabric_sys::verbs::Verbs;
 use fabric_sys::verbs::types::*;
+use fabric_sys::verbs::{Verbs, extended};
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -153,6 +153,11 @@ owned! {
     Registration(ibv_mr) of domain: Domain => ibv_dereg_mr
 }
 
+owned! {
+    /// Receives that several queue pairs share.
+    SharedReceives(ibv_srq) of domain: Domain => ibv_destroy_srq
+}
+
 impl Domain {
     /// A new one.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
@@ -202,6 +207,23 @@ impl Domain {
             return Err(SetupError::system("making an address handle")(errno()));
         }
         Ok(AddressHandle { raw, verbs: self.verbs, domain: Arc::clone(self) })
+    }
+}
+
+impl SharedReceives {
+    /// A queue of so many receives.
+    pub fn new(domain: &Arc<Domain>, receives: u32) -> Result<SharedReceives, SetupError> {
+        let mut attributes = ibv_srq_init_attr {
+            attr: ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 },
+            ..ibv_srq_init_attr::default()
+        };
+        // SAFETY: a live domain and attributes that live through the call.
+        let raw = unsafe { (domain.verbs.ibv_create_srq)(domain.raw, &mut attributes) };
+        if raw.is_null() {
+            let what = format!("making a shared receive queue of {receives} receives");
+            return Err(SetupError::system(what)(errno()));
+        }
+        Ok(SharedReceives { raw, verbs: domain.verbs, domain: Arc::clone(domain) })
     }
 }
 
@@ -256,6 +278,8 @@ impl Channel {
 pub struct CompletionQueue {
     raw: *mut ibv_cq,
     verbs: &'static Verbs,
+    /// How many completions one `start_poll` may hand over.
+    most_at_once: usize,
     /// Where its events come, released after it.
     pub channel: Arc<Channel>,
 }
@@ -264,23 +288,95 @@ pub struct CompletionQueue {
 unsafe impl Send for CompletionQueue {}
 
 impl CompletionQueue {
-    /// A new one.
-    pub fn new(channel: &Arc<Channel>, entries: u32) -> Result<CompletionQueue, SetupError> {
+    /// A new one; an extended one may be polled both ways.
+    pub fn new(
+        channel: &Arc<Channel>,
+        entries: u32,
+        extended: bool,
+        most_at_once: usize,
+    ) -> Result<CompletionQueue, SetupError> {
         let (verbs, context) = (channel.verbs, channel.context.raw);
-        let none = std::ptr::null_mut();
-        // SAFETY: a live context and channel.
-        let raw = unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) };
+        let raw = if extended {
+            let flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM;
+            let mut attributes = ibv_cq_init_attr_ex {
+                cqe: entries,
+                channel: channel.raw,
+                wc_flags: u64::from(flags),
+                ..ibv_cq_init_attr_ex::default()
+            };
+            // SAFETY: a live context and channel. An extended queue begins as a plain one does.
+            unsafe { extended::create_cq_ex(context, &mut attributes).cast() }
+        } else {
+            let none = std::ptr::null_mut();
+            // SAFETY: a live context and channel.
+            unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) }
+        };
         if raw.is_null() {
             let what = format!("making a completion queue of {entries} entries");
             return Err(SetupError::system(what)(errno()));
         }
-        Ok(CompletionQueue { raw, verbs, channel: Arc::clone(channel) })
+        Ok(CompletionQueue { raw, verbs, most_at_once, channel: Arc::clone(channel) })
     }
 
     /// The library's pointer, live as long as this is.
     #[inline(always)]
     pub fn raw(&self) -> *mut ibv_cq {
         self.raw
+    }
+
+    /// Takes completions by `ibv_start_poll` to `ibv_end_poll`, as `ibv_poll_cq` does; the queue
+    /// must have been made as an extended one.
+    #[inline(always)]
+    pub fn poll_extended(&self, into: &mut [ibv_wc]) -> c_int {
+        let mut found = 0;
+        while found < into.len() {
+            let most = self.most_at_once.min(into.len() - found);
+            // SAFETY: the queue is live and was made as an extended one.
+            match unsafe { poll_some(self.raw.cast(), &mut into[found..found + most]) } {
+                Some(Ok(some)) => {
+                    found += some;
+                    if some < most {
+                        break;
+                    }
+                }
+                Some(Err(libc::ENOENT)) => break,
+                Some(Err(error)) => return -error.abs(),
+                None => return -libc::EOPNOTSUPP,
+            }
+        }
+        found as c_int
+    }
+}
+
+/// One `start_poll` to `end_poll`; how many were taken.
+///
+/// # Safety
+/// `queue` is a live extended completion queue, polled by nobody else.
+#[inline(always)]
+unsafe fn poll_some(queue: *mut ibv_cq_ex, into: &mut [ibv_wc]) -> Option<Result<usize, c_int>> {
+    let mut attributes = ibv_poll_cq_attr::default();
+    // SAFETY: the caller's promise; fields are read between a start that succeeded and the end.
+    unsafe {
+        match ((*queue).start_poll?)(queue, &mut attributes) {
+            0 => {}
+            error => return Some(Err(error)),
+        }
+        let mut taken = 0;
+        loop {
+            let completion = &mut into[taken];
+            completion.wr_id = (*queue).wr_id;
+            completion.status = (*queue).status;
+            completion.byte_len = (*queue).read_byte_len.map_or(0, |read| read(queue));
+            if let Some(read) = (*queue).read_imm_data {
+                completion.__bindgen_anon_1.imm_data = read(queue);
+            }
+            taken += 1;
+            if taken == into.len() || ((*queue).next_poll?)(queue) != 0 {
+                break;
+            }
+        }
+        ((*queue).end_poll?)(queue);
+        Some(Ok(taken))
     }
 }
 
@@ -305,14 +401,13 @@ impl QueuePair {
         let raw = if extended {
             attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
             // SAFETY: a live context, and attributes that name live queues.
-            unsafe {
-                fabric_sys::verbs::extended::create_qp_ex(domain.context.raw, &mut attributes)
-            }
+            unsafe { extended::create_qp_ex(domain.context.raw, &mut attributes) }
         } else {
             let mut plain = ibv_qp_init_attr {
                 send_cq: attributes.send_cq,
                 recv_cq: attributes.recv_cq,
                 cap: attributes.cap,
+                srq: attributes.srq,
                 qp_type: attributes.qp_type,
                 ..ibv_qp_init_attr::default()
             };

@@ -1,32 +1,35 @@
 //! Handing a list of sends to the adapter, and learning of those that make no completion.
 
-use super::endpoint::{NUDGE, VerbsEndpoint};
+use super::endpoint::VerbsEndpoint;
 use super::options::Service;
 use crate::transport::Link;
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 
 impl VerbsEndpoint {
-    /// Sends that are on their way unsignalled would never be heard of: a signalled nothing after
-    /// them tells.
+    /// Looks after sends that do not say when they complete: an error comes unasked, and what is on
+    /// its way unsignalled is heard of by a signalled nothing after it.
     #[cold]
-    pub(super) fn nudge(&mut self) {
-        let is_tail = self.posted - self.staged as u64 > self.retired && !self.awaits_send();
-        if self.shape.inline || !is_tail || self.shape.service == Service::Ud {
+    pub(super) fn look_after_sends(&mut self) {
+        self.reap();
+        // A payload that was copied is free already, and a datagram knows no address of memory.
+        if self.staged > 0 || self.shape.inline || self.shape.service == Service::Ud {
             return;
         }
-        let mut nothing = ibv_send_wr {
-            wr_id: NUDGE,
-            opcode: IBV_WR_RDMA_WRITE,
-            send_flags: IBV_SEND_SIGNALED,
-            ..ibv_send_wr::default()
-        };
-        nothing.wr.rdma.remote_addr = self.other.memory;
-        nothing.wr.rdma.rkey = self.other.key;
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair and a list of one without memory.
-        let error = unsafe { inline::post_send(self.qp.raw(), &mut nothing, &mut bad) };
-        self.nudged = error == 0;
+        let (pairs, other) = (&self.pairs, &self.other);
+        self.order.ask_for_tails(|pair, request| {
+            let mut nothing = ibv_send_wr {
+                wr_id: request,
+                opcode: IBV_WR_RDMA_WRITE,
+                send_flags: IBV_SEND_SIGNALED,
+                ..ibv_send_wr::default()
+            };
+            nothing.wr.rdma.remote_addr = other.memory;
+            nothing.wr.rdma.rkey = other.key;
+            let mut bad = std::ptr::null_mut();
+            // SAFETY: a live queue pair and a list of one without memory.
+            unsafe { inline::post_send(pairs[pair].0.raw(), &mut nothing, &mut bad) == 0 }
+        });
     }
 
     /// The state of the link after a call that posts.
@@ -35,18 +38,37 @@ impl VerbsEndpoint {
         self.link = Link::Failed(errno);
     }
 
-    /// Hands the list to `ibv_post_send`.
+    /// The queue pair that the send at this place of the list goes to.
+    #[inline(always)]
+    pub(super) fn pair_of(&self, place: usize) -> usize {
+        match self.pairs.len() {
+            1 => 0,
+            count => (self.first + place) % count,
+        }
+    }
+
+    /// Hands the list to `ibv_post_send`, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_classic(&mut self) -> i32 {
-        let last = self.staged - 1;
+        let (count, staged) = (self.pairs.len(), self.staged);
         let lists = &mut *self.lists;
-        for number in 0..last {
-            lists.sends[number].next = &mut lists.sends[number + 1];
+        for number in 0..staged {
+            lists.sends[number].next = match number + count < staged {
+                true => &mut lists.sends[number + count],
+                false => std::ptr::null_mut(),
+            };
         }
-        lists.sends[last].next = std::ptr::null_mut();
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair; the list was linked just now, and its memory is registered and
-        // left alone until the send completes.
-        unsafe { inline::post_send(self.qp.raw(), &mut lists.sends[0], &mut bad) }
+        for head in 0..count.min(staged) {
+            let pair = self.pair_of(head);
+            let (qp, list) = (self.pairs[pair].0.raw(), &mut self.lists.sends[head]);
+            let mut bad = std::ptr::null_mut();
+            // SAFETY: a live queue pair; the list was linked just now, and its memory is registered
+            // and left alone until the send completes.
+            let error = unsafe { inline::post_send(qp, list, &mut bad) };
+            if error != 0 {
+                return error;
+            }
+        }
+        0
     }
 }

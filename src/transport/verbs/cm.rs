@@ -1,0 +1,469 @@
+//! Connecting by the RDMA connection manager: the server's end listens at the address of its port,
+//! the client's resolves it and connects, one queue pair after the other.
+//!
+//! The queue pairs stay this program's own: the manager says which attributes each state wants, and
+//! they are set here. A request must carry the run's cookie; another's is turned away.
+
+use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
+use super::address::{Address, RNR_RETRIES, RNR_TIMER, path_mtu};
+use super::options::{Service, VerbsOptions};
+use super::resources::{QueuePair, errno};
+use crate::transport::SetupError;
+use fabric_sys::verbs::types::*;
+use fabric_sys::verbs::{Cm, cm};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::{CStr, c_int};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// The cookie and the number of the queue pair.
+const GREETING: usize = 33;
+/// Requests that wait to be taken.
+const BACKLOG: c_int = 64;
+/// How often a connected queue pair sends again.
+const RETRIES: u8 = 7;
+
+/// Where the manager tells what has happened.
+struct Events {
+    cm: &'static Cm,
+    raw: *mut rdma_event_channel,
+}
+
+/// A communication identifier.
+struct Identifier {
+    cm: &'static Cm,
+    raw: *mut rdma_cm_id,
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, released once, after its identifiers.
+        unsafe { (self.cm.rdma_destroy_event_channel)(self.raw) };
+    }
+}
+
+impl Drop for Identifier {
+    fn drop(&mut self) {
+        // SAFETY: made by the library and released once; all its events were acknowledged.
+        unsafe { (self.cm.rdma_destroy_id)(self.raw) };
+    }
+}
+
+/// An event, acknowledged when it goes.
+struct Event<'a> {
+    events: &'a Events,
+    raw: *mut rdma_cm_event,
+}
+
+impl Drop for Event<'_> {
+    fn drop(&mut self) {
+        // SAFETY: came from the library and is acknowledged once.
+        unsafe { (self.events.cm.rdma_ack_cm_event)(self.raw) };
+    }
+}
+
+impl Event<'_> {
+    fn kind(&self) -> rdma_cm_event_type {
+        // SAFETY: live until it is acknowledged.
+        unsafe { (*self.raw).event }
+    }
+
+    /// What the other end sent along.
+    fn private_data(&self, service: Service) -> &[u8] {
+        // SAFETY: live until it is acknowledged; the service says which member was written, and
+        // the data is as long as it says.
+        unsafe {
+            let (data, length) = match service {
+                Service::Ud => {
+                    let ud = (*self.raw).param.ud;
+                    (ud.private_data, ud.private_data_len)
+                }
+                Service::Rc | Service::Uc => {
+                    let conn = (*self.raw).param.conn;
+                    (conn.private_data, conn.private_data_len)
+                }
+            };
+            if data.is_null() {
+                return &[];
+            }
+            std::slice::from_raw_parts(data.cast(), usize::from(length))
+        }
+    }
+}
+
+/// The manager's side of one end: what listens or has connected.
+pub struct Connection {
+    // Dropped in this order.
+    connected: Vec<Identifier>,
+    listening: Option<Identifier>,
+    events: Events,
+    service: Service,
+    deadline: Duration,
+}
+
+// SAFETY: librdmacm's objects may be used from any thread, and only their owner uses them.
+unsafe impl Send for Connection {}
+
+/// What this end brings to a connection.
+pub struct End<'a> {
+    /// Its port.
+    pub adapter: &'a Adapter,
+    /// Its own address.
+    pub own: &'a Address,
+    /// The other end's.
+    pub other: &'a Address,
+    /// The settings.
+    pub options: &'a VerbsOptions,
+    /// The run's cookie.
+    pub cookie: &'a [u8; 32],
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> SetupError {
+    SetupError::system(what)
+}
+
+impl Connection {
+    /// An end that has not connected yet, and waits at most so long for each step.
+    pub fn new(service: Service, deadline: Duration) -> Result<Connection, SetupError> {
+        let cm = cm().map_err(|missing| SetupError::Refused(missing.to_string()))?;
+        // SAFETY: no arguments.
+        let raw = unsafe { (cm.rdma_create_event_channel)() };
+        if raw.is_null() {
+            return Err(failed(
+                "opening the RDMA connection manager (/dev/infiniband/rdma_cm; modprobe rdma_ucm)",
+            )(errno()));
+        }
+        let events = Events { cm, raw };
+        rustix::io::ioctl_fionbio(events.descriptor(), true)
+            .map_err(SetupError::system("a channel of the connection manager"))?;
+        Ok(Connection { connected: Vec::new(), listening: None, events, service, deadline })
+    }
+
+    fn identifier(&self) -> Result<Identifier, SetupError> {
+        let cm = self.events.cm;
+        let mut raw = std::ptr::null_mut();
+        let space = match self.service {
+            Service::Ud => RDMA_PS_UDP,
+            Service::Rc | Service::Uc => RDMA_PS_TCP,
+        };
+        // SAFETY: a live channel and room for the answer.
+        match unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) }
+        {
+            0 => Ok(Identifier { cm, raw }),
+            _ => Err(failed("making an identifier of the connection manager")(errno())),
+        }
+    }
+
+    /// Listens at the port's address; where.
+    pub fn listen(&mut self, adapter: &Adapter) -> Result<SocketAddr, SetupError> {
+        let mut address = address_of(adapter)?;
+        let listener = self.identifier()?;
+        let cm = self.events.cm;
+        let mut raw = RawAddress::of(address);
+        // SAFETY: a live identifier and an address that lives through the call.
+        if unsafe { (cm.rdma_bind_addr)(listener.raw, raw.pointer()) } != 0 {
+            return Err(failed(format!("binding the connection manager to {address}"))(errno()));
+        }
+        // SAFETY: as above.
+        if unsafe { (cm.rdma_listen)(listener.raw, BACKLOG) } != 0 {
+            return Err(failed("listening for RDMA connections")(errno()));
+        }
+        // SAFETY: as above; the number is in network order.
+        address.set_port(u16::from_be(unsafe { (cm.rdma_get_src_port)(listener.raw) }));
+        self.listening = Some(listener);
+        Ok(address)
+    }
+
+    /// Takes the client's connections, one for each queue pair.
+    pub fn accept(&mut self, pairs: &[&QueuePair], end: &End<'_>) -> Result<(), SetupError> {
+        for (number, qp) in pairs.iter().enumerate() {
+            let id = self.request(end.cookie, number as u8)?;
+            ready(&id, qp, end)?;
+            let mut parameters = parameters(qp, end, &[]);
+            // SAFETY: a live identifier and parameters that live through the call.
+            if unsafe { (self.events.cm.rdma_accept)(id.raw, &mut parameters) } != 0 {
+                return Err(failed("accepting an RDMA connection")(errno()));
+            }
+            if self.service != Service::Ud {
+                self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the connection")?;
+            }
+            self.connected.push(id);
+        }
+        self.listening = None;
+        Ok(())
+    }
+
+    /// The request for queue pair `number` of this run; others are turned away.
+    fn request(&self, cookie: &[u8; 32], number: u8) -> Result<Identifier, SetupError> {
+        let begin = Instant::now();
+        loop {
+            let event = self.next(begin, "a request for a connection")?;
+            if event.kind() != RDMA_CM_EVENT_CONNECT_REQUEST {
+                continue;
+            }
+            // SAFETY: the event is live; a request brings an identifier that is ours to release.
+            let id = Identifier { cm: self.events.cm, raw: unsafe { (*event.raw).id } };
+            if greets(event.private_data(self.service), cookie, number) {
+                return Ok(id);
+            }
+            drop(event);
+            // SAFETY: a live identifier that waits for an answer.
+            unsafe { (self.events.cm.rdma_reject)(id.raw, std::ptr::null(), 0) };
+        }
+    }
+
+    /// Connects each queue pair to the server's.
+    pub fn connect(&mut self, pairs: &[&QueuePair], end: &End<'_>) -> Result<(), SetupError> {
+        let Some(server) = end.other.cm else { return Err(SetupError::Address) };
+        let source = address_of(end.adapter)?;
+        let cm = self.events.cm;
+        for (number, qp) in pairs.iter().enumerate() {
+            let id = self.identifier()?;
+            let milliseconds = self.deadline.as_millis().min(60_000) as c_int;
+            let (mut from, mut to) = (RawAddress::of(source), RawAddress::of(server));
+            // SAFETY: a live identifier and addresses that live through the call.
+            let resolving = unsafe {
+                (cm.rdma_resolve_addr)(id.raw, from.pointer(), to.pointer(), milliseconds)
+            };
+            if resolving != 0 {
+                return Err(failed(format!("resolving {server} from {source}"))(errno()));
+            }
+            self.await_event(&id, RDMA_CM_EVENT_ADDR_RESOLVED, "the address")?;
+            // SAFETY: as above.
+            if unsafe { (cm.rdma_resolve_route)(id.raw, milliseconds) } != 0 {
+                return Err(failed(format!("finding the route to {server}"))(errno()));
+            }
+            self.await_event(&id, RDMA_CM_EVENT_ROUTE_RESOLVED, "the route")?;
+            let mut greeting = [0; GREETING];
+            greeting[..32].copy_from_slice(end.cookie);
+            greeting[32] = number as u8;
+            let mut parameters = parameters(qp, end, &greeting);
+            // SAFETY: as above; the greeting lives through the call.
+            if unsafe { (cm.rdma_connect)(id.raw, &mut parameters) } != 0 {
+                return Err(failed(format!("connecting to {server}"))(errno()));
+            }
+            if self.service == Service::Ud {
+                self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the answer")?;
+                ready(&id, qp, end)?;
+            } else {
+                self.await_event(&id, RDMA_CM_EVENT_CONNECT_RESPONSE, "the answer")?;
+                ready(&id, qp, end)?;
+                // SAFETY: as above.
+                if unsafe { (cm.rdma_establish)(id.raw) } != 0 {
+                    return Err(failed("completing an RDMA connection")(errno()));
+                }
+            }
+            self.connected.push(id);
+        }
+        Ok(())
+    }
+
+    /// The next event, in time.
+    fn next(&self, begin: Instant, what: &str) -> Result<Event<'_>, SetupError> {
+        loop {
+            let mut raw = std::ptr::null_mut();
+            // SAFETY: a live channel and room for the answer.
+            if unsafe { (self.events.cm.rdma_get_cm_event)(self.events.raw, &mut raw) } == 0 {
+                return Ok(Event { events: &self.events, raw });
+            }
+            let left = self.deadline.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Err(SetupError::Late {
+                    what: format!("{what} by the connection manager"),
+                    seconds: self.deadline.as_secs_f64(),
+                });
+            }
+            let descriptor = self.events.descriptor();
+            let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+            let left =
+                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            let _ = poll(&mut watched, Some(&left));
+        }
+    }
+
+    /// Waits for this event of this identifier; another one of its is a failure.
+    fn await_event(
+        &self,
+        id: &Identifier,
+        kind: rdma_cm_event_type,
+        what: &str,
+    ) -> Result<(), SetupError> {
+        let begin = Instant::now();
+        loop {
+            let event = self.next(begin, what)?;
+            // SAFETY: the event is live.
+            let (of, status) = unsafe { ((*event.raw).id, (*event.raw).status) };
+            if event.kind() == RDMA_CM_EVENT_CONNECT_REQUEST {
+                let stranger = Identifier { cm: self.events.cm, raw: of };
+                drop(event);
+                // SAFETY: a live identifier that waits for an answer.
+                unsafe { (self.events.cm.rdma_reject)(stranger.raw, std::ptr::null(), 0) };
+                continue;
+            }
+            if of != id.raw {
+                continue;
+            }
+            if event.kind() == kind {
+                return Ok(());
+            }
+            // SAFETY: the function gives a static string for every number.
+            let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind())) };
+            return Err(SetupError::Refused(format!(
+                "the RDMA connection manager says {} (status {status}) instead of {what}",
+                name.to_string_lossy()
+            )));
+        }
+    }
+}
+
+impl Events {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: a live channel has an open descriptor, which is closed with it.
+        unsafe { BorrowedFd::borrow_raw((*self.raw).fd) }
+    }
+}
+
+/// Whether a request is of this run and for this queue pair. What follows is padding.
+fn greets(data: &[u8], cookie: &[u8; 32], number: u8) -> bool {
+    data.len() >= GREETING && data[..32] == cookie[..] && data[32] == number
+}
+
+fn parameters(qp: &QueuePair, end: &End<'_>, greeting: &[u8]) -> rdma_conn_param {
+    let most = |count: c_int| count.clamp(0, 255) as u8;
+    rdma_conn_param {
+        private_data: greeting.as_ptr().cast(),
+        private_data_len: greeting.len() as u8,
+        responder_resources: end.own.answers,
+        initiator_depth: end.other.answers.min(most(end.adapter.device.max_qp_init_rd_atom)),
+        retry_count: RETRIES,
+        rnr_retry_count: RNR_RETRIES,
+        qp_num: qp.number(),
+        ..rdma_conn_param::default()
+    }
+}
+
+/// INIT to RTR to RTS by what the manager has agreed on.
+fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<(), SetupError> {
+    for state in [IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS] {
+        let mut attributes = ibv_qp_attr { qp_state: state, ..ibv_qp_attr::default() };
+        let mut mask = 0;
+        // SAFETY: a live identifier and room for the answers.
+        if unsafe { (id.cm.rdma_init_qp_attr)(id.raw, &mut attributes, &mut mask) } != 0 {
+            return Err(failed("asking the connection manager for the next state")(errno()));
+        }
+        if end.own.service == Service::Ud && state != IBV_QPS_INIT {
+            // Of a datagram's queue pair the manager only knows the first state.
+            mask = (if state == IBV_QPS_RTS { IBV_QP_STATE | IBV_QP_SQ_PSN } else { IBV_QP_STATE })
+                as c_int;
+        } else if state == IBV_QPS_RTR {
+            let agreed = mtu_of(path_mtu(end.own, end.other));
+            attributes.path_mtu = attributes.path_mtu.min(agreed);
+            attributes.min_rnr_timer = RNR_TIMER;
+            if let Some(level) = end.options.service_level {
+                attributes.ah_attr.sl = level;
+            }
+            if let Some(class) = end.options.traffic_class {
+                attributes.ah_attr.grh.traffic_class = class;
+            }
+        }
+        qp.modify(&mut attributes, mask as u32, "setting the state that the manager asks for")?;
+    }
+    Ok(())
+}
+
+/// The key of datagrams among ends that the manager has connected (`RDMA_UDP_QKEY` of
+/// <rdma/rdma_cma.h>).
+pub const DATAGRAM_KEY: u32 = 0x0123_4567;
+
+/// The IP address by which the manager knows a port: its GID's on Ethernet, that of its IPoIB
+/// interface on InfiniBand.
+fn address_of(adapter: &Adapter) -> Result<SocketAddr, SetupError> {
+    if is_ethernet(&adapter.attributes) {
+        let address = Ipv6Addr::from(adapter.gid);
+        return Ok(match address.to_ipv4_mapped() {
+            Some(address) => SocketAddr::from((address, 0)),
+            None => SocketAddr::V6(SocketAddrV6::new(address, 0, 0, scope_of(adapter, address))),
+        });
+    }
+    Err(SetupError::Refused(format!(
+        "--connect cm is built for ports on Ethernet, and {} is on InfiniBand; write --connect \
+         exchange",
+        adapter.name
+    )))
+}
+
+/// The interface that a link-local address belongs to; 0 for any other.
+fn scope_of(adapter: &Adapter, address: Ipv6Addr) -> u32 {
+    if !address.is_unicast_link_local() {
+        return 0;
+    }
+    let index = adapter.gid_index.to_string();
+    let device = port_folder(&adapter.name, adapter.port).join("gid_attrs/ndevs").join(index);
+    let name = std::fs::read_to_string(device).unwrap_or_default();
+    let number = format!("/sys/class/net/{}/ifindex", name.trim());
+    std::fs::read_to_string(number).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// A socket address as the library takes it.
+struct RawAddress(libc::sockaddr_storage);
+
+impl RawAddress {
+    fn of(address: SocketAddr) -> RawAddress {
+        // SAFETY: of this structure all zeros are a value.
+        let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let at = (&raw mut storage).cast::<u8>();
+        match address {
+            SocketAddr::V4(address) => {
+                let raw = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as libc::sa_family_t,
+                    sin_port: address.port().to_be(),
+                    sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
+                    sin_zero: [0; 8],
+                };
+                // SAFETY: the storage has room for every address, and is aligned for it.
+                unsafe { at.cast::<libc::sockaddr_in>().write(raw) };
+            }
+            SocketAddr::V6(address) => {
+                let raw = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_port: address.port().to_be(),
+                    sin6_flowinfo: address.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
+                    sin6_scope_id: address.scope_id(),
+                };
+                // SAFETY: as above.
+                unsafe { at.cast::<libc::sockaddr_in6>().write(raw) };
+            }
+        }
+        RawAddress(storage)
+    }
+
+    fn pointer(&mut self) -> *mut sockaddr {
+        (&raw mut self.0).cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_taken_with_the_run_s_cookie_and_its_turn_alone() {
+        let cookie = [7; 32];
+        let mut data = vec![0; 56];
+        data[..32].copy_from_slice(&cookie);
+        data[32] = 3;
+        assert!(greets(&data, &cookie, 3));
+        assert!(!greets(&data, &cookie, 2) && !greets(&data, &[8; 32], 3));
+        assert!(!greets(&data[..32], &cookie, 3) && !greets(&[], &cookie, 0));
+    }
+
+    #[test]
+    fn an_address_is_laid_out_as_the_system_has_it() {
+        let mut raw = RawAddress::of("10.9.0.1:258".parse().unwrap());
+        // SAFETY: an address of that many bytes was written.
+        let bytes = unsafe { std::slice::from_raw_parts(raw.pointer().cast::<u8>(), 8) };
+        assert_eq!(bytes, [2, 0, 1, 2, 10, 9, 0, 1]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Taking completions: of receives, which are arrivals, and of sends.
+
+use super::endpoint::VerbsEndpoint;
+use super::memory::GRH;
+use super::options::{Polling, Service};
+use crate::transport::{Events, Link, MOST_EVENTS, Operation, Slot};
+use fabric_sys::verbs::inline;
+use fabric_sys::verbs::types::*;
+use std::ffi::c_int;
+
+/// A completion queue of an end.
+#[derive(Clone, Copy)]
+enum Queue {
+    Send,
+    Receive,
+}
+
+impl VerbsEndpoint {
+    /// Takes completions of receives.
+    #[inline(always)]
+    pub(super) fn receive(&mut self, events: &mut Events) {
+        let Some(found) = self.completions_of(Queue::Receive) else { return };
+        let header = if self.shape.service == Service::Ud { GRH as u32 } else { 0 };
+        for number in 0..found {
+            let completion = self.lists.completions[number];
+            if completion.status != IBV_WC_SUCCESS {
+                self.failed(&completion, "receive");
+                continue;
+            }
+            let slot = completion.wr_id as u32;
+            self.handed[self.handed_count] = slot;
+            self.handed_count += 1;
+            let length = match self.shape.operation {
+                // The message lies where the immediate value says, and not where the receive was.
+                Operation::WriteImm => {
+                    // SAFETY: a receive with an immediate value has it in this member.
+                    let immediate = u32::from_be(unsafe { completion.__bindgen_anon_1.imm_data });
+                    let at = immediate as usize % self.memory.layout.arriving;
+                    events.arrive(Slot::arrived(at as u32), self.memory.layout.size as u32);
+                    continue;
+                }
+                _ => completion.byte_len.saturating_sub(header),
+            };
+            events.arrive(Slot::arrived(slot), length);
+        }
+    }
+
+    /// Takes completions of sends.
+    #[inline(always)]
+    pub(super) fn reap(&mut self) {
+        let Some(found) = self.completions_of(Queue::Send) else { return };
+        for number in 0..found {
+            let completion = self.lists.completions[number];
+            if completion.status != IBV_WC_SUCCESS {
+                self.failed(&completion, self.shape.operation.name());
+            } else {
+                self.order.completed(completion.wr_id);
+            }
+        }
+        if found > 0 {
+            self.order.settle();
+        }
+    }
+
+    /// Takes completions of a queue into the list; how many.
+    #[inline(always)]
+    fn completions_of(&mut self, queue: Queue) -> Option<usize> {
+        let queue = match queue {
+            Queue::Send => &self.send_queue,
+            Queue::Receive => &self.receive_queue,
+        };
+        let into = &mut self.lists.completions;
+        let found = match self.shape.polling {
+            // SAFETY: a live queue, and room for as many completions.
+            Polling::Classic => unsafe {
+                inline::poll_cq(queue.raw(), MOST_EVENTS as c_int, into.as_mut_ptr())
+            },
+            Polling::Extended => queue.poll_extended(into),
+        };
+        if found < 0 {
+            self.link = Link::Failed(-found);
+            return None;
+        }
+        Some((found as usize).min(MOST_EVENTS))
+    }
+
+    #[cold]
+    fn failed(&mut self, completion: &ibv_wc, what: &'static str) {
+        let link = self.errors.note(what, completion);
+        if self.link == Link::Up {
+            self.link = link;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The queues of an end, as deep as the case needs them.
+
+use super::adapter::Adapter;
+use super::extended;
+use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service};
+use super::resources::{Channel, CompletionQueue, Domain, QueuePair, SharedReceives};
+use crate::transport::{Operation, Setup, SetupError, Traffic};
+use fabric_sys::verbs::types::*;
+use std::sync::Arc;
+
+/// How deep the queues are.
+#[derive(Clone, Copy)]
+pub(super) struct Depths {
+    /// Queue pairs.
+    pub pairs: u32,
+    /// Slots for sending, over all queue pairs.
+    pub slots: usize,
+    /// Sends of each queue pair.
+    pub send: u32,
+    /// Receives of each queue pair, or of the queue that they share.
+    pub receive: u32,
+    /// Receives of all.
+    pub receives: u32,
+}
+
+/// Sends on their way where nothing is asked for: perftest's transmit depth.
+const SEND_DEPTH: u32 = 128;
+/// Receives of a stream where nothing is asked for: perftest's receive depth.
+const RECEIVE_DEPTH: u32 = 512;
+/// The fewest.
+const LEAST_DEPTH: u32 = 16;
+/// Memory for one direction's slots, where so many messages of a size would be more.
+const MOST_BYTES: usize = 64 << 20;
+
+impl Depths {
+    /// What a case needs, within what the device has.
+    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
+        let options = &setup.options.verbs;
+        let pairs = options.pairs();
+        let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_DEPTH) - 1;
+        // All queue pairs complete into one queue.
+        let most = limit(device.max_qp_wr).min((limit(device.max_cqe) / pairs).max(1));
+        let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
+        let window = setup.window.clamp(1, fit);
+        let send = options.send_depth.unwrap_or(SEND_DEPTH.max(window)).min(most);
+        let slots = window.min(send.saturating_mul(pairs)) as usize;
+        let asked = options.receive_depth.unwrap_or(match setup.traffic {
+            // Twice what is on the way: a slot is never overwritten while it is looked at.
+            Traffic::Echo { .. } => 2 * window,
+            Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
+            Traffic::OneSided => slots as u32,
+        });
+        let fit_each = (fit / pairs).max(2);
+        let most = match options.shared_receives {
+            true => limit(device.max_srq_wr),
+            false => most,
+        };
+        let receive = asked
+            .max(LEAST_DEPTH.min(fit_each))
+            .min(fit_each.max(2 * window.div_ceil(pairs)))
+            .min(most);
+        let receives = if options.shared_receives { receive } else { receive * pairs };
+        Depths { pairs, slots, send, receive, receives }
+    }
+}
+
+/// The queues of an end.
+pub(super) struct Queues {
+    // Dropped in this order.
+    pub pairs: Vec<QueuePair>,
+    pub shared: Option<SharedReceives>,
+    pub send: CompletionQueue,
+    pub receive: CompletionQueue,
+    /// Whether payloads are copied into the work requests, and how much the adapter grants.
+    pub inline: bool,
+    pub inline_granted: u32,
+}
+
+impl Queues {
+    /// Makes them.
+    pub fn new(
+        setup: &Setup,
+        adapter: &Adapter,
+        domain: &Arc<Domain>,
+        depths: Depths,
+    ) -> Result<Queues, SetupError> {
+        let options = &setup.options.verbs;
+        let channel = Channel::new(&adapter.context)?;
+        let extended = options.polling == Some(Polling::Extended);
+        // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
+        let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
+        let queue = |entries| CompletionQueue::new(&channel, entries, extended, at_once);
+        let (send, receive) = (queue((depths.send + 1) * depths.pairs)?, queue(depths.receives)?);
+        let shared = match options.shared_receives {
+            true => Some(SharedReceives::new(domain, depths.receives)?),
+            false => None,
+        };
+        let mut queues =
+            Queues { pairs: Vec::new(), shared, send, receive, inline: false, inline_granted: 0 };
+        for _ in 0..depths.pairs {
+            queues.add_pair(setup, domain, depths)?;
+        }
+        Ok(queues)
+    }
+
+    fn add_pair(
+        &mut self,
+        setup: &Setup,
+        domain: &Arc<Domain>,
+        depths: Depths,
+    ) -> Result<(), SetupError> {
+        let options = &setup.options.verbs;
+        let operation = setup.options.operation();
+        let marker = usize::from(operation == Operation::Write);
+        let length = (setup.size + marker) as u32;
+        let asked = options.inline.unwrap_or_default();
+        let most = match asked {
+            Inline::Auto => INLINE_AUTO,
+            Inline::Off => 0,
+            Inline::UpTo(bytes) => bytes,
+        };
+        let wants = length <= most && operation.carries_payload() && !options.stamp_send;
+        let extended = options.posting == Some(Posting::Extended);
+        let attributes = |inline: u32| ibv_qp_init_attr_ex {
+            send_cq: self.send.raw(),
+            recv_cq: self.receive.raw(),
+            srq: self.shared.as_ref().map_or(std::ptr::null_mut(), SharedReceives::raw),
+            cap: ibv_qp_cap {
+                // One more for the send that asks what became of the others.
+                max_send_wr: depths.send + 1,
+                max_recv_wr: if self.shared.is_some() { 0 } else { depths.receive },
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: inline,
+            },
+            qp_type: match options.service() {
+                Service::Rc => IBV_QPT_RC,
+                Service::Uc => IBV_QPT_UC,
+                Service::Ud => IBV_QPT_UD,
+            },
+            send_ops_flags: extended::calls_for(operation),
+            ..ibv_qp_init_attr_ex::default()
+        };
+        let wanted = if wants { length.max(most) } else { 0 };
+        let (qp, granted) = match (QueuePair::new(domain, attributes(wanted), extended), asked) {
+            (Ok(made), _) => made,
+            // An adapter that cannot so much may still be used without.
+            (Err(_), Inline::Auto) if wants => QueuePair::new(domain, attributes(0), extended)?,
+            (Err(error), Inline::UpTo(bytes)) if wants => {
+                return Err(SetupError::NotAllowed(format!(
+                    "{error}; --inline {bytes} may be more than the adapter allows: write auto, \
+                     off or less"
+                )));
+            }
+            (Err(error), _) => return Err(error),
+        };
+        self.inline = wants && granted >= length;
+        self.inline_granted = granted;
+        self.pairs.push(qp);
+        Ok(())
+    }
+}
