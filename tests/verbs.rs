@@ -233,6 +233,24 @@ fn huge_pages_are_used_or_named_as_missing() {
 }
 
 #[test]
+fn a_low_limit_on_locked_memory_is_named_with_what_lifts_it() {
+    if !has_device() {
+        return;
+    }
+    // Without the capability that stands above the limit.
+    let list = Command::new("setpriv")
+        .args(["--bounding-set=-ipc_lock", "prlimit", "--memlock=65536"])
+        .arg(program().get_program())
+        .arg("list")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&list.stdout);
+    let line = told.lines().find(|line| line.starts_with("not available: verbs"));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    assert!(line.contains("ulimit -l unlimited"), "{line}");
+}
+
+#[test]
 fn streams_deliver_what_was_sent_or_count_it_as_lost() {
     if !has_device() {
         return;
@@ -301,12 +319,7 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let before = packets_sent();
-        let begin = Instant::now();
-        while packets_sent() < before + 200 {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{service}: nothing is sent");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for_packets(packets_sent() + 200);
         let victim = agents_of(driver.id()).pop().expect("an agent");
         let id = rustix::process::Pid::from_raw(victim).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
@@ -319,6 +332,91 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
         assert_eq!(record["complete"], false);
         assert!(record["runs"][0]["counts"]["received"].as_u64().unwrap() > 0, "{service}");
         let _ = std::fs::remove_dir_all(&scratch);
+    }
+}
+
+/// Whether this is the machine whose device may be taken away and put back.
+fn may_change_the_machine() -> bool {
+    let ours = std::env::var_os("WIREGAUGE_TESTBED").is_some();
+    if !ours {
+        eprintln!("not checked here: it takes the device away");
+    }
+    ours && has_device()
+}
+
+fn shell(line: &str) {
+    let status = Command::new("sh").args(["-c", line]).status().unwrap();
+    assert!(status.success(), "{line}");
+}
+
+/// Until the device is up again.
+fn wait_for_device() {
+    let begin = Instant::now();
+    while TransportKind::Verbs.available().is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the device does not come back");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_port_that_is_down_is_named_before_anything_runs() {
+    if !may_change_the_machine() {
+        return;
+    }
+    shell("ip link set wire0 down");
+    let output = run("latency --transport verbs --count 100");
+    shell("ip link set wire0 up && sleep 0.5");
+    wait_for_device();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{told}");
+    assert!(told.contains("is down; bring its link up"), "{told}");
+}
+
+#[test]
+fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
+    if !may_change_the_machine() {
+        return;
+    }
+    for wait in ["block", "busy"] {
+        let scratch = std::env::temp_dir().join(format!("wiregauge-gone-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir_all(&scratch).unwrap();
+        let out = scratch.join("run");
+        let driver = program()
+            .current_dir(&scratch)
+            .args(["latency", "--transport", "verbs", "--wait", wait, "--time", "60s"])
+            .args(["--rounds", "1", "--out"])
+            .arg(&out)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_packets(packets_sent() + 200);
+        shell("ip link set wire0 down");
+        let since = Instant::now();
+        let ended = driver.wait_with_output().unwrap();
+        let took = since.elapsed();
+        shell("ip link set wire0 up");
+        wait_for_device();
+        let told = String::from_utf8_lossy(&ended.stdout);
+        assert!(told.contains("fault: "), "{wait}: {told}");
+        assert_eq!(ended.status.code(), Some(3), "{wait}: {told}");
+        assert!(took < Duration::from_secs(30), "{wait}: it took its time: {told}");
+        let text = std::fs::read_to_string(out.join("record.json")).unwrap();
+        let record: Value = serde_json::from_str(&text).unwrap();
+        assert!(record["runs"][0]["counts"]["received"].as_u64().unwrap() > 0, "{wait}: {told}");
+        let seen = record["runs"][0]["rounds"][0]["client"]["seen"].to_string();
+        assert!(seen.contains("link_downed"), "{wait}: {seen}");
+        let _ = std::fs::remove_dir_all(&scratch);
+    }
+}
+
+/// Waits until the ports have sent so many packets.
+fn wait_for_packets(number: u64) {
+    let begin = Instant::now();
+    while packets_sent() < number {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing is sent");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

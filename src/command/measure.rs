@@ -34,7 +34,7 @@ pub fn survey(
     let (works, unavailable) = sort_out(&survey::TRANSPORTS);
     let one_cpu = match cpus {
         Some(pair) => pair.client == pair.server,
-        None => host::choose_pair().one_cpu,
+        None => host::choose_pair(None).one_cpu,
     };
     if one_cpu {
         complain(&"there is one CPU for both ends: only blocking waits are measured");

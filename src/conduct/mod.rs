@@ -174,7 +174,12 @@ fn choose_cpus(plan: &Plan) -> Result<(Option<CpuPair>, bool), ConductError> {
     match plan.cpus {
         Some(pair) => Ok((Some(pair), pair.client == pair.server)),
         None => {
-            let choice = host::choose_pair();
+            // The adapter's node, where all cases are near the same.
+            let mut nodes: Vec<Option<u32>> =
+                plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
+            nodes.dedup();
+            let near = if let &[node] = nodes.as_slice() { node } else { None };
+            let choice = host::choose_pair(near);
             Ok((choice.pair, choice.one_cpu))
         }
     }

@@ -73,8 +73,9 @@ fn can_pin_to(cpu: u32) -> bool {
 /// Chooses two CPUs for the two roles on this machine.
 ///
 /// CPUs that the kernel keeps free (`isolcpus`) are not in a process's mask by default; they are
-/// candidates all the same, unless the mask was narrowed by somebody who meant it.
-pub fn choose_pair() -> Choice {
+/// candidates all the same, unless the mask was narrowed by somebody who meant it. `near` is the
+/// NUMA node of the adapter that is measured, where there is one.
+pub fn choose_pair(near: Option<u32>) -> Choice {
     let tree = Tree::default();
     let mut candidates = allowed_cpus();
     let isolated = isolated(&tree);
@@ -87,7 +88,7 @@ pub fn choose_pair() -> Choice {
         candidates.dedup();
         candidates.retain(|&cpu| can_pin_to(cpu));
     }
-    choose_among(&tree, &candidates)
+    choose_among(&tree, &candidates, near)
 }
 
 /// Checks the CPUs that a user named.
@@ -151,11 +152,18 @@ impl Place {
 /// What is wrong with a pair, the worst first: the pair with the smallest value is chosen.
 ///
 /// Siblings share a core's ports and slow each other by an unknown amount, which spoils a figure;
-/// another node only makes it larger. Isolation removes outliers; a shared cache is what two
-/// neighbours on one node usually have; CPU 0 gets the interrupts that nobody placed.
-fn faults(a: &Place, b: &Place, many: bool) -> (bool, bool, u32, bool, bool, u32, u32) {
+/// another node, and one far from the adapter, only makes it larger. Isolation removes outliers; a
+/// shared cache is what two neighbours on one node usually have; CPU 0 gets the interrupts that
+/// nobody placed.
+fn faults(
+    (a, b): (&Place, &Place),
+    near: Option<u32>,
+    many: bool,
+) -> (bool, u32, bool, u32, bool, bool, u32, u32) {
+    let is_far = |place: &Place| u32::from(near.is_some() && place.node != near);
     (
         a.siblings.contains(&b.cpu),
+        is_far(a) + is_far(b),
         a.node != b.node,
         u32::from(!a.isolated) + u32::from(!b.isolated),
         a.cache != b.cache,
@@ -165,7 +173,7 @@ fn faults(a: &Place, b: &Place, many: bool) -> (bool, bool, u32, bool, bool, u32
     )
 }
 
-fn choose_among(tree: &Tree, candidates: &[u32]) -> Choice {
+fn choose_among(tree: &Tree, candidates: &[u32], near: Option<u32>) -> Choice {
     if let &[cpu] = candidates {
         return Choice {
             pair: Some(CpuPair { client: cpu, server: cpu }),
@@ -177,7 +185,7 @@ fn choose_among(tree: &Tree, candidates: &[u32]) -> Choice {
     let many = places.len() > 2;
     let after = |i: usize| places[i + 1..].iter();
     let pairs = places.iter().enumerate().flat_map(|(i, a)| after(i).map(move |b| (a, b)));
-    let Some((a, b)) = pairs.min_by_key(|(a, b)| faults(a, b, many)) else {
+    let Some((a, b)) = pairs.min_by_key(|(a, b)| faults((a, b), near, many)) else {
         let why = "the CPUs that this process may use could not be found out".to_string();
         return Choice { pair: None, why, one_cpu: false };
     };
@@ -214,14 +222,14 @@ mod tests {
     }
 
     fn chosen(fake: &Fake, candidates: &[u32]) -> Option<(u32, u32)> {
-        choose_among(&fake.tree, candidates).pair.map(|p| (p.client, p.server))
+        choose_among(&fake.tree, candidates, None).pair.map(|p| (p.client, p.server))
     }
 
     #[test]
     fn two_cores_and_never_two_threads_of_one_where_that_can_be() {
         assert_eq!(chosen(&machine(2, 2, 1), &[0, 1, 2, 3]), Some((1, 2)));
         assert_eq!(chosen(&machine(2, 2, 1), &[0, 2, 3]), Some((2, 3)));
-        let only_siblings = choose_among(&machine(2, 2, 1).tree, &[1, 3]);
+        let only_siblings = choose_among(&machine(2, 2, 1).tree, &[1, 3], None);
         assert_eq!(only_siblings.pair, Some(CpuPair { client: 1, server: 3 }));
         assert!(only_siblings.why.contains("one core"), "{}", only_siblings.why);
     }
@@ -229,8 +237,16 @@ mod tests {
     #[test]
     fn both_cpus_are_on_one_node_where_that_can_be() {
         assert_eq!(chosen(&machine(4, 1, 2), &[1, 2, 3]), Some((2, 3)));
-        let apart = choose_among(&machine(4, 1, 2).tree, &[1, 2]);
+        let apart = choose_among(&machine(4, 1, 2).tree, &[1, 2], None);
         assert!(apart.why.contains("nodes 0 and 1"), "{}", apart.why);
+    }
+
+    #[test]
+    fn the_adapter_s_node_comes_first_where_it_has_two_cores() {
+        let near = |node| choose_among(&machine(4, 1, 2).tree, &[0, 1, 2, 3], node).pair;
+        assert_eq!(near(None), Some(CpuPair { client: 2, server: 3 }));
+        assert_eq!(near(Some(0)), Some(CpuPair { client: 0, server: 1 }));
+        assert_eq!(near(Some(7)), Some(CpuPair { client: 2, server: 3 }));
     }
 
     #[test]
@@ -243,7 +259,7 @@ mod tests {
     fn isolated_cpus_come_first() {
         let fake = machine(6, 1, 1);
         fake.file("sys/devices/system/cpu/isolated", "4-5\n");
-        let choice = choose_among(&fake.tree, &[0, 1, 2, 3, 4, 5]);
+        let choice = choose_among(&fake.tree, &[0, 1, 2, 3, 4, 5], None);
         assert_eq!(choice.pair, Some(CpuPair { client: 4, server: 5 }));
         assert!(choice.why.contains("both isolated"), "{}", choice.why);
     }
@@ -261,7 +277,7 @@ mod tests {
 
     #[test]
     fn one_cpu_is_shared_and_said_to_be() {
-        let choice = choose_among(&machine(4, 1, 1).tree, &[3]);
+        let choice = choose_among(&machine(4, 1, 1).tree, &[3], None);
         assert_eq!(choice.pair, Some(CpuPair { client: 3, server: 3 }));
         assert!(choice.one_cpu);
     }

@@ -27,7 +27,7 @@ pub use memory::{LockError, lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
-pub use rdma::{RdmaLink, rdma_links};
+pub use rdma::{RdmaLink, rdma_links, rdma_node};
 pub use tree::{Tree, format_cpus, parse_cpus};
 pub use usage::ResourceUse;
 

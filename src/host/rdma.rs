@@ -21,6 +21,17 @@ pub fn rdma_links() -> Vec<RdmaLink> {
     read(&Tree::default())
 }
 
+/// The NUMA node of an RDMA device, or of the first one; `None` where the kernel knows none (-1).
+pub fn rdma_node(device: Option<&str>) -> Option<u32> {
+    node_in(&Tree::default(), device)
+}
+
+fn node_in(tree: &Tree, device: Option<&str>) -> Option<u32> {
+    let first = || tree.names("/sys/class/infiniband").into_iter().next();
+    let device = device.map(str::to_owned).or_else(first)?;
+    tree.number(&format!("/sys/class/infiniband/{device}/device/numa_node"))
+}
+
 fn read(tree: &Tree) -> Vec<RdmaLink> {
     let mut links = Vec::new();
     for device in tree.names("/sys/class/infiniband").iter().take(MOST) {
@@ -52,6 +63,17 @@ fn generation(rate: &str) -> Option<String> {
 mod tests {
     use super::super::tree::fake::Fake;
     use super::*;
+
+    #[test]
+    fn the_node_of_an_adapter_is_what_the_kernel_knows() {
+        let fake = Fake::new(&[
+            ("sys/class/infiniband/mlx5_0/device/numa_node", "1\n"),
+            ("sys/class/infiniband/mlx5_1/device/numa_node", "-1\n"),
+        ]);
+        let node = |device| node_in(&fake.tree, device);
+        assert_eq!((node(None), node(Some("mlx5_0"))), (Some(1), Some(1)));
+        assert_eq!((node(Some("mlx5_1")), node(Some("rxe0"))), (None, None));
+    }
 
     #[test]
     fn a_link_shows_its_generation_and_an_emulated_one_that_it_is() {

@@ -260,6 +260,11 @@ pub trait Transport {
         false
     }
 
+    /// The NUMA node of the adapter that it would use, where there is one and it is known.
+    fn numa_node(_options: &Options) -> Option<u32> {
+        None
+    }
+
     /// Opens one end.
     fn open(setup: &Setup) -> Result<Self::Opening, SetupError>;
 

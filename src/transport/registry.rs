@@ -121,6 +121,18 @@ impl TransportKind {
         with_transport(self, Completes(options))
     }
 
+    /// The NUMA node of the adapter that it would use, where there is one and it is known.
+    pub fn numa_node(self, options: &Options) -> Option<u32> {
+        struct Node<'a>(&'a Options);
+        impl Visitor for Node<'_> {
+            type Output = Option<u32>;
+            fn visit<T: Transport>(self) -> Self::Output {
+                T::numa_node(self.0)
+            }
+        }
+        with_transport(self, Node(options))
+    }
+
     /// Why it cannot be asked this, in a sentence that says what is allowed.
     pub fn check(self, asked: &Asked<'_>) -> Result<(), String> {
         struct Check<'a, 'b>(&'a Asked<'b>);

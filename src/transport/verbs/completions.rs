@@ -84,6 +84,23 @@ impl VerbsEndpoint {
         Some((found as usize).min(MOST_EVENTS))
     }
 
+    /// Learns what has befallen the device. One that can no longer be asked is gone.
+    #[cold]
+    pub(super) fn hear_of_device(&mut self) {
+        while let Some(event) = self.receive_queue.channel.context.event() {
+            let link = match event {
+                Ok(event) => self.errors.befell(event),
+                Err(_) => Link::Failed(libc::ENODEV),
+            };
+            if self.link == Link::Up {
+                self.link = link;
+            }
+            if event.is_err() {
+                return;
+            }
+        }
+    }
+
     #[cold]
     fn failed(&mut self, completion: &ibv_wc, what: &'static str) {
         let link = self.errors.note(what, completion);

@@ -99,6 +99,9 @@ unsafe impl Send for VerbsEndpoint {}
 
 /// Polls that found nothing before sends that do not say when they complete are looked after.
 const LOOK_AFTER: u32 = 64;
+/// Polls that found nothing before the device is asked what has befallen it, which is a system
+/// call: some ten milliseconds.
+const HEAR_AFTER: u32 = 1 << 20;
 
 /// What an endpoint is made of.
 pub(super) struct Made {
@@ -371,10 +374,12 @@ impl Endpoint for VerbsEndpoint {
             self.idle = 0;
             return true;
         }
-        self.idle += 1;
-        if self.idle >= LOOK_AFTER {
-            self.idle = 0;
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle.is_multiple_of(LOOK_AFTER) {
             self.look_after_sends();
+            if self.idle.is_multiple_of(HEAR_AFTER) {
+                self.hear_of_device();
+            }
         }
         false
     }
@@ -410,11 +415,16 @@ impl Endpoint for VerbsEndpoint {
             return;
         }
         let channel = &self.receive_queue.channel;
-        let descriptor = channel.descriptor();
-        let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+        let (completed, befell) = (channel.descriptor(), channel.context.events());
+        let mut watched =
+            [PollFd::new(&completed, PollFlags::IN), PollFd::new(&befell, PollFlags::IN)];
         // EINTR comes back with nothing, as the contract allows.
         let _ = poll(&mut watched, self.shape.patience.as_ref());
+        let is_told = !watched[1].revents().is_empty();
         self.receive_queue.channel.drain();
+        if is_told {
+            self.hear_of_device();
+        }
         self.poll(events);
     }
 }

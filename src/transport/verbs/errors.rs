@@ -10,6 +10,7 @@ use std::ffi::CStr;
 #[derive(Clone, Debug, Default)]
 pub struct Errors {
     counts: BTreeMap<(&'static str, ibv_wc_status), (u64, u64)>,
+    events: BTreeMap<ibv_event_type, u64>,
 }
 
 impl Errors {
@@ -20,13 +21,30 @@ impl Errors {
         link_after(completion.status)
     }
 
+    /// Counts something that has befallen the device; what the link is then.
+    pub fn befell(&mut self, event: ibv_event_type) -> Link {
+        *self.events.entry(event).or_default() += 1;
+        match event {
+            IBV_EVENT_DEVICE_FATAL => Link::Failed(libc::ENODEV),
+            IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_CQ_ERR | IBV_EVENT_SRQ_ERR => {
+                Link::Failed(libc::EIO)
+            }
+            IBV_EVENT_QP_ACCESS_ERR => Link::Failed(libc::EACCES),
+            // A port that is down may come back; what it cost is seen in the completions.
+            _ => Link::Up,
+        }
+    }
+
     /// As they stand in the record: name, value.
     pub fn told(&self) -> Vec<(String, String)> {
         let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
             let name = format!("error.{what}.{}", short_name(*status));
             (name, format!("{count} ({}; first: wr_id {first})", meaning(*status)))
         };
-        self.counts.iter().map(one).collect()
+        let events = self.events.iter().map(|(event, count)| {
+            ("event".to_string(), format!("{count} ({})", name_of_event(*event)))
+        });
+        self.counts.iter().map(one).chain(events).collect()
     }
 }
 
@@ -60,6 +78,14 @@ fn short_name(status: ibv_wc_status) -> &'static str {
     }
 }
 
+/// The library's own words for an event.
+fn name_of_event(event: ibv_event_type) -> String {
+    let Ok(verbs) = verbs() else { return format!("event {event}") };
+    // SAFETY: the function gives a static string for every number.
+    let text = unsafe { CStr::from_ptr((verbs.ibv_event_type_str)(event)) };
+    text.to_string_lossy().into_owned()
+}
+
 /// The library's own words for a status.
 fn meaning(status: ibv_wc_status) -> String {
     let Ok(verbs) = verbs() else { return format!("status {status}") };
@@ -84,5 +110,8 @@ mod tests {
         assert_eq!(told[0].0, "error.send.wr_flush");
         assert!(told[0].1.starts_with("2 (") && told[0].1.ends_with("wr_id 8)"), "{told:?}");
         assert_eq!(told[1].0, "error.send.retry_exc");
+        assert_eq!(errors.befell(IBV_EVENT_PORT_ERR), Link::Up);
+        assert_eq!(errors.befell(IBV_EVENT_DEVICE_FATAL), Link::Failed(libc::ENODEV));
+        assert_eq!(errors.told().iter().filter(|(name, _)| name == "event").count(), 2);
     }
 }

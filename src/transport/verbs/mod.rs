@@ -57,6 +57,9 @@ pub struct VerbsOpening {
     setup: Setup,
 }
 
+/// What is registered to see whether it can be: twice the largest message of the usual sweeps.
+const TRIED_BYTES: usize = 128 << 10;
+
 impl Transport for Verbs {
     type Opening = VerbsOpening;
 
@@ -72,7 +75,13 @@ impl Transport for Verbs {
     };
 
     fn available() -> Result<(), String> {
-        Adapter::choose(&VerbsOptions::default()).map(drop).map_err(|error| error.to_string())
+        let tried = Adapter::choose(&VerbsOptions::default()).and_then(|adapter| {
+            // A limit on locked memory is only met by registering some.
+            let layout = Layout::new(TRIED_BYTES, 1, 1, false);
+            let options = VerbsOptions::default();
+            Memory::new(&Domain::new(&adapter.context)?, layout, &options).map(drop)
+        });
+        tried.map_err(|error| error.to_string())
     }
 
     fn check(asked: &Asked<'_>) -> Result<(), String> {
@@ -91,6 +100,10 @@ impl Transport for Verbs {
 
     fn loses(options: &Options) -> bool {
         options.verbs.service().loses()
+    }
+
+    fn numa_node(options: &Options) -> Option<u32> {
+        crate::host::rdma_node(options.verbs.device.as_deref())
     }
 
     fn completes_each(options: &Options) -> bool {
@@ -322,6 +335,9 @@ impl VerbsOpening {
         all.push(("poll", polling.into()));
         let pages = if self.setup.options.verbs.huge_pages { "huge" } else { "normal" };
         all.push(("pages", pages.into()));
+        if let Some(node) = crate::host::rdma_node(Some(&adapter.name)) {
+            all.push(("numa_node", node.to_string()));
+        }
         all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 }

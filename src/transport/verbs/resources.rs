@@ -93,12 +93,35 @@ impl Context {
             };
             return Err(SetupError::system(format!("opening {name}{hint}"))(error));
         }
-        Ok(Context { raw, verbs })
+        let context = Context { raw, verbs };
+        rustix::io::ioctl_fionbio(context.events(), true)
+            .map_err(SetupError::system(format!("events of {name} that do not block")))?;
+        Ok(context)
     }
 
     /// The library.
     pub fn verbs(&self) -> &'static Verbs {
         self.verbs
+    }
+
+    /// Where the device tells what befalls it.
+    pub fn events(&self) -> BorrowedFd<'_> {
+        // SAFETY: a live context has an open descriptor, which is closed with it.
+        unsafe { BorrowedFd::borrow_raw((*self.raw).async_fd as RawFd) }
+    }
+
+    /// The next thing that has befallen the device; an error where it can no longer be asked.
+    pub fn event(&self) -> Option<io::Result<ibv_event_type>> {
+        let mut event = ibv_async_event::default();
+        // SAFETY: a live context and room for the answer.
+        if unsafe { (self.verbs.ibv_get_async_event)(self.raw, &mut event) } == 0 {
+            let kind = event.event_type;
+            // SAFETY: the event that came just now; of what it names nothing was released yet.
+            unsafe { (self.verbs.ibv_ack_async_event)(&mut event) };
+            return Some(Ok(kind));
+        }
+        let error = errno();
+        (error.kind() != io::ErrorKind::WouldBlock).then_some(Err(error))
     }
 
     /// What the device can.
