@@ -13,6 +13,7 @@
 
 mod calibrate;
 mod counter;
+pub mod offset;
 mod timebase;
 
 pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};

@@ -1,6 +1,7 @@
 //! `selftest`: the instrument against transports whose true figures are known (METHOD.md,
 //! "The self-test"). Deterministic but for T15 and T16: simulated time, seeded draws.
 
+mod clocks;
 mod outputs;
 mod processes;
 mod simulate;
@@ -74,7 +75,7 @@ pub fn rows() -> Vec<Row> {
         Row::not_built("T7", "server stalls 100 ms under 100 k/s Poisson"),
         statistics::t8_generators(),
         statistics::t9_loss_and_reordering(),
-        Row::not_built("T10", "asymmetry 3:1, offset 1 s, drift 20 ppm"),
+        clocks::t10_offset_and_drift(),
         statistics::t11_a_day(),
         outputs::t12_formats(),
         statistics::t13_outlier(),

@@ -26,7 +26,8 @@ fn shown(summary: &Summary, p: f64) -> Option<f64> {
     summary.quantiles.iter().find(|q| q.p == p)?.value.map(|value| value.0)
 }
 
-fn row(what: What, done: Result<(String, String, bool), String>) -> Row {
+/// A row of what was measured, or of why it could not be.
+pub fn row(what: What, done: Result<(String, String, bool), String>) -> Row {
     match done {
         Ok((truth, measured, passes)) => Row::new(what, truth, measured, passes),
         Err(why) => Row::broken(what, why),

@@ -1,0 +1,255 @@
+//! How far another host's clock is from this one's, with a bound that cannot lie.
+//!
+//! In an exchange this host sends at `sent`, the other receives at `reached` and answers at
+//! `answered` (both by its clock), and the answer comes at `heard`. No message arrives before it
+//! was sent, so for the offset (the other's clock less this one's)
+//!
+//! > offset at `sent` <= `reached` - `sent`, and offset at `heard` >= `answered` - `heard`.
+//!
+//! While both clocks run evenly the offset is a line, shift + rate * t. Each exchange cuts two half
+//! planes off the plane of (shift, rate): what is left, a convex polygon, holds the truth, whatever
+//! the asymmetry of the way. The estimate is the middle of what the polygon allows at a time, the
+//! bound is half of its width, and both ends of the drift are the polygon's too. That clocks do not
+//! run quite evenly is allowed for by [`WANDER`]; where nothing is left a clock was set, or its
+//! rate has changed, and a new piece begins.
+
+use super::LocalNs;
+use serde::{Deserialize, Serialize};
+
+/// One exchange of times, in nanoseconds of each host's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// This host sends.
+    pub sent: LocalNs,
+    /// The other receives, by its own clock.
+    pub reached: LocalNs,
+    /// The other answers, by its own clock.
+    pub answered: LocalNs,
+    /// This host has the answer.
+    pub heard: LocalNs,
+}
+
+impl Exchange {
+    /// The round trip without the other's own time.
+    pub fn round_trip_ns(&self) -> f64 {
+        (self.heard.0 - self.sent.0) - (self.answered.0 - self.reached.0)
+    }
+}
+
+/// An offset and what it may be wrong by, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offset {
+    /// The other's clock less this one's.
+    pub ns: f64,
+    /// The truth lies within so much of it.
+    pub bound_ns: f64,
+}
+
+/// A drift and what it may be wrong by, in parts per million.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// What the other's clock gains on this one's.
+    pub ppm: f64,
+    /// The truth lies within so much of it.
+    pub bound_ppm: f64,
+}
+
+/// How much the rate of two quartz clocks may change within a piece, as a share: 0.02 ppm, what a
+/// crystal does in a steady room within [`LONGEST`] (some 0.1 ppm for 1 C).
+pub const WANDER: f64 = 0.02e-6;
+/// No two working clocks run further apart: 1000 ppm.
+const FASTEST: f64 = 1e-3;
+/// The longest that one line is believed, in nanoseconds: 20 s.
+const LONGEST: f64 = 20e9;
+/// Room around the polygon, so that rounding never cuts the truth off, in nanoseconds.
+const ROUNDING_NS: f64 = 0.1;
+
+/// A point of the plane: the shift in ns, and the rate as ns over half of the piece.
+type Point = (f64, f64);
+
+/// A stretch of time in which the offset is a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    from_ns: f64,
+    to_ns: f64,
+    /// The middle in time, and half of the length.
+    middle_ns: f64,
+    half_ns: f64,
+    /// What the shifts of the corners are added to: the offset is large, its differences are not.
+    base_ns: f64,
+    corners: Vec<Point>,
+}
+
+impl Piece {
+    /// The piece over these exchanges; `None` where no line fits.
+    fn over(exchanges: &[Exchange]) -> Option<Piece> {
+        let (first, last) = (exchanges.first()?, exchanges.last()?);
+        let (from_ns, to_ns) = (first.sent.0, last.heard.0);
+        let middle_ns = from_ns + (to_ns - from_ns) / 2.0;
+        // A piece of one exchange has a length too.
+        let half_ns = ((to_ns - from_ns) / 2.0).max(1.0);
+        let base_ns = first.reached.0 - first.sent.0;
+        let widest = FASTEST * half_ns;
+        let reach = 2.0 * widest + first.round_trip_ns().abs() + (to_ns - from_ns);
+        let mut piece = Piece {
+            from_ns,
+            to_ns,
+            middle_ns,
+            half_ns,
+            base_ns,
+            corners: vec![(-reach, -widest), (reach, -widest), (reach, widest), (-reach, widest)],
+        };
+        for exchange in exchanges {
+            let (sent, heard) = (exchange.sent.0, exchange.heard.0);
+            let most = exchange.reached.0 - sent - base_ns + piece.slack(sent);
+            let least = exchange.answered.0 - heard - base_ns - piece.slack(heard);
+            piece.cut(piece.place(sent), most, 1.0);
+            piece.cut(piece.place(heard), least, -1.0);
+            if piece.corners.is_empty() {
+                return None;
+            }
+        }
+        Some(piece)
+    }
+
+    /// A time as a place within the piece: -1 at its begin, 1 at its end.
+    fn place(&self, at_ns: f64) -> f64 {
+        (at_ns - self.middle_ns) / self.half_ns
+    }
+
+    /// What uneven clocks may have gained by that time.
+    fn slack(&self, at_ns: f64) -> f64 {
+        ROUNDING_NS + WANDER * (at_ns - self.middle_ns).abs()
+    }
+
+    /// Keeps the corners with `sign * (shift + rate * place) <= sign * limit` (Sutherland and
+    /// Hodgman, 1974, for one edge).
+    fn cut(&mut self, place: f64, limit: f64, sign: f64) {
+        let beyond = |point: &Point| sign * (point.0 + point.1 * place - limit);
+        let mut kept = Vec::with_capacity(self.corners.len() + 1);
+        for (number, corner) in self.corners.iter().enumerate() {
+            let next = &self.corners[(number + 1) % self.corners.len()];
+            let (here, there) = (beyond(corner), beyond(next));
+            if here <= 0.0 {
+                kept.push(*corner);
+            }
+            if (here < 0.0 && there > 0.0) || (here > 0.0 && there < 0.0) {
+                let part = here / (here - there);
+                let between = |a: f64, b: f64| a + part * (b - a);
+                kept.push((between(corner.0, next.0), between(corner.1, next.1)));
+            }
+        }
+        self.corners = kept;
+    }
+
+    /// The least and the most of a value over the polygon.
+    fn range(&self, value: impl Fn(&Point) -> f64) -> (f64, f64) {
+        self.corners
+            .iter()
+            .map(value)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+    }
+
+    fn offset_at(&self, at: LocalNs) -> Offset {
+        let place = self.place(at.0);
+        let (low, high) = self.range(|corner| corner.0 + corner.1 * place);
+        let bound_ns = (high - low) / 2.0 + self.slack(at.0);
+        Offset { ns: self.base_ns + (low + high) / 2.0, bound_ns }
+    }
+
+    fn drift(&self) -> Drift {
+        let (low, high) = self.range(|corner| corner.1 / self.half_ns);
+        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + WANDER) * 1e6 }
+    }
+
+    /// How far outside of the piece a time is.
+    fn distance(&self, at: LocalNs) -> f64 {
+        (self.from_ns - at.0).max(at.0 - self.to_ns).max(0.0)
+    }
+}
+
+/// The offset of another host's clock over a run: lines, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    pieces: Vec<Piece>,
+    /// Times, by this host's clock, around which the other's was set or changed its rate.
+    pub steps: Vec<LocalNs>,
+}
+
+impl Model {
+    /// The model of these exchanges, in the order in which they were sent; `None` without any.
+    pub fn fit(exchanges: &[Exchange]) -> Option<Model> {
+        let mut model = Model { pieces: Vec::new(), steps: Vec::new() };
+        let mut rest = exchanges;
+        while let Some(first) = rest.first() {
+            let long = rest.partition_point(|e| e.heard.0 - first.sent.0 <= LONGEST).max(1);
+            let fits = longest_that_fits(rest, long);
+            let Some(piece) = Piece::over(&rest[..fits]) else {
+                // One exchange alone that goes backwards is none.
+                rest = &rest[1..];
+                continue;
+            };
+            model.pieces.push(piece);
+            if fits < long {
+                model.steps.push(rest[fits].sent);
+            }
+            if fits == rest.len() {
+                break;
+            }
+            // The last exchange is in both pieces, unless it is where the clock was set.
+            let shared = usize::from(fits == long && fits > 1);
+            rest = &rest[fits - shared..];
+        }
+        (!model.pieces.is_empty()).then_some(model)
+    }
+
+    /// The offset at a time of this host's clock. Its bound grows with the distance from the
+    /// exchanges that it was made of.
+    pub fn offset_at(&self, at: LocalNs) -> Offset {
+        let nearest = |a: &&Piece, b: &&Piece| a.distance(at).total_cmp(&b.distance(at));
+        let best = self.pieces.iter().min_by(nearest);
+        best.map_or(Offset { ns: 0.0, bound_ns: f64::INFINITY }, |piece| piece.offset_at(at))
+    }
+
+    /// This host's time when the other's clock shows `other`, and what it may be wrong by.
+    pub fn here(&self, other: LocalNs) -> (LocalNs, f64) {
+        let mut here = LocalNs(other.0 - self.offset_at(LocalNs(other.0)).ns);
+        // The offset changes by at most a thousandth of the time: each step is a thousandth of the
+        // one before, and the first may be a million seconds.
+        for _ in 0..8 {
+            here = LocalNs(other.0 - self.offset_at(here).ns);
+        }
+        (here, self.offset_at(here).bound_ns)
+    }
+
+    /// The drift at a time of this host's clock.
+    pub fn drift_at(&self, at: LocalNs) -> Option<Drift> {
+        let nearest = |a: &&Piece, b: &&Piece| a.distance(at).total_cmp(&b.distance(at));
+        self.pieces.iter().min_by(nearest).map(Piece::drift)
+    }
+
+    /// How many lines there are.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+}
+
+/// How many of the first `most` exchanges a line fits, at least one.
+fn longest_that_fits(exchanges: &[Exchange], most: usize) -> usize {
+    if Piece::over(&exchanges[..most]).is_some() {
+        return most;
+    }
+    // What fits so many fits fewer: halve.
+    let (mut fits, mut fails) = (1, most);
+    while fits + 1 < fails {
+        let middle = (fits + fails) / 2;
+        match Piece::over(&exchanges[..middle]) {
+            Some(_) => fits = middle,
+            None => fails = middle,
+        }
+    }
+    fits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Offsets of clocks whose truth is known.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Exp1};
+
+/// A clock whose truth is known: what it is ahead by, gains, and is set by at a time.
+#[derive(Clone, Copy)]
+struct Truth {
+    offset_ns: f64,
+    ppm: f64,
+    step: Option<(f64, f64)>,
+}
+
+impl Truth {
+    fn other(&self, here: f64) -> f64 {
+        let stepped = self.step.filter(|(at, _)| here >= *at).map_or(0.0, |(_, by)| by);
+        here + self.offset_ns + here * self.ppm * 1e-6 + stepped
+    }
+}
+
+/// Exchanges every 10 ms with delays of a least and an exponential part each way.
+fn exchanges(truth: Truth, seconds: f64, ways: [(f64, f64); 2], seed: u64) -> Vec<Exchange> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut delay = |(least, mean): (f64, f64)| {
+        let part: f64 = Exp1.sample(&mut random);
+        least + mean * part
+    };
+    let count = (seconds * 100.0) as usize;
+    (0..count)
+        .map(|number| {
+            let sent = number as f64 * 1e7;
+            let reached = sent + delay(ways[0]);
+            let answered = reached + 2000.0;
+            let heard = answered + delay(ways[1]);
+            Exchange {
+                sent: LocalNs(sent),
+                reached: LocalNs(truth.other(reached)),
+                answered: LocalNs(truth.other(answered)),
+                heard: LocalNs(heard),
+            }
+        })
+        .collect()
+}
+
+const EVEN: [(f64, f64); 2] = [(5000.0, 3000.0), (5000.0, 3000.0)];
+
+#[test]
+fn the_truth_lies_within_the_bound_whatever_the_clock_and_the_way() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    for trial in 0..300 {
+        let truth = Truth {
+            offset_ns: random.random_range(-1e15..1e15),
+            ppm: random.random_range(-50.0..50.0),
+            step: None,
+        };
+        let loads = [EVEN, [(9000.0, 1000.0), (3000.0, 500.0)], [(5000.0, 2e6), (5000.0, 4e5)]];
+        let model = Model::fit(&exchanges(truth, 3.0, loads[trial % 3], trial as u64)).unwrap();
+        assert!(model.steps.is_empty(), "trial {trial}");
+        for place in 0..40 {
+            let at = f64::from(place) * 1e8;
+            let offset = model.offset_at(LocalNs(at));
+            let off = (offset.ns - (truth.other(at) - at)).abs();
+            // 10^15 ns are exact to 1/8 ns in each stamp.
+            assert!(off <= offset.bound_ns + 0.5, "trial {trial}: {off} of {}", offset.bound_ns);
+        }
+        let drift = model.drift_at(LocalNs(1e9)).unwrap();
+        assert!((drift.ppm - truth.ppm).abs() <= drift.bound_ppm, "trial {trial}: {drift:?}");
+    }
+}
+
+#[test]
+fn ten_seconds_of_an_even_way_give_the_drift_within_a_tenth_of_a_ppm() {
+    let truth = Truth { offset_ns: 1e9, ppm: 20.0, step: None };
+    let model = Model::fit(&exchanges(truth, 10.0, EVEN, 3)).unwrap();
+    let drift = model.drift_at(LocalNs(5e9)).unwrap();
+    assert!((drift.ppm - 20.0).abs() < 0.1, "{drift:?}");
+}
+
+#[test]
+fn asymmetry_is_inside_the_bound_and_cannot_be_told_from_an_offset() {
+    let truth = Truth { offset_ns: 0.0, ppm: 0.0, step: None };
+    let uneven = [(9000.0, 10.0), (3000.0, 10.0)];
+    let model = Model::fit(&exchanges(truth, 3.0, uneven, 3)).unwrap();
+    let offset = model.offset_at(LocalNs(1e9));
+    assert!((offset.ns - 3000.0).abs() < 100.0, "half of the difference: {offset:?}");
+    assert!((offset.bound_ns - 6000.0).abs() < 200.0, "half of the round trip: {offset:?}");
+}
+
+#[test]
+fn the_bound_grows_with_the_age_of_the_exchanges() {
+    let truth = Truth { offset_ns: 1e9, ppm: -30.0, step: None };
+    let model = Model::fit(&exchanges(truth, 10.0, EVEN, 9)).unwrap();
+    let bounds: Vec<f64> =
+        [10e9, 20e9, 60e9, 110e9].map(|at| model.offset_at(LocalNs(at)).bound_ns).to_vec();
+    assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_begins_a_new_piece_and_is_told() {
+    for by in [-40_000.0, 50_000.0, 1e9] {
+        let truth = Truth { offset_ns: 5e6, ppm: 10.0, step: Some((2e9, by)) };
+        let model = Model::fit(&exchanges(truth, 4.0, EVEN, 5)).unwrap();
+        assert_eq!(model.steps.len(), 1, "{by}");
+        assert!((model.steps[0].0 - 2e9).abs() < 0.5e9, "{by}: {:?}", model.steps);
+        for at in [1e9, 3e9] {
+            let offset = model.offset_at(LocalNs(at));
+            let off = (offset.ns - (truth.other(at) - at)).abs();
+            assert!(off <= offset.bound_ns, "{by}: {off} at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_time_of_the_other_s_clock_is_found_here() {
+    let truth = Truth { offset_ns: -3e14, ppm: 50.0, step: None };
+    let model = Model::fit(&exchanges(truth, 30.0, EVEN, 5)).unwrap();
+    assert!(model.pieces() >= 2);
+    for at in [0.0, 1e9, 15e9, 29e9] {
+        let (here, bound) = model.here(LocalNs(truth.other(at)));
+        assert!((here.0 - at).abs() <= bound + 1.0, "{} for {at}, +-{bound}", here.0);
+    }
+}
+
+#[test]
+fn exchanges_that_no_clock_has_made_do_no_harm() {
+    use proptest::prelude::*;
+    let stamp = || -1e18f64..1e18;
+    proptest!(|(stamps in proptest::collection::vec((stamp(), stamp(), stamp(), stamp()), 0..30))| {
+        let made: Vec<Exchange> = stamps
+            .iter()
+            .map(|s| Exchange {
+                sent: LocalNs(s.0),
+                reached: LocalNs(s.1),
+                answered: LocalNs(s.2),
+                heard: LocalNs(s.3),
+            })
+            .collect();
+        if let Some(model) = Model::fit(&made) {
+            let _ = model.offset_at(LocalNs(0.0));
+            let _ = model.here(LocalNs(1e9));
+        }
+    });
+}
