@@ -13,7 +13,7 @@ from .subjects import ON_CLIENT, ON_SERVER, Subject
 # Messages of a round: seconds on an adapter, and seconds where the processor is emulated.
 COUNTS: Mapping[str, Mapping[str, int]] = {
     "adapter": {"busy": 500_000, "block": 100_000, "stream": 50_000, "rate": 2_000_000},
-    "emulated": {"busy": 10_000, "block": 4_000, "stream": 1_500, "rate": 20_000},
+    "emulated": {"busy": 2_000, "block": 1_000, "stream": 500, "rate": 10_000},
 }
 
 LATENCY_SIZE = 64
@@ -59,7 +59,7 @@ def _wiregauge(pattern: str, group: str, options: str, read, unit: str, figure: 
         name=f"wiregauge {group}",
         group=group,
         client="{wiregauge} " + pattern + " --transport verbs --device {device} " + options
-        + " --count {count} --rounds 1 --cpus {client},{server} --json",
+        + " --count {count} --rounds 1 --cpus {client},{server} --clock tsc --json",
         read=read,
         unit=unit,
         figure=figure,
