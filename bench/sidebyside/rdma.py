@@ -78,12 +78,14 @@ def _latency(
     ours, theirs = _inline(bytes_inline)
     group = f"{service} {operation} {wait}"
     events = " -e" if wait == "block" else ""
+    receives = operation == "send"
+    depth = f" --receive-depth {FEW}" if receives else ""
     return [
         _wiregauge(
             "latency",
             group,
             f"--service {service} --operation {operation} --size {LATENCY_SIZE} --wait {wait}"
-            f"{ours} --receive-depth {FEW}",
+            f"{ours}{depth}",
             parse.wiregauge_half_rtt_p50_ns,
             "ns",
             "p50",
@@ -93,7 +95,7 @@ def _latency(
             f"ib_{operation}_lat",
             group,
             f"-c {service.upper()} -s {LATENCY_SIZE}{theirs}"
-            + (f" -r {FEW}" if operation == "send" else "")
+            + (f" -r {FEW}" if receives else "")
             + events,
             parse.perftest_typical_ns,
             "ns",
