@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE))
 
 from sidebyside import (  # noqa: E402
     device, parse, process, ratios, rdma, report, rounds, rows, stall, subjects,
+    testbed,
 )
 from sidebyside.ratios import Limit  # noqa: E402
 from sidebyside.rounds import Measured  # noqa: E402
@@ -336,6 +337,24 @@ class Rdma(unittest.TestCase):
                     f"State:\t{state}\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n"
                 )
             self.assertEqual(stall.pinned_below(10, 1, folder), [12])
+
+
+class Testbed(unittest.TestCase):
+    def test_processors_are_the_busiest_threads_of_the_emulator_below(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            def stat(path: str, name: str, parent: int, ticks: int = 0):
+                (Path(folder) / path).mkdir(parents=True, exist_ok=True)
+                text = f"1 ({name}) S {parent} " + "0 " * 9 + f"{ticks} 1 0\n"
+                (Path(folder) / path / "stat").write_text(text)
+
+            stat("5", "wire (gauge)", 1)
+            stat("6", "qemu-system-x86", 5)
+            stat("7", "qemu-system-x86", 1)
+            for thread, ticks in ((6, 7), (8, 0), (9, 479), (10, 70)):
+                stat(f"6/task/{thread}", "qemu-system-x86", 5, ticks)
+            self.assertEqual(testbed.emulators_below(5, folder), [6])
+            self.assertEqual(testbed.processors_of(6, folder), [9, 10])
 
 
 class Commands(unittest.TestCase):

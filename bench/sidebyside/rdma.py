@@ -13,7 +13,7 @@ from .subjects import ON_CLIENT, ON_SERVER, Subject
 # Messages of a round: seconds on an adapter, and seconds where the processor is emulated.
 COUNTS: Mapping[str, Mapping[str, int]] = {
     "adapter": {"busy": 500_000, "block": 100_000, "stream": 50_000, "rate": 2_000_000},
-    "emulated": {"busy": 2_000, "block": 1_000, "stream": 500, "rate": 10_000},
+    "emulated": {"busy": 1_000, "block": 1_000, "stream": 500, "rate": 10_000},
 }
 
 LATENCY_SIZE = 64
