@@ -1,7 +1,7 @@
 """From outside: the testbed is started, and each of its two processors kept on a CPU of its own.
 
-Otherwise the host's scheduler may put both on one CPU while something else takes the other. Two
-ends that spin then see each other once a time slice: 4 ms a message instead of 20 us.
+Without, one run of ten on a loaded host took 2 to 4 ms a message instead of 20 us. Likely both were
+on one CPU while something else took the other: ends that spin then meet once a time slice.
 """
 
 import os
