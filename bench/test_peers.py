@@ -11,13 +11,17 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from sidebyside import parse, process, ratios, report, rounds, rows, subjects  # noqa: E402
+from sidebyside import (  # noqa: E402
+    device, parse, process, ratios, rdma, report, rounds, rows, stall, subjects,
+    testbed,
+)
 from sidebyside.ratios import Limit  # noqa: E402
 from sidebyside.rounds import Measured  # noqa: E402
 
@@ -47,6 +51,10 @@ def record(**changes) -> str:
         ],
     }
     return json.dumps({**value, **changes})
+
+
+def rdma_subjects() -> dict[str, subjects.Subject]:
+    return rdma.every_subject(rdma.COUNTS["emulated"], 0)
 
 
 class Parsers(unittest.TestCase):
@@ -105,8 +113,32 @@ class Parsers(unittest.TestCase):
         line = '{"summarize_s": 0.7, "extra_memory_over_samples": 0.25}'
         self.assertEqual(parse.stats_bench("noise\n" + line), (0.7, 1.25))
 
+    def test_perftest_median_is_taken_and_not_the_mean(self):
+        self.assertAlmostEqual(parse.perftest_typical_ns(captured("perftest_send_lat")), 18260)
+
+    def test_perftest_megabytes_are_of_2_to_the_20(self):
+        found = parse.perftest_bandwidth(captured("perftest_read_bw"))
+        self.assertAlmostEqual(found, 32.89 * 1048576)
+        rate = parse.perftest_message_rate(captured("perftest_send_bw"))
+        self.assertAlmostEqual(rate, 53168)
+
+    def test_perftest_whose_clock_stood_still_is_refused(self):
+        text = captured("perftest_clock_stands_still")
+        for read in (parse.perftest_typical_ns, stall.of_perftest):
+            with self.assertRaisesRegex(parse.Unreadable, "inf"):
+                read(text)
+        nothing = captured("perftest_send_bw").replace("0.41", "0.00")
+        with self.assertRaisesRegex(parse.Unreadable, "BW average"):
+            parse.perftest_bandwidth(nothing)
+
+    def test_perftest_prints_a_maximum_below_its_own_largest_sample(self):
+        told = stall.of_perftest(captured("perftest_send_lat_unsorted"))
+        self.assertEqual((told.printed_max, told.printed_sd), ("298.60", "12.82"))
+        self.assertEqual(told.sample_max, 5519)
+        self.assertAlmostEqual(told.sample_sd, 879.65, places=2)
+
     def test_every_parser_refuses_what_it_cannot_read(self):
-        for name, subject in subjects.every_subject().items():
+        for name, subject in {**subjects.every_subject(), **rdma_subjects()}.items():
             for text in ("", "{}", "[1]", "nonsense\n", '{"p50_ns": -1, "msg_per_s": true}'):
                 with self.subTest(name=name, text=text), self.assertRaises(parse.Unreadable):
                     subject.read(text)
@@ -242,6 +274,87 @@ class Rows(unittest.TestCase):
         found = rows.chosen(rows.every_row(), "shm*bare")
         self.assertEqual([r.limit.value for r in found], [1.10, 0.8])
         self.assertEqual(rows.chosen(rows.every_row(), "no such row"), [])
+
+
+class Rdma(unittest.TestCase):
+    def test_every_row_names_subjects_of_one_unit_and_group(self):
+        known = rdma_subjects()
+        for row in rdma.every_row():
+            held = [known[name] for name in (row.ours, *row.against)]
+            self.assertEqual(len({(one.unit, one.group) for one in held}), 1, row.what)
+
+    def test_both_programs_are_told_the_same(self):
+        known = rdma_subjects()
+        for row in rdma.every_row():
+            ours, theirs = known[row.ours].client, known[row.against[0]].client
+            pairs = [("--size", "-s"), ("--send-depth", "-t"), ("--receive-depth", "-r")]
+            for mine, other in pairs + [("--burst", "-l"), ("--signal-every", "-Q")]:
+                values = [
+                    re.findall(rf" {flag} (\S+)", text) for flag, text in
+                    ((mine, ours), (other, theirs))
+                ]
+                self.assertEqual(*values, f"{row.what}: {mine}")
+            self.assertEqual("block" in ours, " -e" in theirs, row.what)
+            self.assertEqual(known[row.ours].count, known[row.against[0]].count)
+            self.assertTrue(theirs.startswith("taskset -c {client} "), row.what)
+
+    def test_an_inline_limit_is_told_to_both(self):
+        known = rdma.every_subject(rdma.COUNTS["adapter"], 128)
+        self.assertIn(" --inline 128", known["wiregauge rc send busy"].client)
+        self.assertIn(" -I 128", known["ib_send_lat rc send busy"].client)
+
+    def test_a_device_without_an_adapter_is_software(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "rxe0/ports/1").mkdir(parents=True)
+            (Path(folder) / "rxe0/ports/1/state").write_text("4: ACTIVE\n")
+            (Path(folder) / "mlx5_0/device").mkdir(parents=True)
+            (Path(folder) / "mlx5_0/ports/1").mkdir(parents=True)
+            (Path(folder) / "mlx5_0/ports/1/state").write_text("1: DOWN\n")
+            self.assertTrue(device.is_software("rxe0", folder))
+            self.assertFalse(device.is_software("mlx5_0", folder))
+            self.assertEqual(device.first_device(folder), "rxe0")
+
+    def test_deviation_divides_by_one_less(self):
+        self.assertAlmostEqual(stall.deviation([1.0, 2.0, 3.0, 4.0]), (5 / 3) ** 0.5)
+        # One stall of 5 ms (half of it a half round trip) in 1000 messages of 1 us: its own
+        # distance, divided by the root of 1000.
+        self.assertAlmostEqual(stall.deviation([1.0] * 999 + [2501.0]), 2500 / 1000**0.5)
+
+    def test_wiregauge_spread_is_told_in_us(self):
+        text = record(
+            runs=[{"figures": [{"metric": "half_rtt", "summary": {"max": 2.5e6, "sd": 79_057}}]}]
+        )
+        told = stall.of_wiregauge(text)
+        self.assertEqual((told.printed_max, told.printed_sd), ("2500.00", "79.06"))
+
+    def test_the_server_is_the_descendant_on_its_cpu(self):
+        with tempfile.TemporaryDirectory() as folder:
+            of = {10: (1, "0-1"), 11: (10, "0"), 12: (11, "1"), 13: (1, "1"), 14: (10, "1")}
+            for process_id, (parent, cpus) in of.items():
+                (Path(folder) / str(process_id)).mkdir()
+                state = "Z (zombie)" if process_id == 14 else "R (running)"
+                (Path(folder) / str(process_id) / "status").write_text(
+                    f"State:\t{state}\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n"
+                )
+            self.assertEqual(stall.pinned_below(10, 1, folder), [12])
+
+
+class Testbed(unittest.TestCase):
+    def test_processors_are_the_busiest_threads_of_the_emulator_below(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            def stat(path: str, name: str, parent: int, ticks: int = 0):
+                (Path(folder) / path).mkdir(parents=True, exist_ok=True)
+                text = f"1 ({name}) S {parent} " + "0 " * 9 + f"{ticks} 1 0\n"
+                (Path(folder) / path / "stat").write_text(text)
+
+            stat("5", "wire (gauge)", 1)
+            stat("6", "qemu-system-x86", 5)
+            stat("7", "qemu-system-x86", 1)
+            for thread, ticks in ((6, 7), (8, 0), (9, 479), (10, 70)):
+                stat(f"6/task/{thread}", "qemu-system-x86", 5, ticks)
+            self.assertEqual(testbed.emulators_below(5, folder), [6])
+            self.assertEqual(testbed.processors_of(6, folder), [9, 10])
 
 
 class Commands(unittest.TestCase):

@@ -5,6 +5,7 @@ second. What cannot be read raises `Unreadable` with a sentence.
 """
 
 import json
+import math
 import re
 
 
@@ -23,7 +24,9 @@ def _json(text: str) -> dict:
 
 
 def _number(value, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+    known = not isinstance(value, bool) and isinstance(value, (int, float))
+    # perftest prints inf where it has taken the cycle counter to stand still.
+    if not known or not 0 < value < math.inf:
         raise Unreadable(f"{what} is {value!r}, not a positive number")
     return float(value)
 
@@ -51,12 +54,17 @@ def _run(record: dict) -> dict:
     return runs[0]
 
 
-def wiregauge_half_rtt_p50_ns(text: str) -> float:
+def wiregauge_summary(text: str, metric: str) -> dict:
     for figure in _run(_json(text)).get("figures", []):
-        if figure.get("metric") == "half_rtt":
-            for quantile in figure["summary"]["quantiles"]:
-                if quantile["p"] == 0.5:
-                    return _number(quantile["value"], "half_rtt p50")
+        if figure.get("metric") == metric:
+            return figure["summary"]
+    raise Unreadable(f"no {metric} in the record")
+
+
+def wiregauge_half_rtt_p50_ns(text: str) -> float:
+    for quantile in wiregauge_summary(text, "half_rtt")["quantiles"]:
+        if quantile["p"] == 0.5:
+            return _number(quantile["value"], "half_rtt p50")
     raise Unreadable("no half_rtt p50 in the record")
 
 
@@ -135,6 +143,63 @@ def fi_pingpong_mean_ns(text: str) -> float:
                 raise Unreadable(f"MB/sec and usec/xfer disagree: {line!r}")
             return ns
     raise Unreadable("no line of figures in its output")
+
+
+# What perftest prints above its one line of figures.
+_PERFTEST_LATENCY = re.compile(
+    r"#bytes +#iterations +t_min\[usec\] +t_max\[usec\] +t_typical\[usec\]"
+)
+_PERFTEST_RATE = re.compile(
+    r"#bytes +#iterations +BW peak\[MB/sec\] +BW average\[MB/sec\] +MsgRate\[Mpps\]"
+)
+
+
+def _perftest(text: str, heading: re.Pattern) -> list[str]:
+    """The words of the line below the heading."""
+    lines = text.splitlines()
+    for above, line in zip(lines, lines[1:]):
+        words = line.split()
+        if heading.search(above) and len(words) >= 5 and words[0].isdigit():
+            return words
+    raise Unreadable("no line of figures in perftest's output")
+
+
+def _perftest_number(word: str, what: str) -> float:
+    try:
+        return _number(float(word), what)
+    except ValueError as error:
+        raise Unreadable(f"{what} is {word!r}, not a number") from error
+
+
+def perftest_typical_ns(text: str) -> float:
+    """The median of half round trips, which perftest halves itself."""
+    return _perftest_number(_perftest(text, _PERFTEST_LATENCY)[4], "t_typical") * 1e3
+
+
+def perftest_spread_us(text: str) -> tuple[str, str]:
+    """t_max and t_stdev as printed."""
+    words = _perftest(text, _PERFTEST_LATENCY)
+    if len(words) < 7:
+        raise Unreadable("no t_stdev in perftest's output")
+    _perftest_number(words[3], "t_max")
+    return words[3], words[6]
+
+
+def perftest_samples_us(text: str) -> list[float]:
+    """What -U prints: each half round trip, in the order of time."""
+    found = re.findall(r"^(\d+), ([\d.]+)$", text, re.MULTILINE)
+    if not found:
+        raise Unreadable("no samples in perftest's output")
+    return [float(value) for _, value in found]
+
+
+def perftest_bandwidth(text: str) -> float:
+    """Its MB are 2^20 B."""
+    return _perftest_number(_perftest(text, _PERFTEST_RATE)[3], "BW average") * 2**20
+
+
+def perftest_message_rate(text: str) -> float:
+    return _perftest_number(_perftest(text, _PERFTEST_RATE)[4], "MsgRate") * 1e6
 
 
 def stats_bench(text: str) -> tuple[float, float]:

@@ -35,6 +35,8 @@ class Site:
     client: int
     server: int
     quick: bool
+    # Of this machine, in times of an ordinary one: what is waited for takes so much longer.
+    slowness: int = 1
     used_ports: set[int] = field(default_factory=set)
 
     def fill(self, template: str, subject: Subject, ports: tuple[int, int]) -> list[str]:
@@ -107,11 +109,13 @@ def end(child: subprocess.Popen) -> None:
         child.wait()
 
 
-def _start_server(command: list[str], subject: Subject, port: int, place: dict, log):
+def _start_server(
+    command: list[str], subject: Subject, port: int, place: dict, log, slowness: int
+) -> subprocess.Popen:
     server = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **place
     )
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS * slowness
     while not is_bound(subject.ready, port):
         if server.poll() is not None or time.monotonic() > deadline:
             end(server)
@@ -122,7 +126,7 @@ def _start_server(command: list[str], subject: Subject, port: int, place: dict, 
     return server
 
 
-def _run_client(command: list[str], subject: Subject, place: dict) -> str:
+def _run_client(command: list[str], subject: Subject, place: dict, slowness: int) -> str:
     client = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -132,10 +136,11 @@ def _run_client(command: list[str], subject: Subject, place: dict) -> str:
         errors="replace",
         **place,
     )
+    limit = RUN_SECONDS * slowness
     try:
-        output, said = client.communicate(timeout=RUN_SECONDS)
+        output, said = client.communicate(timeout=limit)
     except subprocess.TimeoutExpired as error:
-        raise NotMeasured(f"{subject.program} took more than {RUN_SECONDS} s") from error
+        raise NotMeasured(f"{subject.program} took more than {limit} s") from error
     finally:
         end(client)
     if client.returncode != 0:
@@ -158,8 +163,10 @@ def measure(subject: Subject, site: Site) -> float:
             try:
                 if subject.server:
                     command = site.fill(subject.server, subject, ports)
-                    server = _start_server(command, subject, ports[0], place, log)
-                return subject.read(_run_client(client, subject, place))
+                    server = _start_server(
+                        command, subject, ports[0], place, log, site.slowness
+                    )
+                return subject.read(_run_client(client, subject, place, site.slowness))
             except FileNotFoundError as error:
                 raise NotMeasured(f"{error.filename} is not there") from error
             except Unreadable as error:
