@@ -12,6 +12,7 @@ use crate::host::{self, CpuPair};
 use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
 use crate::report::export::Selection;
 use crate::testbed;
+use crate::transport::Interfaces;
 use crate::transport::verbs::options::VerbsOptions;
 use std::path::Path;
 
@@ -53,6 +54,7 @@ fn running(run: RunArguments) -> Result<Asked, Refusal> {
         study: run.study,
         only: each_once(run.only),
         quick: run.quick,
+        interface: interface(run.interface)?,
         cpus: cpus(&run.cpus)?,
         seed: run.draw.seed,
         clock: run.draw.clock,
@@ -113,7 +115,7 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
         cpus: cpus(&common.cpus)?,
-        options: options(common.options),
+        options: options(common.options)?,
         seed: common.draw.seed,
         ..request
     };
@@ -134,8 +136,8 @@ fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
     once
 }
 
-fn options(typed: TransportArguments) -> Options {
-    Options {
+fn options(typed: TransportArguments) -> Result<Options, Refusal> {
+    Ok(Options {
         nodelay: typed.nodelay,
         busy_poll_us: typed.busy_poll,
         send_buffer: typed.send_buffer,
@@ -143,10 +145,21 @@ fn options(typed: TransportArguments) -> Options {
         zerocopy: typed.zerocopy,
         congestion: typed.congestion,
         dscp: typed.dscp,
+        interface: interface(typed.interface)?,
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
+    })
+}
+
+/// Interfaces that both have an address here.
+fn interface(typed: Option<Interfaces>) -> Result<Option<Interfaces>, Refusal> {
+    if let Some(names) = &typed {
+        for name in [&names.client, &names.server] {
+            host::address_of(name).map_err(|error| Refusal(format!("--interface: {error}")))?;
+        }
     }
+    Ok(typed)
 }
 
 fn verbs(typed: VerbsArguments) -> VerbsOptions {

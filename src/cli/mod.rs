@@ -16,6 +16,7 @@ use crate::clock::Source;
 use crate::plan::{CpuPair, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
+use crate::transport::Interfaces;
 use crate::units::Span;
 use clap::FromArgMatches;
 use std::ffi::OsString;
@@ -61,6 +62,8 @@ pub enum Asked {
         only: Vec<String>,
         /// Whether a look is enough.
         quick: bool,
+        /// Whose addresses tcp and udp use.
+        interface: Option<Interfaces>,
         /// CPUs of the roles.
         cpus: Option<CpuPair>,
         /// The seed.

@@ -7,7 +7,7 @@ use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
 use crate::transport::verbs::options::{Connect, Inline, Posting, Service, Signal};
-use crate::transport::{Operation, TransportKind};
+use crate::transport::{Interfaces, Operation, TransportKind};
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -36,6 +36,8 @@ pub enum Arrivals {
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
+/// IFNAMSIZ of linux/if.h, without the closing zero.
+const LONGEST_INTERFACE: usize = 15;
 /// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
 const LONGEST_CONGESTION: usize = 15;
 
@@ -144,6 +146,22 @@ pub fn device(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("'{text}' is not allowed; write a name as mlx5_0 (`rdma link show`)"))
+}
+
+/// One name for both ends, or the client's and the server's with a comma between.
+pub fn interfaces(text: &str) -> Result<Interfaces, String> {
+    let (client, server) = text.split_once(',').unwrap_or((text, text));
+    let plain = |name: &str| {
+        let sign = |b: u8| b.is_ascii_alphanumeric() || b"_-.:@".contains(&b);
+        (1..=LONGEST_INTERFACE).contains(&name.len()) && name.bytes().all(sign)
+    };
+    if [client, server].into_iter().all(plain) {
+        return Ok(Interfaces { client: client.to_owned(), server: server.to_owned() });
+    }
+    Err(format!(
+        "'{text}' is not allowed; write a network interface as ib0, or the client's and the \
+         server's as ib0,ib1"
+    ))
 }
 
 pub fn sizes(text: &str) -> Result<Sizes, SweepError> {

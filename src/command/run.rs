@@ -10,10 +10,11 @@ use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Pattern, Request};
+use crate::plan::{Case, Pattern, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::report::table::Grid;
 use crate::stats::{Metric, RateMetric};
+use crate::transport::Interfaces;
 use std::io::Read;
 use std::path::Path;
 
@@ -42,6 +43,8 @@ pub struct Run {
     pub only: Vec<String>,
     /// Whether a look is enough.
     pub quick: bool,
+    /// Whose addresses tcp and udp use.
+    pub interface: Option<Interfaces>,
     /// CPUs of the roles.
     pub cpus: Option<CpuPair>,
     /// The seed.
@@ -60,7 +63,11 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let requests = requests(&parsed)?;
     let requests = only(requests, &asked.only)?;
     check_metrics(&parsed, &requests)?;
-    let graphs = graphs(&parsed, &requests)?;
+    let mut graphs = graphs(&parsed, &requests)?;
+    if let Some(said) = parsed.without_interface.as_ref().filter(|_| asked.interface.is_none()) {
+        complain(said);
+        graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
+    }
     let study = Study {
         name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
         title: parsed.title.clone(),
@@ -70,7 +77,7 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
         graphs,
     };
     // All of it must make sense, also what does not work here.
-    study::plan(study.clone(), &requests)?;
+    name_interface(&mut study::plan(study.clone(), &requests)?, asked.interface.as_ref())?;
     let (works, unavailable) = available(requests);
     if works.is_empty() {
         for missing in &unavailable {
@@ -81,7 +88,24 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let mut plan = study::plan(study, &works)?;
     (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
     plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
+    name_interface(&mut plan, asked.interface.as_ref())?;
     carry_out(plan, unavailable, asked.clock, asked.output, typed)
+}
+
+/// Has all cases use an interface whose transport knows what that is.
+fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), CommandError> {
+    let Some(names) = names else { return Ok(()) };
+    let mut named = 0;
+    for case in &mut plan.cases {
+        if case.transport.descriptor().options.contains(&"interface") {
+            case.options.interface = Some(names.clone());
+            named += 1;
+        }
+    }
+    match named {
+        0 => refuse("--interface means nothing to this study, which has neither tcp nor udp"),
+        _ => Ok(()),
+    }
 }
 
 fn list() -> Result<Exit, CommandError> {

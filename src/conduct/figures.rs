@@ -25,7 +25,7 @@ fn metrics_of(case: &Case) -> Vec<Metric> {
 /// A run while its rounds come in.
 pub struct RunSoFar {
     index: usize,
-    case: Case,
+    pub(super) case: Case,
     cpus: Option<CpuPair>,
     pub(super) rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.

@@ -25,7 +25,9 @@ pub mod synthetic;
 pub mod verbs;
 
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
-pub use setup::{Asked, Blob, Operation, Options, Role, Setup, SetupError, Traffic, Wait};
+pub use setup::{
+    Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
+};
 pub use synthetic::Synthetic;
 pub use verbs::LiveWord;
 

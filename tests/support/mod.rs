@@ -12,7 +12,7 @@ use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::verbs::options::{
     Connect, Inline, Posting, Service, Signal, VerbsOptions,
 };
-use wiregauge::transport::{Operation, TransportKind};
+use wiregauge::transport::{Interfaces, Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span};
 
 /// A directory under `target/` that goes away with its owner.
@@ -156,6 +156,7 @@ fn full_case(schedule: Schedule) -> Case {
             zerocopy: true,
             congestion: Some("cubic".to_string()),
             dscp: Some(46),
+            interface: Some(Interfaces { client: "ib0".into(), server: "ib1".into() }),
             synthetic: None,
             operation: Some(Operation::WriteImm),
             verbs: VerbsOptions {

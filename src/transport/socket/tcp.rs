@@ -1,8 +1,8 @@
-//! `tcp`: the control path. The server listens on loopback; a connection is let in when its first
-//! bytes are the run's cookie.
+//! `tcp`: the control path. The server listens on loopback, or on the address that was asked for; a
+//! connection is let in when its first bytes are the run's cookie.
 
-use super::options;
 use super::stream::StreamEndpoint;
+use super::{options, site};
 use crate::transport::*;
 use crate::units::Bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,6 +13,8 @@ pub struct Tcp;
 /// One end before it is connected: the server has a listener.
 pub struct TcpOpening {
     listener: Option<TcpListener>,
+    /// The address of this end, without a port.
+    own: SocketAddr,
     setup: Setup,
 }
 
@@ -20,7 +22,7 @@ impl Transport for Tcp {
     type Opening = TcpOpening;
 
     const DESCRIPTOR: Descriptor = Descriptor {
-        about: "TCP over IPv4",
+        about: "TCP over IP",
         largest: Bytes::MIB.0 * 64,
         traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
         loses: false,
@@ -30,6 +32,7 @@ impl Transport for Tcp {
             "nodelay",
             "congestion",
             "dscp",
+            "interface",
             "zerocopy",
             "send-buffer",
             "receive-buffer",
@@ -45,11 +48,12 @@ impl Transport for Tcp {
     }
 
     fn open(setup: &Setup) -> Result<TcpOpening, SetupError> {
+        let own = site::address(&setup.site)?;
         let listener = match setup.role {
             Role::Client => None,
             Role::Server => Some(
-                TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-                    .map_err(SetupError::system("listening on 127.0.0.1"))?,
+                TcpListener::bind(own)
+                    .map_err(SetupError::system(format!("listening on {}", own.ip())))?,
             ),
         };
         if let Some(listener) = &listener {
@@ -57,7 +61,7 @@ impl Transport for Tcp {
             // accepted sockets inherit them.
             options::apply_common(listener, &setup.options)?;
         }
-        Ok(TcpOpening { listener, setup: setup.clone() })
+        Ok(TcpOpening { listener, own, setup: setup.clone() })
     }
 
     fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
@@ -79,7 +83,7 @@ impl Opening for TcpOpening {
             Some(listener) => super::admit::accept(listener, setup)?,
             None => {
                 let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                dial(address, setup)?
+                dial(site::towards(address, self.own), self.own, setup)?
             }
         };
         let socket = stream.into();
@@ -89,7 +93,7 @@ impl Opening for TcpOpening {
     }
 }
 
-fn dial(address: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
+fn dial(address: SocketAddr, own: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
     let what = || format!("connecting to {address}");
     let socket = socket2::Socket::new(
         socket2::Domain::for_address(address),
@@ -98,6 +102,9 @@ fn dial(address: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
     )
     .map_err(SetupError::system(what()))?;
     options::apply_common(&socket, &setup.options)?;
+    socket
+        .bind(&own.into())
+        .map_err(SetupError::system(format!("using the address {}", own.ip())))?;
     socket
         .connect_timeout(&address.into(), setup.timeout.duration())
         .map_err(SetupError::system(what()))?;
