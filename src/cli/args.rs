@@ -1,6 +1,7 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
+use super::far_args::FarArguments;
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
@@ -243,6 +244,8 @@ pub struct CommonArguments {
     #[command(flatten)]
     pub draw: DrawArguments,
     #[command(flatten)]
+    pub far: FarArguments,
+    #[command(flatten)]
     pub options: TransportArguments,
     /// Count the samples above this as slow [default: 10us]
     #[arg(long, value_name = "TIME", help_heading = OUTPUT)]
@@ -373,6 +376,8 @@ pub struct RunArguments {
     /// At most 3 rounds, a tenth of the messages and of the time: a look at whether all works
     #[arg(long, help_heading = LONG)]
     pub quick: bool,
+    #[command(flatten)]
+    pub far: FarArguments,
     /// Network interface whose addresses tcp and udp use, as ib0, or the client's and the server's
     /// as ib0,ib1 [default: loopback]
     #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = WHERE)]

@@ -21,6 +21,45 @@ pub fn interface_with(address: IpAddr) -> Option<Interface> {
     Some(Interface::read(&Tree::default(), &name))
 }
 
+/// The address of this host by which the driver's ssh reached it: the third word of
+/// SSH_CONNECTION (`ssh(1)`). The port is 0.
+pub fn session_address() -> Result<SocketAddr, String> {
+    let words = std::env::var(SSH_CONNECTION).unwrap_or_default();
+    let address = words.split(' ').nth(2).unwrap_or_default();
+    session(address, &addresses()).ok_or_else(|| {
+        format!(
+            "{SSH_CONNECTION} does not say by which address this host was reached ('{}'); name a \
+             network interface of each host with --interface",
+            address.escape_default()
+        )
+    })
+}
+
+/// Where sshd says who is connected to whom.
+pub const SSH_CONNECTION: &str = "SSH_CONNECTION";
+
+/// A link-local address is written with the name of its interface: `fe80::1%eth0`.
+fn session(text: &str, all: &[(String, SocketAddr)]) -> Option<SocketAddr> {
+    let Some((address, name)) = text.split_once('%') else {
+        return Some((text.parse::<IpAddr>().ok()?, 0).into());
+    };
+    let address: IpAddr = address.parse().ok()?;
+    all.iter().find(|(owner, own)| owner == name && own.ip() == address).map(|(_, own)| *own)
+}
+
+/// The address from which this host's routes send to that one. Nothing is sent.
+pub fn address_towards(other: IpAddr) -> std::io::Result<IpAddr> {
+    /// Of the discard service; a datagram socket that is connected sends nothing.
+    const PORT: u16 = 9;
+    let any: IpAddr = match other {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = std::net::UdpSocket::bind((any, 0))?;
+    socket.connect((other, PORT))?;
+    Ok(socket.local_addr()?.ip())
+}
+
 fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<SocketAddr, String> {
     if let Some(address) = best(all, name)
         && is_up(tree, name)
@@ -167,6 +206,20 @@ mod tests {
         }
         let alone = choose(&fake.tree, &[], "lo").unwrap_err();
         assert!(alone.ends_with("no other one is up and has an address"), "{alone}");
+    }
+
+    #[test]
+    fn a_session_s_address_may_be_link_local() {
+        let found = |text| session(text, &addresses()).map(|address| address.to_string());
+        assert_eq!(found("10.0.0.9"), Some("10.0.0.9:0".into()));
+        assert_eq!(found("fe80::2%eth1"), Some("[fe80::2%5]:0".into()));
+        assert_eq!((found("fe80::2%eth2"), found(""), found("UNKNOWN")), (None, None, None));
+    }
+
+    #[test]
+    fn loopback_is_reached_from_loopback() {
+        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!(address_towards(local).ok(), Some(local));
     }
 
     #[test]

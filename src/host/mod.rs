@@ -21,7 +21,7 @@ mod rdma;
 mod tree;
 mod usage;
 
-pub use address::{address_of, interface_with};
+pub use address::{SSH_CONNECTION, address_of, address_towards, interface_with, session_address};
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
 pub use concerns::Concern;
 pub use environment::{Environment, Memory};

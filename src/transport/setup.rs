@@ -4,6 +4,7 @@ use super::Synthetic;
 use super::verbs::options::VerbsOptions;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// How an end waits for what has not come yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -192,6 +193,10 @@ pub enum Site {
     Loopback,
     /// By the address of a network interface.
     Interface(String),
+    /// By this address.
+    Address(IpAddr),
+    /// By the address at which the driver's ssh reached this host.
+    Session,
 }
 
 /// Settings of the transport under test. Those that a transport does not know are refused.

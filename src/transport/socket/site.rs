@@ -10,6 +10,8 @@ pub(super) fn address(site: &Site) -> Result<SocketAddr, SetupError> {
         Site::Loopback => Ok((Ipv4Addr::LOCALHOST, 0).into()),
         Site::Interface(name) => host::address_of(name)
             .map_err(|error| SetupError::NotAllowed(format!("--interface: {error}"))),
+        Site::Address(ip) => Ok((*ip, 0).into()),
+        Site::Session => host::session_address().map_err(SetupError::NotAllowed),
     }
 }
 

@@ -28,6 +28,7 @@ impl Transport for Tcp {
         loses: false,
         ordered: true,
         one_process: false,
+        between_hosts: true,
         options: &[
             "nodelay",
             "congestion",
@@ -64,6 +65,10 @@ impl Transport for Tcp {
         Ok(TcpOpening { listener, own, setup: setup.clone() })
     }
 
+    fn strangers(endpoint: &StreamEndpoint) -> u64 {
+        endpoint.strangers()
+    }
+
     fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
         options::granted_tcp(endpoint.socket())
     }
@@ -79,17 +84,17 @@ impl Opening for TcpOpening {
 
     fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
         let setup = &self.setup;
-        let stream = match &self.listener {
+        let (stream, strangers) = match &self.listener {
             Some(listener) => super::admit::accept(listener, setup)?,
             None => {
                 let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                dial(site::towards(address, self.own), self.own, setup)?
+                (dial(site::towards(address, self.own), self.own, setup)?, 0)
             }
         };
         let socket = stream.into();
         options::apply_ip(&socket, &setup.options)?;
         options::apply_tcp(&socket, &setup.options)?;
-        Ok(StreamEndpoint::new(socket, setup))
+        Ok(StreamEndpoint::new(socket, setup, strangers))
     }
 }
 

@@ -29,6 +29,7 @@ impl Transport for Udp {
         loses: true,
         ordered: false,
         one_process: false,
+        between_hosts: true,
         options: &["dscp", "interface", "send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's UDP and IP, recv: both copies included",
     };
@@ -44,6 +45,10 @@ impl Transport for Udp {
         let socket =
             UdpSocket::bind(own).map_err(SetupError::system(format!("binding on {}", own.ip())))?;
         Ok(UdpOpening { socket, own, setup: setup.clone() })
+    }
+
+    fn strangers(endpoint: &DatagramEndpoint) -> u64 {
+        endpoint.strangers()
     }
 
     fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
