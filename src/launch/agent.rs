@@ -227,7 +227,7 @@ impl<O: io::Write> RoundOf<'_, O> {
             Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
         };
-        let mut arena = apart::memory(assignment).map_err(unable("the sample memory"))?;
+        let mut arena = apart::memory(assignment, &allowed).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
         frame::write(output, &FromAgent::Opened(opening.address()))?;

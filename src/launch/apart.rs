@@ -3,19 +3,25 @@
 
 use super::frame::{self, FrameError};
 use super::protocol::*;
+use super::round;
 use crate::clock::{self, Calibration, Source, Ticks, Timebase};
 use crate::host::{self, Environment};
 use crate::sample::arena::Arena;
 use crate::transport::TransportKind;
 use std::io;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As the driver's own calibration (`conduct`): two anchors of some 30 ns each over it leave less
 /// than 1 ppm.
 const CALIBRATION: Duration = Duration::from_millis(100);
 /// Anchors of that calibration.
 const ANCHORS: u32 = 11;
+/// How long a round may take to be set up and told of, on both ends together: several times what
+/// the driver waits for each step.
+const SET_UP: Duration = Duration::from_secs(60);
+/// How often an agent looks whether its loop goes on.
+const LOOK: Duration = Duration::from_secs(1);
 /// Rows of one frame: at most 58 B each as varints, which is below `frame::LONGEST`.
 const ROWS: usize = 16_384;
 
@@ -63,15 +69,38 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 /// The sample memory of a round: the driver's, or on another host its own.
-pub(super) fn memory(assignment: &Assignment) -> io::Result<Arena> {
+pub(super) fn memory(assignment: &Assignment, allowed: &[u32]) -> io::Result<Arena> {
     match &assignment.apart {
         None => Arena::open(&assignment.arena),
         Some(Apart { rows }) => {
             let made = Arena::create(usize::try_from(*rows).map_err(io::Error::other)?)?;
             // Opened again as the driver's would be: every page is touched.
-            Arena::open(&made.path())
+            let own = Arena::open(&made.path())?;
+            let limit = 2 * round::patience(&assignment.case) + SET_UP;
+            let elsewhere = allowed.iter().copied().rfind(|cpu| Some(*cpu) != assignment.cpu);
+            std::thread::spawn(move || end_when_idle(&made, limit, elsewhere));
+            Ok(own)
         }
     }
+}
+
+/// Ends this process when its loop has handled nothing for so long. A connection that has died
+/// without a word is not noticed where nothing is said over it, and a loop that polls would spin
+/// until somebody finds it; the driver has long given up by then.
+fn end_when_idle(memory: &Arena, limit: Duration, cpu: Option<u32>) {
+    if let Some(cpu) = cpu {
+        // Where that fails it looks once a second beside the loop.
+        let _ = host::pin_to(cpu);
+    }
+    let (mut seen, mut moved) = (u64::MAX, Instant::now());
+    while moved.elapsed() < limit {
+        let now = memory.progress();
+        if now != seen {
+            (seen, moved) = (now, Instant::now());
+        }
+        std::thread::sleep(LOOK);
+    }
+    std::process::exit(3);
 }
 
 /// Sends what was recorded.

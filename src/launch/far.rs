@@ -11,7 +11,7 @@ use crate::host;
 use crate::launch::frame::FrameError;
 use crate::plan::Far;
 use crate::plan::far::quoted;
-use crate::transport::{Role, Site};
+use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
@@ -169,6 +169,8 @@ impl There {
             session.agent = format!("{} agent", quoted(&pushed.file()));
         }
         let named = look.interface.is_some();
+        let has_site = |one: &TransportKind| one.descriptor().options.contains(&"interface");
+        let needs_site = look.transports.iter().any(has_site);
         let seen = look_at(&session, look, interrupted)?;
         let own = match seen.address {
             _ if named => None,
@@ -179,6 +181,16 @@ impl There {
                     session.host
                 ))
             })?),
+            None if needs_site && !named => {
+                return Err(Fault {
+                    wrong_use: true,
+                    ..Fault::new(format!(
+                        "ssh reached {} by no address that both hosts can use; name a network \
+                         interface of each with --interface",
+                        session.host
+                    ))
+                });
+            }
             None => None,
         };
         Ok(There { session, seen, own, pushed })

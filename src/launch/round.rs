@@ -326,13 +326,16 @@ impl Round<'_> {
             }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
+                let server = match self.conditions.there {
+                    Some(there) => format!("on {}", there.session.host()),
+                    None => format!("at {}", now[1]),
+                };
                 return Err(Fault::new(format!(
                     "stalled: the {} handled no message for {} s (the client is at {}, the server \
-                     at {})",
+                     {server})",
                     role.name(),
                     patience.as_secs_f64(),
                     now[0],
-                    now[1]
                 )));
             }
         }
@@ -347,7 +350,9 @@ impl Round<'_> {
             1 => moved[0].max(moved[1]),
             _ => moved[index(role)],
         };
-        let unfinished = self.agents.iter().map(Agent::role).filter(|role| {
+        // Of one on another host it is only known whether it has ended.
+        let is_seen = |agent: &&Agent| !agent.is_far() || self.outcomes[0].is_some();
+        let unfinished = self.agents.iter().filter(is_seen).map(Agent::role).filter(|role| {
             self.outcomes[index(*role)].is_none() && last(*role).elapsed() > patience
         });
         // Where both are stuck, the one that has been for longer is more likely the cause.
@@ -435,7 +440,7 @@ impl Round<'_> {
 
 /// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
 /// Of exponential gaps one in 10^13 is longer than 30 means.
-fn patience(case: &Case) -> Duration {
+pub(super) fn patience(case: &Case) -> Duration {
     let gap = match case.schedule {
         Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
         Schedule::Periodic { rate } => {
