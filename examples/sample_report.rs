@@ -368,6 +368,7 @@ fn environment() -> Environment {
 
 fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
+        server_host: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -380,6 +381,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             name: name.to_owned(),
             cases: cases.clone(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
+            to: None,
             cpus: Some(CpuPair { client: 2, server: 3 }),
             seed: 11,
             threshold: Span(100_000),

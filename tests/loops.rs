@@ -17,7 +17,7 @@ use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{Recorder, Seen};
 use wiregauge::transport::synthetic::{self, Simulated};
 use wiregauge::transport::{
-    Blob, Link, Opening, Options, Role, Setup, Synthetic, Traffic, Transport, Wait,
+    Blob, Link, Opening, Options, Role, Setup, Site, Synthetic, Traffic, Transport, Wait,
 };
 use wiregauge::units::Span;
 
@@ -55,6 +55,7 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
         timeout: Span(1),
         cookie: [0; 32],
         seed: 7,
+        site: Site::Loopback,
         options: Options { synthetic: Some(spec), ..Options::default() },
     };
     let mut endpoint = Simulated::open(&setup).unwrap().connect(&Blob::default()).unwrap();

@@ -38,6 +38,7 @@ fn play(case: &Case) -> Finished {
     let conditions = Conditions {
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
         cpus: None,
+        there: None,
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
         noise: Span(0),

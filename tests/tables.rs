@@ -69,6 +69,7 @@ fn record(plan: Plan) -> Record {
         }],
         doubts: Vec::new(),
         plan,
+        server_host: None,
     }
 }
 

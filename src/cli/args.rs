@@ -1,12 +1,13 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
+use super::far_args::FarArguments;
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
-use crate::transport::{Operation, Synthetic, TransportKind};
+use crate::transport::{Interfaces, Operation, Synthetic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -243,6 +244,8 @@ pub struct CommonArguments {
     #[command(flatten)]
     pub draw: DrawArguments,
     #[command(flatten)]
+    pub far: FarArguments,
+    #[command(flatten)]
     pub options: TransportArguments,
     /// Count the samples above this as slow [default: 10us]
     #[arg(long, value_name = "TIME", help_heading = OUTPUT)]
@@ -336,6 +339,10 @@ pub struct TransportArguments {
     /// DSCP code point, 0 to 63
     #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
     pub dscp: Option<u8>,
+    /// Network interface whose addresses the ends use, as ib0, or the client's and the server's as
+    /// ib0,ib1 [default: loopback]
+    #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = TRANSPORT)]
+    pub interface: Option<Interfaces>,
     /// What the synthetic transport does, as 'normal(1us,300ns) loss(1%)'
     #[arg(long, value_name = "SPEC", help_heading = TRANSPORT)]
     pub synthetic: Option<Synthetic>,
@@ -369,6 +376,12 @@ pub struct RunArguments {
     /// At most 3 rounds, a tenth of the messages and of the time: a look at whether all works
     #[arg(long, help_heading = LONG)]
     pub quick: bool,
+    #[command(flatten)]
+    pub far: FarArguments,
+    /// Network interface whose addresses tcp and udp use, as ib0, or the client's and the server's
+    /// as ib0,ib1 [default: loopback]
+    #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = WHERE)]
+    pub interface: Option<Interfaces>,
     #[command(flatten)]
     pub cpus: CpuArguments,
     #[command(flatten)]

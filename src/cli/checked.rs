@@ -5,13 +5,15 @@ use super::args::{
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
     PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
-use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
+use super::far_args::FarArguments;
+use super::values::{Arrivals, CpuList, Ssh, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Options, Pattern, Refusal, Request, Schedule};
+use crate::plan::{Far, Options, Pattern, Refusal, Request, Schedule};
 use crate::report::export::Selection;
 use crate::testbed;
+use crate::transport::Interfaces;
 use crate::transport::verbs::options::VerbsOptions;
 use std::path::Path;
 
@@ -41,7 +43,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
 
 fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
     Ok(Asked::Survey {
-        cpus: cpus(&survey.cpus)?,
+        cpus: cpus(&survey.cpus, false)?,
         seed: survey.draw.seed,
         clock: survey.draw.clock,
         output: output(survey.output)?,
@@ -49,11 +51,14 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
 }
 
 fn running(run: RunArguments) -> Result<Asked, Refusal> {
+    let to = far(run.far)?;
     Ok(Asked::Run {
         study: run.study,
         only: each_once(run.only),
         quick: run.quick,
-        cpus: cpus(&run.cpus)?,
+        interface: interface(run.interface, to.is_some())?,
+        cpus: cpus(&run.cpus, to.is_some())?,
+        to,
         seed: run.draw.seed,
         clock: run.draw.clock,
         output: output(run.output)?,
@@ -99,6 +104,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
+    let to = far(common.far)?;
     let request = Request {
         transports: each_once(common.transport),
         perturb: common.perturb,
@@ -112,8 +118,9 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         loss_after: length.loss_after.unwrap_or(request.loss_after),
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
-        cpus: cpus(&common.cpus)?,
-        options: options(common.options),
+        cpus: cpus(&common.cpus, to.is_some())?,
+        options: options(common.options, to.is_some())?,
+        to,
         seed: common.draw.seed,
         ..request
     };
@@ -134,8 +141,8 @@ fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
     once
 }
 
-fn options(typed: TransportArguments) -> Options {
-    Options {
+fn options(typed: TransportArguments, is_far: bool) -> Result<Options, Refusal> {
+    Ok(Options {
         nodelay: typed.nodelay,
         busy_poll_us: typed.busy_poll,
         send_buffer: typed.send_buffer,
@@ -143,10 +150,22 @@ fn options(typed: TransportArguments) -> Options {
         zerocopy: typed.zerocopy,
         congestion: typed.congestion,
         dscp: typed.dscp,
+        interface: interface(typed.interface, is_far)?,
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
+    })
+}
+
+/// Interfaces that have an address here; the other host says the same of its own.
+fn interface(typed: Option<Interfaces>, is_far: bool) -> Result<Option<Interfaces>, Refusal> {
+    if let Some(names) = &typed {
+        let ends = if is_far { 1 } else { 2 };
+        for name in [&names.client, &names.server].into_iter().take(ends) {
+            host::address_of(name).map_err(|error| Refusal(format!("--interface: {error}")))?;
+        }
     }
+    Ok(typed)
 }
 
 fn verbs(typed: VerbsArguments) -> VerbsOptions {
@@ -174,9 +193,34 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
     }
 }
 
-fn cpus(typed: &CpuArguments) -> Result<Option<CpuPair>, Refusal> {
+/// The other host's, where there is one.
+fn far(typed: FarArguments) -> Result<Option<Far>, Refusal> {
+    let FarArguments { to, remote_binary, push, ssh } = typed;
+    let Some(host) = to else {
+        let asked = [
+            ("--remote-binary", remote_binary.is_some()),
+            ("--push", push),
+            ("--ssh", ssh.is_some()),
+        ];
+        return match asked.into_iter().find(|(_, asked)| *asked) {
+            Some((name, _)) => Err(Refusal(format!("{name} needs another host; write --to HOST"))),
+            None => Ok(None),
+        };
+    };
+    if push && remote_binary.is_some() {
+        let sentence = "--push copies this program, and --remote-binary names another one; write \
+                        one of the two";
+        return Err(Refusal(sentence.into()));
+    }
+    let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
+    Ok(Some(Far { host, ssh, binary: remote_binary, push }))
+}
+
+fn cpus(typed: &CpuArguments, is_far: bool) -> Result<Option<CpuPair>, Refusal> {
     let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
-    let checked = host::check_pair(client, server);
+    // The other host says what is wrong with its own.
+    let checked = host::check_pair(client, if is_far { client } else { server });
+    let checked = checked.map(|_| CpuPair { client, server });
     checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 

@@ -7,15 +7,17 @@
 mod args;
 mod checked;
 pub mod entry;
+mod far_args;
 mod refuse;
 mod text;
 mod values;
 mod verbs_args;
 
 use crate::clock::Source;
-use crate::plan::{CpuPair, Refusal, Request};
+use crate::plan::{CpuPair, Far, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
+use crate::transport::Interfaces;
 use crate::units::Span;
 use clap::FromArgMatches;
 use std::ffi::OsString;
@@ -61,6 +63,10 @@ pub enum Asked {
         only: Vec<String>,
         /// Whether a look is enough.
         quick: bool,
+        /// The host of the server's end.
+        to: Option<Far>,
+        /// Whose addresses tcp and udp use.
+        interface: Option<Interfaces>,
         /// CPUs of the roles.
         cpus: Option<CpuPair>,
         /// The seed.

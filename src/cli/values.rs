@@ -3,11 +3,11 @@
 use crate::clock::Source;
 use crate::host;
 use crate::plan::sweep::{self, SweepError};
-use crate::plan::{Direction, Wait};
+use crate::plan::{Direction, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
 use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
-use crate::transport::{Operation, TransportKind};
+use crate::transport::{Interfaces, Operation, TransportKind};
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -27,6 +27,10 @@ pub struct CpuList(pub Vec<u32>);
 #[derive(Clone, Debug)]
 pub struct TypedLimit(pub String, pub Limit);
 
+/// ssh with its own arguments.
+#[derive(Clone, Debug)]
+pub struct Ssh(pub Vec<String>);
+
 /// The intervals of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
@@ -36,6 +40,12 @@ pub enum Arrivals {
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
+/// Longest name of a host (253, RFC 1035) with a user before it.
+const LONGEST_HOST: usize = 320;
+/// Longest path or command, in bytes: PATH_MAX of linux/limits.h.
+const LONGEST_LINE: usize = 4096;
+/// IFNAMSIZ of linux/if.h, without the closing zero.
+const LONGEST_INTERFACE: usize = 15;
 /// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
 const LONGEST_CONGESTION: usize = 15;
 
@@ -151,6 +161,48 @@ pub fn device(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("'{text}' is not allowed; write a name as mlx5_0 (`rdma link show`)"))
+}
+
+/// One name for both ends, or the client's and the server's with a comma between.
+pub fn interfaces(text: &str) -> Result<Interfaces, String> {
+    let (client, server) = text.split_once(',').unwrap_or((text, text));
+    let plain = |name: &str| {
+        let sign = |b: u8| b.is_ascii_alphanumeric() || b"_-.:@".contains(&b);
+        (1..=LONGEST_INTERFACE).contains(&name.len()) && name.bytes().all(sign)
+    };
+    if [client, server].into_iter().all(plain) {
+        return Ok(Interfaces { client: client.to_owned(), server: server.to_owned() });
+    }
+    Err(format!(
+        "'{text}' is not allowed; write a network interface as ib0, or the client's and the \
+         server's as ib0,ib1"
+    ))
+}
+
+/// A host for ssh, which would take a dash for an option of its own.
+pub fn host(text: &str) -> Result<String, String> {
+    let plain = |c: char| !c.is_whitespace() && !c.is_control();
+    if (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
+    {
+        return Ok(text.to_owned());
+    }
+    Err(format!("'{text}' is not allowed; write a host as node07 or user@node07"))
+}
+
+/// A text on one line.
+pub fn line(text: &str) -> Result<String, String> {
+    if (1..=LONGEST_LINE).contains(&text.len()) && !text.contains(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("'{text}' is not allowed; write a path as /opt/bin/wiregauge"))
+}
+
+pub fn ssh(text: &str) -> Result<Ssh, String> {
+    Some(text)
+        .filter(|text| text.len() <= LONGEST_LINE)
+        .and_then(far::words)
+        .map(Ssh)
+        .ok_or_else(|| format!("'{text}' is not allowed; write a command as 'ssh -p 2222'"))
 }
 
 pub fn sizes(text: &str) -> Result<Sizes, SweepError> {

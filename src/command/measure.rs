@@ -5,8 +5,10 @@ use crate::cli::Output;
 use crate::clock::Source;
 use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
+use crate::launch::far::There;
+use crate::launch::protocol::Look;
 use crate::launch::round::rows_for;
-use crate::plan::{Plan, Refusal, Request, survey};
+use crate::plan::{Far, Plan, Refusal, Request, survey};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
@@ -14,9 +16,9 @@ use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::report::{html, progress::Progress, table};
 use crate::transport::{Role, TransportKind};
 use crate::units::Bytes;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
@@ -31,7 +33,7 @@ pub fn survey(
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
-    let (works, unavailable) = sort_out(&survey::TRANSPORTS);
+    let (works, unavailable) = sort_out(&survey::TRANSPORTS, None);
     let one_cpu = match cpus {
         Some(pair) => pair.client == pair.server,
         None => host::choose_pair(None).one_cpu,
@@ -40,7 +42,7 @@ pub fn survey(
         complain(&"there is one CPU for both ends: only blocking waits are measured");
     }
     let plan = Plan { cpus, ..survey::plan(&works, one_cpu, seed) };
-    carry_out(plan, unavailable, clock, output, typed)
+    carry_out(plan, unavailable, None, clock, output, typed)
 }
 
 /// Measures what was asked for. Transports that do not work here are named; the others still run.
@@ -52,7 +54,11 @@ pub fn measure(
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
     request.clone().plan()?;
-    let (works, unavailable) = sort_out(&request.transports);
+    let there = match &request.to {
+        Some(far) => Some(reach(far, look_for(&request, clock))?),
+        None => None,
+    };
+    let (works, unavailable) = sort_out(&request.transports, there.as_ref());
     request.transports = works;
     if request.transports.is_empty() {
         for missing in &unavailable {
@@ -60,16 +66,72 @@ pub fn measure(
         }
         return Ok(Exit::Nothing);
     }
-    carry_out(request.plan()?, unavailable, clock, output, typed)
+    let exit = carry_out(request.plan()?, unavailable, there.as_ref(), clock, output, typed);
+    leave(there);
+    exit
 }
 
-pub fn sort_out(transports: &[TransportKind]) -> (Vec<TransportKind>, Vec<Unavailable>) {
+/// What a request needs to know of another host.
+fn look_for(request: &Request, clock: Option<Source>) -> Look {
+    Look {
+        transports: request.transports.clone(),
+        interface: request.options.interface.as_ref().map(|names| names.server.clone()),
+        cpu: request.cpus.map(|pair| pair.server),
+        clock,
+    }
+}
+
+/// Looks at another host, before anything runs.
+pub fn reach(far: &Far, look: Look) -> Result<There, CommandError> {
+    let interrupted = interrupts()?;
+    There::reach(far, look, &program()?, &interrupted).map_err(|fault| match fault.wrong_use {
+        true => CommandError::Refused(Refusal(fault.sentence)),
+        false => CommandError::Unable(fault.sentence),
+    })
+}
+
+/// Leaves it as it was.
+pub fn leave(there: Option<There>) {
+    if let Some(Err(stays)) = there.map(There::leave) {
+        complain(&stays);
+    }
+}
+
+/// This program's file.
+fn program() -> Result<PathBuf, CommandError> {
+    std::env::current_exe()
+        .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
+}
+
+/// What is set when the user wants the program to end: the same for all who ask.
+fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
+    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(known) = INTERRUPTED.get() {
+        return Ok(Arc::clone(known));
+    }
+    let interrupted = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    Ok(interrupted)
+}
+
+/// The transports that work, here and there; the others with the reason.
+pub fn sort_out(
+    transports: &[TransportKind],
+    there: Option<&There>,
+) -> (Vec<TransportKind>, Vec<Unavailable>) {
+    let wrong_there = |transport: TransportKind| {
+        let there = there?;
+        let (_, why) = there.seen.unavailable.iter().find(|(one, _)| *one == transport)?;
+        Some(format!("on {}: {why}", there.session.host()))
+    };
     let mut works = Vec::new();
     let mut unavailable = Vec::new();
     for transport in transports {
-        match transport.available() {
-            Ok(()) => works.push(*transport),
-            Err(reason) => {
+        match transport.available().err().or_else(|| wrong_there(*transport)) {
+            None => works.push(*transport),
+            Some(reason) => {
                 unavailable.push(Unavailable { transport: transport.name().into(), reason });
             }
         }
@@ -93,16 +155,13 @@ fn need(plan: &Plan) -> Bytes {
 pub fn carry_out(
     plan: Plan,
     unavailable: Vec<Unavailable>,
+    there: Option<&There>,
     clock: Option<Source>,
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
-    let program = std::env::current_exe()
-        .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+    let program = program()?;
+    let interrupted = interrupts()?;
     // With --json the record goes to stdout, and a directory is made only where one was named.
     let mut writer = match (&output.directory, output.json) {
         (None, true) => None,
@@ -113,7 +172,8 @@ pub fn carry_out(
             Some(RunDirectory::create_named(base, &word(&plan), now, need(&plan))?)
         }
     };
-    let stage = Stage { program, command: typed, clock, interrupted: &interrupted, unavailable };
+    let interrupted = &*interrupted;
+    let stage = Stage { program, command: typed, clock, interrupted, there, unavailable };
     let mut progress = Progress::new();
     let record = conduct(
         &plan,

@@ -122,8 +122,8 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Measure { request, clock, output } => {
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Run { study, only, quick, cpus, seed, clock, output } => {
-            let asked = run::Run { only, quick, cpus, seed, clock, output };
+        Asked::Run { study, only, quick, to, interface, cpus, seed, clock, output } => {
+            let asked = run::Run { only, quick, to, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),

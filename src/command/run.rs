@@ -1,19 +1,23 @@
 //! `run`: a study, interleaved by the same conductor as every other command.
 
-use super::measure::{carry_out, refuse, sort_out};
+use super::measure::{carry_out, leave, reach, refuse, sort_out};
 use super::{CommandError, Exit, complain, print};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
+use crate::launch::far::There;
+use crate::launch::protocol::Look;
 use crate::pattern::role::is_one_sided;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Pattern, Request};
+use crate::plan::{Case, Far, Pattern, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::report::table::Grid;
 use crate::stats::{Metric, RateMetric};
+use crate::transport::{Interfaces, TransportKind};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -42,6 +46,10 @@ pub struct Run {
     pub only: Vec<String>,
     /// Whether a look is enough.
     pub quick: bool,
+    /// The host of the server's end.
+    pub to: Option<Far>,
+    /// Whose addresses tcp and udp use.
+    pub interface: Option<Interfaces>,
     /// CPUs of the roles.
     pub cpus: Option<CpuPair>,
     /// The seed.
@@ -58,9 +66,15 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let (file, text) = find(name)?;
     let parsed = file::parse(&file, &text).map_err(Box::new)?;
     let requests = requests(&parsed)?;
-    let requests = only(requests, &asked.only)?;
+    let mut requests = only(requests, &asked.only)?;
+    requests.iter_mut().for_each(|(_, request)| request.to = asked.to.clone());
     check_metrics(&parsed, &requests)?;
-    let graphs = graphs(&parsed, &requests)?;
+    let mut graphs = graphs(&parsed, &requests)?;
+    let over_loopback = asked.interface.is_none() && asked.to.is_none();
+    if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
+        complain(said);
+        graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
+    }
     let study = Study {
         name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
         title: parsed.title.clone(),
@@ -70,8 +84,9 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
         graphs,
     };
     // All of it must make sense, also what does not work here.
-    study::plan(study.clone(), &requests)?;
-    let (works, unavailable) = available(requests);
+    name_interface(&mut study::plan(study.clone(), &requests)?, asked.interface.as_ref())?;
+    let there = look(&asked, &requests)?;
+    let (works, unavailable) = available(requests, there.as_ref());
     if works.is_empty() {
         for missing in &unavailable {
             complain(&format!("{}: {}", missing.transport, missing.reason));
@@ -81,7 +96,40 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let mut plan = study::plan(study, &works)?;
     (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
     plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
-    carry_out(plan, unavailable, asked.clock, asked.output, typed)
+    name_interface(&mut plan, asked.interface.as_ref())?;
+    let exit = carry_out(plan, unavailable, there.as_ref(), asked.clock, asked.output, typed);
+    leave(there);
+    exit
+}
+
+/// Looks at the other host, where there is one.
+fn look(asked: &Run, requests: &[(String, Request)]) -> Result<Option<There>, CommandError> {
+    let Some(far) = &asked.to else { return Ok(None) };
+    let all = requests.iter().flat_map(|(_, request)| request.transports.iter().copied());
+    let all: BTreeSet<TransportKind> = all.collect();
+    let look = Look {
+        transports: all.into_iter().collect(),
+        interface: asked.interface.as_ref().map(|names| names.server.clone()),
+        cpu: asked.cpus.map(|pair| pair.server),
+        clock: asked.clock,
+    };
+    reach(far, look).map(Some)
+}
+
+/// Has all cases use an interface whose transport knows what that is.
+fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), CommandError> {
+    let Some(names) = names else { return Ok(()) };
+    let mut named = 0;
+    for case in &mut plan.cases {
+        if case.transport.descriptor().options.contains(&"interface") {
+            case.options.interface = Some(names.clone());
+            named += 1;
+        }
+    }
+    match named {
+        0 => refuse("--interface means nothing to this study, which has neither tcp nor udp"),
+        _ => Ok(()),
+    }
 }
 
 fn list() -> Result<Exit, CommandError> {
@@ -145,12 +193,15 @@ fn only(
     Ok(requests.into_iter().filter(|(series, _)| wanted(series)).collect())
 }
 
-/// Leaves out the transports that do not work here.
-fn available(requests: Vec<(String, Request)>) -> (Vec<(String, Request)>, Vec<Unavailable>) {
+/// Leaves out the transports that do not work here, or there.
+fn available(
+    requests: Vec<(String, Request)>,
+    there: Option<&There>,
+) -> (Vec<(String, Request)>, Vec<Unavailable>) {
     let mut missing: Vec<Unavailable> = Vec::new();
     let mut works = Vec::new();
     for (series, mut request) in requests {
-        let (here, gone) = sort_out(&request.transports);
+        let (here, gone) = sort_out(&request.transports, there);
         for one in gone {
             if missing.iter().all(|other| other.transport != one.transport) {
                 missing.push(one);

@@ -7,6 +7,8 @@ use crate::stats::doubt::{of_rate, of_summary};
 use crate::stats::{Doubt, RateMetric, stationarity};
 use crate::transport::Role;
 
+/// The interface that has no wire.
+const LOOPBACK: &str = "lo";
 /// A post that is later than its intended time by more than this is a late one.
 const LATENESS_ALLOWED_NS: f64 = 1000.0;
 
@@ -28,6 +30,7 @@ impl RunSoFar {
             found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
         }
         found.extend(self.machine_doubts());
+        found.extend(self.not_on_the_wire().filter(|_| plan.to.is_none()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
         if only > 0 {
@@ -39,6 +42,12 @@ impl RunSoFar {
             found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
         }
         self.doubts.extend(found);
+    }
+
+    /// Whether an interface was named and its wire is not in the figures.
+    fn not_on_the_wire(&self) -> Option<Doubt> {
+        let interface = self.case.options.interface.as_ref()?.client.clone();
+        (interface != LOOPBACK).then_some(Doubt::NotOnTheWire { interface })
     }
 
     /// What the processes suffered.

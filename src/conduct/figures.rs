@@ -10,6 +10,7 @@ use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage};
 use crate::sample::histogram::LiveHistogram;
+use crate::sample::join::Times;
 use crate::sample::{Flags, RoundSamples};
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
@@ -25,7 +26,7 @@ fn metrics_of(case: &Case) -> Vec<Metric> {
 /// A run while its rounds come in.
 pub struct RunSoFar {
     index: usize,
-    case: Case,
+    pub(super) case: Case,
     cpus: Option<CpuPair>,
     pub(super) rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
@@ -40,6 +41,8 @@ pub struct RunSoFar {
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     pub(super) noise: Vec<Noise>,
+    /// Of the server's CPU, where that is another host's.
+    pub(super) noise_there: Vec<Noise>,
     pub(super) doubts: Vec<Doubt>,
     pub(super) fault: Option<String>,
     stopped: Option<String>,
@@ -62,6 +65,7 @@ impl RunSoFar {
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Vec::new(),
+            noise_there: Vec::new(),
             doubts: Vec::new(),
             fault: None,
             stopped: None,
@@ -91,7 +95,7 @@ impl RunSoFar {
         position: u32,
         finished: Finished,
         samples: RoundSamples,
-        base: &Timebase,
+        times: Times<'_>,
     ) {
         let Finished { client, server, fault } = finished;
         let mut round = Round {
@@ -106,10 +110,13 @@ impl RunSoFar {
         };
         round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
-            self.take_outcome(outcome, &mut round, base);
+            self.take_outcome(outcome, &mut round, times.client);
         }
         if let Some(noise) = server.outcome.as_ref().and_then(|outcome| outcome.noise.clone()) {
-            self.noise.push(noise);
+            match times.apart {
+                true => self.noise_there.push(noise),
+                false => self.noise.push(noise),
+            }
         }
         for metric in metrics_of(case) {
             let series = durations(&samples, metric);

@@ -13,12 +13,13 @@ pub use progress::{Silent, Watcher};
 
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host::{self, CpuPair, Environment};
+use crate::launch::far::There;
 use crate::launch::round::{self, Conditions, Fault, Finished};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{Record, SCHEMA, Unavailable, VERSION};
+use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
 use crate::sample::RoundSamples;
-use crate::sample::join::{Shape, join};
+use crate::sample::join::{Shape, Times, join_of};
 use crate::transport::TransportKind;
 use crate::units::Span;
 use figures::RunSoFar;
@@ -49,6 +50,8 @@ pub struct Stage<'a> {
     pub clock: Option<Source>,
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
+    /// The host of the server's end; `None`: this one.
+    pub there: Option<&'a There>,
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
 }
@@ -88,8 +91,8 @@ pub fn conduct(
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
-    let (cpus, one_cpu) = choose_cpus(plan)?;
-    let environment = Environment::read(&cpu_list(cpus));
+    let (cpus, one_cpu) = choose_cpus(plan, stage.there);
+    let environment = Environment::read(&cpu_list(cpus, stage.there));
     let mut conductor = Conductor {
         plan,
         stage,
@@ -97,6 +100,7 @@ pub fn conduct(
         watcher,
         conditions: Conditions {
             program: stage.program.clone(),
+            there: stage.there,
             cpus,
             clock: time.source,
             time: time.base,
@@ -112,7 +116,7 @@ pub fn conduct(
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
     let whole = whole::Whole {
-        cpus,
+        cpus: cpu_list(cpus, stage.there),
         one_cpu,
         environment: &environment,
         resolution_ns: time.reading.resolution_ns,
@@ -129,16 +133,29 @@ pub fn conduct(
         plan: plan.clone(),
         clock: final_clock(&time),
         instrument: whole.instrument(&runs),
-        noise: whole.noise(&runs),
+        noise: whole.noise(runs.iter().flat_map(|run| &run.noise)),
         runs: Vec::new(),
         unavailable: stage.unavailable.clone(),
         doubts: Vec::new(),
         environment: environment.clone(),
+        server_host: stage.there.map(|there| server_host(there, &whole, &runs)),
     };
     record.doubts = whole.doubts(&record.noise);
+    record.doubts.extend(record.server_host.iter().flat_map(whole::doubts_there));
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
+}
+
+/// What the record says of the other host.
+fn server_host(there: &There, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> ServerHost {
+    ServerHost {
+        to: there.session.host().to_string(),
+        address: there.seen.address.map(|address| address.to_string()),
+        environment: there.seen.environment.clone(),
+        clock: there.seen.clock.clone(),
+        noise: whole.noise(runs.iter().flat_map(|run| &run.noise_there)),
+    }
 }
 
 fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
@@ -170,23 +187,34 @@ fn final_clock(time: &Time) -> ClockReport {
     report
 }
 
-fn choose_cpus(plan: &Plan) -> Result<(Option<CpuPair>, bool), ConductError> {
-    match plan.cpus {
-        Some(pair) => Ok((Some(pair), pair.client == pair.server)),
-        None => {
-            // The adapter's node, where all cases are near the same.
-            let mut nodes: Vec<Option<u32>> =
-                plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
-            nodes.dedup();
-            let near = if let &[node] = nodes.as_slice() { node } else { None };
-            let choice = host::choose_pair(near);
-            Ok((choice.pair, choice.one_cpu))
+/// The NUMA node of the adapter, where all cases are near the same.
+fn near(plan: &Plan) -> Option<u32> {
+    let mut nodes: Vec<Option<u32>> =
+        plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
+    nodes.dedup();
+    if let &[node] = nodes.as_slice() { node } else { None }
+}
+
+/// The CPUs of the roles, and whether both share one.
+fn choose_cpus(plan: &Plan, there: Option<&There>) -> (Option<CpuPair>, bool) {
+    match (plan.cpus, there) {
+        (Some(pair), None) => (Some(pair), pair.client == pair.server),
+        (None, None) => {
+            let choice = host::choose_pair(near(plan));
+            (choice.pair, choice.one_cpu)
+        }
+        (asked, Some(there)) => {
+            let own = asked.or_else(|| host::choose_pair(near(plan)).pair).map(|pair| pair.client);
+            let both = own.zip(there.seen.cpu);
+            (both.map(|(client, server)| CpuPair { client, server }), false)
         }
     }
 }
 
-fn cpu_list(cpus: Option<CpuPair>) -> Vec<u32> {
-    cpus.map(|pair| vec![pair.client, pair.server]).unwrap_or_default()
+/// The measuring CPUs of this host.
+fn cpu_list(cpus: Option<CpuPair>, there: Option<&There>) -> Vec<u32> {
+    let roles = if there.is_some() { 1 } else { 2 };
+    cpus.map(|pair| vec![pair.client, pair.server][..roles].to_vec()).unwrap_or_default()
 }
 
 struct Conductor<'a, 'w> {
@@ -258,11 +286,17 @@ impl Conductor<'_, '_> {
             stride: crate::pattern::role::stride(&case),
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
+        let there = self.stage.there.map(|there| there.seen.time);
+        let times = Times {
+            client: &base,
+            server: there.as_ref().unwrap_or(&base),
+            apart: there.is_some(),
+        };
         let samples =
-            RoundSamples { run: index as u32, round, ..join(shape, client, server, &base) };
+            RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
         (self.keep)(&samples)?;
         let fault = finished.fault.clone();
-        self.runs[index].take(&case, round, self.position, finished, samples, &base);
+        self.runs[index].take(&case, round, self.position, finished, samples, times);
         self.position += 1;
         Ok(fault)
     }

@@ -57,6 +57,11 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
         received: receiver.received + if both { at_client.received } else { 0 },
         duplicates: receiver.duplicates,
         reordered: receiver.reordered,
+        strangers: [client, server]
+            .iter()
+            .filter_map(|part| part.outcome.as_ref())
+            .map(|outcome| outcome.strangers)
+            .sum(),
         corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
         ..Counts::default()
     };

@@ -1,15 +1,16 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
 use super::figures::RunSoFar;
-use crate::host::{CpuPair, Environment, Noise};
-use crate::record::schema::{Doubt as Doubtful, Instrument};
+use crate::host::{Environment, Noise, interface_with};
+use crate::record::schema::{Doubt as Doubtful, Instrument, ServerHost};
 use crate::stats::doubt::NOISE_LIMIT;
 use crate::stats::{Doubt, summarize};
 use std::collections::BTreeMap;
 
 /// What stands beside all runs.
 pub struct Whole<'a> {
-    pub cpus: Option<CpuPair>,
+    /// The measuring CPUs of this host.
+    pub cpus: Vec<u32>,
     pub one_cpu: bool,
     pub environment: &'a Environment,
     pub resolution_ns: f64,
@@ -39,9 +40,9 @@ impl Whole<'_> {
     }
 
     /// The noise of each measuring CPU, over all rounds.
-    pub fn noise(&self, runs: &[RunSoFar]) -> Vec<Noise> {
+    pub fn noise<'a>(&self, seen: impl Iterator<Item = &'a Noise>) -> Vec<Noise> {
         let mut by_cpu: BTreeMap<u32, Noise> = BTreeMap::new();
-        for noise in runs.iter().flat_map(|run| &run.noise) {
+        for noise in seen {
             by_cpu
                 .entry(noise.cpu)
                 .and_modify(|all| all.merge(noise))
@@ -53,24 +54,43 @@ impl Whole<'_> {
     /// What weakens the whole record.
     pub fn doubts(&self, noise: &[Noise]) -> Vec<Doubtful> {
         let mut doubts = Vec::new();
-        let cpus: Vec<u32> =
-            self.cpus.map(|pair| vec![pair.client, pair.server]).unwrap_or_default();
         if self.one_cpu {
-            let cpu = cpus.first().copied().unwrap_or(0);
+            let cpu = self.cpus.first().copied().unwrap_or(0);
             let doubt = Doubt::OneCpu { cpu };
             doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
         }
-        for concern in self.environment.concerns(&cpus) {
+        for concern in self.environment.concerns(&self.cpus) {
             doubts.push(Doubtful { kind: concern.kind.into(), text: concern.text });
         }
-        for noise in noise.iter().filter(|noise| noise.observed_ns > 0.0) {
-            let share = noise.lost_ns / noise.observed_ns;
-            if share > NOISE_LIMIT {
-                let doubt =
-                    Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
-                doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
-            }
-        }
+        doubts.extend(noisy(noise));
         doubts
     }
+}
+
+/// Cores that lose too much of their time.
+fn noisy(noise: &[Noise]) -> impl Iterator<Item = Doubtful> {
+    let observed = noise.iter().filter(|noise| noise.observed_ns > 0.0);
+    observed.filter_map(|noise| {
+        let share = noise.lost_ns / noise.observed_ns;
+        let doubt = Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
+        (share > NOISE_LIMIT)
+            .then(|| Doubtful { kind: doubt.kind().into(), text: doubt.to_string() })
+    })
+}
+
+/// What weakens the record at the other host, and whether it is another one at all.
+pub fn doubts_there(there: &ServerHost) -> Vec<Doubtful> {
+    let cpus: Vec<u32> = there.environment.cpus.iter().map(|state| state.cpu).collect();
+    let concerns = there.environment.concerns(&cpus).into_iter();
+    let concerns =
+        concerns.map(|concern| Doubtful { kind: concern.kind.into(), text: concern.text });
+    let on_it =
+        |doubt: Doubtful| Doubtful { text: format!("on {}: {}", there.to, doubt.text), ..doubt };
+    let mut doubts: Vec<Doubtful> = concerns.chain(noisy(&there.noise)).map(on_it).collect();
+    let address = there.address.as_ref().and_then(|address| address.parse().ok());
+    if let Some(interface) = address.and_then(interface_with) {
+        let doubt = Doubt::NotOnTheWire { interface: interface.name };
+        doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+    }
+    doubts
 }

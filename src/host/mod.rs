@@ -7,6 +7,7 @@
 //!
 //! Must never: run inside a measured loop, or change a setting of the machine.
 
+mod address;
 mod affinity;
 pub mod child;
 mod concerns;
@@ -20,6 +21,7 @@ mod rdma;
 mod tree;
 mod usage;
 
+pub use address::{SSH_CONNECTION, address_of, address_towards, interface_with, session_address};
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
 pub use concerns::Concern;
 pub use environment::{Environment, Memory};

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// The most interfaces that a record lists; hosts of containers have thousands of `veth`.
 const INTERFACES_MOST: usize = 64;
 
+/// The hardware type of an IPoIB interface (`linux/if_arp.h`).
+const ARPHRD_INFINIBAND: u32 = 32;
+
 /// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,16 +31,19 @@ pub struct Interface {
 }
 
 impl Interface {
-    fn read(tree: &Tree, name: &str) -> Interface {
+    pub(super) fn read(tree: &Tree, name: &str) -> Interface {
         let file = |file: &str| format!("/sys/class/net/{name}/{file}");
+        let is_ipoib = tree.number(&file("type")) == Some(ARPHRD_INFINIBAND);
         Interface {
             name: name.to_string(),
             mtu_bytes: tree.number(&file("mtu")),
             driver: tree.link_name(&file("device/driver")),
             // -1, or an error, where the link is down or has no speed: no `u32`, hence `None`.
-            speed_mbps: tree.number(&file("speed")),
+            // Some drivers print the same without its sign.
+            speed_mbps: tree.number(&file("speed")).filter(|speed| *speed != u32::MAX),
             state: tree.text(&file("operstate")),
-            ipoib_mode: tree.text(&file("mode")),
+            // Drivers of another kind have a file of that name too.
+            ipoib_mode: tree.text(&file("mode")).filter(|_| is_ipoib),
             node: tree.number(&file("device/numa_node")),
         }
     }
@@ -95,6 +101,9 @@ mod tests {
             ("sys/class/net/ib0/mtu", "2044\n"),
             ("sys/class/net/ib0/speed", "200000\n"),
             ("sys/class/net/ib0/mode", "datagram\n"),
+            ("sys/class/net/ib0/type", "32\n"),
+            ("sys/class/net/eth9/type", "1\n"),
+            ("sys/class/net/eth9/mode", "managed\n"),
             ("sys/class/net/ib0/device/numa_node", "1\n"),
             ("sys/class/net/eth9/speed", "-1\n"),
         ]);
@@ -106,7 +115,7 @@ mod tests {
         assert_eq!((found[0].speed_mbps, found[0].node), (Some(200_000), Some(1)));
         assert_eq!(found[0].ipoib_mode.as_deref(), Some("datagram"));
         assert_eq!((found[1].mtu_bytes, found[1].ipoib_mode.as_deref()), (Some(65_536), None));
-        assert_eq!(found[2].speed_mbps, None);
+        assert_eq!((found[2].speed_mbps, found[2].ipoib_mode.as_deref()), (None, None));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Two threads: the main one prepares and plays; the control thread sleeps in `read`, and when the
 //! driver says stop or expect while a round runs, it sets the gate and interrupts the loop's sleep.
 
+use super::apart;
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::rehearse;
@@ -18,8 +19,8 @@ use crate::plan::Pattern;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::{
-    Blob, Endpoint, Opening, Role, SetupError, Slot, Transport, TransportKind, Visitor, synthetic,
-    with_transport,
+    Blob, Endpoint, Opening, Role, Setup, SetupError, Slot, Transport, TransportKind, Visitor,
+    synthetic, with_transport,
 };
 use crate::units::Span;
 use std::io::{self, Write};
@@ -122,13 +123,18 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
              {VERSION}; run the same wiregauge on both"
         )));
     }
-    let known = std::env::var(SECRET_VARIABLE).ok().and_then(|hex| super::secret::from_hex(&hex));
-    if known != Some(secret) {
+    // One that sshd started is not told in its environment: whoever holds its channel has logged in
+    // as this user, and the first frame says the secret.
+    let told = std::env::var(SECRET_VARIABLE).ok();
+    let by_ssh = told.is_none() && std::env::var_os(host::SSH_CONNECTION).is_some();
+    let known = told.and_then(|hex| super::secret::from_hex(&hex));
+    if known != Some(secret) && !by_ssh {
         return Err(AgentError::Refused(
             "the driver's secret is not the one that this agent was started with".into(),
         ));
     }
-    frame::write(output, &FromAgent::Welcome { pid: std::process::id() })?;
+    let tool = env!("CARGO_PKG_VERSION").to_string();
+    frame::write(output, &FromAgent::Welcome { pid: std::process::id(), tool })?;
     Ok(())
 }
 
@@ -173,8 +179,16 @@ fn serve(
     gate: &Arc<Gate>,
     output: &mut impl io::Write,
 ) -> Result<(), AgentError> {
-    let Ok(ToAgent::Open(assignment)) = control.recv() else {
-        return Err(FrameError::Closed.into());
+    let assignment = match control.recv() {
+        Ok(ToAgent::Open(assignment)) => assignment,
+        Ok(ToAgent::Look(look)) => {
+            let said = match apart::look(&look) {
+                Ok(seen) => FromAgent::Seen(Box::new(seen)),
+                Err(sentence) => FromAgent::Refused { wrong_use: true, sentence },
+            };
+            return Ok(frame::write(output, &said)?);
+        }
+        _ => return Err(FrameError::Closed.into()),
     };
     let round = RoundOf { assignment: &assignment, control, gate, output };
     with_transport(assignment.case.transport, round)
@@ -213,10 +227,9 @@ impl<O: io::Write> RoundOf<'_, O> {
             Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
         };
-        let mut arena = Arena::open(&assignment.arena).map_err(unable("the sample memory"))?;
+        let mut arena = apart::memory(assignment, &allowed).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let opening = T::open(&role::setup(case, assignment.role, assignment.cookie))
-            .map_err(AgentError::from)?;
+        let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
         frame::write(output, &FromAgent::Opened(opening.address()))?;
 
         let Ok(ToAgent::Connect(other)) = control.recv() else {
@@ -247,10 +260,11 @@ impl<O: io::Write> RoundOf<'_, O> {
         drop(stamping);
         let end = clock.now();
         let used = ResourceUse::of_thread().since(&used);
-        let server_seen = self::play_server::<T, C>(assignment, clock, gate, &plan)?;
+        let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let outcome = Outcome {
             afterwards: T::afterwards(&endpoint),
+            strangers: T::strangers(&endpoint),
             ended,
             seen: recorder.seen,
             server_seen,
@@ -263,12 +277,22 @@ impl<O: io::Write> RoundOf<'_, O> {
             recording_ticks: rehearsal.recording_ticks,
             beyond: recorder.into_beyond(),
         };
+        if assignment.apart.is_some() {
+            apart::hand_over(&arena, output)?;
+        }
         frame::write(output, &FromAgent::Ended(Box::new(outcome)))?;
         // The endpoint lives until the driver has heard of the end, so that the other end does not
         // see a closed connection before it has read what is on the way.
         while control.recv().is_ok() {}
         Ok(())
     }
+}
+
+/// What the transport is told.
+fn setup(assignment: &Assignment) -> Setup {
+    let setup = role::setup(&assignment.case, assignment.role, assignment.cookie);
+    let site = assignment.site.clone().unwrap_or(setup.site);
+    Setup { site, ..setup }
 }
 
 /// The case as this end's loop needs it.

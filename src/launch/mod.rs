@@ -3,11 +3,14 @@
 //! Takes a [`Case`](crate::plan::Case); gives the sample memory and the outcome of both roles.
 //! Every role runs in its own fresh process ([`agent`]), also on one machine, so that two processes
 //! are what is measured and a crash is contained. The control channel ([`protocol`], [`frame`]) is
-//! parked while a round runs.
+//! parked while a round runs. The server's agent may be on another host ([`far`]): then the channel
+//! is that of ssh, and the agent brings its own memory and clock.
 
 pub mod agent;
+mod apart;
+pub mod far;
 pub mod frame;
-pub mod local;
+pub mod process;
 pub mod protocol;
 pub mod rehearse;
 pub mod round;

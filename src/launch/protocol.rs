@@ -10,21 +10,25 @@
 //! driver: Start        agent: Ended
 //! ```
 //!
-//! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer.
+//! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer. An
+//! agent on another host is first asked, in a session of its own, what there is: `Look`, `Seen`. Of
+//! a round it sends its samples before the end: `Rows`.
 
-use crate::clock::{Source, Ticks, Timebase};
-use crate::host::{Noise, ResourceUse};
+use crate::clock::{ClockReport, Source, Ticks, Timebase};
+use crate::host::{Environment, Noise, ResourceUse};
 use crate::pattern::Ended;
 use crate::plan::Case;
+use crate::sample::arena::Row;
 use crate::sample::histogram::SparseHistogram;
-use crate::sample::recorder::Seen;
-use crate::transport::{Blob, Role};
+use crate::sample::recorder::Seen as Tally;
+use crate::transport::{Blob, Role, Site, TransportKind};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -52,6 +56,47 @@ pub enum ToAgent {
     Expect(u64),
     /// End the round now and tell what there is.
     Stop,
+    /// Say what there is on your host, instead of a round.
+    Look(Look),
+}
+
+/// What is asked of another host before anything runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Look {
+    /// The transports that are to be measured.
+    pub transports: Vec<TransportKind>,
+    /// The network interface that is to be used; `None`: that of the ssh session.
+    pub interface: Option<String>,
+    /// The CPU that was asked for.
+    pub cpu: Option<u32>,
+    /// The clock that was asked for.
+    pub clock: Option<Source>,
+}
+
+/// What another host is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Seen {
+    /// What its figures depend on.
+    pub environment: Environment,
+    /// The CPU to measure on; `None` where there is none of its own.
+    pub cpu: Option<u32>,
+    /// Its clock ...
+    pub source: Source,
+    /// ... with its scale ...
+    pub time: Timebase,
+    /// ... and what is to be said of it.
+    pub clock: ClockReport,
+    /// The address at which it is to be reached; `None` where that could not be found out.
+    pub address: Option<IpAddr>,
+    /// Transports that do not work there, each with the reason.
+    pub unavailable: Vec<(TransportKind, String)>,
+}
+
+/// What only an agent on another host is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Apart {
+    /// Rows of sample memory that it is to make; it sends them back.
+    pub rows: u64,
 }
 
 /// All that an agent needs to know of its round.
@@ -67,11 +112,15 @@ pub struct Assignment {
     pub arena: PathBuf,
     /// Where the server's is, when this process plays both roles.
     pub server_arena: Option<PathBuf>,
+    /// Set where the agent is on another host: the memory is then its own.
+    pub apart: Option<Apart>,
+    /// Where its end is to be reached; `None`: as the case says.
+    pub site: Option<Site>,
     /// What data connections must present.
     pub cookie: [u8; 32],
     /// The clock.
     pub clock: Source,
-    /// Its scale as measured by the driver on this host.
+    /// Its scale as measured on the agent's host before the first round.
     pub time: Timebase,
     /// How long the noise of the CPU is watched before the round.
     pub noise: Span,
@@ -86,6 +135,8 @@ pub enum FromAgent {
     Welcome {
         /// Its process.
         pid: u32,
+        /// Its version of wiregauge.
+        tool: String,
     },
     /// The round is prepared: its address.
     Opened(Blob),
@@ -100,6 +151,10 @@ pub enum FromAgent {
         /// Why.
         sentence: String,
     },
+    /// What its host is.
+    Seen(Box<Seen>),
+    /// The next rows of an agent whose memory is its own, before it tells of its end.
+    Rows(Vec<Row>),
 }
 
 /// What a role brings home beside its samples.
@@ -110,9 +165,11 @@ pub struct Outcome {
     /// Why it ended.
     pub ended: Ended,
     /// Messages by what became of them.
-    pub seen: Seen,
+    pub seen: Tally,
     /// The same of the server, when this process played both roles.
-    pub server_seen: Option<Seen>,
+    pub server_seen: Option<Tally>,
+    /// Connections and datagrams of strangers that were dropped.
+    pub strangers: u64,
     /// What the process used between arming and disarming.
     pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.

@@ -10,7 +10,7 @@ use crate::sample::Flags;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::null::Null;
-use crate::transport::{Blob, Opening, Options, Role, Setup, Traffic, Transport, Wait};
+use crate::transport::{Blob, Opening, Options, Role, Setup, Site, Traffic, Transport, Wait};
 use crate::units::Span;
 
 /// What the instrument takes by itself.
@@ -49,6 +49,7 @@ fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> O
         timeout: Span(0),
         cookie: [0; 32],
         seed: 0,
+        site: Site::Loopback,
         options: Options::default(),
     };
     let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;

@@ -1,13 +1,14 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
-use super::local::{Agent, Heard};
+use super::far::{self, There};
+use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::secret;
 use crate::clock::{Source, Timebase};
 use crate::host::CpuPair;
 use crate::pattern::{Ended, role};
 use crate::plan::{Case, Direction, Pattern, Schedule};
-use crate::sample::arena::Arena;
+use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role};
 use crate::units::Span;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const GREETING: Duration = Duration::from_secs(10);
 /// How long agents that were told to stop may take to tell what they have.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The same of one on another host, which sends its samples too.
+const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
 /// Rows for each second of a round that only time bounds ...
 const ROWS_PER_SECOND: f64 = 5e6;
 /// ... and at most so many (160 MiB): later messages go into a histogram.
@@ -33,6 +36,8 @@ const MARKS_PER_SECOND: f64 = 1e6;
 pub struct Conditions<'a> {
     /// The program that is started as an agent: this one.
     pub program: PathBuf,
+    /// The host of the server; `None`: this one.
+    pub there: Option<&'a There>,
     /// The CPUs of the roles; `None` where there is only one.
     pub cpus: Option<CpuPair>,
     /// The clock that stamps.
@@ -82,6 +87,11 @@ impl Fault {
     /// Something failed.
     pub fn new(sentence: impl Into<String>) -> Fault {
         Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
+    }
+
+    /// The user wants the program to end.
+    pub fn interrupted() -> Fault {
+        Fault { interrupted: true, ..Fault::new("interrupted by the user") }
     }
 }
 
@@ -164,11 +174,12 @@ impl Round<'_> {
         let (mouth, ears) = mpsc::channel();
         self.ears = Some(ears);
         for role in roles {
-            let agent = Agent::start(&self.conditions.program, *role, VERSION, mouth.clone());
+            let agent = Agent::start(self.place(*role), *role, VERSION, mouth.clone());
             self.agents.push(agent.map_err(Fault::new)?);
         }
         drop(mouth);
-        self.each_answer(GREETING, "the greeting", |_, _, said| {
+        let patience = self.conditions.there.map_or(GREETING, |_| far::GREETING);
+        self.each_answer(patience, "the greeting", |_, _, said| {
             matches!(said, FromAgent::Welcome { .. })
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;
@@ -200,8 +211,24 @@ impl Round<'_> {
         self.watch(watch)
     }
 
+    /// The other host, where a role is played there.
+    fn there(&self, role: Role) -> Option<&There> {
+        self.conditions.there.filter(|_| role == Role::Server)
+    }
+
+    fn place(&self, role: Role) -> Place<'_> {
+        match self.there(role) {
+            Some(there) => Place::There(&there.session),
+            None => Place::Here(&self.conditions.program),
+        }
+    }
+
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
         let cpus = self.conditions.cpus;
+        let there = self.there(role);
+        let named = self.case.options.interface.is_some();
+        let own = (self.conditions.clock, self.conditions.time);
+        let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
         Assignment {
             case: self.case.clone(),
             role,
@@ -211,9 +238,11 @@ impl Round<'_> {
             }),
             arena: self.arenas[index(role)].path(),
             server_arena: one_process.then(|| self.arenas[1].path()),
+            apart: there.map(|_| Apart { rows: self.arenas[index(role)].capacity() as u64 }),
+            site: self.conditions.there.and_then(|there| there.site(role, named)),
             cookie,
-            clock: self.conditions.clock,
-            time: self.conditions.time,
+            clock,
+            time,
             noise: self.conditions.noise,
             floor: self.conditions.floor,
         }
@@ -237,7 +266,7 @@ impl Round<'_> {
         let mut missing = self.agents.len();
         while missing > 0 {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
-                return Err(interrupted());
+                return Err(Fault::interrupted());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.min(LOOK)) {
@@ -284,22 +313,29 @@ impl Round<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.conditions.interrupted.load(Ordering::Relaxed) {
-                return Err(interrupted());
+                return Err(Fault::interrupted());
             }
             let now = [self.arenas[0].progress(), self.arenas[1].progress()];
             watch(now[0].max(now[1]));
             for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
                 moved[role] = Instant::now();
             }
+            // Of another host's progress nothing is seen: it goes on while this one's does.
+            if self.conditions.there.is_some() {
+                moved[1] = moved[1].max(moved[0]);
+            }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
+                let server = match self.conditions.there {
+                    Some(there) => format!("on {}", there.session.host()),
+                    None => format!("at {}", now[1]),
+                };
                 return Err(Fault::new(format!(
                     "stalled: the {} handled no message for {} s (the client is at {}, the server \
-                     at {})",
+                     {server})",
                     role.name(),
                     patience.as_secs_f64(),
                     now[0],
-                    now[1]
                 )));
             }
         }
@@ -314,7 +350,9 @@ impl Round<'_> {
             1 => moved[0].max(moved[1]),
             _ => moved[index(role)],
         };
-        let unfinished = self.agents.iter().map(Agent::role).filter(|role| {
+        // Of one on another host it is only known whether it has ended.
+        let is_seen = |agent: &&Agent| !agent.is_far() || self.outcomes[0].is_some();
+        let unfinished = self.agents.iter().filter(is_seen).map(Agent::role).filter(|role| {
             self.outcomes[index(*role)].is_none() && last(*role).elapsed() > patience
         });
         // Where both are stuck, the one that has been for longer is more likely the cause.
@@ -346,7 +384,16 @@ impl Round<'_> {
                 let sentence = format!("the {}: {sentence}", role.name());
                 Err(Fault { sentence, wrong_use, interrupted: false })
             }
+            FromAgent::Rows(rows) => self.take(role, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
+        }
+    }
+
+    /// Takes rows of another host's agent; one of this host shares its memory and sends none.
+    fn take(&mut self, role: Role, rows: &[Row]) -> Result<(), Fault> {
+        match self.there(role).is_some() && self.arenas[index(role)].extend(rows) {
+            true => Ok(()),
+            false => Err(Fault::new(format!("the {} sent rows for which none asked", role.name()))),
         }
     }
 
@@ -357,7 +404,8 @@ impl Round<'_> {
             for agent in &mut self.agents {
                 agent.say(&ToAgent::Stop);
             }
-            let deadline = Instant::now() + LAST_WORDS;
+            let far = self.conditions.there.is_some();
+            let deadline = Instant::now() + if far { LAST_WORDS_FAR } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
                 let role = index(agent.role());
@@ -367,6 +415,9 @@ impl Round<'_> {
                 match self.hear(left) {
                     Ok(Heard { role, said: Ok(FromAgent::Ended(outcome)) }) => {
                         self.outcomes[index(role)] = Some(*outcome);
+                    }
+                    Ok(Heard { role, said: Ok(FromAgent::Rows(rows)) }) => {
+                        let _ = self.take(role, &rows);
                     }
                     Ok(Heard { role, said: Err(_) }) => gone[index(role)] = true,
                     Ok(_) => {}
@@ -389,7 +440,7 @@ impl Round<'_> {
 
 /// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
 /// Of exponential gaps one in 10^13 is longer than 30 means.
-fn patience(case: &Case) -> Duration {
+pub(super) fn patience(case: &Case) -> Duration {
     let gap = match case.schedule {
         Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
         Schedule::Periodic { rate } => {
@@ -411,10 +462,6 @@ fn unplanned(ended: Ended) -> String {
         }
         Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }
-}
-
-fn interrupted() -> Fault {
-    Fault { interrupted: true, ..Fault::new("interrupted by the user") }
 }
 
 fn gone(role: Role, error: &super::frame::FrameError) -> Fault {

@@ -6,7 +6,7 @@ use super::{Ended, Loop, bandwidth, closed, one_sided, open, schedule};
 use crate::clock::{Clock, TickSpan, Timebase};
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Role, Setup, Traffic, Wait};
+use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
 use crate::units::Span;
 
 /// How long an adaptive wait polls before it sleeps: about what a sleep and a wake-up cost, so that
@@ -67,8 +67,15 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         timeout: case.timeout,
         cookie,
         seed: case.seed,
+        site: site(case, role),
         options: case.options.clone(),
     }
+}
+
+/// Where an end is to be reached on the host that starts it.
+fn site(case: &Case, role: Role) -> Site {
+    let named = case.options.interface.as_ref();
+    named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string()))
 }
 
 impl Loop {

@@ -4,6 +4,7 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
+pub mod far;
 pub mod reference;
 pub mod request;
 pub mod study;
@@ -14,6 +15,7 @@ pub mod written;
 pub use crate::host::CpuPair;
 pub use crate::transport::{Options, Wait};
 
+pub use far::Far;
 pub use request::{Refusal, Request};
 pub use study::Study;
 
@@ -146,6 +148,9 @@ pub struct Plan {
     pub rounds: Rounds,
     /// CPUs of the client and of the server. `None`: chosen at launch.
     pub cpus: Option<CpuPair>,
+    /// The host of the server's end; `None`: this one.
+    #[serde(default)]
+    pub to: Option<Far>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).

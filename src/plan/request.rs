@@ -2,7 +2,7 @@
 //! why not.
 
 use super::sweep;
-use super::{Bound, Case, CpuPair, Direction, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
 
@@ -73,6 +73,8 @@ pub struct Request {
     pub until: Option<f64>,
     /// CPUs.
     pub cpus: Option<CpuPair>,
+    /// The host of the server's end; `None`: this one.
+    pub to: Option<Far>,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -107,6 +109,7 @@ impl Request {
             rounds: None,
             until: None,
             cpus: None,
+            to: None,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -122,6 +125,7 @@ impl Request {
         self.check_numbers()?;
         let mut cases = Vec::new();
         for transport in &self.transports {
+            self.check_place(*transport)?;
             self.check_transport(*transport)?;
             for wait in &self.waits {
                 for size in &sizes {
@@ -142,8 +146,8 @@ impl Request {
             ));
         }
         let name = self.pattern.name().to_string();
-        let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, seed, threshold, study: None })
+        let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
+        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
     }
 
     fn rounds(&self) -> Rounds {
@@ -254,6 +258,29 @@ impl Request {
             ));
         }
         transport.check(&Asked { size: size.0, wait, one_sided, options }).map_err(Refusal)
+    }
+
+    /// Whether the server's end may be where it is to be.
+    fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
+        if self.to.is_none() {
+            return Ok(());
+        }
+        if self.pattern == Pattern::Oneway {
+            return refuse(
+                "--to is not possible with oneway: one-way times between two hosts need their \
+                 clocks' offset, which is not built; latency gives half_rtt",
+            );
+        }
+        if !transport.descriptor().between_hosts {
+            let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
+            let names: Vec<&str> = reaching.map(|one| one.name()).collect();
+            return refuse(format!(
+                "--to is not possible over {transport}, which joins processes of one host; \
+                 allowed are {}",
+                names.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {

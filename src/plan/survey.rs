@@ -46,6 +46,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         cpus: None,
         seed,
         threshold: Span(10_000),
+        to: None,
         study: None,
     }
 }

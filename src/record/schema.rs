@@ -2,7 +2,7 @@
 //!
 //! A field is added with a default; a changed meaning raises [`VERSION`].
 
-use crate::host::Environment;
+pub use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
@@ -51,6 +51,24 @@ pub struct Record {
     pub unavailable: Vec<Unavailable>,
     /// What weakens the whole record.
     pub doubts: Vec<Doubt>,
+    /// The host of the server's end, where it is another one; all above is of the client's.
+    #[serde(default)]
+    pub server_host: Option<ServerHost>,
+}
+
+/// The other host, on which the server's end ran.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerHost {
+    /// Its name, as ssh was told it.
+    pub to: String,
+    /// The address at which it was reached; `None` where an interface was named.
+    pub address: Option<String>,
+    /// What the result depends on there.
+    pub environment: Environment,
+    /// Its clock and that one's own errors.
+    pub clock: ClockReport,
+    /// Gaps seen by a spinning loop on its measuring CPU, beside the runs.
+    pub noise: Vec<Noise>,
 }
 
 /// The instrument's own floor: the latency loop on the null transport, same CPU, same clock.

@@ -8,6 +8,7 @@ use crate::clock::Ticks;
 use crate::sample::Flags;
 use rustix::fs::MemfdFlags;
 use rustix::mm::{MapFlags, ProtFlags};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One message, in raw ticks; zero where there is no stamp. 40 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Row {
     /// When the schedule wanted it sent.
@@ -130,6 +131,16 @@ impl Arena {
         // the writer has ended or was stopped; a row that a killed writer left half-written has
         // zero stamps, which the reader takes as absent.
         unsafe { std::slice::from_raw_parts(self.first_row(), used) }
+    }
+
+    /// Adds rows that another host's process has written; whether there was room for all.
+    pub fn extend(&mut self, more: &[Row]) -> bool {
+        let used = self.rows().len();
+        let (rows, progress) = self.writer();
+        let Some(free) = rows.get_mut(used..used + more.len()) else { return false };
+        free.copy_from_slice(more);
+        progress.used((used + more.len()) as u64);
+        true
     }
 
     /// All rows, for the one writer, with the words it publishes.

@@ -21,8 +21,27 @@ pub struct Shape {
     pub stride: u64,
 }
 
-/// Joins. Stamps are on the grid of `samples.parquet`, so that memory and file agree.
+/// Joins what two ends of one host saw. Stamps are on the grid of `samples.parquet`, so that memory
+/// and file agree.
 pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> RoundSamples {
+    join_of(shape, client, server, Times { client: time, server: time, apart: false })
+}
+
+/// The time of each end.
+#[derive(Clone, Copy, Debug)]
+pub struct Times<'a> {
+    /// Of the client's clock.
+    pub client: &'a Timebase,
+    /// Of the server's.
+    pub server: &'a Timebase,
+    /// Whether they are clocks of two hosts, whose offset is not known: a sample then has stamps
+    /// of one of them only.
+    pub apart: bool,
+}
+
+/// The same of two ends wherever they are.
+pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> RoundSamples {
+    let time = times.client;
     let samples = match shape.pattern {
         Pattern::Latency => client
             .iter()
@@ -32,7 +51,7 @@ pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Ro
             })
             .collect(),
         Pattern::Oneway => one_way(client, server, time),
-        Pattern::Bandwidth => flows(shape, client, server, time),
+        Pattern::Bandwidth => flows(shape, client, server, times),
     };
     RoundSamples { run: 0, round: 0, size: shape.size, samples }
 }
@@ -71,9 +90,9 @@ fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
     joined.collect()
 }
 
-fn flows(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
+fn flows(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
     let last_of = |row: usize| (row as u64 + 1) * shape.stride - 1;
-    let marks = |rows: &[Row], sent: &[Row], flag: Flags| -> Vec<Sample> {
+    let marks = |rows: &[Row], sent: &[Row], flag: Flags, time: &Timebase| -> Vec<Sample> {
         let received = rows.iter().enumerate();
         received
             .map(|(number, row)| {
@@ -85,11 +104,12 @@ fn flows(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> Vec<S
             .collect()
     };
     match shape.direction {
-        Direction::Uni if shape.one_sided => marks(client, client, Flags::default()),
-        Direction::Uni => marks(server, client, Flags::default()),
+        Direction::Uni if shape.one_sided => marks(client, client, Flags::default(), times.client),
+        Direction::Uni if times.apart => marks(server, &[], Flags::default(), times.server),
+        Direction::Uni => marks(server, client, Flags::default(), times.server),
         Direction::Bi => {
-            let mut all = marks(server, &[], Flags::default());
-            all.extend(marks(client, &[], Flags::REVERSE));
+            let mut all = marks(server, &[], Flags::default(), times.server);
+            all.extend(marks(client, &[], Flags::REVERSE, times.client));
             all
         }
     }

@@ -25,7 +25,9 @@ pub mod synthetic;
 pub mod verbs;
 
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
-pub use setup::{Asked, Blob, Operation, Options, Role, Setup, SetupError, Traffic, Wait};
+pub use setup::{
+    Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
+};
 pub use synthetic::Synthetic;
 pub use verbs::LiveWord;
 
@@ -270,6 +272,11 @@ pub trait Transport {
 
     /// Settings as the system granted them, which may differ from those asked for: name, value.
     fn granted(endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)>;
+
+    /// Connections and datagrams of strangers that an end has dropped while it was set up.
+    fn strangers(_endpoint: &<Self::Opening as Opening>::Endpoint) -> u64 {
+        0
+    }
 
     /// What an end has seen from its connection on, when its round is over: name, value.
     fn afterwards(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)> {

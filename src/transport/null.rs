@@ -30,6 +30,7 @@ impl Transport for Null {
         loses: false,
         ordered: true,
         one_process: true,
+        between_hosts: false,
         options: &[],
         path: "nothing but the loop itself",
     };

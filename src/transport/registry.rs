@@ -20,6 +20,8 @@ pub struct Descriptor {
     /// Whether it simulates the other end, so that one process plays both roles one after the
     /// other.
     pub one_process: bool,
+    /// Whether its ends may be on two hosts.
+    pub between_hosts: bool,
     /// Names of the options (as typed, without dashes) that it knows.
     pub options: &'static [&'static str],
     /// What lies between submit and receive, for the record.

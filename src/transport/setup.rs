@@ -4,6 +4,7 @@ use super::Synthetic;
 use super::verbs::options::VerbsOptions;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// How an end waits for what has not come yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -163,6 +164,41 @@ pub struct Asked<'a> {
     pub options: &'a Options,
 }
 
+/// A network interface for each end, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interfaces {
+    /// That of the client.
+    pub client: String,
+    /// That of the server.
+    pub server: String,
+}
+
+impl Interfaces {
+    /// That of a role.
+    pub fn of(&self, role: Role) -> &str {
+        match role {
+            Role::Client => &self.client,
+            Role::Server => &self.server,
+        }
+    }
+}
+
+/// Where an end with an address is to be reached. Nothing is reachable beyond this host unless it
+/// was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Site {
+    /// On this host only.
+    #[default]
+    Loopback,
+    /// By the address of a network interface.
+    Interface(String),
+    /// By this address.
+    Address(IpAddr),
+    /// By the address at which the driver's ssh reached this host.
+    Session,
+}
+
 /// Settings of the transport under test. Those that a transport does not know are refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
@@ -180,6 +216,9 @@ pub struct Options {
     pub congestion: Option<String>,
     /// DSCP code point, 0-63.
     pub dscp: Option<u8>,
+    /// Whose addresses the ends use; `None`: loopback.
+    #[serde(default)]
+    pub interface: Option<Interfaces>,
     /// How the synthetic transport behaves.
     pub synthetic: Option<Synthetic>,
     /// What a post does, where a transport knows more than to send.
@@ -201,6 +240,7 @@ impl Options {
             ("zerocopy", self.zerocopy),
             ("congestion", self.congestion.is_some()),
             ("dscp", self.dscp.is_some()),
+            ("interface", self.interface.is_some()),
             ("synthetic", self.synthetic.is_some()),
             ("operation", self.operation.is_some()),
         ];
@@ -240,6 +280,8 @@ pub struct Setup {
     pub cookie: [u8; 32],
     /// Seed of all that is drawn.
     pub seed: u64,
+    /// Where this end is to be reached.
+    pub site: Site,
     /// Settings.
     pub options: Options,
 }

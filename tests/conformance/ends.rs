@@ -7,8 +7,8 @@ use std::time::Duration;
 use wiregauge::host::interrupt::{self, Interrupter};
 use wiregauge::pattern::payload;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Setup, Slot, Traffic, Transport,
-    TransportKind, Wait,
+    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Setup, Site, Slot, Traffic,
+    Transport, TransportKind, Wait,
 };
 use wiregauge::units::Span;
 
@@ -36,6 +36,7 @@ impl Bench {
             timeout: Span(5_000_000_000),
             cookie: [0xc7; 32],
             seed: 1,
+            site: Site::Loopback,
             options: Options::default(),
         }
     }

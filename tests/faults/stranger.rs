@@ -7,6 +7,8 @@ fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<
     use std::io::{Read, Write};
     let mut agent = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
     agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // One that sshd has started is told the secret by its driver.
+    agent.env_remove(wiregauge::host::SSH_CONNECTION);
     match secret {
         Some(secret) => agent.env(SECRET_VARIABLE, secret),
         None => agent.env_remove(SECRET_VARIABLE),

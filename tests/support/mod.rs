@@ -12,7 +12,7 @@ use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, VerbsOptions,
 };
-use wiregauge::transport::{Operation, TransportKind};
+use wiregauge::transport::{Interfaces, Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span};
 
 /// A directory under `target/` that goes away with its owner.
@@ -52,16 +52,7 @@ pub fn full_record() -> Record {
         faults: vec!["round 4 of run 0 was interrupted".to_string()],
         plan: full_plan(),
         environment: Default::default(),
-        clock: ClockReport {
-            source: "tsc".to_string(),
-            reason: "the TSC is invariant".to_string(),
-            frequency_hz: 2_499_999_871.337,
-            baseline_ns: 1e9,
-            residual_ppb: 12.5,
-            reading_cost_ns: 0.1 + 0.2,
-            resolution_ns: 0.4,
-            fences: "lfence before and after".to_string(),
-        },
+        clock: clock(),
         instrument: Instrument {
             floor_p50_ns: 21.5,
             floor_p99_ns: 24.0,
@@ -84,6 +75,26 @@ pub fn full_record() -> Record {
             reason: "libibverbs.so.1 was not found".to_string(),
         }],
         doubts: vec![doubt()],
+        server_host: Some(ServerHost {
+            to: "node07".to_string(),
+            address: Some("10.1.0.7".to_string()),
+            environment: Default::default(),
+            clock: clock(),
+            noise: Vec::new(),
+        }),
+    }
+}
+
+fn clock() -> ClockReport {
+    ClockReport {
+        source: "tsc".to_string(),
+        reason: "the TSC is invariant".to_string(),
+        frequency_hz: 2_499_999_871.337,
+        baseline_ns: 1e9,
+        residual_ppb: 12.5,
+        reading_cost_ns: 0.1 + 0.2,
+        resolution_ns: 0.4,
+        fences: "lfence before and after".to_string(),
     }
 }
 
@@ -97,6 +108,12 @@ fn full_plan() -> Plan {
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: Some(CpuPair { client: 2, server: 3 }),
+        to: Some(Far {
+            host: "node07".to_string(),
+            ssh: vec!["ssh".to_string()],
+            binary: Some("/opt/wiregauge".to_string()),
+            push: false,
+        }),
         seed: 7,
         threshold: Span(50_000),
         study: Some(full_study()),
@@ -156,6 +173,7 @@ fn full_case(schedule: Schedule) -> Case {
             zerocopy: true,
             congestion: Some("cubic".to_string()),
             dscp: Some(46),
+            interface: Some(Interfaces { client: "ib0".into(), server: "ib1".into() }),
             synthetic: None,
             operation: Some(Operation::WriteImm),
             verbs: VerbsOptions {

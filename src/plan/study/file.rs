@@ -18,7 +18,8 @@ const LONGEST_TEXT: usize = 500;
 /// What a graph may show of a distribution.
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
-pub const TYPED: [&str; 5] = ["cpus", "seed", "clock", "out", "json"];
+pub const TYPED: [&str; 9] =
+    ["cpus", "seed", "clock", "out", "json", "to", "remote-binary", "push", "ssh"];
 /// Words that hold for the whole study, and stand below `[all]`.
 pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
 
@@ -31,6 +32,8 @@ pub struct StudyFile {
     pub title: String,
     /// What it reproduces.
     pub source: Option<String>,
+    /// What is said where no network interface is named for it.
+    pub without_interface: Option<String>,
     /// What is measured, in the order in which it is written.
     pub entries: Vec<Entry>,
     /// What is drawn.
@@ -113,6 +116,8 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let title = short(&written, fields.text("title")?, LONGEST_TEXT)?;
     let source = fields.optional_text("source")?;
     let source = source.map(|text| short(&written, text, LONGEST_TEXT)).transpose()?;
+    let said = fields.optional_text("without-interface")?;
+    let without_interface = said.map(|text| short(&written, text, LONGEST_TEXT)).transpose()?;
     let all = match fields.table("all", "[all]")? {
         Some(mut table) => words(&written, &mut table)?,
         None => Vec::new(),
@@ -142,7 +147,7 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let graphs: Result<Vec<GraphAsked>, Misplaced> =
         graphs.into_iter().map(|table| graph(table, &names)).collect();
     let graphs = graphs?;
-    Ok(StudyFile { written, title, source, entries, graphs })
+    Ok(StudyFile { written, title, source, without_interface, entries, graphs })
 }
 
 /// The names of the series, each once, in the order in which they are written.

@@ -3,7 +3,7 @@
 
 use super::noise;
 use super::number::{short, span};
-use crate::record::schema::{Counts, Record, Run};
+use crate::record::schema::{ClockReport, Counts, Environment, Record, Run, ServerHost};
 
 /// Labels of runs that are named before the others are counted.
 const NAMED: usize = 3;
@@ -12,6 +12,7 @@ const NAMED: usize = 3;
 pub fn notes(record: &Record) -> String {
     let mut lines = vec![legend(record), instrument(record), clock(record)];
     lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
+    lines.extend(record.server_host.iter().flat_map(|there| hosts(record, there)));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
@@ -56,6 +57,29 @@ fn clock(record: &Record) -> String {
         span(clock.resolution_ns),
         short(clock.residual_ppb / 1e3)
     )
+}
+
+/// Which host each end ran on, and the noise of the other one.
+fn hosts(record: &Record, there: &ServerHost) -> Vec<String> {
+    let machine = |environment: &Environment, clock: &ClockReport| {
+        format!(
+            "{} ({}, {}, clock {})",
+            environment.host,
+            environment.kernel.as_deref().unwrap_or("kernel not known"),
+            environment.processor.model.as_deref().unwrap_or("CPU not known"),
+            clock.source
+        )
+    };
+    let mut lines = vec![format!(
+        "hosts: client on {}, server on {} = {}{}",
+        machine(&record.environment, &record.clock),
+        there.to,
+        machine(&there.environment, &there.clock),
+        there.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default()
+    )];
+    let noise = there.noise.iter();
+    lines.extend(noise.map(|seen| format!("noise: on {}: {}", there.to, noise::sentence(seen))));
+    lines
 }
 
 /// What became of messages that did not come as they were sent.

@@ -160,6 +160,11 @@ pub enum Doubt {
         /// Rounds that were planned.
         planned: u32,
     },
+    /// Both ends are on one host, and a network interface was named.
+    NotOnTheWire {
+        /// The client's interface.
+        interface: String,
+    },
     /// Two runs that are compared were not measured in turns.
     NotInterleaved,
 }
@@ -190,6 +195,7 @@ impl Doubt {
             Doubt::VirtualMachine { .. } => "virtual_machine",
             Doubt::TimerInterrupted { .. } => "timer_interrupted",
             Doubt::Incomplete { .. } => "incomplete",
+            Doubt::NotOnTheWire { .. } => "not_on_the_wire",
             Doubt::NotInterleaved => "not_interleaved",
         }
     }

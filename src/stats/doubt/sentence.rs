@@ -78,6 +78,11 @@ impl Doubt {
                 "this is a virtual machine ({hypervisor}): the host may take CPUs away unseen, \
                  and its devices are not the hardware's"
             ),
+            Doubt::NotOnTheWire { interface } => write!(
+                f,
+                "both ends are on this host: the kernel delivers between addresses of one host in \
+                 memory, and no message touched the wire of {interface}"
+            ),
             Doubt::TimerInterrupted { cpu, per_second } => write!(
                 f,
                 "the timer interrupts CPU {cpu} {per_second:.0} times a second: some samples hold \

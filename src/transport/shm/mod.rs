@@ -83,6 +83,7 @@ impl Transport for Shm {
         loses: false,
         ordered: true,
         one_process: false,
+        between_hosts: false,
         options: &[],
         path: "a copy into the ring, a cache-line hand-over, a copy out of it",
     };

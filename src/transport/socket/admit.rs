@@ -49,8 +49,12 @@ macro_rules! streams {
 }
 streams!(TcpListener, TcpStream; UnixListener, UnixStream;);
 
-/// Waits for the connection that presents the cookie.
-pub(super) fn accept<L: Listener>(listener: &L, setup: &Setup) -> Result<L::Stream, SetupError> {
+/// Waits for the connection that presents the cookie; gives it with the number of others.
+pub(super) fn accept<L: Listener>(
+    listener: &L,
+    setup: &Setup,
+) -> Result<(L::Stream, u64), SetupError> {
+    let mut strangers = 0;
     let failed = || SetupError::system("accepting the client's connection");
     listener.listen_without_blocking().map_err(failed())?;
     let deadline = Instant::now() + setup.timeout.duration();
@@ -59,13 +63,14 @@ pub(super) fn accept<L: Listener>(listener: &L, setup: &Setup) -> Result<L::Stre
             Ok(mut stream) => {
                 if knows_cookie(&mut stream, &setup.cookie).unwrap_or(false) {
                     stream.patience(None).map_err(failed())?;
-                    return Ok(stream);
+                    return Ok((stream, strangers));
                 }
+                strangers += 1;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // A stranger that went before it was let in.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => strangers += 1,
             Err(error) => return Err(failed()(error)),
         }
     }
@@ -101,4 +106,39 @@ fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool
 /// Presents the cookie.
 pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), SetupError> {
     stream.write_all(&setup.cookie).map_err(SetupError::system("presenting the cookie"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{Options, Role, Site, Traffic, Wait};
+    use crate::units::Span;
+
+    #[test]
+    fn strangers_are_dropped_and_counted() {
+        let setup = Setup {
+            role: Role::Server,
+            traffic: Traffic::Forward,
+            wait: Wait::Block,
+            size: 1,
+            window: 1,
+            loss_after: Span(1),
+            timeout: Span(5_000_000_000),
+            cookie: [7; 32],
+            seed: 0,
+            site: Site::Loopback,
+            options: Options::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dial = |bytes: &[u8]| {
+            let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream
+        };
+        let mut strangers = vec![dial(&[0; 32]), dial(&[7; 31])];
+        strangers.pop().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
+        let _known = dial(&[7; 32]);
+        let (_, dropped) = accept(&listener, &setup).unwrap();
+        assert_eq!(dropped, 2);
+    }
 }

@@ -26,6 +26,7 @@ pub struct DatagramEndpoint {
     last: usize,
     completed: u32,
     link: Link,
+    strangers: u64,
 }
 
 impl DatagramEndpoint {
@@ -42,8 +43,11 @@ impl DatagramEndpoint {
                 .map_err(SetupError::system("SO_RCVTIMEO"))?;
         }
         let mut stranger = [0u8; 1];
-        while rustix::net::recv(&socket, &mut stranger, RecvFlags::DONTWAIT).is_ok() {}
-        Ok(Self::new(socket, setup))
+        let mut strangers = 0;
+        while rustix::net::recv(&socket, &mut stranger, RecvFlags::DONTWAIT).is_ok() {
+            strangers += 1;
+        }
+        Ok(DatagramEndpoint { strangers, ..Self::new(socket, setup) })
     }
 
     fn new(socket: OwnedFd, setup: &Setup) -> DatagramEndpoint {
@@ -58,7 +62,13 @@ impl DatagramEndpoint {
             last: 0,
             completed: 0,
             link: Link::Up,
+            strangers: 0,
         }
+    }
+
+    /// Datagrams that were thrown away before the socket was connected.
+    pub(super) fn strangers(&self) -> u64 {
+        self.strangers
     }
 
     /// The socket, for reading its settings.

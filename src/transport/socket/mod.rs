@@ -4,6 +4,7 @@
 mod admit;
 pub mod datagram;
 pub mod options;
+mod site;
 pub mod stream;
 mod tcp;
 mod udp;

@@ -1,9 +1,11 @@
 //! Socket options: set as asked, read back as granted; and MSG_ZEROCOPY's completions.
 
+use crate::host::{Interface, interface_with};
 use crate::transport::{Options, SetupError};
 use rustix::net::SendFlags;
 use socket2::SockRef;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// SO_BUSY_POLL and SO_ZEROCOPY of `asm-generic/socket.h`, which no library of ours names.
@@ -65,14 +67,27 @@ pub fn apply_common<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupE
     Ok(())
 }
 
-/// Sets what IPv4 sockets know.
+/// Sets what IP sockets know.
 pub fn apply_ip(socket: &OwnedFd, options: &Options) -> Result<(), SetupError> {
     if let Some(dscp) = options.dscp {
-        SockRef::from(socket)
-            .set_tos_v4(u32::from(dscp) << 2)
-            .map_err(SetupError::system(format!("DSCP {dscp}")))?;
+        let sock = SockRef::from(socket);
+        let class = u32::from(dscp) << 2;
+        let set = match is_v6(socket) {
+            true => sock.set_tclass_v6(class),
+            false => sock.set_tos_v4(class),
+        };
+        set.map_err(SetupError::system(format!("DSCP {dscp}")))?;
     }
     Ok(())
+}
+
+/// The address of this end of an IP socket.
+fn own_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    SockRef::from(socket).local_addr().ok()?.as_socket()
+}
+
+fn is_v6(socket: &OwnedFd) -> bool {
+    own_address(socket).is_some_and(|address| address.is_ipv6())
 }
 
 /// Sets what TCP sockets know.
@@ -106,16 +121,36 @@ pub fn granted_common(socket: &OwnedFd) -> Vec<(String, String)> {
     all
 }
 
-/// Settings of an IPv4 socket as granted.
+/// Settings of an IP socket as granted, and the interface whose address it has.
 pub fn granted_ip(socket: &OwnedFd) -> Vec<(String, String)> {
     let mut all = granted_common(socket);
-    if let Ok(tos) = SockRef::from(socket).tos_v4() {
-        all.push(("dscp".into(), (tos >> 2).to_string()));
+    let sock = SockRef::from(socket);
+    let (class, mtu) = match is_v6(socket) {
+        true => (sock.tclass_v6(), rustix::net::sockopt::ipv6_mtu(socket.as_fd())),
+        false => (sock.tos_v4(), rustix::net::sockopt::ip_mtu(socket.as_fd())),
+    };
+    if let Ok(class) = class {
+        all.push(("dscp".into(), (class >> 2).to_string()));
     }
-    if let Ok(mtu) = rustix::net::sockopt::ip_mtu(socket.as_fd()) {
+    if let Ok(mtu) = mtu {
         all.push(("path_mtu_bytes".into(), mtu.to_string()));
     }
+    if let Some(address) = own_address(socket) {
+        all.push(("address".into(), address.ip().to_string()));
+        all.extend(interface_with(address.ip()).into_iter().flat_map(granted_interface));
+    }
     all
+}
+
+/// What a message's time depends on of the interface whose address an end has.
+fn granted_interface(interface: Interface) -> Vec<(String, String)> {
+    let named = [
+        ("interface", Some(interface.name)),
+        ("interface_mtu_bytes", interface.mtu_bytes.map(|bytes| bytes.to_string())),
+        ("interface_speed_mbps", interface.speed_mbps.map(|speed| speed.to_string())),
+        ("ipoib_mode", interface.ipoib_mode),
+    ];
+    named.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
 }
 
 /// Settings of a TCP socket as granted.

@@ -1,8 +1,8 @@
-//! `tcp`: the control path. The server listens on loopback; a connection is let in when its first
-//! bytes are the run's cookie.
+//! `tcp`: the control path. The server listens on loopback, or on the address that was asked for; a
+//! connection is let in when its first bytes are the run's cookie.
 
-use super::options;
 use super::stream::StreamEndpoint;
+use super::{options, site};
 use crate::transport::*;
 use crate::units::Bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,6 +13,8 @@ pub struct Tcp;
 /// One end before it is connected: the server has a listener.
 pub struct TcpOpening {
     listener: Option<TcpListener>,
+    /// The address of this end, without a port.
+    own: SocketAddr,
     setup: Setup,
 }
 
@@ -20,16 +22,18 @@ impl Transport for Tcp {
     type Opening = TcpOpening;
 
     const DESCRIPTOR: Descriptor = Descriptor {
-        about: "TCP over IPv4",
+        about: "TCP over IP",
         largest: Bytes::MIB.0 * 64,
         traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
         loses: false,
         ordered: true,
         one_process: false,
+        between_hosts: true,
         options: &[
             "nodelay",
             "congestion",
             "dscp",
+            "interface",
             "zerocopy",
             "send-buffer",
             "receive-buffer",
@@ -45,11 +49,12 @@ impl Transport for Tcp {
     }
 
     fn open(setup: &Setup) -> Result<TcpOpening, SetupError> {
+        let own = site::address(&setup.site)?;
         let listener = match setup.role {
             Role::Client => None,
             Role::Server => Some(
-                TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-                    .map_err(SetupError::system("listening on 127.0.0.1"))?,
+                TcpListener::bind(own)
+                    .map_err(SetupError::system(format!("listening on {}", own.ip())))?,
             ),
         };
         if let Some(listener) = &listener {
@@ -57,7 +62,11 @@ impl Transport for Tcp {
             // accepted sockets inherit them.
             options::apply_common(listener, &setup.options)?;
         }
-        Ok(TcpOpening { listener, setup: setup.clone() })
+        Ok(TcpOpening { listener, own, setup: setup.clone() })
+    }
+
+    fn strangers(endpoint: &StreamEndpoint) -> u64 {
+        endpoint.strangers()
     }
 
     fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
@@ -75,21 +84,21 @@ impl Opening for TcpOpening {
 
     fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
         let setup = &self.setup;
-        let stream = match &self.listener {
+        let (stream, strangers) = match &self.listener {
             Some(listener) => super::admit::accept(listener, setup)?,
             None => {
                 let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                dial(address, setup)?
+                (dial(site::towards(address, self.own), self.own, setup)?, 0)
             }
         };
         let socket = stream.into();
         options::apply_ip(&socket, &setup.options)?;
         options::apply_tcp(&socket, &setup.options)?;
-        Ok(StreamEndpoint::new(socket, setup))
+        Ok(StreamEndpoint::new(socket, setup, strangers))
     }
 }
 
-fn dial(address: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
+fn dial(address: SocketAddr, own: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
     let what = || format!("connecting to {address}");
     let socket = socket2::Socket::new(
         socket2::Domain::for_address(address),
@@ -98,6 +107,9 @@ fn dial(address: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
     )
     .map_err(SetupError::system(what()))?;
     options::apply_common(&socket, &setup.options)?;
+    socket
+        .bind(&own.into())
+        .map_err(SetupError::system(format!("using the address {}", own.ip())))?;
     socket
         .connect_timeout(&address.into(), setup.timeout.duration())
         .map_err(SetupError::system(what()))?;

@@ -1,7 +1,8 @@
-//! `udp`: the control path. Both ends bind on loopback and connect to each other.
+//! `udp`: the control path. Both ends bind on loopback, or where they were asked to, and connect to
+//! each other.
 
 use super::datagram::DatagramEndpoint;
-use super::options;
+use super::{options, site};
 use crate::transport::*;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -12,6 +13,8 @@ pub struct Udp;
 /// One end before it is connected.
 pub struct UdpOpening {
     socket: UdpSocket,
+    /// Its address, without the port.
+    own: SocketAddr,
     setup: Setup,
 }
 
@@ -19,14 +22,15 @@ impl Transport for Udp {
     type Opening = UdpOpening;
 
     const DESCRIPTOR: Descriptor = Descriptor {
-        about: "UDP over IPv4",
+        about: "UDP over IP",
         // 65535 less the headers of IP and UDP.
         largest: 65507,
         traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
         loses: true,
         ordered: false,
         one_process: false,
-        options: &["dscp", "send-buffer", "receive-buffer", "busy-poll"],
+        between_hosts: true,
+        options: &["dscp", "interface", "send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's UDP and IP, recv: both copies included",
     };
 
@@ -37,9 +41,14 @@ impl Transport for Udp {
     }
 
     fn open(setup: &Setup) -> Result<UdpOpening, SetupError> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
-            .map_err(SetupError::system("binding on 127.0.0.1"))?;
-        Ok(UdpOpening { socket, setup: setup.clone() })
+        let own = site::address(&setup.site)?;
+        let socket =
+            UdpSocket::bind(own).map_err(SetupError::system(format!("binding on {}", own.ip())))?;
+        Ok(UdpOpening { socket, own, setup: setup.clone() })
+    }
+
+    fn strangers(endpoint: &DatagramEndpoint) -> u64 {
+        endpoint.strangers()
     }
 
     fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
@@ -56,6 +65,7 @@ impl Opening for UdpOpening {
 
     fn connect(self, other: &Blob) -> Result<DatagramEndpoint, SetupError> {
         let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
+        let address = site::towards(address, self.own);
         self.socket
             .connect(address)
             .map_err(SetupError::system(format!("connecting to {address}")))?;

@@ -52,6 +52,7 @@ impl Transport for UnixStream {
         loses: false,
         ordered: true,
         one_process: false,
+        between_hosts: false,
         options: &["send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's socket queue, recv: both copies included",
     };
@@ -72,6 +73,10 @@ impl Transport for UnixStream {
         Ok(StreamOpening { listener, name, setup: setup.clone() })
     }
 
+    fn strangers(endpoint: &StreamEndpoint) -> u64 {
+        endpoint.strangers()
+    }
+
     fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
         options::granted_common(endpoint.socket())
     }
@@ -85,18 +90,18 @@ impl Opening for StreamOpening {
     }
 
     fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
-        let stream = match &self.listener {
+        let (stream, strangers) = match &self.listener {
             Some(listener) => admit::accept(listener, &self.setup)?,
             None => {
                 let mut stream = net::UnixStream::connect_addr(&address_of(&other.0)?)
                     .map_err(SetupError::system("connecting to the server's unix socket"))?;
                 admit::present(&mut stream, &self.setup)?;
-                stream
+                (stream, 0)
             }
         };
         let socket: OwnedFd = stream.into();
         options::apply_common(&socket, &self.setup.options)?;
-        Ok(StreamEndpoint::new(socket, &self.setup))
+        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
     }
 }
 
@@ -111,6 +116,7 @@ impl Transport for UnixDatagram {
         loses: false,
         ordered: true,
         one_process: false,
+        between_hosts: false,
         options: &["send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's socket queue, recv: both copies included",
     };

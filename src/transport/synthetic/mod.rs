@@ -41,6 +41,7 @@ impl Transport for Simulated {
         loses: true,
         ordered: false,
         one_process: true,
+        between_hosts: false,
         options: &["synthetic"],
         path: "a simulation on a virtual clock",
     };

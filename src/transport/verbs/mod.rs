@@ -70,6 +70,7 @@ impl Transport for Verbs {
         loses: true,
         ordered: true,
         one_process: false,
+        between_hosts: true,
         options: options::NAMES,
         path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     };

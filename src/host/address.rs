@@ -1,0 +1,230 @@
+//! The IP addresses of this host's network interfaces, and which of them stands for a name.
+
+use super::Tree;
+use super::network::Interface;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// Most addresses that are looked at.
+const MOST: usize = 65_536;
+/// Most names that a refusal lists.
+const MOST_NAMED: usize = 40;
+
+/// The address of a network interface that is up: its first of IPv4, else of IPv6, and a
+/// link-local one (with its scope) where there is no other. The port is 0.
+pub fn address_of(name: &str) -> Result<SocketAddr, String> {
+    choose(&Tree::default(), &addresses(), name)
+}
+
+/// The interface that has this address.
+pub fn interface_with(address: IpAddr) -> Option<Interface> {
+    let (name, _) = addresses().into_iter().find(|(_, own)| own.ip() == address)?;
+    Some(Interface::read(&Tree::default(), &name))
+}
+
+/// The address of this host by which the driver's ssh reached it: the third word of
+/// SSH_CONNECTION (`ssh(1)`). The port is 0.
+pub fn session_address() -> Result<SocketAddr, String> {
+    let words = std::env::var(SSH_CONNECTION).unwrap_or_default();
+    let address = words.split(' ').nth(2).unwrap_or_default();
+    session(address, &addresses()).ok_or_else(|| {
+        format!(
+            "{SSH_CONNECTION} does not say by which address this host was reached ('{}'); name a \
+             network interface of each host with --interface",
+            address.escape_default()
+        )
+    })
+}
+
+/// Where sshd says who is connected to whom.
+pub const SSH_CONNECTION: &str = "SSH_CONNECTION";
+
+/// A link-local address is written with the name of its interface: `fe80::1%eth0`.
+fn session(text: &str, all: &[(String, SocketAddr)]) -> Option<SocketAddr> {
+    let Some((address, name)) = text.split_once('%') else {
+        return Some((text.parse::<IpAddr>().ok()?, 0).into());
+    };
+    let address: IpAddr = address.parse().ok()?;
+    all.iter().find(|(owner, own)| owner == name && own.ip() == address).map(|(_, own)| *own)
+}
+
+/// The address from which this host's routes send to that one. Nothing is sent.
+pub fn address_towards(other: IpAddr) -> std::io::Result<IpAddr> {
+    /// Of the discard service; a datagram socket that is connected sends nothing.
+    const PORT: u16 = 9;
+    let any: IpAddr = match other {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = std::net::UdpSocket::bind((any, 0))?;
+    socket.connect((other, PORT))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<SocketAddr, String> {
+    if let Some(address) = best(all, name)
+        && is_up(tree, name)
+    {
+        return Ok(address);
+    }
+    let known = tree.names("/sys/class/net").iter().any(|known| known == name)
+        || all.iter().any(|(owner, _)| owner == name);
+    let wrong = match known {
+        false => format!("there is no network interface '{name}'"),
+        true if is_up(tree, name) => format!("the network interface '{name}' has no IP address"),
+        true => format!("the network interface '{name}' is down"),
+    };
+    let mut allowed: Vec<&str> = Vec::new();
+    for (owner, _) in all {
+        if !allowed.contains(&owner.as_str()) && is_up(tree, owner) {
+            allowed.push(owner);
+        }
+    }
+    allowed.sort_unstable();
+    let more = allowed.len().saturating_sub(MOST_NAMED);
+    allowed.truncate(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Err(match allowed.is_empty() {
+        true => format!("{wrong}, and no other one is up and has an address"),
+        false => format!("{wrong}; allowed are {}{more}", allowed.join(", ")),
+    })
+}
+
+/// Loopback and tunnels state no more than `unknown`; what is down states one of several words.
+fn is_up(tree: &Tree, name: &str) -> bool {
+    let state = tree.text(&format!("/sys/class/net/{name}/operstate"));
+    state.is_none_or(|state| state == "up" || state == "unknown")
+}
+
+fn best(all: &[(String, SocketAddr)], name: &str) -> Option<SocketAddr> {
+    let rank = |address: &&SocketAddr| match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) if !address.ip().is_unicast_link_local() => 1,
+        SocketAddr::V6(_) => 2,
+    };
+    all.iter().filter(|(owner, _)| owner == name).map(|(_, a)| a).min_by_key(rank).copied()
+}
+
+/// Each interface with each of its addresses. Empty where the kernel does not say.
+fn addresses() -> Vec<(String, SocketAddr)> {
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: getifaddrs(3) writes the head of a list that it allocates to the pointer given.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut at = list;
+    while !at.is_null() && found.len() < MOST {
+        // SAFETY: getifaddrs(3): each entry is valid until freeifaddrs, and so are its name and
+        // its address, which is null or a sockaddr of its family's size.
+        let (next, name, address) = unsafe {
+            let entry = &*at;
+            let name = std::ffi::CStr::from_ptr(entry.ifa_name).to_string_lossy().into_owned();
+            (entry.ifa_next, name, ip(entry.ifa_addr))
+        };
+        found.extend(address.map(|address| (name, address)));
+        at = next;
+    }
+    // SAFETY: the list is the one that getifaddrs gave, and nothing points into it any more.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
+/// # Safety
+///
+/// `address` is null or points to a sockaddr of the size that its family says.
+unsafe fn ip(address: *const libc::sockaddr) -> Option<SocketAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a sockaddr by the contract above.
+    match i32::from(unsafe { (*address).sa_family }) {
+        libc::AF_INET => {
+            // SAFETY: a sockaddr_in by its family; it may lie unaligned.
+            let v4: libc::sockaddr_in = unsafe { std::ptr::read_unaligned(address.cast()) };
+            Some((Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)), 0).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: a sockaddr_in6 by its family; it may lie unaligned.
+            let v6: libc::sockaddr_in6 = unsafe { std::ptr::read_unaligned(address.cast()) };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            Some(SocketAddrV6::new(ip, 0, 0, v6.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::Fake;
+    use super::*;
+
+    fn addresses() -> Vec<(String, SocketAddr)> {
+        let address = |name: &str, text: &str| (name.to_string(), text.parse().unwrap());
+        vec![
+            address("lo", "127.0.0.1:0"),
+            address("ib0", "[fe80::1%4]:0"),
+            address("ib0", "10.1.0.7:0"),
+            address("ib0", "10.1.0.8:0"),
+            address("eth1", "[fe80::2%5]:0"),
+            address("eth1", "[2001:db8::2]:0"),
+            address("eth2", "[fe80::3%6]:0"),
+            address("eth3", "10.2.0.1:0"),
+        ]
+    }
+
+    fn machine() -> Fake {
+        Fake::new(&[
+            ("sys/class/net/lo/operstate", "unknown\n"),
+            ("sys/class/net/ib0/operstate", "up\n"),
+            ("sys/class/net/eth1/operstate", "up\n"),
+            ("sys/class/net/eth2/operstate", "up\n"),
+            ("sys/class/net/eth3/operstate", "lowerlayerdown\n"),
+            ("sys/class/net/eth4/operstate", "up\n"),
+        ])
+    }
+
+    #[test]
+    fn ipv4_stands_before_global_ipv6_and_that_before_link_local() {
+        let fake = machine();
+        let chosen = |name| choose(&fake.tree, &addresses(), name).unwrap().to_string();
+        assert_eq!(chosen("ib0"), "10.1.0.7:0");
+        assert_eq!(chosen("eth1"), "[2001:db8::2]:0");
+        assert_eq!(chosen("eth2"), "[fe80::3%6]:0");
+        assert_eq!(chosen("lo"), "127.0.0.1:0");
+    }
+
+    #[test]
+    fn one_that_is_unknown_down_or_bare_is_refused_with_those_that_are_allowed() {
+        let fake = machine();
+        for (name, wrong) in [
+            ("ib9", "there is no network interface 'ib9'"),
+            ("eth3", "the network interface 'eth3' is down"),
+            ("eth4", "the network interface 'eth4' has no IP address"),
+        ] {
+            let refused = choose(&fake.tree, &addresses(), name).unwrap_err();
+            assert_eq!(refused, format!("{wrong}; allowed are eth1, eth2, ib0, lo"));
+        }
+        let alone = choose(&fake.tree, &[], "lo").unwrap_err();
+        assert!(alone.ends_with("no other one is up and has an address"), "{alone}");
+    }
+
+    #[test]
+    fn a_session_s_address_may_be_link_local() {
+        let found = |text| session(text, &addresses()).map(|address| address.to_string());
+        assert_eq!(found("10.0.0.9"), Some("10.0.0.9:0".into()));
+        assert_eq!(found("fe80::2%eth1"), Some("[fe80::2%5]:0".into()));
+        assert_eq!((found("fe80::2%eth2"), found(""), found("UNKNOWN")), (None, None, None));
+    }
+
+    #[test]
+    fn loopback_is_reached_from_loopback() {
+        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!(address_towards(local).ok(), Some(local));
+    }
+
+    #[test]
+    fn this_host_knows_whose_loopback_s_address_is() {
+        let name = interface_with(Ipv4Addr::LOCALHOST.into()).map(|interface| interface.name);
+        assert_eq!(name.as_deref(), Some("lo"));
+    }
+}

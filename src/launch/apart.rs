@@ -1,0 +1,167 @@
+//! What an agent does by itself where the driver is on another host: it says what its host is,
+//! makes its own sample memory, and sends what it has recorded when its loop is over.
+
+use super::frame::{self, FrameError};
+use super::protocol::*;
+use super::round;
+use crate::clock::{self, Calibration, Source, Ticks, Timebase};
+use crate::host::{self, Environment};
+use crate::sample::arena::Arena;
+use crate::transport::TransportKind;
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// As the driver's own calibration (`conduct`): two anchors of some 30 ns each over it leave less
+/// than 1 ppm.
+const CALIBRATION: Duration = Duration::from_millis(100);
+/// Anchors of that calibration.
+const ANCHORS: u32 = 11;
+/// How long a round may take to be set up and told of, on both ends together: several times what
+/// the driver waits for each step.
+const SET_UP: Duration = Duration::from_secs(60);
+/// How often an agent looks whether its loop goes on.
+const LOOK: Duration = Duration::from_secs(1);
+/// Rows of one frame: at most 58 B each as varints, which is below `frame::LONGEST`.
+const ROWS: usize = 16_384;
+
+/// What there is on this host, or why it cannot serve, in a sentence.
+pub(super) fn look(asked: &Look) -> Result<Seen, String> {
+    if let Some(cpu) = asked.cpu {
+        host::check_pair(cpu, cpu).map_err(|error| format!("--cpus: {error}"))?;
+    }
+    let address = match &asked.interface {
+        Some(name) => {
+            Some(host::address_of(name).map_err(|error| format!("--interface: {error}"))?)
+        }
+        None => host::session_address().ok(),
+    };
+    // The second of the pair: where both "hosts" are namespaces of one, the driver has the first.
+    let cpu = asked.cpu.or_else(|| host::choose_pair(None).pair.map(|pair| pair.server));
+    let (source, reason) = match asked.clock {
+        Some(source) => (source, "asked for".to_string()),
+        None => Source::choose(),
+    };
+    let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
+    let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
+    let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
+    let time = Timebase::new(epoch, &scale);
+    let clock = clock::report(source, &reason, &scale, &source.measure_reading(&time));
+    let works = |transport: &TransportKind| transport.available().err();
+    Ok(Seen {
+        environment: Environment::read(&cpu.into_iter().collect::<Vec<_>>()),
+        cpu,
+        source,
+        time,
+        clock,
+        address: address.map(|address| address.ip()).filter(|ip| !is_link_local(*ip)),
+        unavailable: asked
+            .transports
+            .iter()
+            .filter_map(|transport| Some((*transport, works(transport)?)))
+            .collect(),
+    })
+}
+
+/// Whether an address means nothing without the number of an interface, which is each host's own.
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+/// The sample memory of a round: the driver's, or on another host its own.
+pub(super) fn memory(assignment: &Assignment, allowed: &[u32]) -> io::Result<Arena> {
+    match &assignment.apart {
+        None => Arena::open(&assignment.arena),
+        Some(Apart { rows }) => {
+            let made = Arena::create(usize::try_from(*rows).map_err(io::Error::other)?)?;
+            // Opened again as the driver's would be: every page is touched.
+            let own = Arena::open(&made.path())?;
+            let limit = 2 * round::patience(&assignment.case) + SET_UP;
+            let elsewhere = allowed.iter().copied().rfind(|cpu| Some(*cpu) != assignment.cpu);
+            std::thread::spawn(move || end_when_idle(&made, limit, elsewhere));
+            Ok(own)
+        }
+    }
+}
+
+/// Ends this process when its loop has handled nothing for so long. A connection that has died
+/// without a word is not noticed where nothing is said over it, and a loop that polls would spin
+/// until somebody finds it; the driver has long given up by then.
+fn end_when_idle(memory: &Arena, limit: Duration, cpu: Option<u32>) {
+    if let Some(cpu) = cpu {
+        // Where that fails it looks once a second beside the loop.
+        let _ = host::pin_to(cpu);
+    }
+    let (mut seen, mut moved) = (u64::MAX, Instant::now());
+    while moved.elapsed() < limit {
+        let now = memory.progress();
+        if now != seen {
+            (seen, moved) = (now, Instant::now());
+        }
+        std::thread::sleep(LOOK);
+    }
+    std::process::exit(3);
+}
+
+/// Sends what was recorded.
+pub(super) fn hand_over(arena: &Arena, output: &mut impl io::Write) -> Result<(), FrameError> {
+    arena
+        .rows()
+        .chunks(ROWS)
+        .try_for_each(|rows| frame::write(output, &FromAgent::Rows(rows.to_vec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Flags;
+    use crate::sample::arena::Row;
+
+    #[test]
+    fn the_largest_rows_fit_a_frame_and_come_back() {
+        let most = Ticks(u64::MAX);
+        let row = Row {
+            intended: most,
+            submit: most,
+            receive: most,
+            complete: most,
+            flags: Flags(u32::MAX),
+            order: u32::MAX,
+        };
+        let mut arena = Arena::create(ROWS + 1).unwrap();
+        assert!(arena.extend(&vec![row; ROWS]) && arena.extend(&[Row::default()]));
+        assert!(!arena.extend(&[row]), "there is no room");
+        let mut channel = Vec::new();
+        hand_over(&arena, &mut channel).unwrap();
+        let mut channel = channel.as_slice();
+        let mut back = Vec::new();
+        for _ in 0..2 {
+            let Ok(FromAgent::Rows(rows)) = frame::read(&mut channel) else { panic!() };
+            back.extend(rows);
+        }
+        assert_eq!(back, arena.rows());
+    }
+
+    #[test]
+    fn what_a_host_is_passes_the_channel() {
+        let transports = TransportKind::ALL.to_vec();
+        let asked = Look { transports, interface: Some("lo".into()), cpu: None, clock: None };
+        let seen = look(&asked).unwrap();
+        let mut channel = Vec::new();
+        frame::write(&mut channel, &FromAgent::Seen(Box::new(seen.clone()))).unwrap();
+        let Ok(FromAgent::Seen(back)) = frame::read(&mut channel.as_slice()) else { panic!() };
+        assert_eq!(format!("{back:?}"), format!("{seen:?}"));
+    }
+
+    #[test]
+    fn what_is_not_on_this_host_is_refused() {
+        let asked = Look {
+            transports: Vec::new(),
+            interface: Some("no-such-one".into()),
+            cpu: None,
+            clock: None,
+        };
+        let refused = look(&asked).unwrap_err();
+        assert!(refused.starts_with("--interface: there is no network interface"), "{refused}");
+    }
+}
