@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wiregauge::launch::frame;
 use wiregauge::launch::protocol::{FromAgent, VERSION};
 use wiregauge::record::read_record;
@@ -127,15 +127,19 @@ fn a_host_that_cannot_be_reached_is_told_in_one_sentence() {
     assert!(said.contains("far: --cpus: CPU 9999 is not online"), "{said}");
 }
 
-/// A program that answers whatever it hears with these bytes.
-fn answering(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
+/// A program of one line of shell.
+fn script(scratch: &Scratch, name: &str, line: &str) -> String {
     let path = scratch.join(name);
-    let answer = scratch.join(&format!("{name}.bytes"));
-    fs::write(&answer, bytes).unwrap();
-    let script = format!("#!/bin/sh\nhead -c 20 >/dev/null\ncat {}\n", answer.display());
-    fs::write(&path, script).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
+}
+
+/// A program that answers whatever it hears with these bytes.
+fn answering(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
+    let answer = scratch.join(&format!("{name}.bytes"));
+    fs::write(&answer, bytes).unwrap();
+    script(scratch, name, &format!("head -c 20 >/dev/null; cat {}", answer.display()))
 }
 
 #[test]
@@ -242,23 +246,34 @@ fn a_study_runs_between_two_hosts() {
 #[test]
 fn a_stranger_on_the_wire_is_dropped_and_counted() {
     let scratch = Scratch::new();
-    let Some(host) = FarHost::beside(&scratch) else { return };
+    let Some(mut host) = FarHost::beside(&scratch) else { return };
+    // The client learns of the port some time after it is open.
+    let bytes = scratch.join("bytes");
+    let slow = format!(
+        "{} \"$@\" | while dd bs=1M count=1 of={bytes} status=none; [ -s {bytes} ]; do sleep 0.3; \
+         cat {bytes}; done",
+        host.ssh,
+        bytes = bytes.display()
+    );
+    host.ssh = script(&scratch, "slow-ssh", &slow);
     // Knocks at whatever listens on the far side, as often as it can.
     let over = AtomicBool::new(false);
     let knocked = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            // Also where the run fails before it says that it is over.
+            let deadline = Instant::now() + Duration::from_secs(40);
+            while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
                 for port in host.listening() {
                     let _ = std::net::TcpStream::connect((host.address.as_str(), port));
                 }
             }
         });
-        let line = "latency --transport tcp --wait block --count 100 --rounds 10";
+        let line = "latency --transport tcp --wait block --count 100 --rounds 2";
         let (record, _) = measured(&scratch, &host, line);
         over.store(true, Ordering::Relaxed);
         record.runs[0].counts
     });
-    assert_eq!((knocked.sent, knocked.received), (1100, 1100));
+    assert_eq!((knocked.sent, knocked.received), (220, 220));
     assert!(knocked.strangers > 0, "{knocked:?}");
 }
 
