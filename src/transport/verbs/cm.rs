@@ -8,6 +8,7 @@ use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::{Address, RNR_RETRIES, RNR_TIMER, path_mtu};
 use super::options::{Service, VerbsOptions};
 use super::resources::{QueuePair, errno};
+use crate::host::{self, Tree};
 use crate::transport::SetupError;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
@@ -386,11 +387,17 @@ fn address_of(adapter: &Adapter) -> Result<SocketAddr, SetupError> {
             None => SocketAddr::V6(SocketAddrV6::new(address, 0, 0, scope_of(adapter, address))),
         });
     }
-    Err(SetupError::Refused(format!(
-        "--connect cm is built for ports on Ethernet, and {} is on InfiniBand; write --connect \
-         exchange",
-        adapter.name
-    )))
+    // On InfiniBand the manager knows a port by its IPoIB interface.
+    let folder = format!("/sys/class/infiniband/{}/device/net", adapter.name);
+    let names = Tree::default().names(&folder);
+    names.iter().find_map(|name| host::address_of(name).ok()).ok_or_else(|| {
+        SetupError::Refused(format!(
+            "--connect cm needs an IP address on an interface of {} (there is: {}); give it one, \
+             or write --connect exchange",
+            adapter.name,
+            if names.is_empty() { "none".to_string() } else { names.join(", ") }
+        ))
+    })
 }
 
 /// The interface that a link-local address belongs to; 0 for any other.
