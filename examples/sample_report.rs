@@ -208,7 +208,7 @@ fn measure(run: &mut Run, per_round: u64, lossy: bool) -> Vec<RoundSamples> {
         let summary = summarise(&values);
         run.counts.lost = summary.lost;
         run.counts.received = summary.count - summary.lost;
-        run.figures.push(Figure { metric, unit: "ns".to_owned(), summary });
+        run.figures.push(Figure { metric, unit: "ns".to_owned(), summary, clock_bound_ns: None });
     }
     run.counts.warmup = WARMUP * u64::from(ROUNDS);
     run.counts.sent = run.counts.received + run.counts.lost + run.counts.warmup;

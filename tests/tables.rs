@@ -84,7 +84,12 @@ fn figure(metric: Metric, middle: f64, each: usize, greatest: f64) -> Figure {
         values
     };
     let rounds: Vec<Vec<f64>> = (0..5).map(round).collect();
-    Figure { metric, unit: "ns".into(), summary: summarize(&rounds, 10_000.0) }
+    Figure {
+        metric,
+        unit: "ns".into(),
+        summary: summarize(&rounds, 10_000.0),
+        clock_bound_ns: None,
+    }
 }
 
 fn rate(metric: RateMetric, value: f64) -> RateFigure {

@@ -13,7 +13,9 @@
 
 mod calibrate;
 mod counter;
+pub mod exchange;
 pub mod offset;
+mod stamped;
 mod timebase;
 
 pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};

@@ -55,7 +55,7 @@ pub struct Drift {
 }
 
 /// How much the rate of two quartz clocks may change within a piece, as a share: 0.02 ppm, what a
-/// crystal does in a steady room within [`LONGEST`] (some 0.1 ppm for 1 C).
+/// crystal does in a steady room within 20 s (some 0.1 ppm for 1 C).
 pub const WANDER: f64 = 0.02e-6;
 /// No two working clocks run further apart: 1000 ppm.
 const FASTEST: f64 = 1e-3;

@@ -8,7 +8,9 @@ use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
-use crate::record::schema::{Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage};
+use crate::record::schema::{
+    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage,
+};
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
 use crate::sample::{Flags, RoundSamples};
@@ -91,11 +93,11 @@ impl RunSoFar {
     pub fn take(
         &mut self,
         case: &Case,
-        index: u32,
-        position: u32,
+        (index, position): (u32, u32),
         finished: Finished,
         samples: RoundSamples,
         times: Times<'_>,
+        clock: Option<ClockOffset>,
     ) {
         let Finished { client, server, fault } = finished;
         let mut round = Round {
@@ -103,6 +105,7 @@ impl RunSoFar {
             position,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
+            clock,
             counts: counts(case, &client, &server, &samples),
             client: self.usage(Role::Client, &client),
             server: self.usage(Role::Server, &server),
@@ -263,9 +266,11 @@ impl RunSoFar {
         for metric in metrics_of(&self.case) {
             if metrics.contains(&metric) {
                 let summary = self.summary(metric, threshold_ns);
-                figures.push(Figure { metric, unit: "ns".into(), summary });
+                let clock_bound_ns = self.clock_bound().filter(|_| metric.is_between_ends());
+                figures.push(Figure { metric, unit: "ns".into(), summary, clock_bound_ns });
             }
         }
+        self.leave_out_what_the_clocks_do_not_tell(&mut figures);
         let rates = self.rates();
         self.doubt(&figures, &rates, plan);
         let included = self.included();
@@ -294,6 +299,31 @@ impl RunSoFar {
             included,
             doubts,
         }
+    }
+
+    /// The widest bound of the rounds between two hosts.
+    fn clock_bound(&self) -> Option<f64> {
+        let bounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
+        bounds.map(|clock| clock.bound_ns).reduce(f64::max)
+    }
+
+    /// A figure that is smaller than what its clocks may be wrong by is none.
+    fn leave_out_what_the_clocks_do_not_tell(&mut self, figures: &mut Vec<Figure>) {
+        let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
+        if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
+            self.doubts.push(Doubt::ClockSet { times: steps });
+        }
+        figures.retain(|figure| {
+            let Some(bound_ns) = figure.clock_bound_ns else { return true };
+            let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
+            let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
+            let is_told = p50_ns > bound_ns;
+            if !is_told {
+                let metric = figure.metric.name().to_string();
+                self.doubts.push(Doubt::ClocksUnknown { metric, bound_ns, p50_ns });
+            }
+            is_told
+        });
     }
 
     fn rates(&self) -> Vec<RateFigure> {

@@ -3,6 +3,7 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod clocks;
 mod doubts;
 mod figures;
 mod progress;
@@ -11,11 +12,14 @@ mod whole;
 
 pub use progress::{Silent, Watcher};
 
+use crate::clock::exchange::Local;
+use crate::clock::offset::Model;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host::{self, CpuPair, Environment};
+use crate::launch::clocks::Comparison;
 use crate::launch::far::There;
 use crate::launch::round::{self, Conditions, Fault, Finished};
-use crate::plan::{Case, Plan};
+use crate::plan::{Case, Pattern, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
 use crate::sample::RoundSamples;
@@ -108,6 +112,7 @@ pub fn conduct(
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
+        comparison: compare_clocks(plan, stage, &time, cpus)?,
         runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
         position: 0,
         faults: Vec::new(),
@@ -145,6 +150,23 @@ pub fn conduct(
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
+}
+
+/// Begins to compare the clocks of two hosts, where one-way times are taken between them.
+fn compare_clocks(
+    plan: &Plan,
+    stage: &Stage<'_>,
+    time: &Time,
+    cpus: Option<CpuPair>,
+) -> Result<Option<Comparison>, ConductError> {
+    let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
+    let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
+    let local = Local { source: time.source, time: time.base };
+    let started = Comparison::start(there, case, local, cpus.map(|pair| pair.client));
+    started.map(Some).map_err(|fault| match fault.wrong_use {
+        true => ConductError::Refused(fault.sentence),
+        false => ConductError::Unable(fault.sentence),
+    })
 }
 
 /// What the record says of the other host.
@@ -223,6 +245,7 @@ struct Conductor<'a, 'w> {
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
+    comparison: Option<Comparison>,
     runs: Vec<RunSoFar>,
     position: u32,
     faults: Vec<String>,
@@ -287,7 +310,19 @@ impl Conductor<'_, '_> {
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
         let there = self.stage.there.map(|there| there.seen.time);
+        let compared = match (&self.comparison, case.pattern) {
+            (Some(comparison), Pattern::Oneway) => Some(comparison.exchanges()),
+            _ => None,
+        };
+        // Without a comparison a round has its samples and no one-way times.
+        let (exchanges, unknown) = match compared {
+            Some(Ok(exchanges)) => (exchanges, None),
+            Some(Err(fault)) => (Vec::new(), Some(fault)),
+            None => (Vec::new(), None),
+        };
+        let offset = Model::fit(&exchanges);
         let times = Times {
+            offset: offset.as_ref(),
             client: &base,
             server: there.as_ref().unwrap_or(&base),
             apart: there.is_some(),
@@ -295,8 +330,11 @@ impl Conductor<'_, '_> {
         let samples =
             RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
         (self.keep)(&samples)?;
+        let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        self.runs[index].take(&case, round, self.position, finished, samples, times);
+        let clock = offset.as_ref().and_then(|o| clocks::of_round(o, &exchanges, &samples));
+        let at = (round, self.position);
+        self.runs[index].take(&case, at, finished, samples, times, clock);
         self.position += 1;
         Ok(fault)
     }

@@ -5,6 +5,7 @@
 //! driver says stop or expect while a round runs, it sets the gate and interrupts the loop's sleep.
 
 use super::apart;
+use super::clocks;
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::rehearse;
@@ -37,7 +38,7 @@ const GREETING: Duration = Duration::from_secs(10);
 
 /// Why an agent ends before its round is over.
 #[derive(Debug, thiserror::Error)]
-enum AgentError {
+pub(super) enum AgentError {
     #[error("{0}")]
     Refused(String),
     #[error("nobody greeted this agent; wiregauge starts its agents itself")]
@@ -188,6 +189,7 @@ fn serve(
             };
             return Ok(frame::write(output, &said)?);
         }
+        Ok(ToAgent::KeepTime(asked)) => return clocks::keep_time(&asked, control, output),
         _ => return Err(FrameError::Closed.into()),
     };
     let round = RoundOf { assignment: &assignment, control, gate, output };

@@ -4,10 +4,12 @@
 //! Every role runs in its own fresh process ([`agent`]), also on one machine, so that two processes
 //! are what is measured and a crash is contained. The control channel ([`protocol`], [`frame`]) is
 //! parked while a round runs. The server's agent may be on another host ([`far`]): then the channel
-//! is that of ssh, and the agent brings its own memory and clock.
+//! is that of ssh, and the agent brings its own memory and clock, which [`clocks`] compares with
+//! this host's.
 
 pub mod agent;
 mod apart;
+pub mod clocks;
 pub mod far;
 pub mod frame;
 pub mod process;

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer. An
-//! agent on another host is first asked, in a session of its own, what there is: `Look`, `Seen`. Of
+//! agent on another host is first asked, in a session of its own, what there is: `Look`, `Seen`; in
+//! another one it exchanges times while rounds run: `KeepTime`, `KeepsTime`. Of
 //! a round it sends its samples before the end: `Rows`.
 
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
@@ -24,11 +25,11 @@ use crate::sample::recorder::Seen as Tally;
 use crate::transport::{Blob, Role, Site, TransportKind};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -58,6 +59,23 @@ pub enum ToAgent {
     Stop,
     /// Say what there is on your host, instead of a round.
     Look(Look),
+    /// Answer exchanges of times until the channel is closed, instead of a round.
+    KeepTime(Box<KeepTime>),
+}
+
+/// What an agent is told that exchanges times while rounds run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeepTime {
+    /// Where it is to be reached.
+    pub site: Site,
+    /// Its clock ...
+    pub source: Source,
+    /// ... and its scale.
+    pub time: Timebase,
+    /// What its datagrams must begin with.
+    pub cookie: [u8; 32],
+    /// The measuring CPU, which it leaves alone.
+    pub leaves: Option<u32>,
 }
 
 /// What is asked of another host before anything runs.
@@ -153,6 +171,8 @@ pub enum FromAgent {
     },
     /// What its host is.
     Seen(Box<Seen>),
+    /// Exchanges of times are answered there.
+    KeepsTime(SocketAddr),
     /// The next rows of an agent whose memory is its own, before it tells of its end.
     Rows(Vec<Row>),
 }

@@ -265,12 +265,6 @@ impl Request {
         if self.to.is_none() {
             return Ok(());
         }
-        if self.pattern == Pattern::Oneway {
-            return refuse(
-                "--to is not possible with oneway: one-way times between two hosts need their \
-                 clocks' offset, which is not built; latency gives half_rtt",
-            );
-        }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
             let names: Vec<&str> = reaching.map(|one| one.name()).collect();

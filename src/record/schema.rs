@@ -56,6 +56,25 @@ pub struct Record {
     pub server_host: Option<ServerHost>,
 }
 
+/// How far the server's clock was from the client's during a round between two hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// The server's clock less the client's, at the sample with the widest bound.
+    pub offset_ns: f64,
+    /// No one-way time of the round is wrong by more than this.
+    pub bound_ns: f64,
+    /// What the server's clock gains on the client's, in parts per million.
+    pub drift_ppm: f64,
+    /// What that may be wrong by.
+    pub drift_bound_ppm: f64,
+    /// Exchanges of times from the start of the run to the end of the round.
+    pub exchanges: u64,
+    /// The shortest round trip among them.
+    pub shortest_round_trip_ns: f64,
+    /// How often a clock was set, or changed its rate, in that time.
+    pub steps: u64,
+}
+
 /// The other host, on which the server's end ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerHost {
@@ -147,6 +166,10 @@ pub struct Figure {
     pub unit: String,
     /// The figures.
     pub summary: Summary,
+    /// Where its stamps are of two hosts' clocks: no sample is wrong by more than this because of
+    /// them.
+    #[serde(default)]
+    pub clock_bound_ns: Option<f64>,
 }
 
 /// A rate of one kind.
@@ -187,6 +210,9 @@ pub struct Round {
     pub client: Usage,
     /// What the server's process used.
     pub server: Usage,
+    /// How far the clocks of two hosts were apart, where one-way times were taken between them.
+    #[serde(default)]
+    pub clock: Option<ClockOffset>,
 }
 
 /// Messages by what became of them.

@@ -3,6 +3,7 @@
 
 use super::arena::Row;
 use super::{Flags, RoundSamples, Sample};
+use crate::clock::offset::Model;
 use crate::clock::{Ticks, Timebase};
 use crate::plan::{Direction, Pattern};
 
@@ -24,7 +25,7 @@ pub struct Shape {
 /// Joins what two ends of one host saw. Stamps are on the grid of `samples.parquet`, so that memory
 /// and file agree.
 pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> RoundSamples {
-    join_of(shape, client, server, Times { client: time, server: time, apart: false })
+    join_of(shape, client, server, Times { client: time, server: time, apart: false, offset: None })
 }
 
 /// The time of each end.
@@ -34,9 +35,11 @@ pub struct Times<'a> {
     pub client: &'a Timebase,
     /// Of the server's.
     pub server: &'a Timebase,
-    /// Whether they are clocks of two hosts, whose offset is not known: a sample then has stamps
-    /// of one of them only.
+    /// Whether they are clocks of two hosts. A sample has stamps of both only where `offset` is
+    /// known.
     pub apart: bool,
+    /// The server's clock against the client's, where they were compared.
+    pub offset: Option<&'a Model>,
 }
 
 /// The same of two ends wherever they are.
@@ -50,7 +53,7 @@ pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -
                 sample(sequence as u64, row, Ticks(0), row.receive, row.flags, time)
             })
             .collect(),
-        Pattern::Oneway => one_way(client, server, time),
+        Pattern::Oneway => one_way(client, server, times),
         Pattern::Bandwidth => flows(shape, client, server, times),
     };
     RoundSamples { run: 0, round: 0, size: shape.size, samples }
@@ -61,6 +64,16 @@ fn stamp(ticks: Ticks, time: &Timebase) -> f64 {
         return f64::NAN;
     }
     super::grid(time.global(time.local(ticks)).0)
+}
+
+impl Times<'_> {
+    /// A stamp of the server in the run's common time, which is the client's.
+    fn of_server(&self, ticks: Ticks) -> f64 {
+        match self.offset {
+            Some(offset) if ticks.0 != 0 => super::grid(offset.here(self.server.local(ticks)).0.0),
+            _ => stamp(ticks, self.server),
+        }
+    }
 }
 
 fn sample(
@@ -75,7 +88,7 @@ fn sample(
     Sample::new(sequence, stamps.map(|ticks| stamp(ticks, time)), flags)
 }
 
-fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
+fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
     let sent = client.iter().enumerate();
     let joined = sent.map(|(sequence, row)| {
         let there = server.get(sequence).copied().unwrap_or_default();
@@ -85,7 +98,9 @@ fn one_way(client: &[Row], server: &[Row], time: &Timebase) -> Vec<Sample> {
         let lost = if there.receive.0 == 0 { Flags::LOST } else { Flags::default() };
         let flags = kept.with(arrived).with(lost);
         // Of a message that has arrived, the server's row has the time that stood in it.
-        sample(sequence as u64, row, there.submit, there.receive, flags, time)
+        let mut joined = sample(sequence as u64, row, there.submit, Ticks(0), flags, times.client);
+        joined.receive_ns = times.of_server(there.receive);
+        joined
     });
     joined.collect()
 }

@@ -67,6 +67,11 @@ impl Metric {
         }
     }
 
+    /// Whether it begins at one end and ends at the other.
+    pub fn is_between_ends(self) -> bool {
+        matches!(self, Metric::OneWay | Metric::Response | Metric::Service | Metric::Transfer)
+    }
+
     /// The metric of a name.
     pub fn from_name(name: &str) -> Option<Metric> {
         Metric::ALL.into_iter().find(|m| m.name() == name)

@@ -28,6 +28,7 @@ pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
 pub use setup::{
     Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
 };
+pub use socket::site::{address as address_of_site, towards};
 pub use synthetic::Synthetic;
 pub use verbs::LiveWord;
 

@@ -215,6 +215,7 @@ fn full_run() -> Run {
             metric: Metric::Rtt,
             unit: "ns".to_string(),
             summary: full_summary(),
+            clock_bound_ns: Some(812.5),
         }],
         rates: vec![RateFigure {
             metric: RateMetric::AchievedRate,
@@ -265,6 +266,15 @@ fn full_round() -> Round {
         counts: counts(),
         client: usage.clone(),
         server: usage,
+        clock: Some(ClockOffset {
+            offset_ns: -1.5e9,
+            bound_ns: 812.5,
+            drift_ppm: 12.25,
+            drift_bound_ppm: 0.5,
+            exchanges: 400,
+            shortest_round_trip_ns: 1600.0,
+            steps: 1,
+        }),
     }
 }
 

@@ -13,6 +13,7 @@ pub fn notes(record: &Record) -> String {
     let mut lines = vec![legend(record), instrument(record), clock(record)];
     lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
     lines.extend(record.server_host.iter().flat_map(|there| hosts(record, there)));
+    lines.extend(record.runs.iter().filter_map(clocks));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
@@ -45,6 +46,22 @@ fn instrument(record: &Record) -> String {
         own.count,
         span(own.recording_ns)
     )
+}
+
+/// What is known of the clocks that the one-way times of a run were taken by.
+fn clocks(run: &Run) -> Option<String> {
+    let rounds = run.rounds.iter().filter_map(|round| round.clock.as_ref());
+    let widest = rounds.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))?;
+    Some(format!(
+        "clocks: {}: no one-way time is wrong by more than {} ({} exchanges of times, the shortest \
+         round trip {}; the server's clock gains {} ± {} ppm); an asymmetry of the way is in it",
+        run.label,
+        span(widest.bound_ns),
+        widest.exchanges,
+        span(widest.shortest_round_trip_ns),
+        short(widest.drift_ppm),
+        short(widest.drift_bound_ppm)
+    ))
 }
 
 fn clock(record: &Record) -> String {

@@ -165,6 +165,20 @@ pub enum Doubt {
         /// The client's interface.
         interface: String,
     },
+    /// What is known of two hosts' clocks is less than a figure needs, so it was left out.
+    ClocksUnknown {
+        /// The metric.
+        metric: String,
+        /// What the clocks may be wrong by.
+        bound_ns: f64,
+        /// What the median would have been.
+        p50_ns: f64,
+    },
+    /// One of two hosts' clocks was set, or changed its rate, while rounds ran.
+    ClockSet {
+        /// How often.
+        times: u64,
+    },
     /// Two runs that are compared were not measured in turns.
     NotInterleaved,
 }
@@ -196,6 +210,8 @@ impl Doubt {
             Doubt::TimerInterrupted { .. } => "timer_interrupted",
             Doubt::Incomplete { .. } => "incomplete",
             Doubt::NotOnTheWire { .. } => "not_on_the_wire",
+            Doubt::ClocksUnknown { .. } => "clocks_unknown",
+            Doubt::ClockSet { .. } => "clock_set",
             Doubt::NotInterleaved => "not_interleaved",
         }
     }

@@ -18,12 +18,32 @@ impl fmt::Display for Doubt {
             | Doubt::CorruptPayload { .. }
             | Doubt::Incomplete { .. }
             | Doubt::NotInterleaved => self.of_messages(f),
+            Doubt::ClocksUnknown { .. } | Doubt::ClockSet { .. } => self.of_clocks(f),
             _ => self.of_machine(f),
         }
     }
 }
 
 impl Doubt {
+    /// Sentences about the clocks of two hosts.
+    fn of_clocks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::ClocksUnknown { metric, bound_ns, p50_ns } => write!(
+                f,
+                "{metric} is not told: its median would be {}, and the clocks of the two hosts are \
+                 known within {} only; latency gives half_rtt",
+                Time(*p50_ns),
+                Time(*bound_ns)
+            ),
+            Doubt::ClockSet { times } => write!(
+                f,
+                "the clock of one of the hosts was set, or changed its rate, {times} times while \
+                 rounds ran: one-way times around it have a wide bound"
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Sentences about the machine and the processes.
     fn of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@
 mod admit;
 pub mod datagram;
 pub mod options;
-mod site;
+pub(super) mod site;
 pub mod stream;
 mod tcp;
 mod udp;

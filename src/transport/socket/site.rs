@@ -5,7 +5,7 @@ use crate::transport::{SetupError, Site};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The address of an end, its port 0: the kernel chooses one.
-pub(super) fn address(site: &Site) -> Result<SocketAddr, SetupError> {
+pub fn address(site: &Site) -> Result<SocketAddr, SetupError> {
     match site {
         Site::Loopback => Ok((Ipv4Addr::LOCALHOST, 0).into()),
         Site::Interface(name) => host::address_of(name)
@@ -17,7 +17,7 @@ pub(super) fn address(site: &Site) -> Result<SocketAddr, SetupError> {
 
 /// The other end's address as this end must write it: the scope of a link-local one is the number
 /// of an interface, which is each host's own.
-pub(super) fn towards(other: SocketAddr, own: SocketAddr) -> SocketAddr {
+pub fn towards(other: SocketAddr, own: SocketAddr) -> SocketAddr {
     match (other, own) {
         (SocketAddr::V6(mut other), SocketAddr::V6(own)) if other.scope_id() != 0 => {
             other.set_scope_id(own.scope_id());

@@ -1,0 +1,275 @@
+//! Exchanges of times with another host: one datagram there, one back, and one that says when the
+//! answer left.
+//!
+//! The kernel stamps each datagram as it leaves and as it comes, so that neither a system call nor
+//! a sleeping process is part of the way. Its stamps are of CLOCK_REALTIME; each is turned into
+//! this host's ticks by reading both clocks right afterwards, and rounded away from the truth: the
+//! bounds of [`super::offset`] stay true. Where the kernel stamps nothing, the program's own
+//! readings stand in.
+
+use super::offset::Exchange;
+use super::stamped::{Stamped, StampedSocket};
+use super::{Clock, LocalNs, MonotonicRaw, Source, Ticks, Timebase, Tsc};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// What the datagrams of a run begin with: nobody else's are looked at.
+pub type Cookie = [u8; 32];
+
+const ASK: u8 = 1;
+const ANSWER: u8 = 2;
+const FOLLOW: u8 = 3;
+/// Cookie, kind, number, a time in nanoseconds.
+const LENGTH: usize = 32 + 1 + 8 + 8;
+/// CLOCK_REALTIME may be slewed by so much against the ticks (`adjtimex(2)`).
+const SLEW: f64 = 500e-6;
+/// A stamp older than this when it is read is not worth its slew.
+const OLDEST_NS: f64 = 20e6;
+/// Readings of both clocks, of which the closest counts.
+const READINGS: u32 = 3;
+
+fn packet(cookie: &Cookie, kind: u8, number: u64, time: f64) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes[..32].copy_from_slice(cookie);
+    bytes[32] = kind;
+    bytes[33..41].copy_from_slice(&number.to_le_bytes());
+    bytes[41..].copy_from_slice(&time.to_le_bytes());
+    bytes
+}
+
+/// Kind, number and time of a datagram of this run.
+fn read(cookie: &Cookie, bytes: &[u8]) -> Option<(u8, u64, f64)> {
+    if bytes.len() != LENGTH || bytes[..32] != cookie[..] {
+        return None;
+    }
+    let number = u64::from_le_bytes(bytes[33..41].try_into().ok()?);
+    let time = f64::from_le_bytes(bytes[41..].try_into().ok()?);
+    time.is_finite().then_some((bytes[32], number, time))
+}
+
+/// This host's clock, for turning the kernel's stamps into its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    /// What is read.
+    pub source: Source,
+    /// Its scale.
+    pub time: Timebase,
+}
+
+/// When something was, at the earliest and at the latest.
+#[derive(Clone, Copy, Debug)]
+struct When {
+    earliest: LocalNs,
+    latest: LocalNs,
+}
+
+impl Local {
+    fn now(&self) -> LocalNs {
+        self.time.local(self.ticks())
+    }
+
+    fn ticks(&self) -> Ticks {
+        match self.source {
+            Source::Tsc => Tsc.now(),
+            Source::MonotonicRaw => MonotonicRaw.now(),
+        }
+    }
+
+    /// The kernel's stamp in this host's time; `own` where there is none or an odd one.
+    fn when(&self, stamp: Option<Stamped>, own: When) -> When {
+        let Some(Stamped { realtime_ns }) = stamp else { return own };
+        let mut best: Option<(LocalNs, f64, LocalNs)> = None;
+        for _ in 0..READINGS {
+            let before = self.now();
+            let realtime = super::stamped::realtime_ns();
+            let after = self.now();
+            if best.is_none_or(|(b, _, a)| after.0 - before.0 < a.0 - b.0) {
+                best = Some((before, realtime as f64 - realtime_ns as f64, after));
+            }
+        }
+        let Some((before, age, after)) = best else { return own };
+        if !(0.0..OLDEST_NS).contains(&age) {
+            return own;
+        }
+        let slack = age * SLEW + 1.0;
+        let when = When {
+            earliest: LocalNs(before.0 - age - slack),
+            latest: LocalNs(after.0 - age + slack),
+        };
+        // Both are true, so the truth is in both; where they exclude each other a clock was set.
+        let (earliest, latest) =
+            (when.earliest.0.max(own.earliest.0), when.latest.0.min(own.latest.0));
+        match earliest <= latest {
+            true => When { earliest: LocalNs(earliest), latest: LocalNs(latest) },
+            false => own,
+        }
+    }
+}
+
+/// The end that answers.
+pub struct Answering {
+    socket: StampedSocket,
+    local: Local,
+    cookie: Cookie,
+}
+
+impl Answering {
+    /// Listens at this address (port 0: one is chosen).
+    pub fn at(address: SocketAddr, local: Local, cookie: Cookie) -> io::Result<Answering> {
+        Ok(Answering { socket: StampedSocket::bind(address)?, local, cookie })
+    }
+
+    /// Where.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.address()
+    }
+
+    /// Answers what comes within this time. Datagrams of others are dropped.
+    pub fn answer(&mut self, within: Duration) -> io::Result<()> {
+        let earliest = self.local.now();
+        let mut bytes = [0; LENGTH + 1];
+        let Some((length, from, stamp)) = self.socket.receive(&mut bytes, within)? else {
+            return Ok(());
+        };
+        let own = When { earliest, latest: self.local.now() };
+        let Some((ASK, number, _)) = read(&self.cookie, &bytes[..length]) else { return Ok(()) };
+        let reached = self.local.when(stamp, own);
+        let before = self.local.now();
+        let sent =
+            self.socket.send(&packet(&self.cookie, ANSWER, number, reached.latest.0), from)?;
+        let own = When { earliest: before, latest: self.local.now() };
+        let answered = self.local.when(self.socket.left(sent)?, own);
+        let follow = packet(&self.cookie, FOLLOW, number, answered.earliest.0);
+        self.socket.send(&follow, from).map(drop)
+    }
+}
+
+/// The end that asks.
+pub struct Asking {
+    socket: StampedSocket,
+    other: SocketAddr,
+    local: Local,
+    cookie: Cookie,
+    number: u64,
+}
+
+impl Asking {
+    /// From an address of this host (port 0) to where the other answers.
+    pub fn from(
+        own: SocketAddr,
+        other: SocketAddr,
+        local: Local,
+        cookie: Cookie,
+    ) -> io::Result<Asking> {
+        Ok(Asking { socket: StampedSocket::bind(own)?, other, local, cookie, number: 0 })
+    }
+
+    /// One exchange; `None` where no answer came within this time.
+    pub fn ask(&mut self, within: Duration) -> io::Result<Option<Exchange>> {
+        self.number += 1;
+        let before = self.local.now();
+        let asked = packet(&self.cookie, ASK, self.number, 0.0);
+        let sent = self.socket.send(&asked, self.other)?;
+        let own = When { earliest: before, latest: self.local.now() };
+        let left = self.local.when(self.socket.left(sent)?, own);
+        let (mut answer, mut follow) = (None, None);
+        let begin = Instant::now();
+        while answer.is_none() || follow.is_none() {
+            let rest = within.saturating_sub(begin.elapsed());
+            let mut bytes = [0; LENGTH + 1];
+            let Some((length, from, stamp)) = self.socket.receive(&mut bytes, rest)? else {
+                return Ok(None);
+            };
+            let own = When { earliest: left.earliest, latest: self.local.now() };
+            match read(&self.cookie, &bytes[..length]) {
+                Some((ANSWER, number, reached)) if number == self.number && from == self.other => {
+                    answer = Some((reached, self.local.when(stamp, own)));
+                }
+                Some((FOLLOW, number, answered)) if number == self.number && from == self.other => {
+                    follow = Some(answered);
+                }
+                _ => {}
+            }
+        }
+        let exchange = answer.zip(follow).map(|((reached, heard), answered)| Exchange {
+            sent: left.earliest,
+            reached: LocalNs(reached),
+            answered: LocalNs(answered),
+            heard: heard.latest,
+        });
+        // Times that no two clocks can have are not believed.
+        Ok(exchange.filter(|exchange| exchange.round_trip_ns() >= 0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offset::Model;
+    use super::super::{Calibration, anchors};
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// This host's clock, and one that is ahead by 3 s and gains 40 ppm.
+    fn two_clocks() -> (Local, Local) {
+        let (source, _) = Source::choose();
+        let anchors = anchors(source, Duration::from_millis(100), 11);
+        let scale = Calibration::of(source, &anchors).unwrap();
+        let here = Timebase::new(anchors[0].ticks, &scale);
+        let behind = (3e9 / here.ns_per_tick) as u64;
+        let there = Timebase {
+            epoch: Ticks(here.epoch.0 - behind),
+            ns_per_tick: here.ns_per_tick * (1.0 + 40e-6),
+            ..here
+        };
+        (Local { source, time: here }, Local { source, time: there })
+    }
+
+    #[test]
+    fn two_ends_with_clocks_of_a_known_offset_find_it_within_the_bound() {
+        let (here, there) = two_clocks();
+        let cookie = [9; 32];
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut answering = Answering::at(loopback, there, cookie).unwrap();
+        let address = answering.address().unwrap();
+        let over = AtomicBool::new(false);
+        let exchanges = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    answering.answer(Duration::from_millis(20)).unwrap();
+                }
+            });
+            let mut asking = Asking::from(loopback, address, here, cookie).unwrap();
+            let exchanges: Vec<Exchange> = (0..300)
+                .filter_map(|_| {
+                    std::thread::sleep(Duration::from_millis(1));
+                    asking.ask(Duration::from_millis(200)).unwrap()
+                })
+                .collect();
+            over.store(true, Ordering::Relaxed);
+            exchanges
+        });
+        assert!(exchanges.len() > 200, "{} came back", exchanges.len());
+        let model = Model::fit(&exchanges).unwrap();
+        for exchange in &exchanges {
+            let at = exchange.sent;
+            let truth = there.time.local(here.time.ticks_at(at)).0 - at.0;
+            let offset = model.offset_at(at);
+            let off = (offset.ns - truth).abs();
+            assert!(off <= offset.bound_ns, "off by {off} ns, bound {} ns", offset.bound_ns);
+        }
+        let middle = model.offset_at(exchanges[150].sent);
+        println!("bound {} ns, steps {}", middle.bound_ns, model.steps.len());
+    }
+
+    #[test]
+    fn what_is_not_of_this_run_is_not_read() {
+        let cookie = [1; 32];
+        let bytes = packet(&cookie, ASK, 7, 1.5);
+        assert_eq!(read(&cookie, &bytes), Some((ASK, 7, 1.5)));
+        assert_eq!(read(&[2; 32], &bytes), None);
+        assert_eq!(read(&cookie, &bytes[..48]), None);
+        assert_eq!(read(&cookie, &packet(&cookie, ASK, 7, f64::NAN)), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! The clocks of two hosts, compared before, during and after the rounds: an agent of its own there
+//! answers exchanges of times, and a thread of the driver asks, both off the measuring CPUs.
+
+use super::agent::AgentError;
+use super::far::{GREETING, There};
+use super::process::{Agent, Heard, Place};
+use super::protocol::*;
+use super::round::Fault;
+use super::secret;
+use crate::clock::exchange::{Answering, Asking, Cookie, Local};
+use crate::clock::offset::Exchange;
+use crate::host;
+use crate::launch::frame;
+use crate::pattern::role;
+use crate::plan::Case;
+use crate::transport::{Role, address_of_site, towards};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Exchanges before the first round, and the pause between them.
+const FIRST: usize = 200;
+const QUICK: Duration = Duration::from_millis(1);
+/// Between two exchanges while rounds run: 50 a second take some 0.2 % of a CPU.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long an answer is waited for.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How often the answering end looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long exchanges may take to come before a run begins, and after a round.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The agent's side: answers until the driver closes its channel.
+pub(super) fn keep_time(
+    asked: &KeepTime,
+    control: &Receiver<ToAgent>,
+    output: &mut impl io::Write,
+) -> Result<(), AgentError> {
+    stay_off(asked.leaves);
+    let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
+    let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
+    let local = Local { source: asked.source, time: asked.time };
+    let mut answering =
+        Answering::at(address, local, asked.cookie).map_err(|error| refused(error.to_string()))?;
+    let address = answering.address().map_err(|error| refused(error.to_string()))?;
+    frame::write(output, &FromAgent::KeepsTime(address))?;
+    while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
+        answering.answer(LOOK).map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Moves this thread to another CPU than the measuring one, where there is one.
+fn stay_off(cpu: Option<u32>) {
+    if let Some(elsewhere) = host::allowed_cpus().into_iter().rfind(|one| Some(*one) != cpu) {
+        // Where that fails the exchanges disturb the loop a little, and the noise shows it.
+        let _ = host::pin_to(elsewhere);
+    }
+}
+
+/// The driver's side of the comparison while it goes on.
+pub struct Comparison {
+    agent: Option<Agent>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    over: AtomicBool,
+    exchanges: Mutex<Vec<Exchange>>,
+    fault: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
+        // A list that a panic left behind is still a list.
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Comparison {
+    /// Starts to compare: the sites are those of a case that is to be measured.
+    pub fn start(
+        there: &There,
+        case: &Case,
+        local: Local,
+        cpu: Option<u32>,
+    ) -> Result<Comparison, Fault> {
+        let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
+        let named = case.options.interface.is_some();
+        let site =
+            |role| there.site(role, named).unwrap_or_else(|| role::setup(case, role, cookie).site);
+        let asked = KeepTime {
+            site: site(Role::Server),
+            source: there.seen.source,
+            time: there.seen.time,
+            cookie,
+            leaves: there.seen.cpu,
+        };
+        let (agent, other) = answering(there, asked)?;
+        let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
+        let other = towards(other, own);
+        let asking = Asking::from(own, other, local, cookie)
+            .map_err(|error| Fault::new(format!("exchanging times from {own}: {error}")))?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            stay_off(cpu);
+            if let Err(error) = ask(asking, &theirs) {
+                *theirs.fault.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(error.to_string());
+            }
+        });
+        let comparison = Comparison { agent: Some(agent), shared, thread: Some(thread) };
+        comparison.wait_for(FIRST)?;
+        Ok(comparison)
+    }
+
+    /// All exchanges until now, one of them after this call began.
+    pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
+        let count = self.shared.exchanges().len();
+        // The one that is on its way now may have begun before.
+        self.wait_for(count + 2)?;
+        Ok(self.shared.exchanges().clone())
+    }
+
+    fn wait_for(&self, count: usize) -> Result<(), Fault> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.shared.exchanges().len();
+            if found >= count {
+                return Ok(());
+            }
+            let fault = self.shared.fault();
+            if fault.is_some() || Instant::now() > deadline {
+                let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+                return Err(Fault::new(format!(
+                    "the clocks of the two hosts cannot be compared: {found} exchanges of times \
+                     came back{why}; UDP between the two addresses must be let through"
+                )));
+            }
+            std::thread::sleep(QUICK);
+        }
+    }
+}
+
+impl Drop for Comparison {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Some(mut agent) = self.agent.take() {
+            let _ = agent.close();
+        }
+    }
+}
+
+/// Asks until it is over.
+fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
+    while !shared.over.load(Ordering::Relaxed) {
+        let exchange = asking.ask(ANSWER)?;
+        let count = {
+            let mut all = shared.exchanges();
+            all.extend(exchange);
+            all.len()
+        };
+        std::thread::sleep(if count < FIRST { QUICK } else { PAUSE });
+    }
+    Ok(())
+}
+
+/// An agent there that answers, and where.
+fn answering(there: &There, asked: KeepTime) -> Result<(Agent, SocketAddr), Fault> {
+    let (mouth, ears) = mpsc::channel();
+    let place = Place::There(&there.session);
+    let mut agent = Agent::start(place, Role::Server, VERSION, mouth).map_err(Fault::new)?;
+    let mut asked = Some(asked);
+    let deadline = Instant::now() + GREETING;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let said = match ears.recv_timeout(left) {
+            Ok(Heard { said, .. }) => said,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(Fault::new("no answer to the exchange of times in time"));
+            }
+        };
+        match said {
+            Ok(FromAgent::Welcome { .. }) if asked.is_some() => {
+                asked.take().into_iter().for_each(|a| agent.say(&ToAgent::KeepTime(Box::new(a))));
+            }
+            Ok(FromAgent::KeepsTime(address)) if asked.is_none() => return Ok((agent, address)),
+            Ok(FromAgent::Refused { sentence, wrong_use }) => {
+                return Err(Fault { wrong_use, ..Fault::new(sentence) });
+            }
+            Ok(_) => return Err(Fault::new("the agent that exchanges times spoke out of turn")),
+            Err(error) => {
+                return Err(Fault::new(format!("the agent that exchanges times: {error}")));
+            }
+        }
+    }
+}
