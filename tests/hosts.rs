@@ -267,6 +267,30 @@ fn one_way_is_measured_by_two_clocks_that_were_compared() {
 }
 
 #[test]
+fn the_clocks_of_two_hosts_are_compared_over_a_time() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let ended = wiregauge(&scratch, &command(&host, "clocks --to far --time 2s --json"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let rows: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    let of = |row: usize, name: &str| rows[row][name].as_f64().unwrap();
+    assert_eq!(rows.len(), 10);
+    assert!(of(9, "exchanges") > of(0, "exchanges") && of(9, "after_s") > 1.5, "{rows:?}");
+    // One clock under two names: whatever was known earlier must agree with what is known last.
+    for row in 0..10 {
+        let apart = (of(row, "offset_ns") - of(9, "offset_ns")).abs();
+        let drifted = 5e3 * of(9, "after_s");
+        assert!(apart <= of(row, "bound_ns") + of(9, "bound_ns") + drifted, "{rows:?}");
+    }
+    assert!(of(9, "drift_bound_ppm") < of(0, "drift_bound_ppm"), "{rows:?}");
+    host.await_no_agents();
+    let table = wiregauge(&scratch, &command(&host, "clocks --to far --time 1s"));
+    assert!(table.stdout.contains("offset us") && table.stdout.lines().count() == 12, "{table:?}");
+    println!("{}", table.stdout);
+}
+
+#[test]
 fn a_study_runs_between_two_hosts() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };

@@ -5,6 +5,7 @@ use super::args::{
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
     PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
+use super::far_args::ClocksArguments;
 use super::far_args::FarArguments;
 use super::values::{Arrivals, CpuList, Ssh, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
@@ -33,6 +34,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Export(export) => exporting(export),
         Task::Compare(compare) => Ok(comparing(compare)),
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
+        Task::Clocks(clocks) => comparing_clocks(clocks),
         Task::Noise(noise) => observing(noise),
         Task::Testbed(testbed) => testing(testbed),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
@@ -249,6 +251,17 @@ fn exporting(typed: ExportArguments) -> Result<Asked, Refusal> {
 fn comparing(typed: CompareArguments) -> Asked {
     let limits = typed.fail_if.into_iter().map(|TypedLimit(text, limit)| (text, limit));
     Asked::Compare { a: typed.a, b: typed.b, limits: limits.collect(), json: typed.json }
+}
+
+fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
+    let none = || Refusal("clocks compares with another host; write --to HOST".into());
+    let to = far(typed.far)?.ok_or_else(none)?;
+    let interface = interface(typed.interface, true)?;
+    if typed.time.0 == 0 {
+        return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
+    }
+    let (time, clock, json) = (typed.time, typed.clock, typed.json);
+    Ok(Asked::Clocks { to, time, interface, clock, json })
 }
 
 fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {

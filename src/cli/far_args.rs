@@ -1,9 +1,32 @@
 //! The options that put the server's end on another host.
 
 use super::values;
+use crate::clock::Source;
+use crate::transport::Interfaces;
+use crate::units::Span;
 use clap::Args;
 
 const FAR: &str = "Another host";
+
+/// What `clocks` takes.
+#[derive(Debug, Args)]
+pub struct ClocksArguments {
+    #[command(flatten)]
+    pub far: FarArguments,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub time: Span,
+    /// Network interface whose addresses are used, as ib0, or this host's and the other's as
+    /// ib0,ib1 [default: the way that ssh took]
+    #[arg(long, value_name = "NAME", value_parser = values::interfaces)]
+    pub interface: Option<Interfaces>,
+    /// The clock of both [default: tsc where it is invariant]
+    #[arg(long, value_name = "NAME", value_parser = values::clocks())]
+    pub clock: Option<Source>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// The other host.
 #[derive(Debug, Args)]

@@ -76,6 +76,19 @@ pub enum Asked {
         /// Where the output goes.
         output: Output,
     },
+    /// Compare this host's clock with another's.
+    Clocks {
+        /// The other host.
+        to: Far,
+        /// How long.
+        time: Span,
+        /// Whose addresses are used.
+        interface: Option<Interfaces>,
+        /// The clock.
+        clock: Option<Source>,
+        /// Whether as JSON.
+        json: bool,
+    },
     /// Watch CPUs.
     Noise {
         /// Which; empty: all that are allowed.

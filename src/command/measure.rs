@@ -104,7 +104,7 @@ fn program() -> Result<PathBuf, CommandError> {
 }
 
 /// What is set when the user wants the program to end: the same for all who ask.
-fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
+pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
     static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     if let Some(known) = INTERRUPTED.get() {
         return Ok(Arc::clone(known));

@@ -1,5 +1,6 @@
 //! What each command does: one file a command. The last stage: it may use all others.
 
+mod clocks;
 mod compare;
 mod list;
 mod measure;
@@ -125,6 +126,9 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Run { study, only, quick, to, interface, cpus, seed, clock, output } => {
             let asked = run::Run { only, quick, to, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
+        }
+        Asked::Clocks { to, time, interface, clock, json } => {
+            clocks::clocks(&to, time, interface.as_ref(), clock, json)
         }
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),

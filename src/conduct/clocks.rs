@@ -19,16 +19,23 @@ pub fn of_round(
             _ => Some((bound, LocalNs(at))),
         }
     };
-    let (bound_ns, at) = received.filter(|at| at.is_finite()).fold(None, widest)?;
-    let drift = model.drift_at(at)?;
-    let shortest = exchanges.iter().map(Exchange::round_trip_ns).fold(f64::INFINITY, f64::min);
-    Some(ClockOffset {
-        offset_ns: model.offset_at(at).ns,
-        bound_ns,
-        drift_ppm: drift.ppm,
-        drift_bound_ppm: drift.bound_ppm,
-        exchanges: exchanges.len() as u64,
-        shortest_round_trip_ns: shortest,
-        steps: model.steps.len() as u64,
-    })
+    let (_, at) = received.filter(|at| at.is_finite()).fold(None, widest)?;
+    ClockOffset::at(model, exchanges, at)
+}
+
+impl ClockOffset {
+    /// What the model of these exchanges says of a time of this host's clock.
+    pub fn at(model: &Model, exchanges: &[Exchange], at: LocalNs) -> Option<ClockOffset> {
+        let (offset, drift) = (model.offset_at(at), model.drift_at(at)?);
+        let shortest = exchanges.iter().map(Exchange::round_trip_ns).fold(f64::INFINITY, f64::min);
+        Some(ClockOffset {
+            offset_ns: offset.ns,
+            bound_ns: offset.bound_ns,
+            drift_ppm: drift.ppm,
+            drift_bound_ppm: drift.bound_ppm,
+            exchanges: exchanges.len() as u64,
+            shortest_round_trip_ns: shortest,
+            steps: model.steps.len() as u64,
+        })
+    }
 }

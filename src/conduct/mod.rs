@@ -162,7 +162,12 @@ fn compare_clocks(
     let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
     let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
     let local = Local { source: time.source, time: time.base };
-    let started = Comparison::start(there, case, local, cpus.map(|pair| pair.client));
+    let started = Comparison::start(
+        there,
+        case.options.interface.as_ref(),
+        local,
+        cpus.map(|pair| pair.client),
+    );
     started.map(Some).map_err(|fault| match fault.wrong_use {
         true => ConductError::Refused(fault.sentence),
         false => ConductError::Unable(fault.sentence),

@@ -11,9 +11,7 @@ use crate::clock::exchange::{Answering, Asking, Cookie, Local};
 use crate::clock::offset::Exchange;
 use crate::host;
 use crate::launch::frame;
-use crate::pattern::role;
-use crate::plan::Case;
-use crate::transport::{Role, address_of_site, towards};
+use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,17 +86,19 @@ impl Shared {
 }
 
 impl Comparison {
-    /// Starts to compare: the sites are those of a case that is to be measured.
+    /// Starts to compare, over these interfaces or the way that ssh took. `cpu` is left alone.
     pub fn start(
         there: &There,
-        case: &Case,
+        interface: Option<&Interfaces>,
         local: Local,
         cpu: Option<u32>,
     ) -> Result<Comparison, Fault> {
         let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
-        let named = case.options.interface.is_some();
-        let site =
-            |role| there.site(role, named).unwrap_or_else(|| role::setup(case, role, cookie).site);
+        let site = |role| match (interface, role) {
+            (Some(names), Role::Client) => Site::Interface(names.client.clone()),
+            (Some(names), Role::Server) => Site::Interface(names.server.clone()),
+            (None, role) => there.site(role, false).unwrap_or_default(),
+        };
         let asked = KeepTime {
             site: site(Role::Server),
             source: there.seen.source,

@@ -8,6 +8,7 @@
 //! Must never: know where the text goes, or anything that is not in the run directory.
 
 mod bandwidth;
+mod clocks;
 pub mod comparison;
 pub mod grid;
 mod latency;
@@ -17,6 +18,7 @@ pub mod number;
 mod study;
 mod survey;
 
+pub use clocks::clocks;
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
