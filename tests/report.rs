@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use wiregauge::record::schema::Record;
+use wiregauge::record::schema::{ClockOffset, Record, Round};
 use wiregauge::report::html;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 
@@ -116,6 +116,27 @@ fn numbers_that_are_none_break_nothing() {
     let text = page(&record, vec![Ok(samples(0, &values)), Ok(samples(1, &[]))]);
     assert!(text.contains("1 samples lacked a stamp"));
     assert!(text.contains("instrument error of ?"));
+}
+
+#[test]
+fn one_way_between_two_hosts_shows_what_their_clocks_may_be_wrong_by() {
+    let mut record = record(summary(3, json!(100.0)));
+    assert!(!page(&record, Vec::new()).contains("Clocks of the two hosts"));
+    let clock = |bound_ns: f64| ClockOffset {
+        offset_ns: 1e9,
+        bound_ns,
+        drift_ppm: 12.5,
+        drift_bound_ppm: 0.25,
+        exchanges: 400,
+        shortest_round_trip_ns: 600.0,
+        steps: 0,
+    };
+    let first = record.runs[0].rounds[0].clone();
+    record.runs[0].rounds =
+        [812.0, 450.0].map(|bound| Round { clock: Some(clock(bound)), ..first.clone() }).to_vec();
+    let text = page(&record, Vec::new());
+    assert!(text.contains("Clocks of the two hosts</dt><dd>± 812 ns"), "the widest is told");
+    assert!(text.contains("400 exchanges, drift 12.5"), "{text}");
 }
 
 #[test]

@@ -157,6 +157,14 @@ pub struct Run {
     pub doubts: Vec<Doubt>,
 }
 
+impl Run {
+    /// Of rounds between two hosts what was known of their clocks in the worst.
+    pub fn widest_clock(&self) -> Option<&ClockOffset> {
+        let rounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
+        rounds.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))
+    }
+}
+
 /// A distribution of one metric.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {

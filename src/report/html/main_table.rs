@@ -370,6 +370,24 @@ fn instrument(record: &Record) -> String {
             number::span(c.baseline_ns)
         ),
     );
+    if let Some(there) = &record.server_host {
+        let kernel = there.environment.kernel.as_deref().unwrap_or("kernel not known");
+        let note = format!("{}, clock {}", escape(kernel), escape(&there.clock.source));
+        item("Host of the server's end", escape(&there.to), note);
+    }
+    let clocks = record.runs.iter().filter_map(Run::widest_clock);
+    if let Some(clock) = clocks.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns)) {
+        item(
+            "Clocks of the two hosts",
+            format!("± {}", number::span(clock.bound_ns)),
+            format!(
+                "at most, of every one-way time; {} exchanges, drift {} ± {} ppm",
+                number::count(clock.exchanges),
+                number::short(clock.drift_ppm),
+                number::short(clock.drift_bound_ppm)
+            ),
+        );
+    }
     for n in &record.noise {
         item(
             &format!("Noise of CPU {}", n.cpu),

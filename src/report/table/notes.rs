@@ -50,8 +50,7 @@ fn instrument(record: &Record) -> String {
 
 /// What is known of the clocks that the one-way times of a run were taken by.
 fn clocks(run: &Run) -> Option<String> {
-    let rounds = run.rounds.iter().filter_map(|round| round.clock.as_ref());
-    let widest = rounds.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))?;
+    let widest = run.widest_clock()?;
     Some(format!(
         "clocks: {}: no one-way time is wrong by more than {} ({} exchanges of times, the shortest \
          round trip {}; the server's clock gains {} ± {} ppm); an asymmetry of the way is in it",
