@@ -45,6 +45,15 @@ pub struct Offset {
     pub bound_ns: f64,
 }
 
+impl Offset {
+    /// What holds where one of two holds, and nobody knows which.
+    fn or(self, other: Offset) -> Offset {
+        let low = (self.ns - self.bound_ns).min(other.ns - other.bound_ns);
+        let high = (self.ns + self.bound_ns).max(other.ns + other.bound_ns);
+        Offset { ns: low + (high - low) / 2.0, bound_ns: (high - low) / 2.0 }
+    }
+}
+
 /// A drift and what it may be wrong by, in parts per million.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
@@ -183,8 +192,14 @@ impl Model {
         let mut rest = exchanges;
         while let Some(first) = rest.first() {
             let long = rest.partition_point(|e| e.heard.0 - first.sent.0 <= LONGEST).max(1);
-            let fits = longest_that_fits(rest, long);
-            let Some(piece) = Piece::over(&rest[..fits]) else {
+            let fits = longest_that_fits(&rest[..long], false);
+            // Between the exchange that no line fits any more and the first that still fits one
+            // with it, the clock was set: those before are surely before, that one surely after.
+            let sure = match fits < long {
+                true => (fits + 1 - longest_that_fits(&rest[..=fits], true)).max(1),
+                false => fits,
+            };
+            let Some(piece) = Piece::over(&rest[..sure]) else {
                 // One exchange alone that goes backwards is none.
                 rest = &rest[1..];
                 continue;
@@ -206,9 +221,15 @@ impl Model {
     /// The offset at a time of this host's clock. Its bound grows with the distance from the
     /// exchanges that it was made of.
     pub fn offset_at(&self, at: LocalNs) -> Offset {
-        let nearest = |a: &&Piece, b: &&Piece| a.distance(at).total_cmp(&b.distance(at));
-        let best = self.pieces.iter().min_by(nearest);
-        best.map_or(Offset { ns: 0.0, bound_ns: f64::INFINITY }, |piece| piece.offset_at(at))
+        let next = self.pieces.partition_point(|piece| piece.to_ns < at.0);
+        let before = next.checked_sub(1).and_then(|number| self.pieces.get(number));
+        match (before, self.pieces.get(next)) {
+            (_, Some(piece)) if piece.from_ns <= at.0 => piece.offset_at(at),
+            // The clock was set somewhere between the two: either may hold.
+            (Some(before), Some(after)) => before.offset_at(at).or(after.offset_at(at)),
+            (Some(piece), None) | (None, Some(piece)) => piece.offset_at(at),
+            (None, None) => Offset { ns: 0.0, bound_ns: f64::INFINITY },
+        }
     }
 
     /// This host's time when the other's clock shows `other`, and what it may be wrong by.
@@ -234,18 +255,23 @@ impl Model {
     }
 }
 
-/// How many of the first `most` exchanges a line fits, at least one.
-fn longest_that_fits(exchanges: &[Exchange], most: usize) -> usize {
-    if Piece::over(&exchanges[..most]).is_some() {
-        return most;
+/// How many exchanges from the first on (or up to the last) a line fits, at least one.
+fn longest_that_fits(exchanges: &[Exchange], from_the_end: bool) -> usize {
+    let all = exchanges.len();
+    let fit = |count: usize| match from_the_end {
+        true => Piece::over(&exchanges[all - count..]).is_some(),
+        false => Piece::over(&exchanges[..count]).is_some(),
+    };
+    if fit(all) {
+        return all;
     }
     // What fits so many fits fewer: halve.
-    let (mut fits, mut fails) = (1, most);
+    let (mut fits, mut fails) = (1, all);
     while fits + 1 < fails {
         let middle = (fits + fails) / 2;
-        match Piece::over(&exchanges[..middle]) {
-            Some(_) => fits = middle,
-            None => fails = middle,
+        match fit(middle) {
+            true => fits = middle,
+            false => fails = middle,
         }
     }
     fits

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 
 /// A clock whose truth is known: what it is ahead by, gains, and is set by at a time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Truth {
     offset_ns: f64,
     ppm: f64,
@@ -68,6 +68,32 @@ fn the_truth_lies_within_the_bound_whatever_the_clock_and_the_way() {
         }
         let drift = model.drift_at(LocalNs(1e9)).unwrap();
         assert!((drift.ppm - truth.ppm).abs() <= drift.bound_ppm, "trial {trial}: {drift:?}");
+    }
+}
+
+#[test]
+fn a_step_costs_certainty_and_never_truth() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    for trial in 0..700 {
+        let by: f64 = random.random_range(40e3..1e9);
+        let truth = Truth {
+            offset_ns: random.random_range(-1e12..1e12),
+            ppm: random.random_range(-50.0..50.0),
+            step: Some((random.random_range(0.3e9..2.7e9), if trial % 2 == 0 { by } else { -by })),
+        };
+        let loads = [EVEN, [(9000.0, 1000.0), (3000.0, 500.0)]];
+        let model = Model::fit(&exchanges(truth, 3.0, loads[trial % 2], trial as u64)).unwrap();
+        assert!(!model.steps.is_empty(), "trial {trial}: {truth:?}");
+        for place in 0..300 {
+            let at = f64::from(place) * 1e7;
+            let offset = model.offset_at(LocalNs(at));
+            let off = (offset.ns - (truth.other(at) - at)).abs();
+            assert!(
+                off <= offset.bound_ns + 0.5,
+                "trial {trial}: {off} of {} at {at}",
+                offset.bound_ns
+            );
+        }
     }
 }
 
