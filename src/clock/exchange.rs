@@ -85,7 +85,8 @@ impl Local {
             let realtime = super::stamped::realtime_ns();
             let after = self.now();
             if best.is_none_or(|(b, _, a)| after.0 - before.0 < a.0 - b.0) {
-                best = Some((before, realtime as f64 - realtime_ns as f64, after));
+                // Subtracted as whole numbers: nanoseconds since 1970 are exact to 256 as an f64.
+                best = Some((before, (realtime - realtime_ns) as f64, after));
             }
         }
         let Some((before, age, after)) = best else { return own };
@@ -261,6 +262,23 @@ mod tests {
         }
         let middle = model.offset_at(exchanges[150].sent);
         println!("bound {} ns, steps {}", middle.bound_ns, model.steps.len());
+    }
+
+    #[test]
+    fn a_stamp_of_the_kernel_s_clock_is_turned_into_this_host_s_to_the_nanosecond() {
+        let (here, _) = two_clocks();
+        for _ in 0..2000 {
+            let before = here.now();
+            let stamp = Stamped { realtime_ns: super::super::stamped::realtime_ns() };
+            let after = here.now();
+            let own = When { earliest: LocalNs(before.0 - 1e6), latest: LocalNs(after.0 + 1e9) };
+            let when = here.when(Some(stamp), own);
+            // The stamp was taken between the two readings, so its bounds meet theirs.
+            assert!(
+                when.earliest <= after && when.latest >= before,
+                "{when:?} {before:?} {after:?}"
+            );
+        }
     }
 
     #[test]

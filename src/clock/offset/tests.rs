@@ -85,7 +85,7 @@ fn a_step_costs_certainty_and_never_truth() {
         let model = Model::fit(&exchanges(truth, 3.0, loads[trial % 2], trial as u64)).unwrap();
         assert!(!model.steps.is_empty(), "trial {trial}: {truth:?}");
         for place in 0..300 {
-            let at = f64::from(place) * 1e7;
+            let at = f64::from(place) * 1e7 + random.random_range(0.0..1e7);
             let offset = model.offset_at(LocalNs(at));
             let off = (offset.ns - (truth.other(at) - at)).abs();
             assert!(
