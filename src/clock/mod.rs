@@ -5,6 +5,9 @@
 //! They become [`LocalNs`] (this host's time) and then [`GlobalNs`] (the run's common time) after
 //! the run, and the three types cannot be mixed up.
 //!
+//! Two hosts' clocks are compared by [`exchange`] (datagrams that the kernel stamps), and
+//! [`offset`] makes a model of it with a bound.
+//!
 //! Must never: convert inside a measured loop, or trust a frequency that was not measured here.
 //!
 //! The order of use: [`Source::choose`] at the start, [`anchors`] for a first [`Calibration`]

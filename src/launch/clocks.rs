@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_millis(500);
 /// How often the answering end looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
+/// The fewest before the first round, where the way is so long that no more come in time.
+const LEAST: usize = 20;
 /// How long exchanges may take to come before a run begins, and after a round.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -80,6 +82,30 @@ impl Shared {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for so many exchanges; after `patience` fewer have to do, where there are `least`.
+    fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let found = self.exchanges().len();
+            if found >= count {
+                return Ok(());
+            }
+            let fault = self.fault();
+            let is_late = Instant::now() > deadline;
+            if is_late && fault.is_none() && found >= least {
+                return Ok(());
+            }
+            if is_late || fault.is_some() {
+                let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+                return Err(Fault::new(format!(
+                    "the clocks of the two hosts cannot be compared: {found} exchanges of times \
+                     came back{why}; UDP between the two addresses must be let through"
+                )));
+            }
+            std::thread::sleep(QUICK);
+        }
+    }
+
     fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -121,7 +147,7 @@ impl Comparison {
             }
         });
         let comparison = Comparison { agent: Some(agent), shared, thread: Some(thread) };
-        comparison.wait_for(FIRST)?;
+        comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
         Ok(comparison)
     }
 
@@ -129,27 +155,8 @@ impl Comparison {
     pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
         let count = self.shared.exchanges().len();
         // The one that is on its way now may have begun before.
-        self.wait_for(count + 2)?;
+        self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
         Ok(self.shared.exchanges().clone())
-    }
-
-    fn wait_for(&self, count: usize) -> Result<(), Fault> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let found = self.shared.exchanges().len();
-            if found >= count {
-                return Ok(());
-            }
-            let fault = self.shared.fault();
-            if fault.is_some() || Instant::now() > deadline {
-                let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
-                return Err(Fault::new(format!(
-                    "the clocks of the two hosts cannot be compared: {found} exchanges of times \
-                     came back{why}; UDP between the two addresses must be let through"
-                )));
-            }
-            std::thread::sleep(QUICK);
-        }
     }
 }
 
@@ -207,5 +214,26 @@ fn answering(there: &There, asked: KeepTime) -> Result<(Agent, SocketAddr), Faul
                 return Err(Fault::new(format!("the agent that exchanges times: {error}")));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::LocalNs;
+
+    #[test]
+    fn a_long_way_has_fewer_exchanges_and_none_at_all_is_a_sentence() {
+        let shared = Shared::default();
+        let now = LocalNs(0.0);
+        let one = Exchange { sent: now, reached: now, answered: now, heard: now };
+        *shared.exchanges() = vec![one; LEAST];
+        let soon = Duration::from_millis(5);
+        assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
+        let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
+        assert!(fault.sentence.contains("20 exchanges of times came back"), "{}", fault.sentence);
+        *shared.fault.lock().unwrap() = Some("no route".into());
+        let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
+        assert!(fault.sentence.contains("(no route)"), "{}", fault.sentence);
     }
 }
