@@ -1,7 +1,7 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
-use super::far_args::{ClocksArguments, FarArguments};
+use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
@@ -130,6 +130,10 @@ Examples:
     /// Compare this host's clock with another's: offset, drift, and what they may be wrong by
     #[command(after_help = "Example:\n  wiregauge clocks --to node07 --time 100s")]
     Clocks(ClocksArguments),
+    /// Check other hosts before anything is measured there: reached, version, clock, transports,
+    /// and what weakens figures taken there
+    #[command(after_help = "Example:\n  wiregauge hosts --hosts node1,node2,node3")]
+    Hosts(HostsArguments),
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),

@@ -2,6 +2,7 @@
 
 use crate::clock::Source;
 use crate::host;
+use crate::plan::pairs::AtOnce;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, Wait, far};
 use crate::report::export::Format;
@@ -73,6 +74,10 @@ pub fn transports() -> impl TypedValueParser<Value = TransportKind> {
 
 pub fn waits() -> impl TypedValueParser<Value = Wait> {
     one_of(Wait::ALL.iter().copied(), |wait| wait.name())
+}
+
+pub fn at_once() -> impl TypedValueParser<Value = AtOnce> {
+    one_of(AtOnce::ALL, |at_once| at_once.name())
 }
 
 pub fn clocks() -> impl TypedValueParser<Value = Source> {

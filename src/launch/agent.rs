@@ -65,7 +65,8 @@ fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 /// Serves one round over standard input and output; the process's exit code.
 pub fn main() -> u8 {
     let gate = Arc::new(Gate::default());
-    let mut output = io::stdout().lock();
+    // Not locked: the thread that tells of progress speaks too, and a frame is written whole.
+    let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);

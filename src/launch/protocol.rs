@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -175,6 +175,9 @@ pub enum FromAgent {
     KeepsTime(SocketAddr),
     /// The next rows of an agent whose memory is its own, before it tells of its end.
     Rows(Vec<Row>),
+    /// So many messages have been handled by an agent on another host, where the driver does not
+    /// see it. Said now and then while a round runs.
+    Progress(u64),
 }
 
 /// What a role brings home beside its samples.

@@ -2,7 +2,9 @@
 //! why not.
 
 use super::sweep;
-use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use super::{
+    Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
+};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
 
@@ -73,8 +75,8 @@ pub struct Request {
     pub until: Option<f64>,
     /// CPUs.
     pub cpus: Option<CpuPair>,
-    /// The host of the server's end; `None`: this one.
-    pub to: Option<Far>,
+    /// The hosts of both ends.
+    pub place: Place,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -109,7 +111,7 @@ impl Request {
             rounds: None,
             until: None,
             cpus: None,
-            to: None,
+            place: Place::Here,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -123,7 +125,20 @@ impl Request {
             false => self.sizes.clone(),
         };
         self.check_numbers()?;
-        let mut cases = Vec::new();
+        let rounds = self.rounds();
+        let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
+        let pairs = self.place.count(self.pattern, self.direction);
+        let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
+        let in_all = cases.saturating_mul(u64::from(rounds.most));
+        if !(1..=MOST_IN_ALL).contains(&in_all) {
+            return refuse(format!(
+                "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
+                 are {in_all}; 1 to {MOST_IN_ALL} are allowed",
+                rounds.most
+            ));
+        }
+        let layout = self.place.layout(self.pattern, self.direction, self.seed)?;
+        let (mut cases, mut at_once) = (Vec::new(), Vec::new());
         for transport in &self.transports {
             self.check_place(*transport)?;
             self.check_transport(*transport)?;
@@ -131,23 +146,18 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
-                    cases.push(self.case(*transport, *wait, *size));
+                    let first = cases.len() as u32;
+                    let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+                    at_once.extend(layout.at_once.iter().map(numbered));
+                    let case = |ends: &Ends| self.case(*transport, *wait, *size, *ends);
+                    cases.extend(layout.ends.iter().map(case));
                 }
             }
         }
-        let rounds = self.rounds();
-        let in_all = cases.len() as u64 * u64::from(rounds.most);
-        if !(1..=MOST_IN_ALL).contains(&in_all) {
-            return refuse(format!(
-                "{} combinations of transport, wait mode and size in up to {} rounds are {in_all}; \
-                 1 to {MOST_IN_ALL} are allowed",
-                cases.len(),
-                rounds.most
-            ));
-        }
         let name = self.pattern.name().to_string();
-        let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
+        let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
+        let (hosts, pairs) = (layout.hosts, self.place.pairs());
+        Ok(Plan { name, cases, rounds, cpus, hosts, pairs, at_once, seed, threshold, study: None })
     }
 
     fn rounds(&self) -> Rounds {
@@ -173,7 +183,7 @@ impl Request {
         bound.count.into_iter().chain(by_time).min()
     }
 
-    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
+    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, ends: Ends) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
@@ -197,6 +207,7 @@ impl Request {
             timeout: self.timeout,
             options: self.options.clone(),
             seed: self.seed,
+            ends,
         }
     }
 
@@ -262,14 +273,19 @@ impl Request {
 
     /// Whether the server's end may be where it is to be.
     fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
-        if self.to.is_none() {
+        if !self.place.is_far() {
             return Ok(());
+        }
+        if self.cpus.is_some() && self.place.pairs().is_some() {
+            return refuse(
+                "--cpus with --all-pairs or --bisection is not allowed: each host plays both roles",
+            );
         }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
             let names: Vec<&str> = reaching.map(|one| one.name()).collect();
             return refuse(format!(
-                "--to is not possible over {transport}, which joins processes of one host; \
+                "another host is not possible over {transport}, which joins processes of one host; \
                  allowed are {}",
                 names.join(", ")
             ));
