@@ -9,6 +9,7 @@ mod checked;
 pub mod entry;
 mod far_args;
 mod refuse;
+mod schedule_args;
 mod text;
 mod values;
 mod verbs_args;
