@@ -164,6 +164,8 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         window: 64,
         direction: Direction::Uni,
         schedule: Schedule::ClosedLoop,
+        trace: None,
+        timer: TimerKind::Busy,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),

@@ -2,6 +2,7 @@
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
+use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
@@ -194,10 +195,10 @@ pub struct OnewayArguments {
     /// Send by an absolute schedule of so many messages per second (open loop), as 500, 10k, 1.5M
     #[arg(long, value_name = "RATE", help_heading = WHAT)]
     pub rate: Option<MessageRate>,
-    /// The intervals of --rate's schedule [default: periodic]
-    #[arg(long, value_name = "KIND", help_heading = WHAT)]
-    #[arg(value_parser = values::arrivals())]
-    pub arrivals: Option<values::Arrivals>,
+    #[command(flatten)]
+    pub schedule: ScheduleArguments,
+    #[command(flatten)]
+    pub timer: TimerArguments,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Options, Pattern, Place, Refusal, Request, Schedule};
+use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
 use crate::testbed;
 use crate::transport::verbs::options::VerbsOptions;
@@ -81,15 +81,9 @@ fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
     let mut request = Request::new(Pattern::Oneway);
     request.sizes = oneway.size.0;
     set_pace(&mut request, &oneway.pace);
-    request.schedule = match (oneway.rate, oneway.arrivals) {
-        (None, None) => Schedule::ClosedLoop,
-        (None, Some(_)) => {
-            let sentence = "--arrivals needs --rate; write both as --rate 10k --arrivals poisson";
-            return Err(Refusal(sentence.into()));
-        }
-        (Some(rate), Some(Arrivals::Poisson)) => Schedule::Poisson { rate },
-        (Some(rate), Some(Arrivals::Periodic) | None) => Schedule::Periodic { rate },
-    };
+    (request.schedule, request.trace) =
+        oneway.schedule.schedule(oneway.rate, Arrivals::Periodic)?;
+    request.timer = oneway.timer.timer;
     measuring(request, oneway.common)
 }
 

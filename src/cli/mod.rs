@@ -10,6 +10,7 @@ pub mod entry;
 mod far_args;
 mod place;
 mod refuse;
+mod schedule_args;
 mod text;
 mod values;
 mod verbs_args;

@@ -8,6 +8,7 @@ use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
 use crate::launch::far::There;
 use crate::launch::rows::rows_for;
+use crate::pattern::schedule;
 use crate::plan::{Place, Plan, Refusal, Request, survey};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
@@ -54,6 +55,7 @@ pub fn measure(
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
     request.clone().plan()?;
+    request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
     let asked = Look {
         transports: request.transports.clone(),
         interfaces: request.options.interface.clone(),

@@ -7,13 +7,13 @@ use crate::host::Noise;
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
-use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::plan::{Case, Pattern, Plan, Rounds};
 use crate::record::schema::{
     ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage,
 };
+use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
-use crate::sample::{Flags, RoundSamples};
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
@@ -49,7 +49,6 @@ pub struct RunSoFar {
     /// What each round delivered, in messages, and in what time.
     delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
-    pub(super) lateness: Vec<f64>,
     pub(super) counts: Counts,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
@@ -72,7 +71,6 @@ impl RunSoFar {
             beyond: Vec::new(),
             delivered: Vec::new(),
             posted: Vec::new(),
-            lateness: Vec::new(),
             counts: Counts::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
@@ -197,14 +195,11 @@ impl RunSoFar {
     }
 
     fn take_rates(&mut self, case: &Case, samples: &RoundSamples) {
-        let scheduled = !matches!(case.schedule, Schedule::ClosedLoop);
+        let scheduled = case.schedule.is_open();
         if case.pattern == Pattern::Bandwidth {
             let stride = role::stride(case) as f64;
             self.delivered.push(delivered(samples, stride, case.direction));
         } else if scheduled {
-            let kept = samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
-            let late = kept.map(|s| s.submit_ns - s.intended_ns).filter(|late| !late.is_nan());
-            self.lateness.extend(late);
             self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
             self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
         }
@@ -357,8 +352,8 @@ impl RunSoFar {
                 figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
                 figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
             ],
-            (_, Schedule::ClosedLoop) => Vec::new(),
-            (_, Schedule::Periodic { rate } | Schedule::Poisson { rate }) => {
+            (_, schedule) => {
+                let Some(rate) = schedule.rate() else { return Vec::new() };
                 let offered = Delivered { work: rate.0, seconds: 1.0 };
                 vec![
                     figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),

@@ -466,6 +466,14 @@ pub(super) fn patience(case: &Case) -> Duration {
         Schedule::Poisson { rate } => {
             Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
         }
+        Schedule::OnOff { rate, off, .. } => {
+            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
+            gap.saturating_add(Duration::from_nanos(off.0))
+        }
+        Schedule::Trace { .. } => {
+            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
+            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
+        }
     };
     Duration::from_nanos(case.timeout.0).saturating_add(gap)
 }

@@ -11,6 +11,7 @@ pub mod request;
 pub mod study;
 pub mod survey;
 pub mod sweep;
+pub mod trace;
 pub mod workload;
 pub mod written;
 
@@ -21,6 +22,7 @@ pub use far::Far;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
 pub use study::Study;
+pub use trace::Trace;
 
 use crate::transport::{Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -82,6 +84,71 @@ pub enum Schedule {
         /// Messages per second, on average.
         rate: MessageRate,
     },
+    /// Bursts: exponential intervals while the source is on, nothing while it is off.
+    OnOff {
+        /// Messages per second, on average over both.
+        rate: MessageRate,
+        /// How long it is on ...
+        on: Span,
+        /// ... and off.
+        off: Span,
+    },
+    /// The times of [`Case::trace`].
+    Trace {
+        /// Messages per second, from the first to the last.
+        rate: MessageRate,
+    },
+}
+
+impl Schedule {
+    /// Messages per second on average; `None` for a closed loop.
+    pub fn rate(self) -> Option<MessageRate> {
+        match self {
+            Schedule::ClosedLoop => None,
+            Schedule::Periodic { rate }
+            | Schedule::Poisson { rate }
+            | Schedule::OnOff { rate, .. }
+            | Schedule::Trace { rate } => Some(rate),
+        }
+    }
+
+    /// Whether messages go by a clock of their own.
+    pub fn is_open(self) -> bool {
+        self.rate().is_some()
+    }
+}
+
+/// What waits for a time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// Reads the clock until it is time.
+    #[default]
+    Busy,
+    /// Sleeps in a read of a timerfd.
+    Timerfd,
+    /// Sleeps in clock_nanosleep.
+    Nanosleep,
+    /// Sleeps in io_uring_enter until a time-out completes.
+    IoUring,
+}
+
+impl TimerKind {
+    /// All.
+    pub const ALL: &'static [TimerKind] =
+        &[TimerKind::Busy, TimerKind::Timerfd, TimerKind::Nanosleep, TimerKind::IoUring];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimerKind::Busy => "busy",
+            TimerKind::Timerfd => "timerfd",
+            TimerKind::Nanosleep => "nanosleep",
+            TimerKind::IoUring => "io_uring",
+        }
+    }
 }
 
 /// Whether data goes one way or both ways at once.
@@ -128,6 +195,12 @@ pub struct Case {
     pub direction: Direction,
     /// The intended send times.
     pub schedule: Schedule,
+    /// The messages of a schedule that was written down.
+    #[serde(default)]
+    pub trace: Option<Trace>,
+    /// What waits for the intended times.
+    #[serde(default)]
+    pub timer: TimerKind,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).

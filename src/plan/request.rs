@@ -5,6 +5,7 @@ use super::sweep;
 use super::{
     Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
 };
+use super::{TimerKind, Trace};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
 
@@ -63,6 +64,10 @@ pub struct Request {
     pub direction: Direction,
     /// The intended send times.
     pub schedule: Schedule,
+    /// The messages of a schedule that was written down.
+    pub trace: Option<Trace>,
+    /// What waits for the intended times; `None`: the busy one.
+    pub timer: Option<TimerKind>,
     /// Whether payloads are verified.
     pub check: bool,
     /// When a message counts as lost.
@@ -105,6 +110,8 @@ impl Request {
             window: 64,
             direction: Direction::Uni,
             schedule: Schedule::ClosedLoop,
+            trace: None,
+            timer: None,
             check: false,
             loss_after: Span(100_000_000),
             timeout: Span(10_000_000_000),
@@ -120,6 +127,10 @@ impl Request {
 
     /// The plan, or why there is none.
     pub fn plan(self) -> Result<Plan, Refusal> {
+        let traced = self.trace.as_ref().map_or(Ok(None), Trace::size).map_err(Refusal)?;
+        if let Some(size) = traced.filter(|size| self.sizes != [*size]) {
+            return Request { sizes: vec![size], ..self }.plan();
+        }
         let sizes = match self.perturb {
             true => sweep::perturbed(&self.sizes),
             false => self.sizes.clone(),
@@ -175,12 +186,10 @@ impl Request {
 
     /// Messages of a round, where they are known before it.
     fn expected(&self, bound: Bound) -> Option<u64> {
-        let rate = match self.schedule {
-            Schedule::ClosedLoop => None,
-            Schedule::Periodic { rate } | Schedule::Poisson { rate } => Some(rate.0),
-        };
-        let by_time = bound.time.zip(rate).map(|(time, rate)| (rate * time.0 as f64 / 1e9) as u64);
-        bound.count.into_iter().chain(by_time).min()
+        let by_time = bound.time.zip(self.schedule.rate());
+        let by_time = by_time.map(|(time, rate)| (rate.0 * time.0 as f64 / 1e9) as u64);
+        let by_trace = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
+        bound.count.into_iter().chain(by_time).chain(by_trace).min()
     }
 
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, ends: Ends) -> Case {
@@ -202,6 +211,8 @@ impl Request {
             window: self.window,
             direction: self.direction,
             schedule: self.schedule,
+            trace: self.trace.clone(),
+            timer: self.timer.unwrap_or_default(),
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
@@ -231,7 +242,7 @@ impl Request {
         if self.timeout.0 == 0 || self.loss_after.0 == 0 {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
-        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let closed = !self.schedule.is_open();
         let stamps = self.options.stamps_send();
         if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
             return refuse(
@@ -246,10 +257,27 @@ impl Request {
                 "--rate with --burst or --pause is not allowed: the rate sets the times",
             );
         }
+        self.check_timer()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
         Ok(())
+    }
+
+    fn check_timer(&self) -> Result<(), Refusal> {
+        let Some(timer) = self.timer else { return Ok(()) };
+        if !self.schedule.is_open() {
+            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
+        }
+        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        match simulated.filter(|_| timer != TimerKind::Busy) {
+            Some(transport) => refuse(format!(
+                "--timer {} is not possible over {transport}, which simulates the time; allowed \
+                 is --timer busy",
+                timer.name()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What the transport itself has to say of options, size and wait mode together.
@@ -295,7 +323,7 @@ impl Request {
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {
         let descriptor = transport.descriptor();
-        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let closed = !self.schedule.is_open();
         let needs = match (self.pattern, self.direction) {
             (Pattern::Latency, _) => Traffic::Echo { every: 1 },
             (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },

@@ -1,7 +1,7 @@
 //! The survey's plan: what every transport that works here gives, in less than a minute.
 
 use super::request::{ROUNDS, WARMUP};
-use super::{Bound, Case, Pattern, Plan, Request, Rounds, Wait};
+use super::{Bound, Case, Pattern, Plan, Request, Rounds, TimerKind, Wait};
 use crate::transport::TransportKind;
 use crate::units::{Bytes, Span};
 
@@ -75,6 +75,8 @@ fn case(
         window,
         direction,
         schedule,
+        trace: None,
+        timer: TimerKind::Busy,
         check: false,
         loss_after,
         timeout,

@@ -286,6 +286,12 @@ pub struct Counts {
     pub corrupt: u64,
     /// Connections of strangers that were dropped during set-up.
     pub strangers: u64,
+    /// Steps of a schedule that had passed before the generator came to them; none was dropped.
+    #[serde(default)]
+    pub missed_steps: u64,
+    /// Sequence numbers that were passed over when a later one arrived at the server.
+    #[serde(default)]
+    pub gaps: u64,
 }
 
 /// What a role's process used from arm to disarm, and the settings that it really got.

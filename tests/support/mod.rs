@@ -175,6 +175,12 @@ fn full_case(schedule: Schedule) -> Case {
         window: 16,
         direction: Direction::Bi,
         schedule,
+        trace: Some(Trace {
+            file: "t".to_string(),
+            times_ns: vec![0, 1000],
+            sizes: vec![Bytes(64); 2],
+        }),
+        timer: TimerKind::IoUring,
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -252,6 +258,8 @@ fn counts() -> Counts {
         reordered: 3,
         corrupt: 4,
         strangers: 5,
+        missed_steps: 6,
+        gaps: 7,
     }
 }
 
