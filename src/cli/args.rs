@@ -1,6 +1,7 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
+use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::far_args::{ClocksArguments, FarArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
@@ -130,6 +131,12 @@ Examples:
     /// Compare this host's clock with another's: offset, drift, and what they may be wrong by
     #[command(after_help = "Example:\n  wiregauge clocks --to node07 --time 100s")]
     Clocks(ClocksArguments),
+    /// Stand on a host that has no ssh and play roles for the drivers that were paired with it
+    #[command(after_help = AGENT)]
+    Agent(AgentArguments),
+    /// Pair with an agent, by the secret that `wiregauge agent --pair` prints there
+    #[command(after_help = "Example:\n  wiregauge pair node07")]
+    Pair(PairArguments),
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
@@ -150,7 +157,10 @@ Example:
     Man,
     /// Play the roles that the driver gives (started by wiregauge itself)
     #[command(hide = true)]
-    Agent,
+    PlayRole,
+    /// Carry a control channel to an agent (started by wiregauge itself)
+    #[command(hide = true)]
+    DialAgent(DialArguments),
 }
 
 #[derive(Debug, Args)]

@@ -32,9 +32,9 @@ pub struct ClocksArguments {
 #[derive(Debug, Args)]
 pub struct FarArguments {
     /// Run the server's end on this host, reached by ssh: user@node07, or a name of ssh's own
-    /// configuration
+    /// configuration; or by an agent that stands there: agent:node07
     #[arg(long, value_name = "HOST", value_parser = values::host, help_heading = FAR)]
-    pub to: Option<String>,
+    pub to: Option<values::Host>,
     /// Where wiregauge is there [default: where its shell looks]
     #[arg(long, value_name = "PATH", value_parser = values::line, help_heading = FAR)]
     pub remote_binary: Option<String>,

@@ -98,7 +98,7 @@ pub fn leave(there: Option<There>) {
 }
 
 /// This program's file.
-fn program() -> Result<PathBuf, CommandError> {
+pub fn program() -> Result<PathBuf, CommandError> {
     std::env::current_exe()
         .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
 }
