@@ -4,6 +4,7 @@
 
 mod driver;
 #[path = "hosts/far.rs"]
+#[allow(dead_code)]
 mod far;
 
 use driver::{Driver, Ended, Scratch, wiregauge};
