@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
-use wiregauge::clock::{MonotonicRaw, TickSpan};
+use wiregauge::clock::{KernelClock, TickSpan};
 use wiregauge::pattern::gate::Gate;
 use wiregauge::pattern::role::{self, Part};
 use wiregauge::pattern::{Ended, Loop};
@@ -67,7 +67,7 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
     let mut recorder = Recorder::new(&mut arena, case.warmup);
     let part = Part {
         endpoint: &mut endpoint,
-        clock: MonotonicRaw,
+        clock: KernelClock::MONOTONIC_RAW,
         gate: &gate,
         plan: &plan,
         intended: &intended,

@@ -41,6 +41,7 @@ fn play(case: &Case) -> Finished {
         there: None,
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
+        untrue: None,
         noise: Span(0),
         floor: 100,
         interrupted: &interrupted,

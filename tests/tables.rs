@@ -70,6 +70,8 @@ fn record(plan: Plan) -> Record {
         doubts: Vec::new(),
         plan,
         server_host: None,
+        clock_cost: None,
+        clocks: Vec::new(),
     }
 }
 

@@ -3,17 +3,16 @@
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
+    PaceArguments, RunArguments, SurveyArguments, Task, TransportArguments,
 };
 use super::far_args::ClocksArguments;
 use super::far_args::FarArguments;
 use super::values::{Arrivals, CpuList, Ssh, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
-use super::{Asked, Output, text};
+use super::{Asked, Output, testbed_args, text};
 use crate::host::{self, CpuPair};
 use crate::plan::{Far, Options, Pattern, Refusal, Request, Schedule};
 use crate::report::export::Selection;
-use crate::testbed;
 use crate::transport::Interfaces;
 use crate::transport::verbs::options::VerbsOptions;
 use std::path::Path;
@@ -36,7 +35,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Clocks(clocks) => comparing_clocks(clocks),
         Task::Noise(noise) => observing(noise),
-        Task::Testbed(testbed) => testing(testbed),
+        Task::Testbed(task) => testbed_args::asked(task),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
         Task::Agent => Ok(Asked::Agent),
@@ -87,6 +86,11 @@ fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
         (Some(rate), Some(Arrivals::Poisson)) => Schedule::Poisson { rate },
         (Some(rate), Some(Arrivals::Periodic) | None) => Schedule::Periodic { rate },
     };
+    request.untrue_clock = oneway.untrue_clock;
+    if request.untrue_clock.is_some() && oneway.common.far.to.is_none() {
+        let sentence = "--untrue-clock is of another host; write --to HOST as well";
+        return Err(Refusal(sentence.into()));
+    }
     measuring(request, oneway.common)
 }
 
@@ -260,8 +264,9 @@ fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
     if typed.time.0 == 0 {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
-    let (time, clock, json) = (typed.time, typed.clock, typed.json);
-    Ok(Asked::Clocks { to, time, interface, clock, json })
+    let (time, clock, untrue) = (typed.time, typed.clock, typed.untrue_clock);
+    let output = output(typed.output)?;
+    Ok(Asked::Clocks { to: vec![to], time, interface, clock, untrue, output })
 }
 
 fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
@@ -276,54 +281,6 @@ fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
         host::check_pair(*cpu, *cpu).map_err(|error| Refusal(format!("--cpus: {error}")))?;
     }
     Ok(Asked::Noise { cpus, time: typed.time, clock: typed.clock, json: typed.json })
-}
-
-fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
-    if typed.memory < testbed::LEAST_MEMORY {
-        let least = testbed::LEAST_MEMORY;
-        return Err(Refusal(format!(
-            "--memory {} is too little; write {least} or more",
-            typed.memory
-        )));
-    }
-    if typed.peer.is_some() && typed.machines != 2 {
-        return Err(Refusal("--peer needs a second machine; write --machines 2 as well".into()));
-    }
-    if typed.timeout.0 == 0 {
-        return Err(Refusal("--timeout 0 is not allowed; write a time above 0 as 60s".into()));
-    }
-    if let Some(out) = &typed.out {
-        empty_directory(out)?;
-    }
-    if let Some(kernel) = &typed.kernel
-        && let Err(error) = std::fs::File::open(kernel)
-    {
-        let path = kernel.display();
-        return Err(Refusal(format!("--kernel: '{path}' cannot be read ({error})")));
-    }
-    Ok(Asked::Testbed(Box::new(testbed::Wanted {
-        memory: typed.memory,
-        timeout: typed.timeout,
-        out: typed.out,
-        kernel: typed.kernel,
-        machines: typed.machines.into(),
-        peer: typed.peer,
-        command: typed.command,
-    })))
-}
-
-/// Whether a path may take files: an empty directory, or none as yet.
-fn empty_directory(path: &Path) -> Result<(), Refusal> {
-    let wrong = match path.read_dir().map(|mut entries| entries.next()) {
-        Ok(None) => return Ok(()),
-        Ok(Some(_)) => "is not empty".to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => format!("cannot be used ({error})"),
-    };
-    Err(Refusal(format!(
-        "--out: '{}' {wrong}; name an empty directory, or one that does not exist yet",
-        path.display()
-    )))
 }
 
 /// Whether a path may be a run directory. What stands in it is for the reader to judge.

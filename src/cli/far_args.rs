@@ -1,9 +1,10 @@
 //! The options that put the server's end on another host.
 
+use super::args::OutputArguments;
 use super::values;
 use crate::clock::Source;
 use crate::transport::Interfaces;
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use clap::Args;
 
 const FAR: &str = "Another host";
@@ -23,9 +24,11 @@ pub struct ClocksArguments {
     /// The clock of both [default: tsc where it is invariant]
     #[arg(long, value_name = "NAME", value_parser = values::clocks())]
     pub clock: Option<Source>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
+    /// Make the other host's clock wrong by a known amount, to see whether that is found
+    #[arg(long, value_name = "SPEC", hide = true)]
+    pub untrue_clock: Option<Untrue>,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 /// The other host.

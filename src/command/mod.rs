@@ -127,8 +127,9 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             let asked = run::Run { only, quick, to, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
-        Asked::Clocks { to, time, interface, clock, json } => {
-            clocks::clocks(&to, time, interface.as_ref(), clock, json)
+        Asked::Clocks { to, time, interface, clock, untrue, output } => {
+            let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
+            clocks::clocks(asked, typed)
         }
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),
@@ -139,6 +140,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         }
         Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
         Asked::Testbed(wanted) => testbed::testbed(&wanted),
+        Asked::TestbedNet(wanted) => testbed::net(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
         Asked::Text(text) => print(&text),
         Asked::Agent => unreachable_agent(),

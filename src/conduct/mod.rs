@@ -4,6 +4,7 @@
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
 mod clocks;
+pub mod compared;
 mod doubts;
 mod figures;
 mod progress;
@@ -13,7 +14,7 @@ mod whole;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::exchange::Local;
-use crate::clock::offset::Model;
+use crate::clock::offset::Offset;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host::{self, CpuPair, Environment};
 use crate::launch::clocks::Comparison;
@@ -24,6 +25,7 @@ use crate::record::RecordError;
 use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{Shape, Times, join_of};
+use crate::stats::Doubt;
 use crate::transport::TransportKind;
 use crate::units::Span;
 use figures::RunSoFar;
@@ -97,6 +99,7 @@ pub fn conduct(
     let time = set_clock(stage.clock)?;
     let (cpus, one_cpu) = choose_cpus(plan, stage.there);
     let environment = Environment::read(&cpu_list(cpus, stage.there));
+    let stated = clocks::stated(stage, &time, &environment)?;
     let mut conductor = Conductor {
         plan,
         stage,
@@ -108,18 +111,20 @@ pub fn conduct(
             cpus,
             clock: time.source,
             time: time.base,
+            untrue: plan.untrue_clock,
             noise: NOISE,
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
         comparison: compare_clocks(plan, stage, &time, cpus)?,
+        stated,
         runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
     conductor.all_rounds()?;
-    let Conductor { runs, faults, .. } = conductor;
+    let Conductor { runs, faults, comparison, .. } = conductor;
     let whole = whole::Whole {
         cpus: cpu_list(cpus, stage.there),
         one_cpu,
@@ -144,8 +149,11 @@ pub fn conduct(
         doubts: Vec::new(),
         environment: environment.clone(),
         server_host: stage.there.map(|there| server_host(there, &whole, &runs)),
+        clock_cost: comparison.map(clocks::end),
+        clocks: Vec::new(),
     };
     record.doubts = whole.doubts(&record.noise);
+    record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.server_host.iter().flat_map(whole::doubts_there));
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
     record.finished = jiff::Timestamp::now().to_string();
@@ -161,12 +169,13 @@ fn compare_clocks(
 ) -> Result<Option<Comparison>, ConductError> {
     let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
     let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
-    let local = Local { source: time.source, time: time.base };
+    let local = Local { source: time.source, time: time.base, untrue: None };
     let started = Comparison::start(
         there,
         case.options.interface.as_ref(),
         local,
         cpus.map(|pair| pair.client),
+        plan.untrue_clock,
     );
     started.map(Some).map_err(|fault| match fault.wrong_use {
         true => ConductError::Refused(fault.sentence),
@@ -186,6 +195,9 @@ fn server_host(there: &There, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> Se
 }
 
 fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
+    if asked == Some(Source::Ptp) {
+        host::Discipline::read().stated_error_ns().map_err(ConductError::Refused)?;
+    }
     let (source, reason) = match asked {
         Some(source) => (source, "asked for".to_string()),
         None => Source::choose(),
@@ -251,6 +263,8 @@ struct Conductor<'a, 'w> {
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
     comparison: Option<Comparison>,
+    /// What two clocks say of themselves, where that is to be believed.
+    stated: Option<Offset>,
     runs: Vec<RunSoFar>,
     position: u32,
     faults: Vec<String>,
@@ -315,19 +329,12 @@ impl Conductor<'_, '_> {
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
         let there = self.stage.there.map(|there| there.seen.time);
-        let compared = match (&self.comparison, case.pattern) {
-            (Some(comparison), Pattern::Oneway) => Some(comparison.exchanges()),
-            _ => None,
-        };
+        let compared = self.comparison.as_ref().filter(|_| case.pattern == Pattern::Oneway);
         // Without a comparison a round has its samples and no one-way times.
-        let (exchanges, unknown) = match compared {
-            Some(Ok(exchanges)) => (exchanges, None),
-            Some(Err(fault)) => (Vec::new(), Some(fault)),
-            None => (Vec::new(), None),
-        };
-        let offset = Model::fit(&exchanges);
+        let (known, unknown) =
+            compared.map(|comparison| clocks::known(comparison, self.stated)).unwrap_or_default();
         let times = Times {
-            offset: offset.as_ref(),
+            offset: known.as_ref().map(|known| &known.model),
             client: &base,
             server: there.as_ref().unwrap_or(&base),
             apart: there.is_some(),
@@ -335,9 +342,10 @@ impl Conductor<'_, '_> {
         let samples =
             RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
         (self.keep)(&samples)?;
+        let messages = clocks::messages(client, server, times);
+        let clock = known.as_ref().and_then(|known| known.of_round(&samples, messages));
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let clock = offset.as_ref().and_then(|o| clocks::of_round(o, &exchanges, &samples));
         let at = (round, self.position);
         self.runs[index].take(&case, at, finished, samples, times, clock);
         self.position += 1;

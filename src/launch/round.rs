@@ -10,7 +10,7 @@ use crate::pattern::{Ended, role};
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role};
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -44,6 +44,8 @@ pub struct Conditions<'a> {
     pub clock: Source,
     /// Its scale.
     pub time: Timebase,
+    /// What the other host's clock is made wrong by, in a test.
+    pub untrue: Option<Untrue>,
     /// How long each CPU's noise is watched before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
@@ -238,7 +240,10 @@ impl Round<'_> {
             }),
             arena: self.arenas[index(role)].path(),
             server_arena: one_process.then(|| self.arenas[1].path()),
-            apart: there.map(|_| Apart { rows: self.arenas[index(role)].capacity() as u64 }),
+            apart: there.map(|_| Apart {
+                rows: self.arenas[index(role)].capacity() as u64,
+                untrue: self.conditions.untrue,
+            }),
             site: self.conditions.there.and_then(|there| there.site(role, named)),
             cookie,
             clock,

@@ -20,7 +20,7 @@ pub use request::{Refusal, Request};
 pub use study::Study;
 
 use crate::transport::{Traffic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 use serde::{Deserialize, Serialize};
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
@@ -151,6 +151,9 @@ pub struct Plan {
     /// The host of the server's end; `None`: this one.
     #[serde(default)]
     pub to: Option<Far>,
+    /// What the other host's clock is made wrong by, to prove that this is found.
+    #[serde(default)]
+    pub untrue_clock: Option<Untrue>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).

@@ -4,7 +4,7 @@
 use super::sweep;
 use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
 use crate::transport::{Asked, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, Untrue};
 
 /// A request that cannot be met: one sentence that names what was wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +75,8 @@ pub struct Request {
     pub cpus: Option<CpuPair>,
     /// The host of the server's end; `None`: this one.
     pub to: Option<Far>,
+    /// What that host's clock is made wrong by.
+    pub untrue_clock: Option<Untrue>,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -110,6 +112,7 @@ impl Request {
             until: None,
             cpus: None,
             to: None,
+            untrue_clock: None,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -147,7 +150,8 @@ impl Request {
         }
         let name = self.pattern.name().to_string();
         let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
+        let untrue_clock = self.untrue_clock;
+        Ok(Plan { name, cases, rounds, cpus, to, untrue_clock, seed, threshold, study: None })
     }
 
     fn rounds(&self) -> Rounds {

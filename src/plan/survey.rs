@@ -47,6 +47,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         seed,
         threshold: Span(10_000),
         to: None,
+        untrue_clock: None,
         study: None,
     }
 }

@@ -38,6 +38,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         rounds: Rounds { least: 1, most: 1, until: None },
         cpus: None,
         to: None,
+        untrue_clock: None,
         seed: 1,
         threshold: Span(10_000),
         study: None,

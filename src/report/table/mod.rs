@@ -18,7 +18,6 @@ pub mod number;
 mod study;
 mod survey;
 
-pub use clocks::clocks;
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
@@ -37,6 +36,7 @@ pub fn runs(record: &Record) -> String {
         bandwidth::schedules(record),
         bandwidth::table(record),
         study::tables(record),
+        clocks::tables(record),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
