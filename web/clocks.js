@@ -9,7 +9,7 @@ function clocks(model) {
   new Plot(grid, {
     title: "Offset over time", name: "clock-offset", height: 320,
     note: "Less the straight line from the first to the last: what is left when each clock runs " +
-      "at its own rate. Thin lines: the truth lies between them.",
+      "at its own rate. Dashed: the truth lies between.",
     csv: () => clockRows(histories),
     build: (c) => offsetPlot(histories, c),
   });

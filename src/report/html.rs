@@ -67,7 +67,9 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
     page.push_str(PLOTS);
-    page.push_str(&tables::runs(record));
+    if record.clocks.is_empty() {
+        page.push_str(&tables::runs(record));
+    }
     page.push_str(&tables::environment(record));
     page.push_str(&tables::plan(record));
     page.push_str(&tables::data(record, &reduced));

@@ -31,7 +31,7 @@ fn table(history: &ClockHistory) -> String {
         escape(&history.host.environment.discipline.to_string())
     );
     for head in ["after s", "offset us", "± us", "drift ppm", "± ppm", "exchanges", "steps"] {
-        out.push_str(&format!("<th scope=\"col\">{head}</th>"));
+        out.push_str(&format!("<th scope=\"col\" class=\"n\">{head}</th>"));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for known in &history.known {
@@ -45,7 +45,7 @@ fn table(history: &ClockHistory) -> String {
             clock.exchanges.to_string(),
             clock.steps.to_string(),
         ];
-        let cells = cells.map(|cell| format!("<td>{cell}</td>"));
+        let cells = cells.map(|cell| format!("<td class=\"n\">{cell}</td>"));
         out.push_str(&format!("<tr>{}</tr>\n", cells.concat()));
     }
     out.push_str("</tbody>\n</table>\n</div>\n");
