@@ -71,7 +71,7 @@ fn write(out: &str, record: &Record, samples: Vec<RoundSamples>) -> std::io::Res
 
 /// The clocks of two other hosts over 100 s.
 fn clocks() -> Record {
-    let history = |(to, ppm): (&str, f64)| {
+    let history = |(host, ppm): (u32, f64)| {
         let point = |number: u32| {
             let after_s = f64::from(number) / 2.0;
             let offset_ns = 3e9 + 1e3 * ppm * after_s + 200.0 * (after_s / 9.0).sin();
@@ -85,12 +85,13 @@ fn clocks() -> Record {
             let clock = ClockOffset { drift_ppm: ppm, drift_bound_ppm, ..Default::default() };
             ClockKnown { after_s: 10.0 * f64::from(tenth), clock, ..Default::default() }
         });
-        let host = ServerHost { to: to.into(), ..Default::default() };
         let (known, points) = (known.collect(), (0..=200).map(point).collect());
         ClockHistory { host, known, points, ..Default::default() }
     };
-    let clocks = [("node07", 12.5), ("node<08>", -3.0)].map(history).to_vec();
-    Record { clocks, ..record("clocks", Vec::new()) }
+    let clocks = [(0, 12.5), (1, -3.0)].map(history).to_vec();
+    let host = |name: &str| OtherHost { name: name.into(), ..Default::default() };
+    let hosts = ["node07", "node<08>"].map(host).to_vec();
+    Record { clocks, hosts, ..record("clocks", Vec::new()) }
 }
 
 fn survey_cases() -> Vec<Case> {
@@ -195,11 +196,14 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         window: 64,
         direction: Direction::Uni,
         schedule: Schedule::ClosedLoop,
+        trace: None,
+        timer: TimerKind::Busy,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
         options: Options::default(),
         seed: size,
+        ends: Default::default(),
     }
 }
 
@@ -399,8 +403,8 @@ fn environment() -> Environment {
 
 fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
-        server_host: None,
-        clock_cost: None,
+        hosts: Vec::new(),
+        pairs: None,
         clocks: Vec::new(),
         schema: SCHEMA.to_owned(),
         version: VERSION,
@@ -414,7 +418,9 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             name: name.to_owned(),
             cases: cases.clone(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
-            to: None,
+            hosts: Vec::new(),
+            pairs: None,
+            at_once: Vec::new(),
             cpus: Some(CpuPair { client: 2, server: 3 }),
             untrue_clock: None,
             seed: 11,

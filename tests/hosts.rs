@@ -67,8 +67,8 @@ fn latency_is_measured_between_two_network_stacks() {
         assert_eq!(granted("server"), (host.address.clone(), host.interface.clone()));
         assert!(run.doubts.iter().all(|doubt| doubt.kind != "not_on_the_wire"));
     }
-    let there = record.server_host.unwrap();
-    assert_eq!((there.to.as_str(), there.address.as_deref()), ("far", Some(&*host.address)));
+    let there = &record.hosts[0];
+    assert_eq!((there.name.as_str(), there.address.as_deref()), ("far", Some(&*host.address)));
     // Its environment is of its own network.
     let names = |interfaces: &[wiregauge::host::Interface]| {
         interfaces.iter().map(|one| one.name.clone()).collect::<Vec<_>>()
@@ -296,10 +296,8 @@ fn the_clocks_of_two_hosts_are_compared_over_a_time() {
     assert!(ended.stdout.contains("clock: on far: CLOCK_REALTIME is "), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let [history] = record.clocks.as_slice() else { panic!("{:?}", record.clocks) };
-    assert_eq!(
-        (history.host.to.as_str(), history.host.environment.host.as_str()),
-        ("far", "wg-h2")
-    );
+    let other = &record.hosts[history.host as usize];
+    assert_eq!((other.name.as_str(), other.environment.host.as_str()), ("far", "wg-h2"));
     let (first, last) = (&history.known[0], &history.known[9]);
     assert!(last.clock.exchanges > first.clock.exchanges && last.after_s > 1.5, "{history:?}");
     // One clock under two names: whatever was known earlier must agree with what is known last.
@@ -311,7 +309,7 @@ fn the_clocks_of_two_hosts_are_compared_over_a_time() {
     assert!(last.clock.drift_bound_ppm < first.clock.drift_bound_ppm, "{history:?}");
     assert!(history.points.len() == 201 && history.later.after_s > 100.0, "{history:?}");
     // Each exchange takes one datagram there and two back.
-    let cost = &history.cost;
+    let cost = other.clock_cost.unwrap();
     assert!(cost.datagrams >= 3 * cost.exchanges && cost.bytes == 49 * cost.datagrams, "{cost:?}");
     assert!(cost.client_cpu_ns > 0.0 && cost.server_cpu_ns.unwrap() > 0.0, "{cost:?}");
     // The page and the tables are made again from the record.
@@ -331,8 +329,8 @@ fn a_study_runs_between_two_hosts() {
     };
     fs::write(scratch.join("there.toml"), entry("latency")).unwrap();
     let (record, _) = measured(&scratch, &host, "run there.toml --quick");
-    assert_eq!(record.server_host.unwrap().to, "far");
-    assert_eq!(record.plan.to.unwrap().host, "far");
+    assert_eq!(record.hosts[0].name, "far");
+    assert_eq!(record.plan.hosts[0].host, "far");
 }
 
 #[test]

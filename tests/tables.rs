@@ -69,8 +69,8 @@ fn record(plan: Plan) -> Record {
         }],
         doubts: Vec::new(),
         plan,
-        server_host: None,
-        clock_cost: None,
+        hosts: Vec::new(),
+        pairs: None,
         clocks: Vec::new(),
     }
 }

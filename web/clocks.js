@@ -1,7 +1,8 @@
 // Other hosts' clocks against this one's over the time: the offset with its bound, and the drift.
 
 function clocks(model) {
-  const histories = model.record.clocks ?? [];
+  const { hosts = [], clocks: all = [] } = model.record;
+  const histories = all.map((h) => ({ ...h, name: hosts[h.host]?.name ?? `host ${h.host}` }));
   const section = document.getElementById("clocks");
   if (histories.length === 0 || !section) return;
   const grid = element("div", { className: "grid" });
@@ -31,7 +32,7 @@ function aboveLine(points) {
 function offsetPlot(histories, c) {
   const tracks = histories.flatMap((history, i) => {
     const colour = c.palette[i % c.palette.length];
-    const name = history.host.to;
+    const { name } = history;
     const left = aboveLine(history.points);
     const track = (draw, of, what) => ({
       name: `${name}${what}`, draw, colour,
@@ -59,7 +60,7 @@ function offsetPlot(histories, c) {
 
 function driftPlot(histories, c) {
   const tracks = histories.map((history, i) => ({
-    name: history.host.to, draw: "line", colour: c.palette[i % c.palette.length],
+    name: history.name, draw: "line", colour: c.palette[i % c.palette.length],
     points: history.known.map((p) => ({
       x: p.after_s, y: p.drift_ppm, low: p.drift_ppm - p.drift_bound_ppm,
       high: p.drift_ppm + p.drift_bound_ppm,
@@ -84,9 +85,9 @@ function clockAxis(histories) {
 
 function clockRows(histories) {
   const rows = [["host", "after_s", "offset_ns", "bound_ns", "drift_ppm", "drift_bound_ppm"]];
-  for (const { host, points } of histories) {
+  for (const { name, points } of histories) {
     for (const p of points) {
-      rows.push([host.to, p.after_s, p.offset_ns, p.bound_ns, p.drift_ppm, p.drift_bound_ppm]);
+      rows.push([name, p.after_s, p.offset_ns, p.bound_ns, p.drift_ppm, p.drift_bound_ppm]);
     }
   }
   return rows;

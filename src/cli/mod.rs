@@ -8,14 +8,16 @@ mod args;
 mod checked;
 pub mod entry;
 mod far_args;
+mod place;
 mod refuse;
+mod schedule_args;
 mod testbed_args;
 mod text;
 mod values;
 mod verbs_args;
 
 use crate::clock::Source;
-use crate::plan::{CpuPair, Far, Refusal, Request};
+use crate::plan::{CpuPair, Far, Place, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
@@ -64,8 +66,8 @@ pub enum Asked {
         only: Vec<String>,
         /// Whether a look is enough.
         quick: bool,
-        /// The host of the server's end.
-        to: Option<Far>,
+        /// The hosts of both ends.
+        place: Place,
         /// Whose addresses tcp and udp use.
         interface: Option<Interfaces>,
         /// CPUs of the roles.
@@ -91,6 +93,13 @@ pub enum Asked {
         untrue: Option<Untrue>,
         /// Where the output goes.
         output: Output,
+    },
+    /// Look at other hosts.
+    Hosts {
+        /// Which.
+        hosts: Vec<Far>,
+        /// Whether as JSON.
+        json: bool,
     },
     /// Watch CPUs.
     Noise {

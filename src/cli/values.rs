@@ -2,8 +2,9 @@
 
 use crate::clock::Source;
 use crate::host;
+use crate::plan::pairs::AtOnce;
 use crate::plan::sweep::{self, SweepError};
-use crate::plan::{Direction, Wait, far};
+use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
 use crate::testbed::net::Topology;
@@ -37,6 +38,7 @@ pub struct Ssh(pub Vec<String>);
 pub enum Arrivals {
     Periodic,
     Poisson,
+    OnOff,
 }
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
@@ -76,6 +78,10 @@ pub fn waits() -> impl TypedValueParser<Value = Wait> {
     one_of(Wait::ALL.iter().copied(), |wait| wait.name())
 }
 
+pub fn at_once() -> impl TypedValueParser<Value = AtOnce> {
+    one_of(AtOnce::ALL, |at_once| at_once.name())
+}
+
 pub fn clocks() -> impl TypedValueParser<Value = Source> {
     one_of(Source::ALL, |source| source.name())
 }
@@ -104,10 +110,16 @@ pub fn directions() -> impl TypedValueParser<Value = Direction> {
 }
 
 pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
-    one_of([Arrivals::Periodic, Arrivals::Poisson], |arrivals| match arrivals {
+    let all = [Arrivals::Periodic, Arrivals::Poisson, Arrivals::OnOff];
+    one_of(all, |arrivals| match arrivals {
         Arrivals::Periodic => "periodic",
         Arrivals::Poisson => "poisson",
+        Arrivals::OnOff => "on-off",
     })
+}
+
+pub fn timers() -> impl TypedValueParser<Value = TimerKind> {
+    one_of(TimerKind::ALL.iter().copied(), |timer| timer.name())
 }
 
 pub fn operations() -> impl TypedValueParser<Value = Operation> {

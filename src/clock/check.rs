@@ -1,23 +1,45 @@
 //! Whether what is known of two hosts' clocks is true, by what else is known of them: the measured
 //! messages themselves, a second model, and a third host.
 //!
-//! A message that was sent at `sent` and `reached` the other host (by its clock) says that the
-//! offset at `sent` is at most `reached` - `sent`; its answer, `heard` here, that the offset at
-//! `heard` is at least `reached` - `heard`. These are the bounds of an exchange of times, but of
-//! another way, by other stamps: the programs' own, and not the kernel's.
+//! No message arrives before it was sent. A message that was sent at `sent` and reached the other
+//! host at `reached`, and whose answer was here at `heard`, says so twice, in one time: by the
+//! clocks' offset as it is known. These are the bounds of an exchange of times, but of another way,
+//! by other stamps: the programs' own, and not the kernel's.
 
 use super::LocalNs;
 use super::offset::{Model, Offset};
 
+/// A stamp in one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct At {
+    /// When.
+    pub ns: f64,
+    /// What that may be wrong by, by what is known of the clocks; 0 for that host's own whose time
+    /// it is.
+    pub bound_ns: f64,
+}
+
+impl At {
+    /// How long after another.
+    fn after(self, other: At) -> f64 {
+        self.ns - other.ns
+    }
+
+    /// By how much it is before another, more than both may be wrong by.
+    fn beyond(self, other: At) -> f64 {
+        other.ns - self.ns - self.bound_ns - other.bound_ns
+    }
+}
+
 /// A measured message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message {
-    /// This host has sent it.
-    pub sent: LocalNs,
-    /// It reached the other, by that one's clock.
-    pub reached: LocalNs,
-    /// Its answer was here; `None`: there was none.
-    pub heard: Option<LocalNs>,
+    /// One host has sent it.
+    pub sent: At,
+    /// It reached the other.
+    pub reached: At,
+    /// Its answer was back; `None`: there was none.
+    pub heard: Option<At>,
 }
 
 /// What a second source says of an offset.
@@ -34,32 +56,23 @@ pub struct Check {
 /// What converting ticks to nanoseconds rounds, several times over.
 const ROUNDING_NS: f64 = 1.0;
 
-/// What messages say of the offset at a time of this host's clock, and whether the model has room
-/// for it. `None` without any message.
+/// What messages say of an offset (the second host's clock less the first one's) that is known as
+/// `offset_ns`, and whether both can be. `None` without any message.
 ///
-/// The messages are of different times: each is compared with the model at its own, and what is
-/// left is said of `at`.
-pub fn by_traffic(
-    model: &Model,
-    messages: impl IntoIterator<Item = Message>,
-    at: LocalNs,
-) -> Option<Check> {
+/// The messages are of different times: each is compared with what is known of its own, and what is
+/// left is added to `offset_ns`.
+pub fn by_traffic(offset_ns: f64, messages: impl IntoIterator<Item = Message>) -> Option<Check> {
     let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut beyond: f64 = 0.0;
-    for message in messages {
-        let there = model.offset_at(message.sent);
-        let above = message.reached - message.sent - there.ns;
-        most = most.min(above);
-        beyond = beyond.max(-above - there.bound_ns);
-        if let Some(heard) = message.heard {
-            let back = model.offset_at(heard);
-            let below = message.reached - heard - back.ns;
-            least = least.max(below);
-            beyond = beyond.max(below - back.bound_ns);
+    for Message { sent, reached, heard } in messages {
+        most = most.min(reached.after(sent));
+        beyond = beyond.max(reached.beyond(sent));
+        if let Some(heard) = heard {
+            least = least.max(reached.after(heard));
+            beyond = beyond.max(heard.beyond(reached));
         }
     }
-    let offset = model.offset_at(at).ns;
-    let told = |bound: f64| bound.is_finite().then_some(offset + bound);
+    let told = |bound: f64| bound.is_finite().then_some(offset_ns + bound);
     let beyond_ns = if beyond > ROUNDING_NS { beyond } else { 0.0 };
     most.is_finite().then(|| Check { least_ns: told(least), most_ns: told(most), beyond_ns })
 }

@@ -1,12 +1,13 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
+use super::hosts::{self, Look};
 use super::{CommandError, Exit, measure};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::conduct::{Stage, compared};
 use crate::launch::far::There;
-use crate::launch::protocol::Look;
-use crate::plan::{Far, Plan, Rounds};
+use crate::plan::pairs::Node;
+use crate::plan::{Far, Pairs, Place, Plan, Rounds};
 use crate::transport::{Interfaces, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
 
@@ -32,17 +33,11 @@ pub struct Clocks {
 /// Compares.
 pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
     let Clocks { to, time, interface, clock, untrue, output } = asked;
-    let look = Look {
-        transports: vec![TransportKind::Udp],
-        interface: interface.as_ref().map(|names| names.server.clone()),
-        cpu: None,
-        clock,
-    };
-    let mut hosts: Vec<There> = Vec::new();
-    let all = || -> Result<Exit, CommandError> {
-        for far in &to {
-            hosts.push(measure::reach(far, look.clone())?);
-        }
+    let transports = vec![TransportKind::Udp];
+    let look = Look { transports, interfaces: interface.clone(), cpus: None, clock };
+    let nodes = to.iter().cloned().map(Node::There).collect();
+    let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
+    let all = |hosts: &mut [There]| -> Result<Exit, CommandError> {
         let plan = plan(&to, untrue);
         let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
         let interrupted = measure::interrupts()?;
@@ -51,7 +46,7 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
             command: typed,
             clock,
             interrupted: &interrupted,
-            there: None,
+            hosts: &[],
             unavailable: Vec::new(),
         };
         let hosts = hosts.iter_mut().collect();
@@ -59,8 +54,8 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
         measure::tell(&record, writer, json)?;
         Ok(if record.complete { Exit::Right } else { Exit::Incomplete })
     };
-    let exit = all();
-    hosts.into_iter().for_each(|there| measure::leave(Some(there)));
+    let exit = all(&mut hosts);
+    hosts::leave(hosts);
     exit
 }
 
@@ -71,7 +66,9 @@ fn plan(to: &[Far], untrue_clock: Option<Untrue>) -> Plan {
         cases: Vec::new(),
         rounds: Rounds { least: 1, most: 1, until: None },
         cpus: None,
-        to: to.first().cloned(),
+        hosts: to.to_vec(),
+        pairs: None,
+        at_once: Vec::new(),
         untrue_clock,
         seed: 0,
         threshold: Span(0),

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod compare;
+mod hosts;
 mod list;
 mod measure;
 mod noise;
@@ -123,14 +124,15 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Measure { request, clock, output } => {
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Run { study, only, quick, to, interface, cpus, seed, clock, output } => {
-            let asked = run::Run { only, quick, to, interface, cpus, seed, clock, output };
+        Asked::Run { study, only, quick, place, interface, cpus, seed, clock, output } => {
+            let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
         Asked::Clocks { to, time, interface, clock, untrue, output } => {
             let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
             clocks::clocks(asked, typed)
         }
+        Asked::Hosts { hosts, json } => hosts::hosts(hosts, json),
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),
         Asked::Report { dirs, html } => retell::report(&dirs, html),

@@ -1,16 +1,15 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
-use super::{ConductError, Stage, Time, clocks, final_clock, set_clock, whole};
+use super::{ConductError, Stage, Time, clocks, final_clock, other_host, set_clock, whole};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
 use crate::host::Environment;
 use crate::launch::clocks::Comparison;
 use crate::launch::far::There;
-use crate::launch::round::Fault;
 use crate::plan::Plan;
 use crate::record::schema::{
-    ClockHistory, ClockKnown, ClockOffset, ClockPoint, Record, SCHEMA, ServerHost, VERSION,
+    ClockHistory, ClockKnown, ClockOffset, ClockPoint, Doubt as Doubtful, Record, SCHEMA, VERSION,
 };
 use crate::stats::Doubt;
 use crate::transport::Interfaces;
@@ -38,7 +37,9 @@ pub fn compare(
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
     let environment = Environment::read(&[]);
-    clocks::stated(stage, &time, &environment)?;
+    for there in &hosts {
+        clocks::stated(there, &time, &environment)?;
+    }
     let local = Local { source: time.source, time: time.base, untrue: None };
     let mut running = Vec::new();
     for there in &mut hosts {
@@ -47,15 +48,15 @@ pub fn compare(
             there.seen.time.epoch = time.base.epoch;
         }
         let started = Comparison::start(there, interface, local, None, plan.untrue_clock);
-        running.push(started.map_err(failed)?);
+        running.push(started.map_err(clocks::failed)?);
     }
     let begin = Instant::now();
     while begin.elapsed() < length.duration() && !stage.interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
-    let mut histories = Vec::new();
-    for (there, comparison) in hosts.iter().zip(running) {
-        let exchanges = comparison.exchanges().map_err(failed)?;
+    let (mut histories, mut told) = (Vec::new(), Vec::new());
+    for (number, (there, comparison)) in hosts.iter().zip(running).enumerate() {
+        let exchanges = comparison.exchanges().map_err(clocks::failed)?;
         let truth = Truth { local, there, untrue: plan.untrue_clock };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
@@ -63,26 +64,11 @@ pub fn compare(
             let sentence = format!("no exchange of times with {host} could be used");
             return Err(ConductError::Unable(sentence));
         };
-        histories.push(ClockHistory { cost, host: host(there), ..known });
+        histories.push(ClockHistory { host: number as u32, ..known });
+        told.push(other_host(there, Vec::new(), Some(cost)));
     }
-    Ok(record(plan, stage, started, &time, environment, histories))
-}
-
-fn failed(fault: Fault) -> ConductError {
-    match fault.wrong_use {
-        true => ConductError::Refused(fault.sentence),
-        false => ConductError::Unable(fault.sentence),
-    }
-}
-
-fn host(there: &There) -> ServerHost {
-    ServerHost {
-        to: there.session.host().to_string(),
-        address: there.seen.address.map(|address| address.to_string()),
-        environment: there.seen.environment.clone(),
-        clock: there.seen.clock.clone(),
-        noise: Vec::new(),
-    }
+    let record = record(plan, stage, started, &time, environment);
+    Ok(Record { hosts: told, doubts: doubts(plan, &histories), clocks: histories, ..record })
 }
 
 fn record(
@@ -91,7 +77,6 @@ fn record(
     started: jiff::Timestamp,
     time: &Time,
     environment: Environment,
-    clocks: Vec<ClockHistory>,
 ) -> Record {
     let interrupted = stage.interrupted.load(Ordering::Relaxed);
     let whole = whole::Whole {
@@ -101,14 +86,6 @@ fn record(
         resolution_ns: time.reading.resolution_ns,
     };
     let instrument = whole.instrument(&[]);
-    let mut doubts: Vec<_> =
-        plan.untrue_clock.iter().map(|_| whole::doubtful(&Doubt::UntrueClock)).collect();
-    let steps = clocks.iter().filter_map(|history| history.known.last());
-    doubts.extend(
-        steps
-            .filter(|known| known.clock.steps > 0)
-            .map(|known| whole::doubtful(&Doubt::ClockSet { times: known.clock.steps })),
-    );
     Record {
         schema: SCHEMA.into(),
         version: VERSION,
@@ -124,12 +101,20 @@ fn record(
         noise: Vec::new(),
         runs: Vec::new(),
         unavailable: Vec::new(),
-        doubts,
+        doubts: Vec::new(),
         environment,
-        server_host: None,
-        clock_cost: None,
-        clocks,
+        hosts: Vec::new(),
+        pairs: None,
+        clocks: Vec::new(),
     }
+}
+
+fn doubts(plan: &Plan, clocks: &[ClockHistory]) -> Vec<Doubtful> {
+    let untrue = plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock));
+    let last = clocks.iter().filter_map(|history| history.known.last());
+    let set = last.filter(|known| known.clock.steps > 0);
+    let set = set.map(|known| whole::doubtful(&Doubt::ClockSet { times: known.clock.steps }));
+    untrue.into_iter().chain(set).collect()
 }
 
 /// What a clock that was made wrong really shows. Both hosts must read one counter for it: they

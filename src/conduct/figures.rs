@@ -7,13 +7,13 @@ use crate::host::Noise;
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
-use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::plan::{Case, Pattern, Plan, Rounds};
 use crate::record::schema::{
     ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Usage,
 };
+use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
-use crate::sample::{Flags, RoundSamples};
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
@@ -23,6 +23,17 @@ use std::collections::BTreeMap;
 /// The metrics of a case.
 fn metrics_of(case: &Case) -> Vec<Metric> {
     Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
+}
+
+/// Where a round stands among the others.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Its number.
+    pub round: u32,
+    /// Its position in the order in which all were executed.
+    pub position: u32,
+    /// Of rounds at the same time: the share of the time in which all ran.
+    pub overlap: Option<f64>,
 }
 
 /// A run while its rounds come in.
@@ -38,13 +49,11 @@ pub struct RunSoFar {
     /// What each round delivered, in messages, and in what time.
     delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
-    pub(super) lateness: Vec<f64>,
     pub(super) counts: Counts,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
-    pub(super) noise: Vec<Noise>,
-    /// Of the server's CPU, where that is another host's.
-    pub(super) noise_there: Vec<Noise>,
+    /// Of the client's CPU, and of the server's.
+    noise: [Vec<Noise>; 2],
     pub(super) doubts: Vec<Doubt>,
     pub(super) fault: Option<String>,
     stopped: Option<String>,
@@ -62,16 +71,27 @@ impl RunSoFar {
             beyond: Vec::new(),
             delivered: Vec::new(),
             posted: Vec::new(),
-            lateness: Vec::new(),
             counts: Counts::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
-            noise: Vec::new(),
-            noise_there: Vec::new(),
+            noise: Default::default(),
             doubts: Vec::new(),
             fault: None,
             stopped: None,
         }
+    }
+
+    /// The noise of the CPUs of this host.
+    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
+        let here = |role| self.case.ends.of(role).is_none();
+        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
+        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
+    }
+
+    /// The noise of a role's CPU, where that is of this host.
+    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
+        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
+        there.filter(|_| self.case.ends.of(role) == Some(host)).into_iter().flatten()
     }
 
     /// Whether no further round is wanted.
@@ -93,16 +113,17 @@ impl RunSoFar {
     pub fn take(
         &mut self,
         case: &Case,
-        (index, position): (u32, u32),
+        at: At,
         finished: Finished,
         samples: RoundSamples,
         times: Times<'_>,
         clock: Option<ClockOffset>,
     ) {
-        let Finished { client, server, fault } = finished;
+        let Finished { client, server, fault, .. } = finished;
         let mut round = Round {
-            index,
-            position,
+            index: at.round,
+            position: at.position,
+            overlap: at.overlap,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,
@@ -113,13 +134,10 @@ impl RunSoFar {
         };
         round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
-            self.take_outcome(outcome, &mut round, times.client);
+            self.take_outcome(outcome, &mut round, times.client.time);
         }
-        if let Some(noise) = server.outcome.as_ref().and_then(|outcome| outcome.noise.clone()) {
-            match times.apart {
-                true => self.noise_there.push(noise),
-                false => self.noise.push(noise),
-            }
+        for (seen, part) in self.noise.iter_mut().zip([&client, &server]) {
+            seen.extend(part.outcome.as_ref().and_then(|outcome| outcome.noise.clone()));
         }
         for metric in metrics_of(case) {
             let series = durations(&samples, metric);
@@ -143,7 +161,6 @@ impl RunSoFar {
         round.length_ns = base.span(outcome.span.1 - outcome.span.0);
         self.floor.push(outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick).collect());
         self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-        self.noise.extend(outcome.noise.clone());
         let beyond = outcome.beyond.as_ref().map(|sparse| {
             // The agent counted in ticks; what a tick is is known here.
             let mut sparse = sparse.clone();
@@ -178,14 +195,11 @@ impl RunSoFar {
     }
 
     fn take_rates(&mut self, case: &Case, samples: &RoundSamples) {
-        let scheduled = !matches!(case.schedule, Schedule::ClosedLoop);
+        let scheduled = case.schedule.is_open();
         if case.pattern == Pattern::Bandwidth {
             let stride = role::stride(case) as f64;
             self.delivered.push(delivered(samples, stride, case.direction));
         } else if scheduled {
-            let kept = samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
-            let late = kept.map(|s| s.submit_ns - s.intended_ns).filter(|late| !late.is_nan());
-            self.lateness.extend(late);
             self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
             self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
         }
@@ -353,8 +367,8 @@ impl RunSoFar {
                 figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
                 figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
             ],
-            (_, Schedule::ClosedLoop) => Vec::new(),
-            (_, Schedule::Periodic { rate } | Schedule::Poisson { rate }) => {
+            (_, schedule) => {
+                let Some(rate) = schedule.rate() else { return Vec::new() };
                 let offered = Delivered { work: rate.0, seconds: 1.0 };
                 vec![
                     figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),

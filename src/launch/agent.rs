@@ -16,6 +16,7 @@ use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
+use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
 use crate::plan::Pattern;
 use crate::sample::arena::Arena;
@@ -66,7 +67,8 @@ fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 /// Serves one round over standard input and output; the process's exit code.
 pub fn main() -> u8 {
     let gate = Arc::new(Gate::default());
-    let mut output = io::stdout().lock();
+    // Not locked: the thread that tells of progress speaks too, and a frame is written whole.
+    let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);
@@ -241,7 +243,6 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
-        let intended = role::intended(case, arena.capacity() as u64, &time);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
         let noise = assignment
@@ -258,7 +259,8 @@ impl<O: io::Write> RoundOf<'_, O> {
         let used = ResourceUse::of_thread();
         let begin = clock.now();
         let stamping = stamp_while(assignment, &plan, &mut endpoint, &allowed)?;
-        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
+        let generator = generator(assignment, &time)?;
+        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
@@ -311,6 +313,14 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
         plan.stamper = Some(Arc::new(Stamper::default()));
     }
     plan
+}
+
+/// What says when to send; made by the thread that waits for it.
+fn generator(assignment: &Assignment, time: &Timebase) -> Result<Option<Generator>, AgentError> {
+    match assignment.role {
+        Role::Client => Generator::of(&assignment.case, time).map_err(unable("the timer")),
+        Role::Server => Ok(None),
+    }
 }
 
 /// Ends the thread that stamps when it goes.
@@ -371,7 +381,7 @@ fn play_server<T: Transport, C: Clock>(
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| AgentError::Unable(error.to_string()))?;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate: gate.as_ref(), plan, intended: &[] };
+    let part = Part { endpoint: &mut endpoint, clock, gate: gate.as_ref(), plan, generator: None };
     role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
     Ok(Some(recorder.seen))
 }

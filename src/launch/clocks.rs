@@ -150,7 +150,7 @@ impl Comparison {
         let site = |role| match (interface, role) {
             (Some(names), Role::Client) => Site::Interface(names.client.clone()),
             (Some(names), Role::Server) => Site::Interface(names.server.clone()),
-            (None, role) => there.site(role, false).unwrap_or_default(),
+            (None, role) => there.site(role).unwrap_or_default(),
         };
         let asked = KeepTime {
             site: site(Role::Server),

@@ -196,10 +196,10 @@ impl There {
         Ok(There { session, seen, own, pushed })
     }
 
-    /// Where an end is to be reached; `None`: as the case says.
-    pub fn site(&self, role: Role, named: bool) -> Option<Site> {
+    /// Where an end is to be reached that is there (the server's) or here, where no interface was
+    /// named.
+    pub fn site(&self, role: Role) -> Option<Site> {
         match role {
-            _ if named => None,
             Role::Server => Some(Site::Session),
             Role::Client => self.own.map(Site::Address),
         }

@@ -31,8 +31,10 @@ pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), 
     if body.len() > LONGEST {
         return Err(FrameError::TooLong(body.len()));
     }
-    channel.write_all(&(body.len() as u32).to_le_bytes())?;
-    channel.write_all(&body)?;
+    // In one piece, so that those of two threads do not mix.
+    let mut whole = (body.len() as u32).to_le_bytes().to_vec();
+    whole.extend(body);
+    channel.write_all(&whole)?;
     Ok(channel.flush()?)
 }
 

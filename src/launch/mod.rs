@@ -16,4 +16,6 @@ pub mod process;
 pub mod protocol;
 pub mod rehearse;
 pub mod round;
+pub mod rows;
 pub mod secret;
+pub mod together;

@@ -8,6 +8,7 @@ mod clocks;
 mod encode;
 mod main_table;
 mod number;
+mod pairs;
 mod study;
 mod tables;
 
@@ -60,6 +61,7 @@ pub fn render<E: std::fmt::Display>(
     ));
     page.push_str(&tables::header(record, &reduced));
     page.push_str("<main>\n");
+    page.push_str(&pairs::section(record));
     if record.clocks.is_empty() {
         page.push_str(&main_table::section(record));
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
@@ -75,16 +76,25 @@ pub fn full_record() -> Record {
             reason: "libibverbs.so.1 was not found".to_string(),
         }],
         doubts: vec![doubt()],
-        server_host: Some(ServerHost {
-            to: "node07".to_string(),
+        pairs: Some(PairFigures {
+            slow: vec![SlowPair { run: 0, metric: "half_rtt".into(), value: 9.5, median: 4.5 }],
+            bisections: vec![Bisection {
+                runs: vec![0],
+                pairs: 1,
+                bandwidth: Rate { value: 1e9, interval: Some(interval()), rounds: vec![1e9] },
+                matchings: vec![1e9],
+                overlap: Some(0.9),
+            }],
+        }),
+        hosts: vec![OtherHost {
+            name: "node07".to_string(),
             address: Some("10.1.0.7".to_string()),
             environment: Default::default(),
             clock: clock(),
             noise: Vec::new(),
-        }),
-        clock_cost: Some(clock_cost()),
+            clock_cost: Some(clock_cost()),
+        }],
         clocks: vec![ClockHistory {
-            cost: clock_cost(),
             known: vec![ClockKnown {
                 after_s: 1.5,
                 clock: clock_offset(),
@@ -150,12 +160,14 @@ fn full_plan() -> Plan {
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: Some(CpuPair { client: 2, server: 3 }),
-        to: Some(Far {
+        hosts: vec![Far {
             host: "node07".to_string(),
             ssh: vec!["ssh".to_string()],
             binary: Some("/opt/wiregauge".to_string()),
             push: false,
-        }),
+        }],
+        pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
+        at_once: vec![vec![0]],
         untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
         seed: 7,
         threshold: Span(50_000),
@@ -205,6 +217,12 @@ fn full_case(schedule: Schedule) -> Case {
         window: 16,
         direction: Direction::Bi,
         schedule,
+        trace: Some(Trace {
+            file: "t".to_string(),
+            times_ns: vec![0, 1000],
+            sizes: vec![Bytes(64); 2],
+        }),
+        timer: TimerKind::IoUring,
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -243,6 +261,7 @@ fn full_case(schedule: Schedule) -> Case {
             },
         },
         seed: u64::MAX,
+        ends: Ends { client: None, server: Some(0) },
     }
 }
 
@@ -281,6 +300,8 @@ fn counts() -> Counts {
         reordered: 3,
         corrupt: 4,
         strangers: 5,
+        missed_steps: 6,
+        gaps: 7,
     }
 }
 
@@ -297,6 +318,7 @@ fn full_round() -> Round {
         seen: BTreeMap::from([("counter.port_xmit_packets".to_string(), "2000".to_string())]),
     };
     Round {
+        overlap: Some(0.97),
         index: 0,
         position: 3,
         started_ns: 1234.5625,

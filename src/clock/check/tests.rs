@@ -52,17 +52,22 @@ fn model(one: Host, other: Host, seed: u64, late_ns: f64) -> Model {
     Model::fit(&(0..200).map(exchange).collect::<Vec<_>>()).unwrap()
 }
 
-/// Messages from a to b and their answers.
-fn messages(ways: [(f64, f64); 2], answered: bool) -> Vec<Message> {
+/// Messages from a to b and their answers, in a's time by a model of b's clock.
+fn messages(model: &Model, ways: [(f64, f64); 2], answered: bool) -> Vec<Message> {
     let mut delay = delays(99);
+    let own = |ns: f64| At { ns, bound_ns: 0.0 };
+    let of_b = |shown: f64| {
+        let (at, bound_ns) = model.here(LocalNs(shown));
+        At { ns: at.0, bound_ns }
+    };
     let message = |number: u32| {
         let sent = f64::from(number) * 1e5;
         let reached = sent + delay(ways[0]);
         let heard = reached + 300.0 + delay(ways[1]);
         Message {
-            sent: LocalNs(A.shows(sent)),
-            reached: LocalNs(B.shows(reached)),
-            heard: answered.then(|| LocalNs(A.shows(heard))),
+            sent: own(A.shows(sent)),
+            reached: of_b(B.shows(reached)),
+            heard: answered.then(|| own(A.shows(heard))),
         }
     };
     (0..20_000).map(message).collect()
@@ -74,16 +79,17 @@ fn traffic_agrees_with_a_true_model_and_bounds_the_offset_itself() {
     let truth = B.shows(1e9) - 1e9;
     let true_model = model(A, B, 1, 0.0);
     for ways in [[WAY, WAY], [(9000.0, 500.0), (3000.0, 500.0)], [(1500.0, 1e6), (1500.0, 1e6)]] {
-        let check = by_traffic(&true_model, messages(ways, true), at).unwrap();
+        let known = true_model.offset_at(at).ns;
+        let check = by_traffic(known, messages(&true_model, ways, true)).unwrap();
         assert_eq!(check.beyond_ns, 0.0, "{ways:?}");
         let (least, most) = (check.least_ns.unwrap(), check.most_ns.unwrap());
         // What one model is off by at another time moves the bounds by no more than its own bound.
         let room = 2.0 * true_model.offset_at(at).bound_ns;
         assert!(least <= truth + room && truth - room <= most, "{least} {truth} {most}");
     }
-    let one_way = by_traffic(&true_model, messages([WAY, WAY], false), at).unwrap();
+    let one_way = by_traffic(truth, messages(&true_model, [WAY, WAY], false)).unwrap();
     assert_eq!((one_way.least_ns, one_way.beyond_ns), (None, 0.0));
-    assert_eq!(by_traffic(&true_model, [], at), None);
+    assert_eq!(by_traffic(truth, []), None);
 }
 
 #[test]
@@ -100,7 +106,8 @@ fn traffic_contradicts_a_model_that_is_wrong_by_more_than_the_way_is_long() {
         (1000.0, true, false),
     ] {
         let wrong = model(A, B, 1, wrong_ns);
-        let check = by_traffic(&wrong, messages([WAY, WAY], answered), at).unwrap();
+        let known = wrong.offset_at(at).ns;
+        let check = by_traffic(known, messages(&wrong, [WAY, WAY], answered)).unwrap();
         assert_eq!(check.beyond_ns > 0.0, seen, "{wrong_ns} {answered}: {check:?}");
         if seen {
             assert!((40_000.0..60_000.0).contains(&check.beyond_ns), "{check:?}");

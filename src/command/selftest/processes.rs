@@ -105,7 +105,7 @@ pub fn t16_null() -> Row {
             command: vec!["wiregauge".into(), "selftest".into()],
             clock: None,
             interrupted: &interrupted,
-            there: None,
+            hosts: &[],
             unavailable: Vec::new(),
         };
         let record = conduct(&plan, &stage, &mut |_| Ok(()), &mut Silent)

@@ -2,7 +2,7 @@
 
 use super::escape;
 use super::number::US;
-use crate::record::schema::{ClockHistory, Record};
+use crate::record::schema::{ClockHistory, OtherHost, Record};
 
 /// A section where clocks were compared, nothing otherwise.
 pub fn section(record: &Record) -> String {
@@ -16,19 +16,23 @@ pub fn section(record: &Record) -> String {
         "<p>This host: {}.</p>\n",
         escape(&record.environment.discipline.to_string())
     ));
-    record.clocks.iter().for_each(|history| out.push_str(&table(history)));
+    for history in &record.clocks {
+        if let Some(host) = record.hosts.get(history.host as usize) {
+            out.push_str(&table(host, history));
+        }
+    }
     out.push_str("</section>\n");
     out
 }
 
-fn table(history: &ClockHistory) -> String {
-    let host = escape(&history.host.to);
+fn table(other: &OtherHost, history: &ClockHistory) -> String {
+    let host = escape(&other.name);
     let mut out = format!(
         "<p>{host}: {}.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"The clock of {host}\">\n<table class=\"figures\">\n\
          <caption><span>The clock of {host} less this host's, each since its own epoch: what was \
          known by then; the truth lies within ±</span></caption>\n<thead><tr>",
-        escape(&history.host.environment.discipline.to_string())
+        escape(&other.environment.discipline.to_string())
     );
     for head in ["after s", "offset us", "± us", "drift ppm", "± ppm", "exchanges", "steps"] {
         out.push_str(&format!("<th scope=\"col\" class=\"n\">{head}</th>"));

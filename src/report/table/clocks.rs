@@ -2,12 +2,17 @@
 
 use super::number::{US, short, span};
 use super::{Cell, Grid};
-use crate::record::schema::{ClockCost, ClockHistory, Record};
+use crate::record::schema::{ClockCost, ClockHistory, OtherHost, Record};
 
 /// What was known by then of each other host's clock.
 pub fn tables(record: &Record) -> Option<String> {
     let all: Vec<String> = record.clocks.iter().map(|history| table(record, history)).collect();
     (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// The name of the other host.
+fn name<'a>(record: &'a Record, history: &ClockHistory) -> &'a str {
+    record.hosts.get(history.host as usize).map_or("", |host| &host.name)
 }
 
 fn table(record: &Record, history: &ClockHistory) -> String {
@@ -46,7 +51,7 @@ fn table(record: &Record, history: &ClockHistory) -> String {
     format!(
         "{grid}offset: the clock of {} less this one's, each since its own epoch; drift: what it \
          gains; the truth lies within ±\n",
-        history.host.to
+        name(record, history)
     )
 }
 
@@ -56,17 +61,21 @@ pub fn notes(record: &Record) -> Vec<String> {
     if !record.clocks.is_empty() {
         lines.push(format!("clock: this host's {}", record.environment.discipline));
     }
-    for history in &record.clocks {
-        let (host, later) = (&history.host, &history.later);
-        lines.push(format!("clock: on {}: {}", host.to, host.environment.discipline));
-        lines.push(format!(
-            "clocks: 100 s after the last exchange with {} the offset would be known within {}",
-            host.to,
-            span(later.bound_ns)
-        ));
-        lines.push(format!("cost: {}: {}", host.to, cost(&history.cost)));
+    let hosts = record.hosts.iter();
+    if !record.clocks.is_empty() {
+        let kept = |host: &OtherHost| format!("{}: {}", host.name, host.environment.discipline);
+        lines.extend(hosts.clone().map(|host| format!("clock: on {}", kept(host))));
     }
-    lines.extend(record.clock_cost.iter().map(|one| format!("cost: clocks: {}", cost(one))));
+    lines.extend(record.clocks.iter().map(|history| {
+        format!(
+            "clocks: 100 s after the last exchange with {} the offset would be known within {}",
+            name(record, history),
+            span(history.later.bound_ns)
+        )
+    }));
+    lines.extend(hosts.filter_map(|host| {
+        Some(format!("cost: clock of {}: {}", host.name, cost(host.clock_cost.as_ref()?)))
+    }));
     lines
 }
 

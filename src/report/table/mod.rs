@@ -15,12 +15,14 @@ mod latency;
 mod noise;
 mod notes;
 pub mod number;
+mod pairs;
 mod study;
 mod survey;
 
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
+pub use pairs::{bisections, notes as pairs_notes};
 
 use crate::record::schema::{Record, Run};
 
@@ -31,10 +33,17 @@ pub fn runs(record: &Record) -> String {
     {
         return folded;
     }
+    // A line for each of many pairs would hide what they show together; the page has them.
+    let each = |table: fn(&Record) -> Option<String>| match record.plan.pairs {
+        Some(_) => None,
+        None => table(record),
+    };
     let tables = [
-        latency::table(record),
-        bandwidth::schedules(record),
-        bandwidth::table(record),
+        pairs::tables(record),
+        pairs::bisections(record),
+        each(latency::table),
+        each(bandwidth::schedules),
+        each(bandwidth::table),
         study::tables(record),
         clocks::tables(record),
     ];
