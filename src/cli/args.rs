@@ -4,13 +4,14 @@
 use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::schedule_args::{ScheduleArguments, TimerArguments};
+use super::testbed_args::TestbedTask;
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
 use crate::transport::{Interfaces, Operation, Synthetic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -20,17 +21,16 @@ const HELP_WIDTH: usize = 100;
 /// The definition as the parser's own type.
 pub fn definition() -> clap::Command {
     let definition = Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
-    let commands: Vec<String> =
-        definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    // A negative number is then refused by the option that it was given to.
-    commands.iter().fold(definition, |all, name| {
-        all.mut_subcommand(name, |command| {
-            command.mut_args(|argument| match argument.get_action().takes_values() {
-                true => argument.allow_negative_numbers(true),
-                false => argument,
-            })
-        })
-    })
+    definition.mut_subcommands(with_negative_numbers)
+}
+
+/// A negative number is then refused by the option that it was given to.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| match argument.get_action().takes_values() {
+        true => argument.allow_negative_numbers(true),
+        false => argument,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 const EXAMPLES: &str = "\
@@ -145,9 +145,9 @@ Examples:
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
-    /// Run a command in a small virtual machine that has an RDMA device (Soft-RoCE)
-    #[command(after_help = TESTBED)]
-    Testbed(TestbedArguments),
+    /// Run a command in hosts that are made for it: a machine with an RDMA device, or a network
+    #[command(subcommand)]
+    Testbed(TestbedTask),
     /// Print completions for a shell
     #[command(after_help = "\
 Example:
@@ -209,6 +209,9 @@ pub struct OnewayArguments {
     pub schedule: ScheduleArguments,
     #[command(flatten)]
     pub timer: TimerArguments,
+    /// Make the other host's clock wrong by a known amount, to see whether that is found
+    #[arg(long, value_name = "SPEC", hide = true)]
+    pub untrue_clock: Option<Untrue>,
 }
 
 #[derive(Debug, Args)]
@@ -459,45 +462,4 @@ pub struct NoiseArguments {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-}
-
-const TESTBED: &str = "\
-Examples:
-  wiregauge testbed rdma -- ibv_devinfo
-  wiregauge testbed rdma --out results -- sh -c 'ib_send_lat & sleep 1; ib_send_lat localhost'
-
-The machine sees the files of this host. What the command writes stays in the machine's memory,
-but for /out. Exit codes: the command's own; 124 after --timeout, 128 and a signal's number after
-a signal; 2 wrong use, 4 the machine could not run it.";
-
-#[derive(Debug, Args)]
-pub struct TestbedArguments {
-    /// The kind of machine
-    #[arg(value_name = "KIND", value_parser = ["rdma"], hide_possible_values = true)]
-    #[arg(help = "The kind of machine: rdma")]
-    pub kind: String,
-    /// How many machines: 1, or 2 joined by a wire; COMMAND runs in the first
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=2))]
-    pub machines: u8,
-    /// Run this line of shell in the second machine, started before COMMAND and ended with it; its
-    /// output goes to stderr
-    #[arg(long, value_name = "LINE")]
-    pub peer: Option<String>,
-    /// Memory of a machine
-    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
-    pub memory: Bytes,
-    /// End the machine when the command has taken so long
-    #[arg(long, value_name = "TIME", default_value = "10min")]
-    pub timeout: Span,
-    /// Where the files of the guest's /out go, an empty directory or a new one [default: a
-    /// temporary directory, which is named at the end]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Debian's kernel package as a file [default: fetched by apt, once]
-    #[arg(long, value_name = "FILE")]
-    pub kernel: Option<PathBuf>,
-    /// The command, with its arguments
-    #[arg(value_name = "COMMAND", last = true, required = true)]
-    pub command: Vec<std::ffi::OsString>,
 }

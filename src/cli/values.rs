@@ -7,6 +7,7 @@ use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
+use crate::testbed::net::Topology;
 use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
 use crate::transport::{Interfaces, Operation, TransportKind, parse_ports};
 use crate::units::{Bytes, Span};
@@ -103,6 +104,10 @@ pub fn formats() -> impl TypedValueParser<Value = Format> {
 
 pub fn switch() -> impl TypedValueParser<Value = bool> {
     one_of([true, false], |on| if *on { "on" } else { "off" })
+}
+
+pub fn topologies() -> impl TypedValueParser<Value = Topology> {
+    one_of(Topology::ALL, |topology| topology.name())
 }
 
 pub fn directions() -> impl TypedValueParser<Value = Direction> {

@@ -87,6 +87,8 @@ pub struct Piece {
     /// What the shifts of the corners are added to: the offset is large, its differences are not.
     base_ns: f64,
     corners: Vec<Point>,
+    /// [`WANDER`], or 0 where others keep the clocks even.
+    wander: f64,
 }
 
 impl Piece {
@@ -107,6 +109,7 @@ impl Piece {
             half_ns,
             base_ns,
             corners: vec![(-reach, -widest), (reach, -widest), (reach, widest), (-reach, widest)],
+            wander: WANDER,
         };
         for exchange in exchanges {
             let (sent, heard) = (exchange.sent.0, exchange.heard.0);
@@ -128,7 +131,7 @@ impl Piece {
 
     /// What uneven clocks may have gained by that time.
     fn slack(&self, at_ns: f64) -> f64 {
-        ROUNDING_NS + WANDER * (at_ns - self.middle_ns).abs()
+        ROUNDING_NS + self.wander * (at_ns - self.middle_ns).abs()
     }
 
     /// Keeps the corners with `sign * (shift + rate * place) <= sign * limit` (Sutherland and
@@ -168,7 +171,7 @@ impl Piece {
 
     fn drift(&self) -> Drift {
         let (low, high) = self.range(|corner| corner.1 / self.half_ns);
-        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + WANDER) * 1e6 }
+        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + self.wander) * 1e6 }
     }
 
     /// How far outside of the piece a time is.
@@ -216,6 +219,20 @@ impl Model {
             rest = &rest[fits - shared..];
         }
         (!model.pieces.is_empty()).then_some(model)
+    }
+
+    /// The model of two clocks that others keep right: an offset that stays.
+    pub fn stated(offset: Offset) -> Model {
+        let piece = Piece {
+            from_ns: f64::MIN,
+            to_ns: f64::MAX,
+            middle_ns: 0.0,
+            half_ns: 1.0,
+            base_ns: offset.ns,
+            corners: vec![(-offset.bound_ns, 0.0), (offset.bound_ns, 0.0)],
+            wander: 0.0,
+        };
+        Model { pieces: vec![piece], steps: Vec::new() }
     }
 
     /// The offset at a time of this host's clock. Its bound grows with the distance from the

@@ -9,7 +9,8 @@ use super::clocks;
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::rehearse;
-use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::exchange::Local;
+use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
 use crate::host::interrupt::{self, Interrupter};
 use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
@@ -215,13 +216,13 @@ impl<O: io::Write> Visitor for RoundOf<'_, O> {
 
     fn visit<T: Transport>(self) -> Self::Output {
         let time = self.assignment.time;
-        match (self.assignment.case.transport, self.assignment.clock) {
+        match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
             // A simulated transport brings its own time.
             (TransportKind::Synthetic, _) => {
                 self.run::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
             }
-            (_, Source::Tsc) => self.run::<T, _>(Tsc, time),
-            (_, Source::MonotonicRaw) => self.run::<T, _>(MonotonicRaw, time),
+            (_, None) => self.run::<T, _>(Tsc, time),
+            (_, Some(clock)) => self.run::<T, _>(clock, time),
         }
     }
 }
@@ -285,8 +286,9 @@ impl<O: io::Write> RoundOf<'_, O> {
             recording_ticks: rehearsal.recording_ticks,
             beyond: recorder.into_beyond(),
         };
-        if assignment.apart.is_some() {
-            apart::hand_over(&arena, output)?;
+        if let Some(Apart { untrue, .. }) = assignment.apart {
+            let clock = Local { source: assignment.clock, time, untrue };
+            apart::hand_over(&arena, &clock, output)?;
         }
         frame::write(output, &FromAgent::Ended(Box::new(outcome)))?;
         // The endpoint lives until the driver has heard of the end, so that the other end does not
@@ -358,9 +360,9 @@ fn stamp_while<E: Endpoint>(
             // Where that fails it runs beside the loop, and the times are older.
             let _ = host::pin_to(cpu);
         }
-        match source {
-            Source::Tsc => shared.run(&word, Tsc),
-            Source::MonotonicRaw => shared.run(&word, MonotonicRaw),
+        match source.of_the_kernel() {
+            None => shared.run(&word, Tsc),
+            Some(clock) => shared.run(&word, clock),
         }
     });
     Ok(Some(Stamping(Arc::clone(stamper))))

@@ -25,7 +25,7 @@ pub use study::Study;
 pub use trace::Trace;
 
 use crate::transport::{Traffic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 use serde::{Deserialize, Serialize};
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
@@ -236,6 +236,9 @@ pub struct Plan {
     /// Cases that run at the same time, by their numbers; one that is in no list runs by itself.
     #[serde(default)]
     pub at_once: Vec<Vec<u32>>,
+    /// What the other hosts' clocks are made wrong by, to prove that this is found.
+    #[serde(default)]
+    pub untrue_clock: Option<Untrue>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).

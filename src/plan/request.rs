@@ -7,7 +7,7 @@ use super::{
 };
 use super::{TimerKind, Trace};
 use crate::transport::{Asked, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, Untrue};
 
 /// A request that cannot be met: one sentence that names what was wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +82,8 @@ pub struct Request {
     pub cpus: Option<CpuPair>,
     /// The hosts of both ends.
     pub place: Place,
+    /// What the other hosts' clocks are made wrong by.
+    pub untrue_clock: Option<Untrue>,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -119,6 +121,7 @@ impl Request {
             until: None,
             cpus: None,
             place: Place::Here,
+            untrue_clock: None,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -168,7 +171,19 @@ impl Request {
         let name = self.pattern.name().to_string();
         let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
         let (hosts, pairs) = (layout.hosts, self.place.pairs());
-        Ok(Plan { name, cases, rounds, cpus, hosts, pairs, at_once, seed, threshold, study: None })
+        Ok(Plan {
+            name,
+            cases,
+            rounds,
+            cpus,
+            hosts,
+            pairs,
+            at_once,
+            untrue_clock: self.untrue_clock,
+            seed,
+            threshold,
+            study: None,
+        })
     }
 
     fn rounds(&self) -> Rounds {

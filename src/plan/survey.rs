@@ -49,6 +49,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         hosts: Vec::new(),
         pairs: None,
         at_once: Vec::new(),
+        untrue_clock: None,
         study: None,
     }
 }

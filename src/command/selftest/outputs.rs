@@ -40,6 +40,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         hosts: Vec::new(),
         pairs: None,
         at_once: Vec::new(),
+        untrue_clock: None,
         seed: 1,
         threshold: Span(10_000),
         study: None,

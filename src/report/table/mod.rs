@@ -19,7 +19,6 @@ mod pairs;
 mod study;
 mod survey;
 
-pub use clocks::clocks;
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
@@ -46,6 +45,7 @@ pub fn runs(record: &Record) -> String {
         each(bandwidth::schedules),
         each(bandwidth::table),
         study::tables(record),
+        clocks::tables(record),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -174,6 +174,15 @@ pub enum Doubt {
         /// What the median would have been.
         p50_ns: f64,
     },
+    /// What is known of two hosts' clocks from two sources cannot both be true.
+    ClocksDisagree {
+        /// What contradicts that by which times were converted.
+        by: String,
+        /// How far apart the two are, beyond what both allow.
+        beyond_ns: f64,
+    },
+    /// The other host's clock was made wrong on purpose.
+    UntrueClock,
     /// One of two hosts' clocks was set, or changed its rate, while rounds ran.
     ClockSet {
         /// How often.
@@ -211,6 +220,8 @@ impl Doubt {
             Doubt::Incomplete { .. } => "incomplete",
             Doubt::NotOnTheWire { .. } => "not_on_the_wire",
             Doubt::ClocksUnknown { .. } => "clocks_unknown",
+            Doubt::ClocksDisagree { .. } => "clocks_disagree",
+            Doubt::UntrueClock => "untrue_clock",
             Doubt::ClockSet { .. } => "clock_set",
             Doubt::NotInterleaved => "not_interleaved",
         }

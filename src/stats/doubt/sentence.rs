@@ -18,7 +18,10 @@ impl fmt::Display for Doubt {
             | Doubt::CorruptPayload { .. }
             | Doubt::Incomplete { .. }
             | Doubt::NotInterleaved => self.of_messages(f),
-            Doubt::ClocksUnknown { .. } | Doubt::ClockSet { .. } => self.of_clocks(f),
+            Doubt::ClocksUnknown { .. }
+            | Doubt::ClocksDisagree { .. }
+            | Doubt::UntrueClock
+            | Doubt::ClockSet { .. } => self.of_clocks(f),
             _ => self.of_machine(f),
         }
     }
@@ -34,6 +37,17 @@ impl Doubt {
                  known within {} only; latency gives half_rtt",
                 Time(*p50_ns),
                 Time(*bound_ns)
+            ),
+            Doubt::ClocksDisagree { by, beyond_ns } => write!(
+                f,
+                "{by} contradicts the offset of the two hosts' clocks by {} more than both may be \
+                 wrong by: one-way times of this run are not to be trusted",
+                Time(*beyond_ns)
+            ),
+            Doubt::UntrueClock => write!(
+                f,
+                "the other host's clock was made wrong on purpose (--untrue-clock), to see whether \
+                 that is found"
             ),
             Doubt::ClockSet { times } => write!(
                 f,
@@ -294,6 +308,11 @@ mod tests {
             Doubt::VirtualMachine { hypervisor: s() },
             Doubt::TimerInterrupted { cpu: 0, per_second: 1000.0 },
             Doubt::Incomplete { done: 1, planned: 2 },
+            Doubt::ClocksUnknown { metric: s(), bound_ns: 1.0, p50_ns: 0.5 },
+            Doubt::ClocksDisagree { by: s(), beyond_ns: 1.0 },
+            Doubt::ClockSet { times: 1 },
+            Doubt::UntrueClock,
+            Doubt::NotOnTheWire { interface: s() },
             Doubt::NotInterleaved,
         ];
         let kinds: std::collections::BTreeSet<_> = all.iter().map(Doubt::kind).collect();
