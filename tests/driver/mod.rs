@@ -25,7 +25,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// A directory under `target/` that goes away with its owner, the turn to run something, and the
 /// words before the program that put it into another place.
-pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>, RefCell<Vec<String>>);
+pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>, Mutex<Vec<String>>);
 
 impl Scratch {
     /// A fresh one.
@@ -37,17 +37,17 @@ impl Scratch {
         let name = format!("faults-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&path).unwrap();
-        Scratch(path, turn, RefCell::default())
+        Scratch(path, turn, Mutex::default())
     }
 
     /// Has what is run from now on run behind these words.
     pub fn run_behind(&self, words: &[&str]) {
-        *self.2.borrow_mut() = words.iter().map(|word| word.to_string()).collect();
+        *self.2.lock().unwrap() = words.iter().map(|word| word.to_string()).collect();
     }
 
     /// The program, wherever it is to run.
     fn program(&self) -> Command {
-        let words = self.2.borrow();
+        let words = self.2.lock().unwrap();
         let mut all = words.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_wiregauge")]);
         let mut command = Command::new(all.next().unwrap());
         command.args(all);
