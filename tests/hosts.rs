@@ -5,6 +5,8 @@
 mod driver;
 #[path = "hosts/far.rs"]
 mod far;
+#[path = "hosts/testbed.rs"]
+mod testbed;
 
 use driver::{Driver, Ended, Scratch, wiregauge};
 use far::FarHost;
