@@ -1,4 +1,5 @@
 //! A `testbed net` for a test: its hosts wait until it goes.
+#![allow(dead_code)]
 
 use super::PROGRAM;
 use super::driver::Scratch;
