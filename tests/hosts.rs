@@ -4,6 +4,7 @@
 
 mod driver;
 #[path = "hosts/far.rs"]
+#[allow(dead_code)]
 mod far;
 #[path = "hosts/testbed.rs"]
 mod testbed;

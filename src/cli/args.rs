@@ -1,6 +1,7 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
+use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::testbed_args::TestbedTask;
@@ -135,6 +136,12 @@ Examples:
     /// and what weakens figures taken there
     #[command(after_help = "Example:\n  wiregauge hosts --hosts node1,node2,node3")]
     Hosts(HostsArguments),
+    /// Stand on a host that has no ssh and play roles for the drivers that were paired with it
+    #[command(after_help = AGENT)]
+    Agent(AgentArguments),
+    /// Pair with an agent, by the secret that `wiregauge agent --pair` prints there
+    #[command(after_help = "Example:\n  wiregauge pair node07")]
+    Pair(PairArguments),
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
@@ -155,7 +162,10 @@ Example:
     Man,
     /// Play the roles that the driver gives (started by wiregauge itself)
     #[command(hide = true)]
-    Agent,
+    PlayRole,
+    /// Carry a control channel to an agent (started by wiregauge itself)
+    #[command(hide = true)]
+    DialAgent(DialArguments),
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
+use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
@@ -9,8 +10,9 @@ use super::far_args::ClocksArguments;
 use super::place;
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
-use super::{Asked, Output, testbed_args, text};
+use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
+use crate::launch::standing::caps::Caps;
 use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
 use crate::transport::verbs::options::VerbsOptions;
@@ -41,7 +43,16 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Testbed(task) => testbed_args::asked(task),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
-        Task::Agent => Ok(Asked::Agent),
+        Task::Agent(agent) => standing(agent),
+        Task::Pair(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Pair { host, port })
+        }
+        Task::PlayRole => Ok(Asked::Play),
+        Task::DialAgent(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Dial { host, port })
+        }
     }
 }
 
@@ -254,6 +265,36 @@ fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
     let (time, clock, untrue) = (typed.time, typed.clock, typed.untrue_clock);
     let output = output(typed.output)?;
     Ok(Asked::Clocks { to: hosts, time, interface, clock, untrue, output })
+}
+
+fn standing(typed: AgentArguments) -> Result<Asked, Refusal> {
+    let default = Caps::default();
+    let transports = match typed.transports.is_empty() {
+        true => default.transports,
+        false => each_once(typed.transports),
+    };
+    if let Some(near) = transports.iter().find(|one| !one.descriptor().between_hosts) {
+        return Err(Refusal(format!(
+            "--transports: {near} joins processes of one host, and an agent is for others"
+        )));
+    }
+    if typed.longest_run.0 == 0 {
+        let sentence = "--longest-run 0 is not allowed; write a time above 0 as 10min";
+        return Err(Refusal(sentence.into()));
+    }
+    Ok(Asked::Agent(Box::new(Standing {
+        listen: typed.listen,
+        pair: typed.pair,
+        folder: typed.identity,
+        allow: typed.allow,
+        caps: Caps {
+            longest_run: typed.longest_run,
+            highest_rate: typed.highest_rate,
+            most_memory: typed.most_memory,
+            ports: typed.ports,
+            transports,
+        },
+    })))
 }
 
 fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {

@@ -64,14 +64,14 @@ pub struct FarArguments {
 #[derive(Debug, Args)]
 pub struct ReachArguments {
     /// Run the server's end on this host, reached by ssh: user@node07, or a name of ssh's own
-    /// configuration
+    /// configuration; or by an agent that stands there: agent:node07
     #[arg(long, value_name = "HOST", value_parser = values::host, help_heading = FAR)]
-    pub to: Option<String>,
+    pub to: Option<values::Host>,
     /// Hosts whose pairs are measured, as node1,node2: the client's end on the first, the server's
     /// on the second; 'here' is this one
     #[arg(long, value_name = "HOSTS", value_delimiter = ',', help_heading = FAR)]
     #[arg(value_parser = values::host)]
-    pub hosts: Vec<String>,
+    pub hosts: Vec<values::Host>,
     /// A file with such hosts, one a line
     #[arg(long, value_name = "FILE", help_heading = FAR)]
     pub hosts_file: Option<PathBuf>,

@@ -4,6 +4,7 @@
 //!
 //! Must never: measure, write a file, or print.
 
+mod agent_args;
 mod args;
 mod checked;
 pub mod entry;
@@ -17,6 +18,8 @@ mod values;
 mod verbs_args;
 
 use crate::clock::Source;
+use crate::launch::standing::caps::Caps;
+use crate::launch::standing::network::Network;
 use crate::plan::{CpuPair, Far, Place, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
@@ -24,6 +27,7 @@ use crate::transport::Interfaces;
 use crate::units::{Span, Untrue};
 use clap::FromArgMatches;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where a run's output goes.
@@ -157,8 +161,39 @@ pub enum Asked {
     TestbedNet(Box<crate::testbed::net::Wanted>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
-    /// Be an agent.
-    Agent,
+    /// Be an agent that stands, or offer a pairing with one.
+    Agent(Box<Standing>),
+    /// Pair with one.
+    Pair {
+        /// Its host.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// Be the agent of one round.
+    Play,
+    /// Carry a control channel to an agent that stands.
+    Dial {
+        /// Its host.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// An agent that stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whether only a pairing is offered.
+    pub pair: bool,
+    /// Where its identity is; `None`: where it usually is.
+    pub folder: Option<PathBuf>,
+    /// From where drivers may come; empty: from everywhere.
+    pub allow: Vec<Network>,
+    /// What they may do.
+    pub caps: Caps,
 }
 
 /// Reads the arguments, the program's name first.

@@ -1,7 +1,7 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
 use super::far_args::{FarArguments, ReachArguments};
-use super::values::{self, Ssh};
+use super::values::{self, Host, Ssh};
 use crate::plan::pairs::{HERE, MOST_HOSTS, Node};
 use crate::plan::{Far, Pairs, Place, Refusal};
 use std::io::Read;
@@ -39,22 +39,33 @@ fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
     if let Some(option) = typed.means_nothing()? {
         return refuse(format!("{option} needs another host; write --to HOST or --hosts A,B"));
     }
+    let of_ssh = typed.of_ssh();
     let ReachArguments { to, hosts, hosts_file, remote_binary, push, ssh } = typed;
+    let hosts = match &hosts_file {
+        Some(path) => of_file(path)?,
+        None => hosts,
+    };
     if push && remote_binary.is_some() {
         return refuse(
             "--push copies this program, and --remote-binary names another one; write one of the \
              two",
         );
     }
+    if let Some(option) =
+        of_ssh.filter(|_| to.iter().chain(&hosts).all(|host| host.agent.is_some()))
+    {
+        return refuse(format!(
+            "{option} is for hosts that ssh reaches; an agent that stands is there already"
+        ));
+    }
     let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
-    let far = |host: String| Far { host, ssh: ssh.clone(), binary: remote_binary.clone(), push };
-    let node = |name: String| match name == HERE {
-        true => Node::Here,
-        false => Node::There(far(name)),
+    let far = |Host { name, agent }| {
+        let (ssh, binary) = (ssh.clone(), remote_binary.clone());
+        Far { host: name, agent, ssh, binary, push: push && agent.is_none() }
     };
-    let hosts = match &hosts_file {
-        Some(path) => of_file(path)?,
-        None => hosts,
+    let node = |host: Host| match host.name == HERE && host.agent.is_none() {
+        true => Node::Here,
+        false => Node::There(far(host)),
     };
     Ok(match to {
         Some(host) => Place::To(far(host)),
@@ -81,13 +92,17 @@ impl ReachArguments {
         if let [first, second, ..] = given.as_slice() {
             return refuse(format!("{first} and {second} both name hosts; write one of the two"));
         }
+        Ok(self.of_ssh().filter(|_| given.is_empty()))
+    }
+
+    /// An option that only ssh knows.
+    fn of_ssh(&self) -> Option<&'static str> {
         let asked = [
             ("--remote-binary", self.remote_binary.is_some()),
             ("--push", self.push),
             ("--ssh", self.ssh.is_some()),
         ];
-        let asked = asked.into_iter().find(|(_, asked)| *asked).map(|(name, _)| name);
-        Ok(asked.filter(|_| given.is_empty()))
+        asked.into_iter().find(|(_, asked)| *asked).map(|(name, _)| name)
     }
 }
 
@@ -110,7 +125,7 @@ impl FarArguments {
 }
 
 /// The hosts of a file: the first word of each line, `#` begins a comment.
-fn of_file(path: &Path) -> Result<Vec<String>, Refusal> {
+fn of_file(path: &Path) -> Result<Vec<Host>, Refusal> {
     let shown = path.display();
     let cannot = |error: std::io::Error| {
         Refusal(format!("--hosts-file: '{shown}' cannot be read ({error})"))
@@ -124,7 +139,7 @@ fn of_file(path: &Path) -> Result<Vec<String>, Refusal> {
     hosts(&text, &shown.to_string())
 }
 
-fn hosts(text: &str, file: &str) -> Result<Vec<String>, Refusal> {
+fn hosts(text: &str, file: &str) -> Result<Vec<Host>, Refusal> {
     let mut hosts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
@@ -156,7 +171,9 @@ mod tests {
     #[test]
     fn a_file_has_a_host_a_line() {
         let text = "# rack 1\nnode1\n\n  user@node2   # the slow one\nhere\n";
-        assert_eq!(hosts(text, "f"), Ok(["node1", "user@node2", "here"].map(String::from).into()));
+        let names: Vec<String> =
+            hosts(text, "f").unwrap().into_iter().map(|host| host.name).collect();
+        assert_eq!(names, ["node1", "user@node2", "here"]);
     }
 
     #[test]

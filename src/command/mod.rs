@@ -1,5 +1,6 @@
 //! What each command does: one file a command. The last stage: it may use all others.
 
+mod agent;
 mod clocks;
 mod compare;
 mod hosts;
@@ -145,12 +146,14 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::TestbedNet(wanted) => testbed::net(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
         Asked::Text(text) => print(&text),
-        Asked::Agent => unreachable_agent(),
+        Asked::Agent(standing) => agent::agent(*standing),
+        Asked::Pair { host, port } => agent::pair(&host, port),
+        Asked::Play | Asked::Dial { .. } => started_before(),
     }
 }
 
-/// An agent is started before any command (see `main`).
-fn unreachable_agent() -> Result<Exit, CommandError> {
+/// What speaks frames is started before any command (see `main`).
+fn started_before() -> Result<Exit, CommandError> {
     Err(CommandError::Refused(Refusal("an agent is started by a driver alone".into())))
 }
 

@@ -27,7 +27,11 @@ pub enum FrameError {
 
 /// Writes one message.
 pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), FrameError> {
-    let body = postcard::to_stdvec(message)?;
+    write_body(channel, &postcard::to_stdvec(message)?)
+}
+
+/// Writes a message that is bytes already.
+pub fn write_body(channel: &mut impl Write, body: &[u8]) -> Result<(), FrameError> {
     if body.len() > LONGEST {
         return Err(FrameError::TooLong(body.len()));
     }
@@ -40,6 +44,11 @@ pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), 
 
 /// Reads one message.
 pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameError> {
+    Ok(postcard::from_bytes(&read_body(channel)?)?)
+}
+
+/// Reads one message as bytes.
+pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
     let mut length = [0; 4];
     match channel.read_exact(&mut length) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -53,7 +62,7 @@ pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameErro
     }
     let mut body = vec![0; length];
     channel.read_exact(&mut body)?;
-    Ok(postcard::from_bytes(&body)?)
+    Ok(body)
 }
 
 #[cfg(test)]

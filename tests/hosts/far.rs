@@ -149,6 +149,13 @@ impl FarHost {
         self.testbed.agents(1)
     }
 
+    /// A program that is to run there.
+    pub fn program(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.there, program]);
+        command
+    }
+
     /// Waits until no agent is left there.
     pub fn await_no_agents(&self) {
         let deadline = Instant::now() + WATCHDOG;

@@ -162,6 +162,7 @@ fn full_plan() -> Plan {
         cpus: Some(CpuPair { client: 2, server: 3 }),
         hosts: vec![Far {
             host: "node07".to_string(),
+            agent: Some(7425),
             ssh: vec!["ssh".to_string()],
             binary: Some("/opt/wiregauge".to_string()),
             push: false,
