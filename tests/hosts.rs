@@ -6,6 +6,8 @@ mod driver;
 #[path = "hosts/far.rs"]
 #[allow(dead_code)]
 mod far;
+#[path = "hosts/testbed.rs"]
+mod testbed;
 
 use driver::{Driver, Ended, Scratch, wiregauge};
 use far::FarHost;

@@ -79,6 +79,8 @@ type Point = (f64, f64);
 /// A stretch of time in which the offset is a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Piece {
+    /// Where the line surely holds. The first exchange read the other's clock before it was heard,
+    /// and the last one after it was sent; a clock may have been set while one was on its way.
     from_ns: f64,
     to_ns: f64,
     /// The middle in time, and half of the length.
@@ -95,16 +97,16 @@ impl Piece {
     /// The piece over these exchanges; `None` where no line fits.
     fn over(exchanges: &[Exchange]) -> Option<Piece> {
         let (first, last) = (exchanges.first()?, exchanges.last()?);
-        let (from_ns, to_ns) = (first.sent.0, last.heard.0);
-        let middle_ns = from_ns + (to_ns - from_ns) / 2.0;
+        let length_ns = last.heard.0 - first.sent.0;
+        let middle_ns = first.sent.0 + length_ns / 2.0;
         // A piece of one exchange has a length too.
-        let half_ns = ((to_ns - from_ns) / 2.0).max(1.0);
+        let half_ns = (length_ns / 2.0).max(1.0);
         let base_ns = first.reached.0 - first.sent.0;
         let widest = FASTEST * half_ns;
-        let reach = 2.0 * widest + first.round_trip_ns().abs() + (to_ns - from_ns);
+        let reach = 2.0 * widest + first.round_trip_ns().abs() + length_ns;
         let mut piece = Piece {
-            from_ns,
-            to_ns,
+            from_ns: first.heard.0,
+            to_ns: last.sent.0,
             middle_ns,
             half_ns,
             base_ns,

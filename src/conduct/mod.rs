@@ -100,29 +100,14 @@ pub fn conduct(
     let (cpus, one_cpu) = choose_cpus(plan);
     let own_cpus = cpu_list(plan, cpus);
     let environment = Environment::read(&own_cpus);
+    let client_cpu = cpus.map(|pair| pair.client);
     let mut conductor = Conductor {
         plan,
         stage,
         keep,
         watcher,
-        conditions: Conditions {
-            program: stage.program.clone(),
-            hosts: stage.hosts,
-            cpus,
-            clock: time.source,
-            time: time.base,
-            untrue: plan.untrue_clock,
-            noise: NOISE,
-            floor: FLOOR,
-            interrupted: stage.interrupted,
-        },
-        comparisons: Comparisons::start(
-            plan,
-            stage,
-            &time,
-            cpus.map(|pair| pair.client),
-            &environment,
-        )?,
+        conditions: conditions(plan, stage, &time, cpus),
+        comparisons: Comparisons::start(plan, stage, &time, client_cpu, &environment)?,
         runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
@@ -167,6 +152,26 @@ pub fn conduct(
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
+}
+
+/// What is the same for all rounds.
+fn conditions<'a>(
+    plan: &Plan,
+    stage: &Stage<'a>,
+    time: &Time,
+    cpus: Option<CpuPair>,
+) -> Conditions<'a> {
+    Conditions {
+        program: stage.program.clone(),
+        hosts: stage.hosts,
+        cpus,
+        clock: time.source,
+        time: time.base,
+        untrue: plan.untrue_clock,
+        noise: NOISE,
+        floor: FLOOR,
+        interrupted: stage.interrupted,
+    }
 }
 
 /// What the record says of the other hosts.

@@ -1,12 +1,11 @@
 //! Two hosts for a test, made by `testbed net`: tests run the program in the first, and the second
 //! is known to ssh as `far`. Both share this machine's files and CPUs.
 
-use super::PROGRAM;
 use super::driver::Scratch;
+use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long something may take that takes a moment.
@@ -22,16 +21,9 @@ pub struct FarHost {
     pub own_interface: String,
     /// The value of --ssh.
     pub ssh: String,
-    /// The namespaces of both.
+    /// The namespace of the first.
     here: String,
-    there: String,
-    testbed: Child,
-}
-
-fn run(line: &str) {
-    let words: Vec<&str> = line.split(' ').collect();
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    testbed: Testbed,
 }
 
 /// Waits until the kernel has seen that a link is up.
@@ -52,42 +44,26 @@ impl FarHost {
     /// A host beside the first, in which this scratch's programs now run. `None`, said on stderr,
     /// where none can be made.
     pub fn beside(scratch: &Scratch) -> Option<FarHost> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: a network namespace needs root");
-            return None;
-        }
-        let told = "echo $WIREGAUGE_TESTBED_NAMESPACES; exec sleep infinity";
-        let mut testbed = Command::new(PROGRAM)
-            .args(["testbed", "net", "--topology", "pair", "--", "sh", "-c", told])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(fs::File::create(scratch.join("testbed.err")).unwrap())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(testbed.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said = || fs::read_to_string(scratch.join("testbed.err")).unwrap();
-        let (here, there) = line.trim().split_once(',').unwrap_or_else(|| panic!("{}", said()));
+        let testbed = Testbed::of(2, "pair", scratch)?;
+        let [here, there] = [0, 1].map(|host| testbed.namespaces[host].clone());
         let (own_interface, interface) = ("wire0", "wirefar");
         for change in [format!("{own_interface} down"), format!("{own_interface} name {interface}")]
         {
             run(&format!("ip -n {there} link set {change}"));
         }
         run(&format!("ip -n {there} link set {interface} up"));
-        await_link(there, interface);
+        await_link(&there, interface);
         let config = scratch.join("ssh_config");
         let hosts = "Host far\n  HostName wg-h2\nHost closed\n  HostName wg-h1\n  Port 1\n\
                      Host *\n  Include /etc/ssh/ssh_config\n";
         fs::write(&config, hosts).unwrap();
-        scratch.run_behind(&["ip", "netns", "exec", here]);
         Some(FarHost {
             address: "198.18.0.2".into(),
             own: "198.18.0.1".into(),
             interface: interface.into(),
             own_interface: own_interface.into(),
             ssh: format!("ssh -F {}", config.display()),
-            here: here.into(),
-            there: there.into(),
+            here,
             testbed,
         })
     }
@@ -102,16 +78,9 @@ impl FarHost {
 
     /// The sshd that listens there: the testbed's own child.
     fn sshd(&self) -> i32 {
-        let own = self.testbed.id() as i32;
-        let found = self.pids().into_iter().find(|pid| parent(*pid) == Some(own));
+        let own = self.testbed.pid();
+        let found = self.testbed.pids(1).into_iter().find(|pid| parent(*pid) == Some(own));
         found.expect("an sshd")
-    }
-
-    /// All processes there.
-    fn pids(&self) -> Vec<i32> {
-        let pids = Command::new("ip").args(["netns", "pids", &self.there]).output().unwrap();
-        let pids = String::from_utf8(pids.stdout).unwrap();
-        pids.lines().filter_map(|pid| pid.parse().ok()).collect()
     }
 
     /// Ports but ssh's on which something listens there, as its own /proc/net/tcp says.
@@ -177,8 +146,7 @@ impl FarHost {
 
     /// Programs of wiregauge in its namespace.
     pub fn agents(&self) -> usize {
-        let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        self.pids().into_iter().filter(|pid| name(*pid).starts_with("wiregauge")).count()
+        self.testbed.agents(1)
     }
 
     /// A program that is to run there.
@@ -202,11 +170,4 @@ impl FarHost {
 fn parent(pid: i32) -> Option<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-impl Drop for FarHost {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.testbed), Signal::TERM);
-        let _ = self.testbed.wait();
-    }
 }
