@@ -2,6 +2,7 @@
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
 use super::far_args::{ClocksArguments, FarArguments};
+use super::load_args::LoadArguments;
 use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
@@ -86,6 +87,13 @@ Examples:
   wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
   wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
     Bandwidth(BandwidthArguments),
+    /// Measure how a server's answers slow down as the load rises, from idle to saturation
+    #[command(after_help = "\
+Examples:
+  wiregauge load --transport tcp --slo 'p99<100us'
+  wiregauge load --transport shm,tcp --rate 10k..1M/8 --time 1s
+  wiregauge load --transport tcp --clients 1,2,4,8 --tx-buffers 8 --rx-buffers 24")]
+    Load(LoadArguments),
     /// Carry out a study: what it measures is compared with published figures; without a name the
     /// studies that are shipped are listed
     #[command(after_help = "\

@@ -25,6 +25,10 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Latency(latency) => measuring_latency(latency),
         Task::Oneway(oneway) => measuring_oneway(oneway),
         Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::Load(load) => {
+            let (request, common) = load.request()?;
+            measuring(request, common)
+        }
         Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {

@@ -8,6 +8,7 @@ mod args;
 mod checked;
 pub mod entry;
 mod far_args;
+mod load_args;
 mod refuse;
 mod schedule_args;
 mod text;

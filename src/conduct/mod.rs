@@ -6,7 +6,9 @@
 mod clocks;
 mod doubts;
 mod figures;
+mod load;
 mod progress;
+pub mod search;
 mod tally;
 mod whole;
 
@@ -98,7 +100,7 @@ pub fn conduct(
     let (cpus, one_cpu) = choose_cpus(plan, stage.there);
     let environment = Environment::read(&cpu_list(cpus, stage.there));
     let mut conductor = Conductor {
-        plan,
+        plan: plan.clone(),
         stage,
         keep,
         watcher,
@@ -118,8 +120,9 @@ pub fn conduct(
         faults: Vec::new(),
         time: &time,
     };
-    conductor.all_rounds()?;
-    let Conductor { runs, faults, .. } = conductor;
+    conductor.all_points()?;
+    let Conductor { runs, faults, plan, .. } = conductor;
+    let plan = &plan;
     let whole = whole::Whole {
         cpus: cpu_list(cpus, stage.there),
         one_cpu,
@@ -245,7 +248,7 @@ fn cpu_list(cpus: Option<CpuPair>, there: Option<&There>) -> Vec<u32> {
 }
 
 struct Conductor<'a, 'w> {
-    plan: &'a Plan,
+    plan: Plan,
     stage: &'a Stage<'a>,
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
@@ -258,6 +261,27 @@ struct Conductor<'a, 'w> {
 }
 
 impl Conductor<'_, '_> {
+    /// All rounds of the plan's cases, and of those that a search adds to it.
+    fn all_points(&mut self) -> Result<(), ConductError> {
+        self.all_rounds()?;
+        for _ in 0..=search::MOST_PASSES {
+            let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
+            if !self.plan.search.adds || !is_whole {
+                break;
+            }
+            let more = load::more(&self.plan, &self.runs);
+            if more.is_empty() {
+                break;
+            }
+            for case in more {
+                self.runs.push(RunSoFar::new(self.runs.len(), &case, self.conditions.cpus));
+                self.plan.cases.push(case);
+            }
+            self.all_rounds()?;
+        }
+        Ok(())
+    }
+
     /// Rounds until every case has enough, the order shuffled anew in each.
     fn all_rounds(&mut self) -> Result<(), ConductError> {
         let rounds = self.plan.rounds;
@@ -293,9 +317,9 @@ impl Conductor<'_, '_> {
     }
 
     fn one_round(&mut self, index: usize, round: u32) -> Result<Option<Fault>, ConductError> {
-        let case = &self.plan.cases[index];
+        let case = self.plan.cases[index].clone();
         self.watcher.case(&self.plan.label(index));
-        let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+        let case = Case { seed: round_seed(case.seed, round), ..case };
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
         let finished = match round::run(&case, &self.conditions, watch) {

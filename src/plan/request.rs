@@ -3,9 +3,9 @@
 
 use super::sweep;
 use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
-use super::{TimerKind, Trace};
+use super::{Load, TimerKind, Trace, load};
 use crate::transport::{Asked, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, MessageRate, Span};
 
 /// A request that cannot be met: one sentence that names what was wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +64,14 @@ pub struct Request {
     pub schedule: Schedule,
     /// The messages of a schedule that was written down.
     pub trace: Option<Trace>,
+    /// The rates of `load`, each a case; empty: `schedule` alone.
+    pub rates: Vec<MessageRate>,
+    /// The numbers of clients of `load`, each a case.
+    pub clients: Vec<u32>,
+    /// What `load` reads.
+    pub load: Load,
+    /// Whether the rates of `load` are searched for.
+    pub search: load::Search,
     /// What waits for the intended times; `None`: the busy one.
     pub timer: Option<TimerKind>,
     /// Whether payloads are verified.
@@ -97,6 +105,7 @@ impl Request {
             sizes: vec![match pattern {
                 Pattern::Bandwidth => Bytes(64 << 10),
                 Pattern::Latency | Pattern::Oneway => Bytes(64),
+                Pattern::Load => Load::default().message(),
             }],
             perturb: false,
             waits: vec![Wait::Busy],
@@ -105,10 +114,17 @@ impl Request {
             warmup: None,
             pause: Span(0),
             burst: 1,
-            window: 64,
+            window: match pattern {
+                Pattern::Load => load::MOST_OUTSTANDING,
+                _ => 64,
+            },
             direction: Direction::Uni,
             schedule: Schedule::ClosedLoop,
             trace: None,
+            rates: Vec::new(),
+            clients: Vec::new(),
+            load: Load::default(),
+            search: load::Search::default(),
             timer: None,
             check: false,
             loss_after: Span(100_000_000),
@@ -142,7 +158,9 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
-                    cases.push(self.case(*transport, *wait, *size));
+                    for pace in self.paces() {
+                        cases.push(pace.case(*transport, *wait, *size));
+                    }
                 }
             }
         }
@@ -158,7 +176,30 @@ impl Request {
         }
         let name = self.pattern.name().to_string();
         let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
+        let search = self.search;
+        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, search, study: None })
+    }
+
+    /// The request once for each rate and each number of clients.
+    fn paces(&self) -> Vec<Request> {
+        if self.search.adds {
+            // It begins with what the server can do.
+            let load = Load { clients: load::SATURATING, ..self.load };
+            return vec![Request { schedule: Schedule::ClosedLoop, load, ..self.clone() }];
+        }
+        let at = |rate: &MessageRate| Request {
+            schedule: self.schedule.at(*rate),
+            load: Load { clients: 0, ..self.load },
+            ..self.clone()
+        };
+        let of = |clients: &u32| Request {
+            schedule: Schedule::ClosedLoop,
+            load: Load { clients: *clients, ..self.load },
+            ..self.clone()
+        };
+        let paces: Vec<Request> =
+            self.clients.iter().map(of).chain(self.rates.iter().map(at)).collect();
+        if paces.is_empty() { vec![self.clone()] } else { paces }
     }
 
     fn rounds(&self) -> Rounds {
@@ -184,7 +225,9 @@ impl Request {
 
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
-            (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
+            (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
+                Bound { count: None, time: Some(BANDWIDTH_TIME) }
+            }
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
@@ -203,12 +246,23 @@ impl Request {
             schedule: self.schedule,
             trace: self.trace.clone(),
             timer: self.timer.unwrap_or_default(),
+            load: self.load,
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
-            options: self.options.clone(),
+            options: self.options(transport),
             seed: self.seed,
         }
+    }
+
+    /// The transport's settings: over verbs the pools of `load` are the real queues.
+    fn options(&self, transport: TransportKind) -> Options {
+        let mut options = self.options.clone();
+        if let Some(buffers) = self.load.buffers.filter(|_| transport == TransportKind::Verbs) {
+            options.verbs.send_depth.get_or_insert(buffers.transmit);
+            options.verbs.receive_depth.get_or_insert(buffers.receive);
+        }
+        options
     }
 
     fn check_numbers(&self) -> Result<(), Refusal> {
@@ -238,8 +292,8 @@ impl Request {
                 "--stamp-send is allowed for oneway only, without --rate, --burst and --check",
             );
         }
-        if !closed && self.pattern != Pattern::Oneway {
-            return refuse("--rate is allowed for oneway only, which is sent by a schedule");
+        if !closed && !matches!(self.pattern, Pattern::Oneway | Pattern::Load) {
+            return refuse("--rate is allowed for oneway and load, which are sent by a schedule");
         }
         if !closed && (self.burst > 1 || self.pause.0 > 0) {
             return refuse(
@@ -247,10 +301,45 @@ impl Request {
             );
         }
         self.check_timer()?;
+        self.check_load()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
         Ok(())
+    }
+
+    fn check_load(&self) -> Result<(), Refusal> {
+        if self.pattern != Pattern::Load {
+            return Ok(());
+        }
+        let load = &self.load;
+        within("--objects", Some(load.objects), 1, u64::from(u32::MAX))?;
+        within("--object-size", Some(load.object_size.0), 1, load::MOST_TABLE)?;
+        let most = u64::from(load::MOST_OUTSTANDING);
+        for clients in &self.clients {
+            within("--clients", Some(u64::from(*clients)), 1, most)?;
+        }
+        within("--window", Some(u64::from(self.window)), 1, most)?;
+        if load.objects.saturating_mul(load.object_size.0) > load::MOST_TABLE {
+            return refuse(format!(
+                "{} objects of {} are more than {}; write fewer or smaller ones",
+                load.objects,
+                load.object_size,
+                Bytes(load::MOST_TABLE)
+            ));
+        }
+        let Some(buffers) = load.buffers else { return Ok(()) };
+        let most = u64::from(load::MOST_BUFFERS);
+        within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
+        within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)?;
+        match self.waits.iter().find(|wait| **wait != Wait::Busy) {
+            None => Ok(()),
+            Some(wait) => refuse(format!(
+                "--tx-buffers counts and times polls, which --wait {} does not make; allowed is \
+                 --wait busy",
+                wait.name()
+            )),
+        }
     }
 
     fn check_timer(&self) -> Result<(), Refusal> {
@@ -309,7 +398,7 @@ impl Request {
         let descriptor = transport.descriptor();
         let closed = !self.schedule.is_open();
         let needs = match (self.pattern, self.direction) {
-            (Pattern::Latency, _) => Traffic::Echo { every: 1 },
+            (Pattern::Latency | Pattern::Load, _) => Traffic::Echo { every: 1 },
             (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },
             (Pattern::Bandwidth, Direction::Bi) => Traffic::Both,
             (Pattern::Oneway | Pattern::Bandwidth, _) => Traffic::Forward,

@@ -12,6 +12,7 @@ mod clocks;
 pub mod comparison;
 pub mod grid;
 mod latency;
+mod load;
 mod noise;
 mod notes;
 pub mod number;
@@ -20,6 +21,7 @@ mod survey;
 
 pub use clocks::clocks;
 pub use grid::{Cell, Grid};
+pub use load::breaks_bound;
 pub use noise::noise;
 pub use notes::notes;
 
@@ -34,6 +36,8 @@ pub fn runs(record: &Record) -> String {
     }
     let tables = [
         latency::table(record),
+        load::table(record),
+        load::pools(record),
         bandwidth::schedules(record),
         bandwidth::table(record),
         study::tables(record),
