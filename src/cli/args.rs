@@ -1,9 +1,10 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
-use super::far_args::{ClocksArguments, FarArguments};
+use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
+use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::load_args::LoadArguments;
-use super::schedule_args::{ScheduleArguments, TimerArguments};
+use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
@@ -139,6 +140,16 @@ Examples:
     /// Compare this host's clock with another's: offset, drift, and what they may be wrong by
     #[command(after_help = "Example:\n  wiregauge clocks --to node07 --time 100s")]
     Clocks(ClocksArguments),
+    /// Check other hosts before anything is measured there: reached, version, clock, transports,
+    /// and what weakens figures taken there
+    #[command(after_help = "Example:\n  wiregauge hosts --hosts node1,node2,node3")]
+    Hosts(HostsArguments),
+    /// Stand on a host that has no ssh and play roles for the drivers that were paired with it
+    #[command(after_help = AGENT)]
+    Agent(AgentArguments),
+    /// Pair with an agent, by the secret that `wiregauge agent --pair` prints there
+    #[command(after_help = "Example:\n  wiregauge pair node07")]
+    Pair(PairArguments),
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
@@ -159,7 +170,10 @@ Example:
     Man,
     /// Play the roles that the driver gives (started by wiregauge itself)
     #[command(hide = true)]
-    Agent,
+    PlayRole,
+    /// Carry a control channel to an agent (started by wiregauge itself)
+    #[command(hide = true)]
+    DialAgent(DialArguments),
 }
 
 #[derive(Debug, Args)]
@@ -226,7 +240,7 @@ pub struct BandwidthArguments {
     pub direction: Option<Direction>,
 }
 
-const WHAT: &str = "What is measured";
+pub(super) const WHAT: &str = "What is measured";
 const LONG: &str = "How long";
 const WHERE: &str = "Where, and with what clock";
 const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
@@ -264,17 +278,6 @@ pub struct CommonArguments {
     pub threshold: Option<Span>,
     #[command(flatten)]
     pub output: OutputArguments,
-}
-
-/// Bursts and pauses.
-#[derive(Debug, Args)]
-pub struct PaceArguments {
-    /// Messages posted together [default: 1]
-    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
-    pub burst: Option<u32>,
-    /// Pause between two messages or bursts, as 10us
-    #[arg(long, value_name = "TIME", help_heading = WHAT)]
-    pub pause: Option<Span>,
 }
 
 /// When a round and a run end.

@@ -1,21 +1,24 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
+use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
+    RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
 use super::far_args::ClocksArguments;
-use super::far_args::FarArguments;
-use super::values::{Arrivals, CpuList, Ssh, TwoCpus, TypedLimit};
+use super::place;
+use super::schedule_args::PaceArguments;
+use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
-use super::{Asked, Output, text};
+use super::{Asked, Output, Standing, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Far, Options, Pattern, Refusal, Request};
+use crate::launch::standing::caps::Caps;
+use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
 use crate::testbed;
-use crate::transport::Interfaces;
 use crate::transport::verbs::options::VerbsOptions;
+use crate::transport::{Interfaces, Role};
 use std::path::Path;
 
 /// What was asked for, or why it cannot be.
@@ -39,17 +42,29 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Compare(compare) => Ok(comparing(compare)),
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Clocks(clocks) => comparing_clocks(clocks),
+        Task::Hosts(hosts) => {
+            Ok(Asked::Hosts { hosts: place::others(hosts.reach, "hosts")?, json: hosts.json })
+        }
         Task::Noise(noise) => observing(noise),
         Task::Testbed(testbed) => testing(testbed),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
-        Task::Agent => Ok(Asked::Agent),
+        Task::Agent(agent) => standing(agent),
+        Task::Pair(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Pair { host, port })
+        }
+        Task::PlayRole => Ok(Asked::Play),
+        Task::DialAgent(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Dial { host, port })
+        }
     }
 }
 
 fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
     Ok(Asked::Survey {
-        cpus: cpus(&survey.cpus, false)?,
+        cpus: cpus(&survey.cpus, &Place::Here)?,
         seed: survey.draw.seed,
         clock: survey.draw.clock,
         output: output(survey.output)?,
@@ -57,14 +72,14 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
 }
 
 fn running(run: RunArguments) -> Result<Asked, Refusal> {
-    let to = far(run.far)?;
+    let place = place::place(run.far)?;
     Ok(Asked::Run {
         study: run.study,
         only: each_once(run.only),
         quick: run.quick,
-        interface: interface(run.interface, to.is_some())?,
-        cpus: cpus(&run.cpus, to.is_some())?,
-        to,
+        interface: interface(run.interface, &place)?,
+        cpus: cpus(&run.cpus, &place)?,
+        place,
         seed: run.draw.seed,
         clock: run.draw.clock,
         output: output(run.output)?,
@@ -104,7 +119,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
-    let to = far(common.far)?;
+    let place = place::place(common.far)?;
     let request = Request {
         transports: each_once(common.transport),
         perturb: common.perturb,
@@ -118,9 +133,9 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         loss_after: length.loss_after.unwrap_or(request.loss_after),
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
-        cpus: cpus(&common.cpus, to.is_some())?,
-        options: options(common.options, to.is_some())?,
-        to,
+        cpus: cpus(&common.cpus, &place)?,
+        options: options(common.options, &place)?,
+        place,
         seed: common.draw.seed,
         ..request
     };
@@ -141,7 +156,7 @@ fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
     once
 }
 
-fn options(typed: TransportArguments, is_far: bool) -> Result<Options, Refusal> {
+fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal> {
     Ok(Options {
         nodelay: typed.nodelay,
         busy_poll_us: typed.busy_poll,
@@ -150,18 +165,25 @@ fn options(typed: TransportArguments, is_far: bool) -> Result<Options, Refusal> 
         zerocopy: typed.zerocopy,
         congestion: typed.congestion,
         dscp: typed.dscp,
-        interface: interface(typed.interface, is_far)?,
+        interface: interface(typed.interface, place)?,
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
     })
 }
 
-/// Interfaces that have an address here; the other host says the same of its own.
-fn interface(typed: Option<Interfaces>, is_far: bool) -> Result<Option<Interfaces>, Refusal> {
+/// Interfaces that have an address here; other hosts say the same of their own.
+fn interface(typed: Option<Interfaces>, place: &Place) -> Result<Option<Interfaces>, Refusal> {
     if let Some(names) = &typed {
-        let ends = if is_far { 1 } else { 2 };
-        for name in [&names.client, &names.server].into_iter().take(ends) {
+        if place.pairs().is_some() && names.client != names.server {
+            return Err(Refusal(
+                "--interface with --all-pairs or --bisection is one name, which all hosts have; \
+                 write it as ib0"
+                    .into(),
+            ));
+        }
+        let ends = [(Role::Client, &names.client), (Role::Server, &names.server)];
+        for (_, name) in ends.into_iter().filter(|(role, _)| place.is_here(*role)) {
             host::address_of(name).map_err(|error| Refusal(format!("--interface: {error}")))?;
         }
     }
@@ -193,34 +215,16 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
     }
 }
 
-/// The other host's, where there is one.
-fn far(typed: FarArguments) -> Result<Option<Far>, Refusal> {
-    let FarArguments { to, remote_binary, push, ssh } = typed;
-    let Some(host) = to else {
-        let asked = [
-            ("--remote-binary", remote_binary.is_some()),
-            ("--push", push),
-            ("--ssh", ssh.is_some()),
-        ];
-        return match asked.into_iter().find(|(_, asked)| *asked) {
-            Some((name, _)) => Err(Refusal(format!("{name} needs another host; write --to HOST"))),
-            None => Ok(None),
-        };
-    };
-    if push && remote_binary.is_some() {
-        let sentence = "--push copies this program, and --remote-binary names another one; write \
-                        one of the two";
-        return Err(Refusal(sentence.into()));
-    }
-    let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
-    Ok(Some(Far { host, ssh, binary: remote_binary, push }))
-}
-
-fn cpus(typed: &CpuArguments, is_far: bool) -> Result<Option<CpuPair>, Refusal> {
+fn cpus(typed: &CpuArguments, place: &Place) -> Result<Option<CpuPair>, Refusal> {
     let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
-    // The other host says what is wrong with its own.
-    let checked = host::check_pair(client, if is_far { client } else { server });
-    let checked = checked.map(|_| CpuPair { client, server });
+    // Another host says what is wrong with its own.
+    let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
+        (true, true) => (client, server),
+        (true, false) => (client, client),
+        (false, true) => (server, server),
+        (false, false) => return Ok(Some(CpuPair { client, server })),
+    };
+    let checked = host::check_pair(one, other).map(|_| CpuPair { client, server });
     checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
@@ -252,14 +256,45 @@ fn comparing(typed: CompareArguments) -> Asked {
 }
 
 fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
-    let none = || Refusal("clocks compares with another host; write --to HOST".into());
-    let to = far(typed.far)?.ok_or_else(none)?;
-    let interface = interface(typed.interface, true)?;
+    let hosts = place::others(typed.reach, "clocks")?;
+    let [to] = <[_; 1]>::try_from(hosts)
+        .map_err(|_| Refusal("clocks compares with one other host; write --to HOST".into()))?;
+    let interface = interface(typed.interface, &Place::To(to.clone()))?;
     if typed.time.0 == 0 {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
     let (time, clock, json) = (typed.time, typed.clock, typed.json);
     Ok(Asked::Clocks { to, time, interface, clock, json })
+}
+
+fn standing(typed: AgentArguments) -> Result<Asked, Refusal> {
+    let default = Caps::default();
+    let transports = match typed.transports.is_empty() {
+        true => default.transports,
+        false => each_once(typed.transports),
+    };
+    if let Some(near) = transports.iter().find(|one| !one.descriptor().between_hosts) {
+        return Err(Refusal(format!(
+            "--transports: {near} joins processes of one host, and an agent is for others"
+        )));
+    }
+    if typed.longest_run.0 == 0 {
+        let sentence = "--longest-run 0 is not allowed; write a time above 0 as 10min";
+        return Err(Refusal(sentence.into()));
+    }
+    Ok(Asked::Agent(Box::new(Standing {
+        listen: typed.listen,
+        pair: typed.pair,
+        folder: typed.identity,
+        allow: typed.allow,
+        caps: Caps {
+            longest_run: typed.longest_run,
+            highest_rate: typed.highest_rate,
+            most_memory: typed.most_memory,
+            ports: typed.ports,
+            transports,
+        },
+    })))
 }
 
 fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {

@@ -1,14 +1,12 @@
 //! The options of `load`.
 
-use super::args::CommonArguments;
+use super::args::{CommonArguments, WHAT};
 use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values::{self, Arrivals};
 use crate::plan::load::{Buffers, Search, Slo};
 use crate::plan::{Load, Pattern, Refusal, Request, Schedule};
 use crate::units::{Bytes, MessageRate};
 use clap::Args;
-
-const WHAT: &str = "What is measured";
 
 #[derive(Debug, Args)]
 pub struct LoadArguments {

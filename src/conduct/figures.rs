@@ -27,6 +27,17 @@ fn metrics_of(case: &Case) -> Vec<Metric> {
     Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
 }
 
+/// Where a round stands among the others.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Its number.
+    pub round: u32,
+    /// Its position in the order in which all were executed.
+    pub position: u32,
+    /// Of rounds at the same time: the share of the time in which all ran.
+    pub overlap: Option<f64>,
+}
+
 /// A run while its rounds come in.
 pub struct RunSoFar {
     index: usize,
@@ -44,9 +55,8 @@ pub struct RunSoFar {
     costs: load::Costs,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
-    pub(super) noise: Vec<Noise>,
-    /// Of the server's CPU, where that is another host's.
-    pub(super) noise_there: Vec<Noise>,
+    /// Of the client's CPU, and of the server's.
+    noise: [Vec<Noise>; 2],
     pub(super) doubts: Vec<Doubt>,
     pub(super) fault: Option<String>,
     stopped: Option<String>,
@@ -68,12 +78,24 @@ impl RunSoFar {
             costs: load::Costs::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
-            noise: Vec::new(),
-            noise_there: Vec::new(),
+            noise: Default::default(),
             doubts: Vec::new(),
             fault: None,
             stopped: None,
         }
+    }
+
+    /// The noise of the CPUs of this host.
+    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
+        let here = |role| self.case.ends.of(role).is_none();
+        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
+        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
+    }
+
+    /// The noise of a role's CPU, where that is of this host.
+    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
+        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
+        there.filter(|_| self.case.ends.of(role) == Some(host)).into_iter().flatten()
     }
 
     /// Whether no further round is wanted.
@@ -95,16 +117,17 @@ impl RunSoFar {
     pub fn take(
         &mut self,
         case: &Case,
-        (index, position): (u32, u32),
+        at: At,
         finished: Finished,
         samples: RoundSamples,
         times: Times<'_>,
         clock: Option<ClockOffset>,
     ) {
-        let Finished { client, server, fault } = finished;
+        let Finished { client, server, fault, .. } = finished;
         let mut round = Round {
-            index,
-            position,
+            index: at.round,
+            position: at.position,
+            overlap: at.overlap,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,
@@ -115,13 +138,10 @@ impl RunSoFar {
         };
         round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
         if let Some(outcome) = &client.outcome {
-            self.take_outcome(outcome, &mut round, times.client);
+            self.take_outcome(outcome, &mut round, times.client.time);
         }
-        if let Some(noise) = server.outcome.as_ref().and_then(|outcome| outcome.noise.clone()) {
-            match times.apart {
-                true => self.noise_there.push(noise),
-                false => self.noise.push(noise),
-            }
+        for (seen, part) in self.noise.iter_mut().zip([&client, &server]) {
+            seen.extend(part.outcome.as_ref().and_then(|outcome| outcome.noise.clone()));
         }
         for metric in metrics_of(case) {
             let series = durations(&samples, metric);
@@ -130,7 +150,7 @@ impl RunSoFar {
             }
         }
         self.take_rates(case, &samples);
-        self.costs.take(case, &client, &server, round.counts.received, times.server);
+        self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
         round.ended = match (&fault, &client.outcome) {
             (Some(fault), _) => fault.sentence.clone(),
@@ -146,7 +166,6 @@ impl RunSoFar {
         round.length_ns = base.span(outcome.span.1 - outcome.span.0);
         self.floor.push(outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick).collect());
         self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-        self.noise.extend(outcome.noise.clone());
         let beyond = load::beyond(&outcome.beyond, base);
         let counts = beyond.values().map(LiveHistogram::count);
         round.samples_in_histogram_only = counts.max().unwrap_or(0);

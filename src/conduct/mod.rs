@@ -7,6 +7,7 @@ mod clocks;
 mod doubts;
 mod figures;
 mod load;
+mod pairs;
 mod progress;
 pub mod search;
 mod tally;
@@ -14,21 +15,20 @@ mod whole;
 
 pub use progress::{Silent, Watcher};
 
-use crate::clock::exchange::Local;
-use crate::clock::offset::Model;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host::{self, CpuPair, Environment};
-use crate::launch::clocks::Comparison;
 use crate::launch::far::There;
-use crate::launch::round::{self, Conditions, Fault, Finished};
-use crate::plan::{Case, Pattern, Plan};
+use crate::launch::round::{Conditions, Fault, Finished};
+use crate::launch::together;
+use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
+use crate::record::schema::{OtherHost, Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
-use crate::sample::join::{Shape, Times, join_of};
-use crate::transport::TransportKind;
+use crate::sample::join::{End, Shape, Times, join_of};
+use crate::transport::{Role, TransportKind};
 use crate::units::Span;
-use figures::RunSoFar;
+use clocks::Comparisons;
+use figures::{At, RunSoFar};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -56,8 +56,8 @@ pub struct Stage<'a> {
     pub clock: Option<Source>,
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
-    /// The host of the server's end; `None`: this one.
-    pub there: Option<&'a There>,
+    /// The plan's other hosts.
+    pub hosts: &'a [There],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
 }
@@ -97,8 +97,9 @@ pub fn conduct(
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
-    let (cpus, one_cpu) = choose_cpus(plan, stage.there);
-    let environment = Environment::read(&cpu_list(cpus, stage.there));
+    let (cpus, one_cpu) = choose_cpus(plan);
+    let own_cpus = cpu_list(plan, cpus);
+    let environment = Environment::read(&own_cpus);
     let mut conductor = Conductor {
         plan: plan.clone(),
         stage,
@@ -106,7 +107,7 @@ pub fn conduct(
         watcher,
         conditions: Conditions {
             program: stage.program.clone(),
-            there: stage.there,
+            hosts: stage.hosts,
             cpus,
             clock: time.source,
             time: time.base,
@@ -114,17 +115,19 @@ pub fn conduct(
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
-        comparison: compare_clocks(plan, stage, &time, cpus)?,
-        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
+        comparisons: Comparisons::start(plan, stage, &time, cpus.map(|pair| pair.client))?,
+        runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
+    conductor.runs =
+        plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
     conductor.all_points()?;
     let Conductor { runs, faults, plan, .. } = conductor;
     let plan = &plan;
     let whole = whole::Whole {
-        cpus: cpu_list(cpus, stage.there),
+        cpus: own_cpus,
         one_cpu,
         environment: &environment,
         resolution_ns: time.reading.resolution_ns,
@@ -141,51 +144,36 @@ pub fn conduct(
         plan: plan.clone(),
         clock: final_clock(&time),
         instrument: whole.instrument(&runs),
-        noise: whole.noise(runs.iter().flat_map(|run| &run.noise)),
+        noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
         runs: Vec::new(),
         unavailable: stage.unavailable.clone(),
         doubts: Vec::new(),
         environment: environment.clone(),
-        server_host: stage.there.map(|there| server_host(there, &whole, &runs)),
+        hosts: other_hosts(stage, &whole, &runs),
+        pairs: None,
     };
     record.doubts = whole.doubts(&record.noise);
-    record.doubts.extend(record.server_host.iter().flat_map(whole::doubts_there));
+    record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
 }
 
-/// Begins to compare the clocks of two hosts, where one-way times are taken between them.
-fn compare_clocks(
-    plan: &Plan,
-    stage: &Stage<'_>,
-    time: &Time,
-    cpus: Option<CpuPair>,
-) -> Result<Option<Comparison>, ConductError> {
-    let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
-    let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
-    let local = Local { source: time.source, time: time.base };
-    let started = Comparison::start(
-        there,
-        case.options.interface.as_ref(),
-        local,
-        cpus.map(|pair| pair.client),
-    );
-    started.map(Some).map_err(|fault| match fault.wrong_use {
-        true => ConductError::Refused(fault.sentence),
-        false => ConductError::Unable(fault.sentence),
-    })
-}
-
-/// What the record says of the other host.
-fn server_host(there: &There, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> ServerHost {
-    ServerHost {
-        to: there.session.host().to_string(),
+/// What the record says of the other hosts.
+fn other_hosts(stage: &Stage<'_>, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> Vec<OtherHost> {
+    let noise = |number: usize| {
+        let there = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
+        whole.noise(there(Role::Client).chain(there(Role::Server)))
+    };
+    let told = stage.hosts.iter().enumerate().map(|(number, there)| OtherHost {
+        name: there.session.host().to_string(),
         address: there.seen.address.map(|address| address.to_string()),
         environment: there.seen.environment.clone(),
         clock: there.seen.clock.clone(),
-        noise: whole.noise(runs.iter().flat_map(|run| &run.noise_there)),
-    }
+        noise: noise(number),
+    });
+    told.collect()
 }
 
 fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
@@ -225,26 +213,24 @@ fn near(plan: &Plan) -> Option<u32> {
     if let &[node] = nodes.as_slice() { node } else { None }
 }
 
-/// The CPUs of the roles, and whether both share one.
-fn choose_cpus(plan: &Plan, there: Option<&There>) -> (Option<CpuPair>, bool) {
-    match (plan.cpus, there) {
-        (Some(pair), None) => (Some(pair), pair.client == pair.server),
-        (None, None) => {
+/// This host's CPUs of the roles, and whether both share one.
+fn choose_cpus(plan: &Plan) -> (Option<CpuPair>, bool) {
+    let both_here = plan.cases.iter().any(|case| !case.ends.are_apart());
+    match plan.cpus {
+        Some(pair) => (Some(pair), both_here && pair.client == pair.server),
+        None => {
             let choice = host::choose_pair(near(plan));
-            (choice.pair, choice.one_cpu)
-        }
-        (asked, Some(there)) => {
-            let own = asked.or_else(|| host::choose_pair(near(plan)).pair).map(|pair| pair.client);
-            let both = own.zip(there.seen.cpu);
-            (both.map(|(client, server)| CpuPair { client, server }), false)
+            (choice.pair, both_here && choice.one_cpu)
         }
     }
 }
 
 /// The measuring CPUs of this host.
-fn cpu_list(cpus: Option<CpuPair>, there: Option<&There>) -> Vec<u32> {
-    let roles = if there.is_some() { 1 } else { 2 };
-    cpus.map(|pair| vec![pair.client, pair.server][..roles].to_vec()).unwrap_or_default()
+fn cpu_list(plan: &Plan, cpus: Option<CpuPair>) -> Vec<u32> {
+    let Some(pair) = cpus else { return Vec::new() };
+    let is_here = |role: &Role| plan.cases.iter().any(|case| case.ends.of(*role).is_none());
+    let roles = [Role::Client, Role::Server].into_iter().filter(is_here);
+    roles.map(|role| role.pick(pair.client, pair.server)).collect()
 }
 
 struct Conductor<'a, 'w> {
@@ -253,7 +239,7 @@ struct Conductor<'a, 'w> {
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
-    comparison: Option<Comparison>,
+    comparisons: Comparisons,
     runs: Vec<RunSoFar>,
     position: u32,
     faults: Vec<String>,
@@ -274,7 +260,7 @@ impl Conductor<'_, '_> {
                 break;
             }
             for case in more {
-                self.runs.push(RunSoFar::new(self.runs.len(), &case, self.conditions.cpus));
+                self.runs.push(self.run(self.runs.len(), &case));
                 self.plan.cases.push(case);
             }
             self.all_rounds()?;
@@ -282,32 +268,32 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
+    /// A run before its first round.
+    fn run(&self, index: usize, case: &Case) -> RunSoFar {
+        RunSoFar::new(index, case, self.conditions.cpus_of(case))
+    }
+
     /// Rounds until every case has enough, the order shuffled anew in each.
     fn all_rounds(&mut self) -> Result<(), ConductError> {
         let rounds = self.plan.rounds;
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
-        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        let mut order = self.plan.groups();
         for round in 0..rounds.most {
             order.shuffle(&mut random);
             self.watcher.round(round, rounds, order.len());
-            for &index in &order {
-                if self.runs[index].is_over() {
+            for group in &order {
+                let group: Vec<usize> =
+                    group.iter().copied().filter(|index| !self.runs[*index].is_over()).collect();
+                if group.is_empty() {
                     continue;
                 }
                 if self.stage.interrupted.load(Ordering::Relaxed) {
                     self.faults.push("interrupted by the user".into());
                     return Ok(());
                 }
-                if let Some(fault) = self.one_round(index, round)? {
-                    if fault.wrong_use {
-                        return Err(ConductError::Refused(fault.sentence));
-                    }
-                    self.faults.push(format!("{}: {}", self.plan.label(index), fault.sentence));
-                    if fault.interrupted {
-                        return Ok(());
-                    }
+                if self.one_round_of(&group, round)? {
+                    return Ok(());
                 }
-                self.runs[index].decide(rounds);
             }
             if self.runs.iter().all(RunSoFar::is_over) {
                 break;
@@ -316,54 +302,91 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
-    fn one_round(&mut self, index: usize, round: u32) -> Result<Option<Fault>, ConductError> {
-        let case = self.plan.cases[index].clone();
-        self.watcher.case(&self.plan.label(index));
-        let case = Case { seed: round_seed(case.seed, round), ..case };
+    /// A round of cases that run at the same time; whether the user has interrupted it.
+    fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, ConductError> {
+        let label = self.plan.label(group[0]);
+        self.watcher.case(&match group.len() {
+            1 => label,
+            several => format!("{label} and {} at the same time", several - 1),
+        });
+        let seeded = |index: &usize| {
+            let case = &self.plan.cases[*index];
+            Case { seed: round_seed(case.seed, round), ..case.clone() }
+        };
+        let cases: Vec<Case> = group.iter().map(seeded).collect();
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
-        let finished = match round::run(&case, &self.conditions, watch) {
-            Ok(finished) => finished,
-            Err(fault) => {
-                self.runs[index].fail(&fault.sentence);
-                return Ok(Some(fault));
+        let finished = together::run(&cases, &self.conditions, watch);
+        let overlap = together::overlap(&finished);
+        let mut interrupted = false;
+        for ((index, case), finished) in group.iter().zip(&cases).zip(finished) {
+            let fault = match finished {
+                Ok(finished) => self.take(*index, round, case, finished, overlap)?,
+                Err(fault) => {
+                    self.runs[*index].fail(&fault.sentence);
+                    Some(fault)
+                }
+            };
+            if let Some(fault) = fault {
+                if fault.wrong_use {
+                    return Err(ConductError::Refused(fault.sentence));
+                }
+                self.faults.push(format!("{}: {}", self.plan.label(*index), fault.sentence));
+                interrupted |= fault.interrupted;
             }
-        };
-        let base = timebase(&case, self.time, &finished);
+            if !interrupted {
+                self.runs[*index].decide(self.plan.rounds);
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Takes what a round of a case has left; its fault.
+    fn take(
+        &mut self,
+        index: usize,
+        round: u32,
+        case: &Case,
+        finished: Finished,
+        overlap: Option<f64>,
+    ) -> Result<Option<Fault>, ConductError> {
+        let base = timebase(case, self.time, &finished);
         let shape = Shape {
             pattern: case.pattern,
             direction: case.direction,
-            one_sided: crate::pattern::role::is_one_sided(&case),
+            one_sided: crate::pattern::role::is_one_sided(case),
             size: case.size.0.min(u64::from(u32::MAX)) as u32,
-            stride: crate::pattern::role::stride(&case),
+            stride: crate::pattern::role::stride(case),
         };
         let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
-        let there = self.stage.there.map(|there| there.seen.time);
-        let compared = match (&self.comparison, case.pattern) {
-            (Some(comparison), Pattern::Oneway) => Some(comparison.exchanges()),
-            _ => None,
-        };
         // Without a comparison a round has its samples and no one-way times.
-        let (exchanges, unknown) = match compared {
-            Some(Ok(exchanges)) => (exchanges, None),
-            Some(Err(fault)) => (Vec::new(), Some(fault)),
-            None => (Vec::new(), None),
+        let mut unknown = None;
+        let mut known = |role| match self.comparisons.of(case, role)? {
+            Ok(known) => Some(known),
+            Err(fault) => {
+                unknown = Some(fault);
+                None
+            }
         };
-        let offset = Model::fit(&exchanges);
+        let known = [known(Role::Client), known(Role::Server)];
+        let [of_client, of_server] = known.each_ref().map(Option::as_ref);
+        let time = |role| {
+            let there = self.conditions.there(case, role).map(|there| &there.seen.time);
+            there.unwrap_or(&base)
+        };
         let times = Times {
-            offset: offset.as_ref(),
-            client: &base,
-            server: there.as_ref().unwrap_or(&base),
-            apart: there.is_some(),
+            client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },
+            server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
+            apart: case.ends.are_apart(),
         };
         let samples =
             RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
         (self.keep)(&samples)?;
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let clock = offset.as_ref().and_then(|o| clocks::of_round(o, &exchanges, &samples));
-        let at = (round, self.position);
-        self.runs[index].take(&case, at, finished, samples, times, clock);
+        let clock = clocks::of_round(of_client, of_server, &samples);
+        let at = At { round, position: self.position, overlap };
+        self.runs[index].take(case, at, finished, samples, times, clock);
         self.position += 1;
         Ok(fault)
     }

@@ -31,6 +31,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+/// The hidden command that makes a process an agent.
+pub const PLAY: &str = "play-role";
 /// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
 /// system call is missed, so it is repeated.
 const REPEAT: Duration = Duration::from_millis(5);
@@ -67,7 +69,8 @@ fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 /// Serves one round over standard input and output; the process's exit code.
 pub fn main() -> u8 {
     let gate = Arc::new(Gate::default());
-    let mut output = io::stdout().lock();
+    // Not locked: the thread that tells of progress speaks too, and a frame is written whole.
+    let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);
@@ -129,9 +132,11 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
     // One that sshd started is not told in its environment: whoever holds its channel has logged in
     // as this user, and the first frame says the secret.
     let told = std::env::var(SECRET_VARIABLE).ok();
-    let by_ssh = told.is_none() && std::env::var_os(host::SSH_CONNECTION).is_some();
+    // The same holds for one that a standing agent started.
+    let connected = [host::SSH_CONNECTION, host::CONNECTION];
+    let is_let_in = told.is_none() && connected.iter().any(|n| std::env::var_os(n).is_some());
     let known = told.and_then(|hex| super::secret::from_hex(&hex));
-    if known != Some(secret) && !by_ssh {
+    if known != Some(secret) && !is_let_in {
         return Err(AgentError::Refused(
             "the driver's secret is not the one that this agent was started with".into(),
         ));
@@ -242,6 +247,10 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
+        if case.pattern == Pattern::Load && case.size != case.load.message() {
+            let sentence = "a message of load is as long as an object and its head";
+            return Err(AgentError::Refused(sentence.into()));
+        }
         let serves = case.pattern == Pattern::Load && assignment.role == Role::Server;
         let store = serves.then(|| Store::of(&case.load));
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);

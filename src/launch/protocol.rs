@@ -174,6 +174,9 @@ pub enum FromAgent {
     KeepsTime(SocketAddr),
     /// The next rows of an agent whose memory is its own, before it tells of its end.
     Rows(Vec<Row>),
+    /// So many messages have been handled by an agent on another host, where the driver does not
+    /// see it. Said now and then while a round runs.
+    Progress(u64),
 }
 
 /// What a role brings home beside its samples.

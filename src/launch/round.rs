@@ -1,15 +1,18 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
+use super::apart::REPORT;
 use super::far::{self, There};
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
+use super::rows::rows_for;
 use super::secret;
+use super::together::Seat;
 use crate::clock::{Source, Timebase};
 use crate::host::CpuPair;
-use crate::pattern::{Ended, role};
-use crate::plan::{Case, Direction, Pattern, Schedule};
+use crate::pattern::Ended;
+use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
-use crate::transport::{Blob, Role};
+use crate::transport::{Blob, Role, Site};
 use crate::units::Span;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,23 +28,13 @@ const GREETING: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The same of one on another host, which sends its samples too.
 const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
-/// Rows for each second of a round that only time bounds ...
-const ROWS_PER_SECOND: f64 = 5e6;
-/// ... and at most so many (160 MiB): later messages go into a histogram.
-const MOST_ROWS_BY_TIME: u64 = 4 << 20;
-/// Requests of a round of `load` that are kept one by one (40 MB in the agent, 56 MB in the driver
-/// while it joins them, 24 MB of durations): later ones go into histograms.
-const MOST_ROWS_OF_LOAD: u64 = 1_000_000;
-/// Rows for each second of a bandwidth round that only time bounds.
-const MARKS_PER_SECOND: f64 = 1e6;
-
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
     /// The program that is started as an agent: this one.
     pub program: PathBuf,
-    /// The host of the server; `None`: this one.
-    pub there: Option<&'a There>,
-    /// The CPUs of the roles; `None` where there is only one.
+    /// Other hosts, of which the ends of cases are numbers.
+    pub hosts: &'a [There],
+    /// This host's CPUs of the roles; `None` where there is only one.
     pub cpus: Option<CpuPair>,
     /// The clock that stamps.
     pub clock: Source,
@@ -73,6 +66,8 @@ pub struct Finished {
     pub server: Part,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
+    /// From when it was told to go to when both had told of their ends.
+    pub ran: Option<(Instant, Instant)>,
 }
 
 /// What went wrong.
@@ -98,36 +93,29 @@ impl Fault {
     }
 }
 
-/// Rows of sample memory that a role needs.
-pub fn rows_for(case: &Case, role: Role) -> u64 {
-    let needs = match (case.pattern, role, case.direction) {
-        (Pattern::Latency | Pattern::Load, Role::Server, _) => false,
-        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway | Pattern::Load, ..) => true,
-    };
-    if !needs {
-        return 0;
+impl<'a> Conditions<'a> {
+    /// The other host on which a role of a case is played.
+    pub fn there(&self, case: &Case, role: Role) -> Option<&'a There> {
+        self.hosts.get(case.ends.of(role)? as usize)
     }
-    let seconds = case.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
-    let messages = case.bound.count.map(|count| count.saturating_add(case.warmup));
-    let stride = role::stride(case);
-    let by_count = messages.map(|messages| messages / stride + 1);
-    let per_second = match case.pattern {
-        Pattern::Bandwidth => MARKS_PER_SECOND,
-        Pattern::Latency | Pattern::Oneway | Pattern::Load => ROWS_PER_SECOND,
-    };
-    let by_time = (seconds * per_second).min(MOST_ROWS_BY_TIME as f64) as u64 + case.warmup;
-    if case.pattern != Pattern::Load {
-        return by_count.unwrap_or(by_time);
+
+    /// The CPUs that the roles of a case are to have.
+    pub fn cpus_of(&self, case: &Case) -> Option<CpuPair> {
+        let here = |role: Role| self.cpus.map(|pair| role.pick(pair.client, pair.server));
+        let of = |role| match self.there(case, role) {
+            Some(there) => there.seen.cpu,
+            None => here(role),
+        };
+        let (client, server) = (of(Role::Client)?, of(Role::Server)?);
+        Some(CpuPair { client, server })
     }
-    // A Poisson process may bring some more than its rate says.
-    let offered = case.schedule.rate().map(|rate| (1.2 * rate.0 * seconds) as u64 + 1000);
-    by_count.or(offered).unwrap_or(by_time).min(MOST_ROWS_OF_LOAD)
 }
 
-/// Runs one round.
+/// Runs one round; with others at the same time where its seat is beside theirs.
 pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
+    seat: Seat<'_>,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
     let arena = |role| {
@@ -144,8 +132,10 @@ pub fn run(
         granted: [Vec::new(), Vec::new()],
         agents: Vec::new(),
         ears: None,
+        began: None,
     };
-    let fault = round.play(watch).err();
+    let fault = round.play(seat, watch).err();
+    let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
     let [client, server] = round.arenas;
     let [client_outcome, server_outcome] = round.outcomes;
@@ -154,6 +144,7 @@ pub fn run(
         client: Part { arena: client, outcome: client_outcome, granted: client_granted },
         server: Part { arena: server, outcome: server_outcome, granted: server_granted },
         fault,
+        ran,
     })
 }
 
@@ -165,6 +156,7 @@ struct Round<'a> {
     granted: [Vec<(String, String)>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
+    began: Option<Instant>,
 }
 
 fn index(role: Role) -> usize {
@@ -175,7 +167,7 @@ fn index(role: Role) -> usize {
 }
 
 impl Round<'_> {
-    fn play(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+    fn play(&mut self, seat: Seat<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
         let one_process = self.case.transport.descriptor().one_process;
         let roles: &[Role] =
             if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
@@ -186,7 +178,7 @@ impl Round<'_> {
             self.agents.push(agent.map_err(Fault::new)?);
         }
         drop(mouth);
-        let patience = self.conditions.there.map_or(GREETING, |_| far::GREETING);
+        let patience = if self.is_far() { far::GREETING } else { GREETING };
         self.each_answer(patience, "the greeting", |_, _, said| {
             matches!(said, FromAgent::Welcome { .. })
         })?;
@@ -212,6 +204,8 @@ impl Round<'_> {
             granted[index(role)] = all;
             true
         })?;
+        seat.wait_for_others(self.conditions.interrupted);
+        self.began = Some(Instant::now());
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
             agent.say(&ToAgent::Start);
@@ -221,7 +215,22 @@ impl Round<'_> {
 
     /// The other host, where a role is played there.
     fn there(&self, role: Role) -> Option<&There> {
-        self.conditions.there.filter(|_| role == Role::Server)
+        self.conditions.there(self.case, role)
+    }
+
+    /// Whether any role is played on another host.
+    fn is_far(&self) -> bool {
+        [Role::Client, Role::Server].into_iter().any(|role| self.there(role).is_some())
+    }
+
+    /// Where an end is to be reached; `None`: as the case says.
+    fn site(&self, role: Role) -> Option<Site> {
+        let named = self.case.options.interface.is_some();
+        match (self.there(role), self.there(role.other())) {
+            _ if named => None,
+            (Some(_), _) => Some(Site::Session),
+            (None, other) => other?.own.map(Site::Address),
+        }
     }
 
     fn place(&self, role: Role) -> Place<'_> {
@@ -232,22 +241,18 @@ impl Round<'_> {
     }
 
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
-        let cpus = self.conditions.cpus;
         let there = self.there(role);
-        let named = self.case.options.interface.is_some();
+        let own_cpu = || self.conditions.cpus.map(|pair| role.pick(pair.client, pair.server));
         let own = (self.conditions.clock, self.conditions.time);
         let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
         Assignment {
             case: self.case.clone(),
             role,
-            cpu: cpus.map(|pair| match role {
-                Role::Client => pair.client,
-                Role::Server => pair.server,
-            }),
+            cpu: there.map_or_else(own_cpu, |there| there.seen.cpu),
             arena: self.arenas[index(role)].path(),
             server_arena: one_process.then(|| self.arenas[1].path()),
             apart: there.map(|_| Apart { rows: self.arenas[index(role)].capacity() as u64 }),
-            site: self.conditions.there.and_then(|there| there.site(role, named)),
+            site: self.site(role),
             cookie,
             clock,
             time,
@@ -309,8 +314,13 @@ impl Round<'_> {
         let patience = patience(self.case);
         let mut seen = [u64::MAX; 2];
         let mut moved = [Instant::now(); 2];
+        // Of another host's progress is known what its agent says.
+        let mut told = [0; 2];
         while self.unfinished() {
             match self.hear(LOOK) {
+                Ok(Heard { role, said: Ok(FromAgent::Progress(messages)) }) => {
+                    told[index(role)] = messages;
+                }
                 Ok(heard) => {
                     self.note(heard)?;
                     moved = [Instant::now(); 2];
@@ -323,27 +333,25 @@ impl Round<'_> {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::interrupted());
             }
-            let now = [self.arenas[0].progress(), self.arenas[1].progress()];
+            let own = [self.arenas[0].progress(), self.arenas[1].progress()];
+            let now = [own[0].max(told[0]), own[1].max(told[1])];
             watch(now[0].max(now[1]));
             for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
                 moved[role] = Instant::now();
             }
-            // Of another host's progress nothing is seen: it goes on while this one's does.
-            if self.conditions.there.is_some() {
-                moved[1] = moved[1].max(moved[0]);
-            }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
-                let server = match self.conditions.there {
-                    Some(there) => format!("on {}", there.session.host()),
-                    None => format!("at {}", now[1]),
+                let at = |role| match self.there(role) {
+                    Some(there) => format!("{} on {}", now[index(role)], there.session.host()),
+                    None => now[index(role)].to_string(),
                 };
                 return Err(Fault::new(format!(
                     "stalled: the {} handled no message for {} s (the client is at {}, the server \
-                     {server})",
+                     at {})",
                     role.name(),
                     patience.as_secs_f64(),
-                    now[0],
+                    at(Role::Client),
+                    at(Role::Server),
                 )));
             }
         }
@@ -358,11 +366,13 @@ impl Round<'_> {
             1 => moved[0].max(moved[1]),
             _ => moved[index(role)],
         };
-        // Of one on another host it is only known whether it has ended.
-        let is_seen = |agent: &&Agent| !agent.is_far() || self.outcomes[0].is_some();
-        let unfinished = self.agents.iter().filter(is_seen).map(Agent::role).filter(|role| {
-            self.outcomes[index(*role)].is_none() && last(*role).elapsed() > patience
-        });
+        // One on another host tells of its progress now and then only.
+        let limit = |agent: &Agent| if agent.is_far() { patience + 2 * REPORT } else { patience };
+        let is_late = |agent: &&Agent| {
+            let role = agent.role();
+            self.outcomes[index(role)].is_none() && last(role).elapsed() > limit(agent)
+        };
+        let unfinished = self.agents.iter().filter(is_late).map(Agent::role);
         // Where both are stuck, the one that has been for longer is more likely the cause.
         unfinished.min_by_key(|role| last(*role))
     }
@@ -412,8 +422,7 @@ impl Round<'_> {
             for agent in &mut self.agents {
                 agent.say(&ToAgent::Stop);
             }
-            let far = self.conditions.there.is_some();
-            let deadline = Instant::now() + if far { LAST_WORDS_FAR } else { LAST_WORDS };
+            let deadline = Instant::now() + if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
                 let role = index(agent.role());

@@ -1,9 +1,11 @@
 //! What a case of `load` has beside the others: who asks, what is read, and through how many
 //! buffers.
 
-use crate::plan::Schedule;
+use super::request::{Refusal, refuse, within};
+use super::{Options, Pattern, Request, Schedule, Wait};
 use crate::plan::study::file::QUANTILES;
-use crate::units::{Bytes, Span};
+use crate::transport::TransportKind;
+use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
 /// Bytes in front of an object: the number of the request and the key of the object.
@@ -110,6 +112,74 @@ impl Default for Search {
 /// Clients of the closed loop with which a search begins: as many as there are buffers, so that
 /// the server never waits for a request.
 pub const SATURATING: u32 = MOST_BUFFERS;
+
+impl Request {
+    /// The request once for each rate and each number of clients.
+    pub(super) fn paces(&self) -> Vec<Request> {
+        if self.search.adds {
+            // It begins with what the server can do.
+            let load = Load { clients: SATURATING, ..self.load };
+            return vec![Request { schedule: Schedule::ClosedLoop, load, ..self.clone() }];
+        }
+        let at = |rate: &MessageRate| Request {
+            schedule: self.schedule.at(*rate),
+            load: Load { clients: 0, ..self.load },
+            ..self.clone()
+        };
+        let of = |clients: &u32| Request {
+            schedule: Schedule::ClosedLoop,
+            load: Load { clients: *clients, ..self.load },
+            ..self.clone()
+        };
+        let paces: Vec<Request> =
+            self.clients.iter().map(of).chain(self.rates.iter().map(at)).collect();
+        if paces.is_empty() { vec![self.clone()] } else { paces }
+    }
+
+    pub(super) fn check_load(&self) -> Result<(), Refusal> {
+        if self.pattern != Pattern::Load {
+            return Ok(());
+        }
+        let load = &self.load;
+        within("--objects", Some(load.objects), 1, u64::from(u32::MAX))?;
+        within("--object-size", Some(load.object_size.0), 1, MOST_TABLE)?;
+        let most = u64::from(MOST_OUTSTANDING);
+        for clients in &self.clients {
+            within("--clients", Some(u64::from(*clients)), 1, most)?;
+        }
+        within("--window", Some(u64::from(self.window)), 1, most)?;
+        if load.objects.saturating_mul(load.object_size.0) > MOST_TABLE {
+            return refuse(format!(
+                "{} objects of {} are more than {}; write fewer or smaller ones",
+                load.objects,
+                load.object_size,
+                Bytes(MOST_TABLE)
+            ));
+        }
+        let Some(buffers) = load.buffers else { return Ok(()) };
+        let most = u64::from(MOST_BUFFERS);
+        within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
+        within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)?;
+        match self.waits.iter().find(|wait| **wait != Wait::Busy) {
+            None => Ok(()),
+            Some(wait) => refuse(format!(
+                "--tx-buffers counts and times polls, which --wait {} does not make; allowed is \
+                 --wait busy",
+                wait.name()
+            )),
+        }
+    }
+
+    /// The transport's settings: over verbs the pools of `load` are the real queues.
+    pub(super) fn options(&self, transport: TransportKind) -> Options {
+        let mut options = self.options.clone();
+        if let Some(buffers) = self.load.buffers.filter(|_| transport == TransportKind::Verbs) {
+            options.verbs.send_depth.get_or_insert(buffers.transmit);
+            options.verbs.receive_depth.get_or_insert(buffers.receive);
+        }
+        options
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -6,12 +6,14 @@
 
 pub mod far;
 pub mod load;
+pub mod pairs;
 pub mod reference;
 pub mod request;
 pub mod study;
 pub mod survey;
 pub mod sweep;
 pub mod trace;
+pub mod workload;
 pub mod written;
 
 pub use crate::host::CpuPair;
@@ -19,6 +21,7 @@ pub use crate::transport::{Options, Wait};
 
 pub use far::Far;
 pub use load::Load;
+pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
 pub use study::Study;
 pub use trace::Trace;
@@ -229,6 +232,9 @@ pub struct Case {
     pub options: Options,
     /// Seed of all that is drawn in this case.
     pub seed: u64,
+    /// The hosts of its two ends.
+    #[serde(default)]
+    pub ends: Ends,
 }
 
 /// What is to be done: all cases, and how often and where.
@@ -242,9 +248,15 @@ pub struct Plan {
     pub rounds: Rounds,
     /// CPUs of the client and of the server. `None`: chosen at launch.
     pub cpus: Option<CpuPair>,
-    /// The host of the server's end; `None`: this one.
+    /// Other hosts than this one, of which the cases' ends are numbers.
     #[serde(default)]
-    pub to: Option<Far>,
+    pub hosts: Vec<Far>,
+    /// Which pairs of several hosts are measured.
+    #[serde(default)]
+    pub pairs: Option<Pairs>,
+    /// Cases that run at the same time, by their numbers; one that is in no list runs by itself.
+    #[serde(default)]
+    pub at_once: Vec<Vec<u32>>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
@@ -272,9 +284,42 @@ pub struct Rounds {
 impl Plan {
     /// A short name that tells a case from the others; in a study the series comes first.
     pub fn label(&self, case: usize) -> String {
-        let label = self.cases.get(case).map(Case::label).unwrap_or_default();
+        let of = |case: &Case| match self.pairs {
+            Some(_) => format!("{} {}", case.label(), self.ends_of(case)),
+            None => case.label(),
+        };
+        let label = self.cases.get(case).map(of).unwrap_or_default();
         let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
         series.map_or(label.clone(), |series| format!("{}: {label}", series.name))
+    }
+}
+
+impl Plan {
+    /// The name of one of its hosts; `None`: this one.
+    pub fn host(&self, number: Option<u32>) -> &str {
+        let other = number.and_then(|number| self.hosts.get(number as usize));
+        other.map_or(pairs::HERE, |far| &far.host)
+    }
+
+    /// The names of the hosts of a case.
+    pub fn ends_of(&self, case: &Case) -> String {
+        format!("{} to {}", self.host(case.ends.client), self.host(case.ends.server))
+    }
+
+    /// Cases that run at the same time, those that run by themselves included.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut alone = vec![true; self.cases.len()];
+        let grouped = |numbers: &Vec<u32>| -> Vec<usize> {
+            numbers.iter().map(|number| *number as usize).collect()
+        };
+        let mut groups: Vec<Vec<usize>> = self.at_once.iter().map(grouped).collect();
+        for case in groups.iter().flatten() {
+            if let Some(alone) = alone.get_mut(*case) {
+                *alone = false;
+            }
+        }
+        groups.extend((0..alone.len()).filter(|case| alone[*case]).map(|case| vec![case]));
+        groups
     }
 }
 

@@ -2,7 +2,9 @@
 //! why not.
 
 use super::sweep;
-use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use super::{
+    Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
+};
 use super::{Load, TimerKind, Trace, load};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -86,8 +88,8 @@ pub struct Request {
     pub until: Option<f64>,
     /// CPUs.
     pub cpus: Option<CpuPair>,
-    /// The host of the server's end; `None`: this one.
-    pub to: Option<Far>,
+    /// The hosts of both ends.
+    pub place: Place,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -132,7 +134,7 @@ impl Request {
             rounds: None,
             until: None,
             cpus: None,
-            to: None,
+            place: Place::Here,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -150,7 +152,20 @@ impl Request {
             false => self.sizes.clone(),
         };
         self.check_numbers()?;
-        let mut cases = Vec::new();
+        let rounds = self.rounds();
+        let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
+        let pairs = self.place.count(self.pattern, self.direction);
+        let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
+        let in_all = cases.saturating_mul(u64::from(rounds.most));
+        if !(1..=MOST_IN_ALL).contains(&in_all) {
+            return refuse(format!(
+                "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
+                 are {in_all}; 1 to {MOST_IN_ALL} are allowed",
+                rounds.most
+            ));
+        }
+        let layout = self.place.layout(self.pattern, self.direction, self.seed)?;
+        let (mut cases, mut at_once) = (Vec::new(), Vec::new());
         for transport in &self.transports {
             self.check_place(*transport)?;
             self.check_transport(*transport)?;
@@ -158,48 +173,32 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
+                    let first = cases.len() as u32;
+                    let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+                    at_once.extend(layout.at_once.iter().map(numbered));
                     for pace in self.paces() {
-                        cases.push(pace.case(*transport, *wait, *size));
+                        let case = |ends: &Ends| pace.case(*transport, *wait, *size, *ends);
+                        cases.extend(layout.ends.iter().map(case));
                     }
                 }
             }
         }
-        let rounds = self.rounds();
-        let in_all = cases.len() as u64 * u64::from(rounds.most);
-        if !(1..=MOST_IN_ALL).contains(&in_all) {
-            return refuse(format!(
-                "{} combinations of transport, wait mode and size in up to {} rounds are {in_all}; \
-                 1 to {MOST_IN_ALL} are allowed",
-                cases.len(),
-                rounds.most
-            ));
-        }
         let name = self.pattern.name().to_string();
-        let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
-        let search = self.search;
-        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, search, study: None })
-    }
-
-    /// The request once for each rate and each number of clients.
-    fn paces(&self) -> Vec<Request> {
-        if self.search.adds {
-            // It begins with what the server can do.
-            let load = Load { clients: load::SATURATING, ..self.load };
-            return vec![Request { schedule: Schedule::ClosedLoop, load, ..self.clone() }];
-        }
-        let at = |rate: &MessageRate| Request {
-            schedule: self.schedule.at(*rate),
-            load: Load { clients: 0, ..self.load },
-            ..self.clone()
-        };
-        let of = |clients: &u32| Request {
-            schedule: Schedule::ClosedLoop,
-            load: Load { clients: *clients, ..self.load },
-            ..self.clone()
-        };
-        let paces: Vec<Request> =
-            self.clients.iter().map(of).chain(self.rates.iter().map(at)).collect();
-        if paces.is_empty() { vec![self.clone()] } else { paces }
+        let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
+        let (hosts, pairs) = (layout.hosts, self.place.pairs());
+        Ok(Plan {
+            name,
+            cases,
+            rounds,
+            cpus,
+            hosts,
+            pairs,
+            at_once,
+            seed,
+            threshold,
+            search,
+            study: None,
+        })
     }
 
     fn rounds(&self) -> Rounds {
@@ -223,7 +222,7 @@ impl Request {
         bound.count.into_iter().chain(by_time).chain(by_trace).min()
     }
 
-    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
+    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, ends: Ends) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
                 Bound { count: None, time: Some(BANDWIDTH_TIME) }
@@ -252,17 +251,8 @@ impl Request {
             timeout: self.timeout,
             options: self.options(transport),
             seed: self.seed,
+            ends,
         }
-    }
-
-    /// The transport's settings: over verbs the pools of `load` are the real queues.
-    fn options(&self, transport: TransportKind) -> Options {
-        let mut options = self.options.clone();
-        if let Some(buffers) = self.load.buffers.filter(|_| transport == TransportKind::Verbs) {
-            options.verbs.send_depth.get_or_insert(buffers.transmit);
-            options.verbs.receive_depth.get_or_insert(buffers.receive);
-        }
-        options
     }
 
     fn check_numbers(&self) -> Result<(), Refusal> {
@@ -308,40 +298,6 @@ impl Request {
         Ok(())
     }
 
-    fn check_load(&self) -> Result<(), Refusal> {
-        if self.pattern != Pattern::Load {
-            return Ok(());
-        }
-        let load = &self.load;
-        within("--objects", Some(load.objects), 1, u64::from(u32::MAX))?;
-        within("--object-size", Some(load.object_size.0), 1, load::MOST_TABLE)?;
-        let most = u64::from(load::MOST_OUTSTANDING);
-        for clients in &self.clients {
-            within("--clients", Some(u64::from(*clients)), 1, most)?;
-        }
-        within("--window", Some(u64::from(self.window)), 1, most)?;
-        if load.objects.saturating_mul(load.object_size.0) > load::MOST_TABLE {
-            return refuse(format!(
-                "{} objects of {} are more than {}; write fewer or smaller ones",
-                load.objects,
-                load.object_size,
-                Bytes(load::MOST_TABLE)
-            ));
-        }
-        let Some(buffers) = load.buffers else { return Ok(()) };
-        let most = u64::from(load::MOST_BUFFERS);
-        within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
-        within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)?;
-        match self.waits.iter().find(|wait| **wait != Wait::Busy) {
-            None => Ok(()),
-            Some(wait) => refuse(format!(
-                "--tx-buffers counts and times polls, which --wait {} does not make; allowed is \
-                 --wait busy",
-                wait.name()
-            )),
-        }
-    }
-
     fn check_timer(&self) -> Result<(), Refusal> {
         let Some(timer) = self.timer else { return Ok(()) };
         if !self.schedule.is_open() {
@@ -379,14 +335,19 @@ impl Request {
 
     /// Whether the server's end may be where it is to be.
     fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
-        if self.to.is_none() {
+        if !self.place.is_far() {
             return Ok(());
+        }
+        if self.cpus.is_some() && self.place.pairs().is_some() {
+            return refuse(
+                "--cpus with --all-pairs or --bisection is not allowed: each host plays both roles",
+            );
         }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
             let names: Vec<&str> = reaching.map(|one| one.name()).collect();
             return refuse(format!(
-                "--to is not possible over {transport}, which joins processes of one host; \
+                "another host is not possible over {transport}, which joins processes of one host; \
                  allowed are {}",
                 names.join(", ")
             ));
@@ -450,7 +411,7 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
     ))
 }
 
-fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
+pub(super) fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
             refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
@@ -459,7 +420,7 @@ fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), R
     }
 }
 
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(sentence.into()))
 }
 

@@ -47,7 +47,9 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         cpus: None,
         seed,
         threshold: Span(10_000),
-        to: None,
+        hosts: Vec::new(),
+        pairs: None,
+        at_once: Vec::new(),
         study: None,
     }
 }
@@ -82,5 +84,6 @@ fn case(
         timeout,
         options: Default::default(),
         seed,
+        ends: Default::default(),
     }
 }

@@ -16,6 +16,7 @@ mod load;
 mod noise;
 mod notes;
 pub mod number;
+mod pairs;
 mod study;
 mod survey;
 
@@ -24,6 +25,7 @@ pub use grid::{Cell, Grid};
 pub use load::breaks_bound;
 pub use noise::noise;
 pub use notes::notes;
+pub use pairs::{bisections, notes as pairs_notes};
 
 use crate::record::schema::{Record, Run};
 
@@ -34,12 +36,19 @@ pub fn runs(record: &Record) -> String {
     {
         return folded;
     }
+    // A line for each of many pairs would hide what they show together; the page has them.
+    let each = |table: fn(&Record) -> Option<String>| match record.plan.pairs {
+        Some(_) => None,
+        None => table(record),
+    };
     let tables = [
-        latency::table(record),
-        load::table(record),
-        load::pools(record),
-        bandwidth::schedules(record),
-        bandwidth::table(record),
+        pairs::tables(record),
+        pairs::bisections(record),
+        each(latency::table),
+        each(load::table),
+        each(load::pools),
+        each(bandwidth::schedules),
+        each(bandwidth::table),
         study::tables(record),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
