@@ -198,6 +198,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         schedule: Schedule::ClosedLoop,
         trace: None,
         timer: TimerKind::Busy,
+        load: Load::default(),
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
@@ -415,6 +416,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
         complete: true,
         faults: Vec::new(),
         plan: Plan {
+            search: load::Search::default(),
             name: name.to_owned(),
             cases: cases.clone(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },

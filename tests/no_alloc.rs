@@ -75,6 +75,7 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
         gate: &gate,
         plan: &plan,
         generator,
+        store: None,
     };
     COUNT.set(0);
     ARMED.set(true);

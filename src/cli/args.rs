@@ -3,7 +3,8 @@
 
 use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
-use super::schedule_args::{ScheduleArguments, TimerArguments};
+use super::load_args::LoadArguments;
+use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
 use super::testbed_args::TestbedTask;
 use super::values;
 use super::verbs_args::VerbsArguments;
@@ -87,6 +88,13 @@ Examples:
   wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
   wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
     Bandwidth(BandwidthArguments),
+    /// Measure how a server's answers slow down as the load rises, from idle to saturation
+    #[command(after_help = "\
+Examples:
+  wiregauge load --transport tcp --slo 'p99<100us'
+  wiregauge load --transport shm,tcp --rate 10k..1M/8 --time 1s
+  wiregauge load --transport tcp --clients 1,2,4,8 --tx-buffers 8 --rx-buffers 24")]
+    Load(LoadArguments),
     /// Carry out a study: what it measures is compared with published figures; without a name the
     /// studies that are shipped are listed
     #[command(after_help = "\
@@ -235,7 +243,7 @@ pub struct BandwidthArguments {
     pub direction: Option<Direction>,
 }
 
-const WHAT: &str = "What is measured";
+pub(super) const WHAT: &str = "What is measured";
 const LONG: &str = "How long";
 const WHERE: &str = "Where, and with what clock";
 const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
@@ -273,17 +281,6 @@ pub struct CommonArguments {
     pub threshold: Option<Span>,
     #[command(flatten)]
     pub output: OutputArguments,
-}
-
-/// Bursts and pauses.
-#[derive(Debug, Args)]
-pub struct PaceArguments {
-    /// Messages posted together [default: 1]
-    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
-    pub burst: Option<u32>,
-    /// Pause between two messages or bursts, as 10us
-    #[arg(long, value_name = "TIME", help_heading = WHAT)]
-    pub pause: Option<Span>,
 }
 
 /// When a round and a run end.

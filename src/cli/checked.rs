@@ -4,10 +4,11 @@ use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TransportArguments,
+    RunArguments, SurveyArguments, Task, TransportArguments,
 };
 use super::far_args::ClocksArguments;
 use super::place;
+use super::schedule_args::PaceArguments;
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, Standing, testbed_args, text};
@@ -26,6 +27,10 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Latency(latency) => measuring_latency(latency),
         Task::Oneway(oneway) => measuring_oneway(oneway),
         Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::Load(load) => {
+            let (request, common) = load.request()?;
+            measuring(request, common)
+        }
         Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {

@@ -9,6 +9,7 @@ mod args;
 mod checked;
 pub mod entry;
 mod far_args;
+mod load_args;
 mod place;
 mod refuse;
 mod schedule_args;

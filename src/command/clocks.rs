@@ -72,6 +72,7 @@ fn plan(to: &[Far], untrue_clock: Option<Untrue>) -> Plan {
         untrue_clock,
         seed: 0,
         threshold: Span(0),
+        search: Default::default(),
         study: None,
     }
 }

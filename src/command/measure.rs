@@ -132,6 +132,7 @@ pub fn carry_out(
     let record = record?;
     tell(&record, writer, output.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
+        (true, _) if table::breaks_bound(&record) => Exit::Exceeded,
         (true, _) => Exit::Right,
         (false, true) => Exit::Incomplete,
         (false, false) if record.faults.iter().any(|fault| fault.contains("interrupted")) => {

@@ -7,8 +7,10 @@ mod clocks;
 pub mod compared;
 mod doubts;
 mod figures;
+mod load;
 mod pairs;
 mod progress;
+pub mod search;
 mod tally;
 mod whole;
 
@@ -102,7 +104,7 @@ pub fn conduct(
     let environment = Environment::read(&own_cpus);
     let client_cpu = cpus.map(|pair| pair.client);
     let mut conductor = Conductor {
-        plan,
+        plan: plan.clone(),
         stage,
         keep,
         watcher,
@@ -115,8 +117,9 @@ pub fn conduct(
     };
     conductor.runs =
         plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
-    conductor.all_rounds()?;
-    let Conductor { runs, faults, comparisons, .. } = conductor;
+    conductor.all_points()?;
+    let Conductor { runs, faults, comparisons, plan, .. } = conductor;
+    let plan = &plan;
     let costs = comparisons.end();
     let whole = whole::Whole {
         cpus: own_cpus,
@@ -261,7 +264,7 @@ fn cpu_list(plan: &Plan, cpus: Option<CpuPair>) -> Vec<u32> {
 }
 
 struct Conductor<'a, 'w> {
-    plan: &'a Plan,
+    plan: Plan,
     stage: &'a Stage<'a>,
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
@@ -274,6 +277,27 @@ struct Conductor<'a, 'w> {
 }
 
 impl Conductor<'_, '_> {
+    /// All rounds of the plan's cases, and of those that a search adds to it.
+    fn all_points(&mut self) -> Result<(), ConductError> {
+        self.all_rounds()?;
+        for _ in 0..=search::MOST_PASSES {
+            let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
+            if !self.plan.search.adds || !is_whole {
+                break;
+            }
+            let more = load::more(&self.plan, &self.runs);
+            if more.is_empty() {
+                break;
+            }
+            for case in more {
+                self.runs.push(self.run(self.runs.len(), &case));
+                self.plan.cases.push(case);
+            }
+            self.all_rounds()?;
+        }
+        Ok(())
+    }
+
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
         RunSoFar::new(index, case, self.conditions.cpus_of(case))

@@ -20,8 +20,7 @@ use crate::host::{Environment, Noise, ResourceUse};
 use crate::pattern::Ended;
 use crate::plan::Case;
 use crate::sample::arena::Row;
-use crate::sample::histogram::SparseHistogram;
-use crate::sample::recorder::Seen as Tally;
+use crate::sample::recorder::{Beyond, PoolUse, Seen as Tally};
 use crate::transport::{Blob, Role, Site, TransportKind};
 use crate::units::{Span, Untrue};
 use serde::{Deserialize, Serialize};
@@ -219,5 +218,7 @@ pub struct Outcome {
     /// Ticks of recording one sample, beyond the clock's readings, on average over many.
     pub recording_ticks: f64,
     /// Latencies in ticks of messages for which there was no row.
-    pub beyond: Option<SparseHistogram>,
+    pub beyond: Beyond,
+    /// What the pools of a server of `load` cost.
+    pub pool: PoolUse,
 }

@@ -40,6 +40,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         }
     }
     Plan {
+        search: Default::default(),
         name: "survey".into(),
         cases,
         rounds: Rounds { least: ROUNDS, most: ROUNDS, until: None },
@@ -78,6 +79,7 @@ fn case(
         schedule,
         trace: None,
         timer: TimerKind::Busy,
+        load: Default::default(),
         check: false,
         loss_after,
         timeout,

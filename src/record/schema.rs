@@ -379,6 +379,12 @@ pub struct Counts {
     /// Sequence numbers that were passed over when a later one arrived at the server.
     #[serde(default)]
     pub gaps: u64,
+    /// Times that a request was due and waited: it had no buffer, or too many were on the way.
+    #[serde(default)]
+    pub held_up: u64,
+    /// Requests that were intended and never sent; they count as lost.
+    #[serde(default)]
+    pub unsent: u64,
 }
 
 /// What a role's process used from arm to disarm, and the settings that it really got.

@@ -157,6 +157,11 @@ fn step() -> Step {
 fn full_plan() -> Plan {
     Plan {
         name: "latency".to_string(),
+        search: load::Search {
+            adds: true,
+            arrivals: Schedule::ClosedLoop,
+            slo: "p99<50us".parse().ok(),
+        },
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: Some(CpuPair { client: 2, server: 3 }),
@@ -224,6 +229,7 @@ fn full_case(schedule: Schedule) -> Case {
             sizes: vec![Bytes(64); 2],
         }),
         timer: TimerKind::IoUring,
+        load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -303,6 +309,8 @@ fn counts() -> Counts {
         strangers: 5,
         missed_steps: 6,
         gaps: 7,
+        held_up: 8,
+        unsent: 9,
     }
 }
 

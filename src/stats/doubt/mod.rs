@@ -75,6 +75,13 @@ pub enum Doubt {
         /// Messages per second that were posted.
         achieved: f64,
     },
+    /// Requests that were due waited for a buffer, or because too many were on the way.
+    HeldUp {
+        /// How often the loop found it so.
+        times: u64,
+        /// Requests.
+        sent: u64,
+    },
     /// Rounds differ by more than chance within them explains.
     RoundsDisagree {
         /// The probability of the quantile that shows it most, `None` for a rate.
@@ -206,6 +213,7 @@ impl Doubt {
             Doubt::WarmupShort(_) => "warmup_short",
             Doubt::GeneratorLate { .. } => "generator_late",
             Doubt::GeneratorBound { .. } => "generator_bound",
+            Doubt::HeldUp { .. } => "held_up",
             Doubt::RoundsDisagree { .. } => "rounds_disagree",
             Doubt::Correlated { .. } => "correlated",
             Doubt::InvoluntarySwitches { .. } => "involuntary_switches",

@@ -13,6 +13,7 @@ impl fmt::Display for Doubt {
             | Doubt::Correlated { .. } => self.of_samples(f),
             Doubt::GeneratorLate { .. }
             | Doubt::GeneratorBound { .. }
+            | Doubt::HeldUp { .. }
             | Doubt::HistogramOnly { .. }
             | Doubt::Loss { .. }
             | Doubt::CorruptPayload { .. }
@@ -190,6 +191,12 @@ impl Doubt {
                 "generator-bound: {achieved:.0} of {offered:.0} messages/s offered were posted, so \
                  the load was the generator's limit and not the transport's"
             ),
+            Doubt::HeldUp { times, sent } => write!(
+                f,
+                "of {sent} requests some that were due had no buffer or found too many on the way \
+                 ({times} looks): they waited in the schedule, which their response has, and the \
+                 arrivals at the server were not those of the schedule"
+            ),
             Doubt::HistogramOnly { count, of } => write!(
                 f,
                 "{count} of {of} samples stand in the histogram alone (relative error 0.05 %): \
@@ -296,6 +303,7 @@ mod tests {
             Doubt::WarmupShort(window),
             Doubt::GeneratorLate { share: 0.1, allowed_ns: 1.0, worst_ns: 2.0 },
             Doubt::GeneratorBound { offered: 2.0, achieved: 1.0 },
+            Doubt::HeldUp { times: 2, sent: 1 },
             Doubt::RoundsDisagree { p: None, ratio: 0.5 },
             Doubt::Correlated { p: 0.5, count: 100, effective_n: 2.0 },
             Doubt::InvoluntarySwitches { role: s(), count: 1 },
