@@ -152,7 +152,7 @@ impl FarHost {
     /// A program that is to run there.
     pub fn program(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.there, program]);
+        command.args(["netns", "exec", &self.testbed.namespaces[1], program]);
         command
     }
 
