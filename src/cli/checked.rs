@@ -1,13 +1,14 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
 use super::args::{
-    Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
-    ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
+    Arguments, BandwidthArguments, CommonArguments, CompareArguments, ExportArguments,
+    LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments, PaceArguments,
+    RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
 };
+use super::cpu_args::CpuArguments;
 use super::far_args::ClocksArguments;
 use super::far_args::FarArguments;
-use super::values::{Arrivals, CpuList, Ssh, TwoCpus, TypedLimit};
+use super::values::{Arrivals, CpuList, RoleCpus, Ssh, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, text};
 use crate::host::{self, CpuPair};
@@ -111,6 +112,10 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         transports: each_once(common.transport),
         perturb: common.perturb,
         waits: each_once(common.wait),
+        threads: match each_once(common.threads.threads) {
+            none if none.is_empty() => request.threads,
+            typed => typed,
+        },
         count: length.count,
         time: length.time,
         warmup: length.warmup,
@@ -218,12 +223,16 @@ fn far(typed: FarArguments) -> Result<Option<Far>, Refusal> {
     Ok(Some(Far { host, ssh, binary: remote_binary, push }))
 }
 
-fn cpus(typed: &CpuArguments, is_far: bool) -> Result<Option<CpuPair>, Refusal> {
-    let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
-    // The other host says what is wrong with its own.
-    let checked = host::check_pair(client, if is_far { client } else { server });
-    let checked = checked.map(|_| CpuPair { client, server });
-    checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
+/// A pair for each thread; none where they are to be chosen.
+fn cpus(typed: &CpuArguments, is_far: bool) -> Result<Vec<CpuPair>, Refusal> {
+    let Some(RoleCpus(clients, servers)) = &typed.cpus else { return Ok(Vec::new()) };
+    let pairs = clients.iter().zip(servers).map(|(&client, &server)| {
+        // The other host says what is wrong with its own.
+        host::check_pair(client, if is_far { client } else { server })?;
+        Ok(CpuPair { client, server })
+    });
+    let pairs: Result<_, host::CpuError> = pairs.collect();
+    pairs.map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
 fn output(typed: OutputArguments) -> Result<Output, Refusal> {

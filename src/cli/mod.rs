@@ -6,6 +6,7 @@
 
 mod args;
 mod checked;
+mod cpu_args;
 pub mod entry;
 mod far_args;
 mod refuse;
@@ -38,7 +39,7 @@ pub enum Asked {
     /// Measure every transport.
     Survey {
         /// CPUs of the roles.
-        cpus: Option<CpuPair>,
+        cpus: Vec<CpuPair>,
         /// The seed.
         seed: u64,
         /// The clock.
@@ -68,7 +69,7 @@ pub enum Asked {
         /// Whose addresses tcp and udp use.
         interface: Option<Interfaces>,
         /// CPUs of the roles.
-        cpus: Option<CpuPair>,
+        cpus: Vec<CpuPair>,
         /// The seed.
         seed: u64,
         /// The clock.

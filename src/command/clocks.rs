@@ -43,7 +43,8 @@ pub fn clocks(
     let look = Look {
         transports: vec![TransportKind::Udp],
         interface: interface.map(|names| names.server.clone()),
-        cpu: None,
+        cpus: Vec::new(),
+        threads: 1,
         clock,
     };
     let there = measure::reach(far, look)?;
@@ -74,7 +75,7 @@ fn compare(
 ) -> Result<Vec<Exchange>, CommandError> {
     let unable = |fault: crate::launch::round::Fault| CommandError::Unable(fault.sentence);
     let interrupted = measure::interrupts()?;
-    let comparison = Comparison::start(there, interface, local, None).map_err(unable)?;
+    let comparison = Comparison::start(there, interface, local, Vec::new()).map_err(unable)?;
     let begin = Instant::now();
     while begin.elapsed() < time.duration() && !interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);

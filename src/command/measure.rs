@@ -6,8 +6,8 @@ use crate::clock::Source;
 use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
 use crate::launch::far::There;
+use crate::launch::memory::rows_for;
 use crate::launch::protocol::Look;
-use crate::launch::round::rows_for;
 use crate::plan::{Far, Plan, Refusal, Request, survey};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
@@ -27,16 +27,16 @@ const LONGEST_WORD: usize = 60;
 
 /// Measures every transport that works here.
 pub fn survey(
-    cpus: Option<CpuPair>,
+    cpus: Vec<CpuPair>,
     seed: u64,
     clock: Option<Source>,
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
     let (works, unavailable) = sort_out(&survey::TRANSPORTS, None);
-    let one_cpu = match cpus {
+    let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
-        None => host::choose_pair(None).one_cpu,
+        None => host::choose_pairs(None, 1).one_cpu,
     };
     if one_cpu {
         complain(&"there is one CPU for both ends: only blocking waits are measured");
@@ -76,7 +76,8 @@ fn look_for(request: &Request, clock: Option<Source>) -> Look {
     Look {
         transports: request.transports.clone(),
         interface: request.options.interface.as_ref().map(|names| names.server.clone()),
-        cpu: request.cpus.map(|pair| pair.server),
+        cpus: request.cpus.iter().map(|pair| pair.server).collect(),
+        threads: request.threads.iter().copied().max().unwrap_or(1),
         clock,
     }
 }
@@ -144,7 +145,10 @@ fn need(plan: &Plan) -> Bytes {
     let rows: u64 = plan
         .cases
         .iter()
-        .map(|case| rows_for(case, Role::Client).max(rows_for(case, Role::Server)))
+        .map(|case| {
+            let rows = rows_for(case, Role::Client).max(rows_for(case, Role::Server));
+            rows.saturating_mul(u64::from(case.threads))
+        })
         .fold(0, u64::saturating_add);
     let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
     // Rounds that time bounds rarely fill their rows, and rows take a fifth of the most.

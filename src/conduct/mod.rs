@@ -4,18 +4,21 @@
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
 mod clocks;
+mod cpus;
 mod doubts;
 mod figures;
 mod progress;
 mod tally;
+mod threads;
 mod whole;
+mod window;
 
 pub use progress::{Silent, Watcher};
 
 use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
-use crate::host::{self, CpuPair, Environment};
+use crate::host::{Choice, CpuPair, Environment};
 use crate::launch::clocks::Comparison;
 use crate::launch::far::There;
 use crate::launch::round::{self, Conditions, Fault, Finished};
@@ -23,10 +26,10 @@ use crate::plan::{Case, Pattern, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
 use crate::sample::RoundSamples;
-use crate::sample::join::{Shape, Times, join_of};
+use crate::sample::join::{Shape, Times, join_of, pool};
 use crate::transport::TransportKind;
 use crate::units::Span;
-use figures::RunSoFar;
+use figures::{RunSoFar, Seen};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -95,8 +98,12 @@ pub fn conduct(
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
-    let (cpus, one_cpu) = choose_cpus(plan, stage.there);
-    let environment = Environment::read(&cpu_list(cpus, stage.there));
+    let Choice { pairs: cpus, why, one_cpu } = cpus::choose(plan, stage.there);
+    if let Some(told) = cpus::told(plan, &cpus, &why) {
+        watcher.cpus(&told);
+    }
+    let measuring = cpus::of_this_host(&cpus, stage.there);
+    let environment = Environment::read(&measuring);
     let mut conductor = Conductor {
         plan,
         stage,
@@ -105,15 +112,15 @@ pub fn conduct(
         conditions: Conditions {
             program: stage.program.clone(),
             there: stage.there,
-            cpus,
+            cpus: cpus.clone(),
             clock: time.source,
             time: time.base,
             noise: NOISE,
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
-        comparison: compare_clocks(plan, stage, &time, cpus)?,
-        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, cpus)).collect(),
+        comparison: compare_clocks(plan, stage, &time, &cpus)?,
+        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, &cpus)).collect(),
         position: 0,
         faults: Vec::new(),
         time: &time,
@@ -121,7 +128,7 @@ pub fn conduct(
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
     let whole = whole::Whole {
-        cpus: cpu_list(cpus, stage.there),
+        cpus: measuring,
         one_cpu,
         environment: &environment,
         resolution_ns: time.reading.resolution_ns,
@@ -157,7 +164,7 @@ fn compare_clocks(
     plan: &Plan,
     stage: &Stage<'_>,
     time: &Time,
-    cpus: Option<CpuPair>,
+    cpus: &[CpuPair],
 ) -> Result<Option<Comparison>, ConductError> {
     let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
     let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
@@ -166,7 +173,7 @@ fn compare_clocks(
         there,
         case.options.interface.as_ref(),
         local,
-        cpus.map(|pair| pair.client),
+        cpus.iter().map(|pair| pair.client).collect(),
     );
     started.map(Some).map_err(|fault| match fault.wrong_use {
         true => ConductError::Refused(fault.sentence),
@@ -212,36 +219,6 @@ fn final_clock(time: &Time) -> ClockReport {
     report.frequency_hz = used * 1e9;
     report.residual_ppb += off_ppb;
     report
-}
-
-/// The NUMA node of the adapter, where all cases are near the same.
-fn near(plan: &Plan) -> Option<u32> {
-    let mut nodes: Vec<Option<u32>> =
-        plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
-    nodes.dedup();
-    if let &[node] = nodes.as_slice() { node } else { None }
-}
-
-/// The CPUs of the roles, and whether both share one.
-fn choose_cpus(plan: &Plan, there: Option<&There>) -> (Option<CpuPair>, bool) {
-    match (plan.cpus, there) {
-        (Some(pair), None) => (Some(pair), pair.client == pair.server),
-        (None, None) => {
-            let choice = host::choose_pair(near(plan));
-            (choice.pair, choice.one_cpu)
-        }
-        (asked, Some(there)) => {
-            let own = asked.or_else(|| host::choose_pair(near(plan)).pair).map(|pair| pair.client);
-            let both = own.zip(there.seen.cpu);
-            (both.map(|(client, server)| CpuPair { client, server }), false)
-        }
-    }
-}
-
-/// The measuring CPUs of this host.
-fn cpu_list(cpus: Option<CpuPair>, there: Option<&There>) -> Vec<u32> {
-    let roles = if there.is_some() { 1 } else { 2 };
-    cpus.map(|pair| vec![pair.client, pair.server][..roles].to_vec()).unwrap_or_default()
 }
 
 struct Conductor<'a, 'w> {
@@ -306,14 +283,6 @@ impl Conductor<'_, '_> {
             }
         };
         let base = timebase(&case, self.time, &finished);
-        let shape = Shape {
-            pattern: case.pattern,
-            direction: case.direction,
-            one_sided: crate::pattern::role::is_one_sided(&case),
-            size: case.size.0.min(u64::from(u32::MAX)) as u32,
-            stride: crate::pattern::role::stride(&case),
-        };
-        let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
         let there = self.stage.there.map(|there| there.seen.time);
         let compared = match (&self.comparison, case.pattern) {
             (Some(comparison), Pattern::Oneway) => Some(comparison.exchanges()),
@@ -332,16 +301,40 @@ impl Conductor<'_, '_> {
             server: there.as_ref().unwrap_or(&base),
             apart: there.is_some(),
         };
-        let samples =
-            RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
+        let each: Vec<RoundSamples> = finished
+            .client
+            .iter()
+            .zip(&finished.server)
+            .map(|(client, server)| {
+                let rows = (client.arena.rows(), server.arena.rows());
+                let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
+                let RoundSamples { size, samples, .. } =
+                    join_of(shape(&case), rows.0, rows.1, times);
+                RoundSamples { size, samples, ..at }
+            })
+            .collect();
+        let counts = tally::counts_of_all(&case, &finished, &each);
+        let samples = pool(each);
         (self.keep)(&samples)?;
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let clock = offset.as_ref().and_then(|o| clocks::of_round(o, &exchanges, &samples));
         let at = (round, self.position);
-        self.runs[index].take(&case, at, finished, samples, times, clock);
+        let seen = Seen { counts, samples, times, clock };
+        self.runs[index].take(&case, at, finished, seen);
         self.position += 1;
         Ok(fault)
+    }
+}
+
+/// What the join needs to know of a case.
+fn shape(case: &Case) -> Shape {
+    Shape {
+        pattern: case.pattern,
+        direction: case.direction,
+        one_sided: crate::pattern::role::is_one_sided(case),
+        size: case.size.0.min(u64::from(u32::MAX)) as u32,
+        stride: crate::pattern::role::stride(case),
     }
 }
 
@@ -355,6 +348,7 @@ fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
     if case.transport != TransportKind::Synthetic {
         return time.base;
     }
-    let first = finished.client.arena.rows().first().map_or(Ticks(0), |row| row.submit);
+    let first = finished.client.first().and_then(|part| part.arena.rows().first());
+    let first = first.map_or(Ticks(0), |row| row.submit);
     Timebase::nanoseconds(first)
 }

@@ -22,7 +22,7 @@ mod tree;
 mod usage;
 
 pub use address::{SSH_CONNECTION, address_of, address_towards, interface_with, session_address};
-pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
+pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to};
 pub use concerns::Concern;
 pub use environment::{Environment, Memory};
 pub use memory::{LockError, lock, touch};

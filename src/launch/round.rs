@@ -1,13 +1,14 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
 use super::far::{self, There};
+use super::memory::rows_for;
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::secret;
 use crate::clock::{Source, Timebase};
 use crate::host::CpuPair;
-use crate::pattern::{Ended, role};
-use crate::plan::{Case, Direction, Pattern, Schedule};
+use crate::pattern::Ended;
+use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role};
 use crate::units::Span;
@@ -25,21 +26,15 @@ const GREETING: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The same of one on another host, which sends its samples too.
 const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
-/// Rows for each second of a round that only time bounds ...
-const ROWS_PER_SECOND: f64 = 5e6;
-/// ... and at most so many (160 MiB): later messages go into a histogram.
-const MOST_ROWS_BY_TIME: u64 = 4 << 20;
-/// Rows for each second of a bandwidth round that only time bounds.
-const MARKS_PER_SECOND: f64 = 1e6;
-
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
     /// The program that is started as an agent: this one.
     pub program: PathBuf,
     /// The host of the server; `None`: this one.
     pub there: Option<&'a There>,
-    /// The CPUs of the roles; `None` where there is only one.
-    pub cpus: Option<CpuPair>,
+    /// The CPUs of the roles, a pair for each thread while there are as many; none where none could
+    /// be found out.
+    pub cpus: Vec<CpuPair>,
     /// The clock that stamps.
     pub clock: Source,
     /// Its scale.
@@ -52,7 +47,19 @@ pub struct Conditions<'a> {
     pub interrupted: &'a AtomicBool,
 }
 
-/// What one role left.
+impl Conditions<'_> {
+    /// The CPUs of a thread of each role. Threads take turns where there are fewer CPUs.
+    pub fn pair(&self, thread: usize) -> Option<CpuPair> {
+        pair_of(&self.cpus, thread)
+    }
+}
+
+/// The pair of a thread, where there are any: threads take turns where there are fewer pairs.
+pub fn pair_of(cpus: &[CpuPair], thread: usize) -> Option<CpuPair> {
+    cpus.get(thread % cpus.len().max(1)).copied()
+}
+
+/// What one thread of a role left.
 pub struct Part {
     /// Its samples.
     pub arena: Arena,
@@ -64,10 +71,10 @@ pub struct Part {
 
 /// What a round left.
 pub struct Finished {
-    /// The client's part.
-    pub client: Part,
-    /// The server's.
-    pub server: Part,
+    /// What each thread of the client left.
+    pub client: Vec<Part>,
+    /// The same of the server.
+    pub server: Vec<Part>,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
 }
@@ -95,66 +102,38 @@ impl Fault {
     }
 }
 
-/// Rows of sample memory that a role needs.
-pub fn rows_for(case: &Case, role: Role) -> u64 {
-    let needs = match (case.pattern, role, case.direction) {
-        (Pattern::Latency, Role::Server, _) => false,
-        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway, ..) => true,
-    };
-    if !needs {
-        return 0;
-    }
-    let seconds = case.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
-    let messages = case.bound.count.map(|count| count.saturating_add(case.warmup));
-    let stride = role::stride(case);
-    let by_count = messages.map(|messages| messages / stride + 1);
-    let per_second = match case.pattern {
-        Pattern::Bandwidth => MARKS_PER_SECOND,
-        Pattern::Latency | Pattern::Oneway => ROWS_PER_SECOND,
-    };
-    let by_time = (seconds * per_second).min(MOST_ROWS_BY_TIME as f64) as u64 + case.warmup;
-    by_count.unwrap_or(by_time)
-}
-
 /// Runs one round.
 pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
-    let arena = |role| {
+    let part = |role| {
         let rows = rows_for(case, role);
-        Arena::create(rows as usize)
+        let arena = Arena::create(rows as usize)
             .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
-            .map_err(Fault::new)
+            .map_err(Fault::new)?;
+        Ok(Part { arena, outcome: None, granted: Vec::new() })
     };
+    let parts = |role| (0..case.threads).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
     let mut round = Round {
         case,
         conditions,
-        arenas: [arena(Role::Client)?, arena(Role::Server)?],
-        outcomes: [None, None],
-        granted: [Vec::new(), Vec::new()],
+        parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
         ears: None,
     };
     let fault = round.play(watch).err();
     let fault = round.end(fault);
-    let [client, server] = round.arenas;
-    let [client_outcome, server_outcome] = round.outcomes;
-    let [client_granted, server_granted] = round.granted;
-    Ok(Finished {
-        client: Part { arena: client, outcome: client_outcome, granted: client_granted },
-        server: Part { arena: server, outcome: server_outcome, granted: server_granted },
-        fault,
-    })
+    let [client, server] = round.parts;
+    Ok(Finished { client, server, fault })
 }
 
 struct Round<'a> {
     case: &'a Case,
     conditions: &'a Conditions<'a>,
-    arenas: [Arena; 2],
-    outcomes: [Option<Outcome>; 2],
-    granted: [Vec<(String, String)>; 2],
+    /// What each thread of each role leaves.
+    parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
 }
@@ -187,11 +166,13 @@ impl Round<'_> {
             let assignment = self.assignment(self.agents[agent].role(), cookie, one_process);
             self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
         }
-        let mut addresses = [Blob::default(), Blob::default()];
+        // That of a role which no agent plays by itself is empty.
+        let none = vec![Blob::default(); self.case.threads as usize];
+        let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "the opening", |_, role, said| {
-            let FromAgent::Opened(address) = said else { return false };
-            addresses[index(role)] = address;
+            let FromAgent::Opened(each) = said else { return false };
+            addresses[index(role)] = each;
             true
         })?;
         for agent in &mut self.agents {
@@ -199,9 +180,11 @@ impl Round<'_> {
         }
         // Memory is touched and the CPU's noise watched meanwhile.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
-        self.each_answer(patience, "the connection", |granted, role, said| {
-            let FromAgent::Connected(all) = said else { return false };
-            granted[index(role)] = all;
+        self.each_answer(patience, "the connection", |parts, role, said| {
+            let FromAgent::Connected(each) = said else { return false };
+            for (part, granted) in parts[index(role)].iter_mut().zip(each) {
+                part.granted = granted;
+            }
             true
         })?;
         // The server first (the list begins with it), so that it listens when the client sends.
@@ -224,7 +207,15 @@ impl Round<'_> {
     }
 
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
-        let cpus = self.conditions.cpus;
+        let own_parts = &self.parts[index(role)];
+        let seat = |(thread, part): (usize, &Part)| Seat {
+            cpu: self.conditions.pair(thread).map(|pair| match role {
+                Role::Client => pair.client,
+                Role::Server => pair.server,
+            }),
+            arena: part.arena.path(),
+        };
+        let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
         let there = self.there(role);
         let named = self.case.options.interface.is_some();
         let own = (self.conditions.clock, self.conditions.time);
@@ -232,13 +223,9 @@ impl Round<'_> {
         Assignment {
             case: self.case.clone(),
             role,
-            cpu: cpus.map(|pair| match role {
-                Role::Client => pair.client,
-                Role::Server => pair.server,
-            }),
-            arena: self.arenas[index(role)].path(),
-            server_arena: one_process.then(|| self.arenas[1].path()),
-            apart: there.map(|_| Apart { rows: self.arenas[index(role)].capacity() as u64 }),
+            seats: own_parts.iter().enumerate().map(seat).collect(),
+            server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
+            apart: there.map(|_| Apart { rows }),
             site: self.conditions.there.and_then(|there| there.site(role, named)),
             cookie,
             clock,
@@ -260,7 +247,7 @@ impl Round<'_> {
         &mut self,
         patience: Duration,
         what: &str,
-        mut take: impl FnMut(&mut [Vec<(String, String)>; 2], Role, FromAgent) -> bool,
+        mut take: impl FnMut(&mut [Vec<Part>; 2], Role, FromAgent) -> bool,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
         let mut missing = self.agents.len();
@@ -275,7 +262,7 @@ impl Round<'_> {
                         let sentence = format!("the {}: {sentence}", role.name());
                         return Err(Fault { sentence, wrong_use, interrupted: false });
                     }
-                    if !take(&mut self.granted, role, said) {
+                    if !take(&mut self.parts, role, said) {
                         return Err(Fault::new(format!(
                             "the {} said something else than {what}",
                             role.name()
@@ -315,7 +302,7 @@ impl Round<'_> {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::interrupted());
             }
-            let now = [self.arenas[0].progress(), self.arenas[1].progress()];
+            let now = [Role::Client, Role::Server].map(|role| self.progress(role));
             watch(now[0].max(now[1]));
             for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
                 moved[role] = Instant::now();
@@ -351,31 +338,44 @@ impl Round<'_> {
             _ => moved[index(role)],
         };
         // Of one on another host it is only known whether it has ended.
-        let is_seen = |agent: &&Agent| !agent.is_far() || self.outcomes[0].is_some();
-        let unfinished = self.agents.iter().filter(is_seen).map(Agent::role).filter(|role| {
-            self.outcomes[index(*role)].is_none() && last(*role).elapsed() > patience
-        });
+        let is_seen = |agent: &&Agent| !agent.is_far() || self.has_ended(Role::Client);
+        let unfinished = self
+            .agents
+            .iter()
+            .filter(is_seen)
+            .map(Agent::role)
+            .filter(|role| !self.has_ended(*role) && last(*role).elapsed() > patience);
         // Where both are stuck, the one that has been for longer is more likely the cause.
         unfinished.min_by_key(|role| last(*role))
     }
 
     fn unfinished(&self) -> bool {
-        self.agents.iter().any(|agent| self.outcomes[index(agent.role())].is_none())
+        self.agents.iter().any(|agent| !self.has_ended(agent.role()))
+    }
+
+    /// Whether each thread of a role has told of its end.
+    fn has_ended(&self, role: Role) -> bool {
+        self.parts[index(role)].iter().all(|part| part.outcome.is_some())
+    }
+
+    /// Messages that the threads of a role have handled.
+    fn progress(&self, role: Role) -> u64 {
+        self.parts[index(role)].iter().map(|part| part.arena.progress()).sum()
     }
 
     /// Takes what a running agent says. An end that was not planned is a fault.
     fn note(&mut self, heard: Heard) -> Result<(), Fault> {
         let Heard { role, said } = heard;
         match said.map_err(|error| gone(role, &error))? {
-            FromAgent::Ended(outcome) => {
-                let (ended, sent) = (outcome.ended, outcome.seen.sent);
-                self.outcomes[index(role)] = Some(*outcome);
+            FromAgent::Ended { thread, outcome } => {
+                let (ended, messages) = (outcome.ended, outcome.seen.sent);
+                self.keep(role, thread, *outcome);
                 if !ended.as_planned() {
                     return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
                 if role == Role::Client && self.case.direction == Direction::Uni {
                     for agent in self.agents.iter_mut().filter(|a| a.role() == Role::Server) {
-                        agent.say(&ToAgent::Expect(sent));
+                        agent.say(&ToAgent::Expect { thread, messages });
                     }
                 }
                 Ok(())
@@ -384,16 +384,25 @@ impl Round<'_> {
                 let sentence = format!("the {}: {sentence}", role.name());
                 Err(Fault { sentence, wrong_use, interrupted: false })
             }
-            FromAgent::Rows(rows) => self.take(role, &rows),
+            FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
         }
     }
 
     /// Takes rows of another host's agent; one of this host shares its memory and sends none.
-    fn take(&mut self, role: Role, rows: &[Row]) -> Result<(), Fault> {
-        match self.there(role).is_some() && self.arenas[index(role)].extend(rows) {
+    fn take(&mut self, role: Role, thread: u32, rows: &[Row]) -> Result<(), Fault> {
+        let is_there = self.there(role).is_some();
+        let part = self.parts[index(role)].get_mut(thread as usize);
+        match part.is_some_and(|part| is_there && part.arena.extend(rows)) {
             true => Ok(()),
             false => Err(Fault::new(format!("the {} sent rows for which none asked", role.name()))),
+        }
+    }
+
+    /// Keeps what a thread has brought home; one that the case does not have has nothing to bring.
+    fn keep(&mut self, role: Role, thread: u32, outcome: Outcome) {
+        if let Some(part) = self.parts[index(role)].get_mut(thread as usize) {
+            part.outcome = Some(outcome);
         }
     }
 
@@ -408,16 +417,16 @@ impl Round<'_> {
             let deadline = Instant::now() + if far { LAST_WORDS_FAR } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
-                let role = index(agent.role());
-                self.outcomes[role].is_none() && !gone[role]
+                let role = agent.role();
+                !self.has_ended(role) && !gone[index(role)]
             }) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.hear(left) {
-                    Ok(Heard { role, said: Ok(FromAgent::Ended(outcome)) }) => {
-                        self.outcomes[index(role)] = Some(*outcome);
+                    Ok(Heard { role, said: Ok(FromAgent::Ended { thread, outcome }) }) => {
+                        self.keep(role, thread, *outcome);
                     }
-                    Ok(Heard { role, said: Ok(FromAgent::Rows(rows)) }) => {
-                        let _ = self.take(role, &rows);
+                    Ok(Heard { role, said: Ok(FromAgent::Rows { thread, rows }) }) => {
+                        let _ = self.take(role, thread, &rows);
                     }
                     Ok(Heard { role, said: Err(_) }) => gone[index(role)] = true,
                     Ok(_) => {}

@@ -4,6 +4,7 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
+pub mod cpus;
 pub mod far;
 pub mod reference;
 pub mod request;
@@ -109,9 +110,13 @@ pub struct Case {
     pub transport: TransportKind,
     /// How both ends wait.
     pub wait: Wait,
+    /// Threads of each end: each has an endpoint of its own, connected to its fellow's at the other
+    /// end, and plays the pattern by itself.
+    #[serde(default = "one_thread")]
+    pub threads: u32,
     /// Payload of one message.
     pub size: Bytes,
-    /// When a round ends.
+    /// When a round of a thread ends.
     pub bound: Bound,
     /// Messages at the start of each round that are kept but left out of the figures.
     pub warmup: u64,
@@ -146,8 +151,9 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Rounds of each case; the order of the cases is shuffled anew within each round.
     pub rounds: Rounds,
-    /// CPUs of the client and of the server. `None`: chosen at launch.
-    pub cpus: Option<CpuPair>,
+    /// CPUs of the client and of the server, a pair for each thread. None: chosen at launch.
+    #[serde(with = "cpus")]
+    pub cpus: Vec<CpuPair>,
     /// The host of the server's end; `None`: this one.
     #[serde(default)]
     pub to: Option<Far>,
@@ -181,11 +187,21 @@ impl Plan {
     }
 }
 
+/// Records that are older than threads had one.
+fn one_thread() -> u32 {
+    1
+}
+
 impl Case {
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
         let pattern = self.pattern.name();
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
-        format!("{pattern}{both} {} {} {} B", self.transport, self.wait.name(), self.size.0)
+        let threads = match self.threads {
+            1 => String::new(),
+            several => format!(" {several} threads"),
+        };
+        let (transport, wait) = (self.transport, self.wait.name());
+        format!("{pattern}{both} {transport} {wait} {} B{threads}", self.size.0)
     }
 }

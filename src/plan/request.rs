@@ -1,8 +1,8 @@
 //! From what was asked for to a plan that can be run as it stands, or to one sentence that says
 //! why not.
 
-use super::sweep;
 use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use super::{cpus, sweep};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
 
@@ -15,9 +15,11 @@ pub struct Refusal(pub String);
 pub const MOST_COUNT: u64 = 16_000_000;
 /// Most rounds.
 pub const MOST_ROUNDS: u32 = 1000;
+/// Most threads of an end.
+pub const MOST_THREADS: u32 = 64;
 /// Most messages posted and not completed.
 pub const MOST_WINDOW: u32 = 65_536;
-/// Most rounds of all cases together: what a record's readers hold at once.
+/// Most rounds of all cases together, each thread counted: what a record's readers hold at once.
 pub const MOST_IN_ALL: u64 = 8000;
 /// Rounds where nothing else is asked for.
 pub const ROUNDS: u32 = 5;
@@ -45,6 +47,8 @@ pub struct Request {
     pub perturb: bool,
     /// Wait modes, each a case.
     pub waits: Vec<Wait>,
+    /// Numbers of threads of each end, each a case.
+    pub threads: Vec<u32>,
     /// Messages of a round.
     pub count: Option<u64>,
     /// Time of a round.
@@ -71,8 +75,8 @@ pub struct Request {
     pub rounds: Option<u32>,
     /// The interval width at which rounds end.
     pub until: Option<f64>,
-    /// CPUs.
-    pub cpus: Option<CpuPair>,
+    /// CPUs, a pair for each thread; none: chosen.
+    pub cpus: Vec<CpuPair>,
     /// The host of the server's end; `None`: this one.
     pub to: Option<Far>,
     /// What counts as slow.
@@ -95,6 +99,7 @@ impl Request {
             }],
             perturb: false,
             waits: vec![Wait::Busy],
+            threads: vec![1],
             count: None,
             time: None,
             warmup: None,
@@ -108,7 +113,7 @@ impl Request {
             timeout: Span(10_000_000_000),
             rounds: None,
             until: None,
-            cpus: None,
+            cpus: Vec::new(),
             to: None,
             threshold: Span(10_000),
             options: Options::default(),
@@ -131,20 +136,23 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
-                    cases.push(self.case(*transport, *wait, *size));
+                    let threads = self.threads.iter();
+                    cases.extend(threads.map(|n| self.case(*transport, *wait, *size, *n)));
                 }
             }
         }
         let rounds = self.rounds();
-        let in_all = cases.len() as u64 * u64::from(rounds.most);
+        let in_all = in_all(&cases, rounds);
         if !(1..=MOST_IN_ALL).contains(&in_all) {
+            let threads = if self.threads == [1] { "" } else { ", each thread counted" };
             return refuse(format!(
-                "{} combinations of transport, wait mode and size in up to {} rounds are {in_all}; \
-                 1 to {MOST_IN_ALL} are allowed",
+                "{} combinations of transport, wait mode and size in up to {} rounds are \
+                 {in_all}{threads}; 1 to {MOST_IN_ALL} are allowed",
                 cases.len(),
                 rounds.most
             ));
         }
+        cpus::check(&self.cpus, &cases)?;
         let name = self.pattern.name().to_string();
         let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
         Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
@@ -173,7 +181,7 @@ impl Request {
         bound.count.into_iter().chain(by_time).min()
     }
 
-    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes) -> Case {
+    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, threads: u32) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
@@ -184,6 +192,7 @@ impl Request {
             pattern: self.pattern,
             transport,
             wait,
+            threads,
             size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),
@@ -206,6 +215,7 @@ impl Request {
         within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
         within("--burst", Some(u64::from(self.burst)), 1, super::MOST_BURST as u64)?;
         within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))?;
+        self.check_threads()?;
         if self.time == Some(Span(0)) {
             return refuse("--time 0 is not allowed; a round must last longer than 0");
         }
@@ -237,6 +247,32 @@ impl Request {
         }
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
+        }
+        Ok(())
+    }
+
+    /// Whether several threads can do what is asked.
+    fn check_threads(&self) -> Result<(), Refusal> {
+        for threads in &self.threads {
+            within("--threads", Some(u64::from(*threads)), 1, u64::from(MOST_THREADS))?;
+            let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
+            if messages.is_some_and(|messages| messages > MOST_COUNT) {
+                return refuse(format!(
+                    "--count is that of each thread: {} of {threads} threads are more than the \
+                     {MOST_COUNT} messages that a round may have",
+                    self.count.unwrap_or_default()
+                ));
+            }
+        }
+        let several = self.threads.iter().any(|threads| *threads > 1);
+        if several && self.options.stamps_send() {
+            return refuse(
+                "--stamp-send is allowed with one thread only: another one writes the time beside \
+                 it; write --threads 1",
+            );
+        }
+        if several && !matches!(self.schedule, Schedule::ClosedLoop) {
+            return refuse("--rate is the schedule of one sender; write --threads 1");
         }
         Ok(())
     }
@@ -279,6 +315,12 @@ impl Request {
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {
         let descriptor = transport.descriptor();
+        if descriptor.one_process && self.threads.iter().any(|threads| *threads > 1) {
+            return refuse(format!(
+                "--threads is not possible over {transport}, which simulates both ends in one \
+                 thread; write --threads 1"
+            ));
+        }
         let closed = matches!(self.schedule, Schedule::ClosedLoop);
         let needs = match (self.pattern, self.direction) {
             (Pattern::Latency, _) => Traffic::Echo { every: 1 },
@@ -320,6 +362,12 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Rounds of all cases, each thread counted.
+pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
+    let threads: u64 = cases.iter().map(|case| u64::from(case.threads)).sum();
+    threads * u64::from(rounds.most)
 }
 
 fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {

@@ -1,0 +1,34 @@
+//! How much sample memory a round needs.
+
+use crate::pattern::role;
+use crate::plan::{Case, Pattern};
+use crate::transport::Role;
+
+/// Rows for each second of a round that only time bounds ...
+const ROWS_PER_SECOND: f64 = 5e6;
+/// ... and at most so many of all threads (160 MiB): later messages go into a histogram.
+const MOST_ROWS_BY_TIME: u64 = 4 << 20;
+/// Rows for each second of a bandwidth round that only time bounds.
+const MARKS_PER_SECOND: f64 = 1e6;
+
+/// Rows of sample memory that each thread of a role needs.
+pub fn rows_for(case: &Case, role: Role) -> u64 {
+    let needs = match (case.pattern, role, case.direction) {
+        (Pattern::Latency, Role::Server, _) => false,
+        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway, ..) => true,
+    };
+    if !needs {
+        return 0;
+    }
+    let seconds = case.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
+    let messages = case.bound.count.map(|count| count.saturating_add(case.warmup));
+    let stride = role::stride(case);
+    let by_count = messages.map(|messages| messages / stride + 1);
+    let per_second = match case.pattern {
+        Pattern::Bandwidth => MARKS_PER_SECOND,
+        Pattern::Latency | Pattern::Oneway => ROWS_PER_SECOND,
+    };
+    let most = MOST_ROWS_BY_TIME / u64::from(case.threads.max(1));
+    let by_time = (seconds * per_second).min(most as f64) as u64 + case.warmup;
+    by_count.unwrap_or(by_time)
+}
