@@ -220,10 +220,11 @@ impl Crew {
             self.leave();
             return played;
         }
-        let Crew { threads, .. } = self;
-        for Member { ask, thread, .. } in threads {
-            drop(ask);
-            // A thread that has panicked has said so on stderr.
+        // All let go of their endpoints at once: an adapter takes its time for each.
+        let take = |Member { thread, .. }: Member| thread;
+        let threads: Vec<JoinHandle<()>> = self.threads.drain(..).map(take).collect();
+        for thread in threads {
+            // One that has panicked has ended the process.
             let _ = thread.join();
         }
         Ok(())
