@@ -165,11 +165,14 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         window: 64,
         direction: Direction::Uni,
         schedule: Schedule::ClosedLoop,
+        trace: None,
+        timer: TimerKind::Busy,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
         options: Options::default(),
         seed: size,
+        ends: Default::default(),
     }
 }
 
@@ -370,7 +373,8 @@ fn environment() -> Environment {
 
 fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
-        server_host: None,
+        hosts: Vec::new(),
+        pairs: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -383,7 +387,9 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             name: name.to_owned(),
             cases: cases.clone(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
-            to: None,
+            hosts: Vec::new(),
+            pairs: None,
+            at_once: Vec::new(),
             cpus: vec![CpuPair { client: 2, server: 3 }],
             seed: 11,
             threshold: Span(100_000),

@@ -10,7 +10,11 @@ fn main() -> ExitCode {
     let done = cli::parse(&words).map_err(command::CommandError::from).and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
-            cli::Asked::Agent => std::process::exit(launch::agent::main().into()),
+            cli::Asked::Play => std::process::exit(launch::agent::main().into()),
+            // The same of the way to a standing one.
+            cli::Asked::Dial { host, port } => {
+                std::process::exit(launch::standing::dial::main(&host, port).into())
+            }
             asked => command::run(asked, typed),
         }
     });

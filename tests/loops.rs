@@ -8,10 +8,12 @@ mod schedules;
 mod scripted;
 
 use scripted::{Scripted, clock_at};
-use wiregauge::clock::{Clock, TickSpan, Ticks};
+use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
 use wiregauge::pattern::gate::Gate;
+use wiregauge::pattern::schedule::Generator;
 use wiregauge::pattern::waiter::{Block, Busy};
 use wiregauge::pattern::{Ended, Loop, bandwidth, closed, open};
+use wiregauge::plan::{Case, Pattern, Request, Schedule};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{Recorder, Seen};
@@ -19,7 +21,7 @@ use wiregauge::transport::synthetic::{self, Simulated};
 use wiregauge::transport::{
     Blob, Link, Opening, Options, Role, Setup, Site, Synthetic, Traffic, Transport, Wait,
 };
-use wiregauge::units::Span;
+use wiregauge::units::{MessageRate, Span};
 
 fn plan(messages: u64) -> Loop {
     Loop {
@@ -206,6 +208,14 @@ fn small_messages_are_numbered_by_their_neighbours() {
     }
 }
 
+/// A periodic schedule on a clock of nanoseconds.
+fn generator(rate: f64) -> Generator {
+    let case = Request::new(Pattern::Oneway).plan().unwrap().cases.remove(0);
+    let schedule = Schedule::Periodic { rate: MessageRate(rate) };
+    let time = Timebase::nanoseconds(Ticks(0));
+    Generator::of(&Case { schedule, ..case }, &time).unwrap().unwrap()
+}
+
 #[test]
 fn a_stop_ends_every_loop() {
     let gate = Gate::default();
@@ -217,13 +227,12 @@ fn a_stop_ends_every_loop() {
     let clock = clock_at(1000);
     let mut recorder = Recorder::new(&mut arena, 0);
     let r = &mut recorder;
-    let grid = vec![TickSpan(0), TickSpan(i64::MAX / 8)];
     let ended = [
         closed::client(&mut end(), Busy, clock, &gate, &long, r),
         closed::client(&mut end(), Block, clock, &gate, &long, r),
         closed::server::<_, _, _, true>(&mut end(), Busy, clock, &gate, &long, r),
         closed::server::<_, _, _, false>(&mut end(), Block, clock, &gate, &long, r),
-        open::sender(&mut end(), Busy, clock, &gate, &long, &grid, r),
+        open::sender(&mut end(), Busy, clock, &gate, &long, generator(1e-3), r),
         bandwidth::sender(&mut end(), Busy, clock, &gate, &long, r),
         bandwidth::receiver(&mut end(), Block, clock, &gate, &long, r),
         bandwidth::both(&mut end(), Busy, clock, &gate, &long, r),
@@ -301,13 +310,15 @@ fn lateness_never_shifts_later_sends() {
     let mut end = Scripted::new(16);
     end.post_takes = 250;
     end.slow_post = Some((100, 50_000));
-    let grid: Vec<TickSpan> = (0..1000).map(|n| TickSpan(n * 1000)).collect();
+    let generator = generator(1e6);
     let mut arena = Arena::create(1000).unwrap();
     let mut recorder = Recorder::new(&mut arena, 0);
     let clock = clock_at(5000);
     let plan = Loop { every: 0, ..plan(1000) };
-    let ended = open::sender(&mut end, Busy, clock, &Gate::default(), &plan, &grid, &mut recorder);
+    let gate = Gate::default();
+    let ended = open::sender(&mut end, Busy, clock, &gate, &plan, generator, &mut recorder);
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 1000));
+    assert!((500..700).contains(&recorder.seen.missed_steps), "{:?}", recorder.seen);
     let rows = arena.rows();
     for (number, row) in rows.iter().enumerate() {
         let due = 5000 + 1000 + 1000 * number as u64;

@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use wiregauge::clock::{MonotonicRaw, TickSpan};
 use wiregauge::pattern::gate::Gate;
 use wiregauge::pattern::role::{self, Part};
+use wiregauge::pattern::schedule::Generator;
 use wiregauge::pattern::{Ended, Loop};
 use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Wait};
 use wiregauge::sample::arena::Arena;
@@ -62,16 +63,14 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
     let plan = Loop::of(case, ticks);
     let time = wiregauge::clock::Timebase::nanoseconds(wiregauge::clock::Ticks(0));
     let mut arena = Arena::create(2000).unwrap();
-    let intended = role::intended(case, 2000, &time);
+    let generator = match role {
+        Role::Client => Generator::of(case, &time).unwrap(),
+        Role::Server => None,
+    };
     let gate = Gate::default();
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part {
-        endpoint: &mut endpoint,
-        clock: MonotonicRaw,
-        gate: &gate,
-        plan: &plan,
-        intended: &intended,
-    };
+    let part =
+        Part { endpoint: &mut endpoint, clock: MonotonicRaw, gate: &gate, plan: &plan, generator };
     COUNT.set(0);
     ARMED.set(true);
     let ended = role::play(case, role, part, &mut recorder, TickSpan(1000));

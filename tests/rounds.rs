@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::{Source, Ticks, Timebase};
 use wiregauge::launch::round::{self, Conditions, Finished};
+use wiregauge::launch::together::Seat;
 use wiregauge::pattern::Ended;
 use wiregauge::plan::{Case, Direction, Pattern, Request, Wait};
 use wiregauge::sample::Flags;
@@ -38,14 +39,14 @@ fn play(case: &Case) -> Finished {
     let conditions = Conditions {
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
         cpus: Vec::new(),
-        there: None,
+        hosts: &[],
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
         noise: Span(0),
         floor: 100,
         interrupted: &interrupted,
     };
-    let finished = round::run(case, &conditions, &mut |_| {}).unwrap();
+    let finished = round::run(case, &conditions, Seat::alone(), &mut |_| {}).unwrap();
     let sentence = finished.fault.as_ref().map(|fault| &fault.sentence);
     assert_eq!(sentence, None, "{}", case.label());
     finished

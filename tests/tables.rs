@@ -69,7 +69,8 @@ fn record(plan: Plan) -> Record {
         }],
         doubts: Vec::new(),
         plan,
-        server_host: None,
+        hosts: Vec::new(),
+        pairs: None,
     }
 }
 

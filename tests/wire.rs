@@ -126,7 +126,7 @@ fn counts(record: &Value, name: &str) -> u64 {
 fn measured(ssh: &str, words: &str) -> Value {
     let record = Run::start(ssh, words).end(0);
     assert_eq!(record["complete"], true, "{words}");
-    assert_eq!(record["server_host"]["to"], "far", "{words}");
+    assert_eq!(record["hosts"][0]["name"], "far", "{words}");
     assert!(counts(&record, "received") > 0, "{words}");
     let all = counts(&record, "received") + counts(&record, "lost");
     assert_eq!(all, counts(&record, "sent"), "{words}");

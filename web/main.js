@@ -7,7 +7,9 @@ function makeModel() {
   const byIndex = new Map(record.runs.map((run) => [run.index, run]));
   const summary = (index, metric) =>
     byIndex.get(index)?.figures.find((f) => f.metric === metric)?.summary;
-  const order = ["response", "one_way", "half_rtt", "rtt", "service", "complete", "post"];
+  const order = [
+    "response", "one_way", "half_rtt", "rtt", "service", "lateness", "complete", "post",
+  ];
   const headline = (run) => order.find((m) => run.figures.some((f) => f.metric === m));
   const drawn = [...new Set(curves.map((k) => k.run))];
   return {

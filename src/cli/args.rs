@@ -1,8 +1,10 @@
 //! The definition of the command line. The completions, the man page and the help are made of it.
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
+use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::cpu_args::{CpuArguments, ThreadArguments};
-use super::far_args::{ClocksArguments, FarArguments};
+use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
+use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
@@ -131,6 +133,16 @@ Examples:
     /// Compare this host's clock with another's: offset, drift, and what they may be wrong by
     #[command(after_help = "Example:\n  wiregauge clocks --to node07 --time 100s")]
     Clocks(ClocksArguments),
+    /// Check other hosts before anything is measured there: reached, version, clock, transports,
+    /// and what weakens figures taken there
+    #[command(after_help = "Example:\n  wiregauge hosts --hosts node1,node2,node3")]
+    Hosts(HostsArguments),
+    /// Stand on a host that has no ssh and play roles for the drivers that were paired with it
+    #[command(after_help = AGENT)]
+    Agent(AgentArguments),
+    /// Pair with an agent, by the secret that `wiregauge agent --pair` prints there
+    #[command(after_help = "Example:\n  wiregauge pair node07")]
+    Pair(PairArguments),
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
@@ -151,7 +163,10 @@ Example:
     Man,
     /// Play the roles that the driver gives (started by wiregauge itself)
     #[command(hide = true)]
-    Agent,
+    PlayRole,
+    /// Carry a control channel to an agent (started by wiregauge itself)
+    #[command(hide = true)]
+    DialAgent(DialArguments),
 }
 
 #[derive(Debug, Args)]
@@ -191,10 +206,10 @@ pub struct OnewayArguments {
     /// Send by an absolute schedule of so many messages per second (open loop), as 500, 10k, 1.5M
     #[arg(long, value_name = "RATE", help_heading = WHAT)]
     pub rate: Option<MessageRate>,
-    /// The intervals of --rate's schedule [default: periodic]
-    #[arg(long, value_name = "KIND", help_heading = WHAT)]
-    #[arg(value_parser = values::arrivals())]
-    pub arrivals: Option<values::Arrivals>,
+    #[command(flatten)]
+    pub schedule: ScheduleArguments,
+    #[command(flatten)]
+    pub timer: TimerArguments,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! From arguments that are well formed to a command that makes sense on this machine.
 
+use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, ExportArguments,
     LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments, PaceArguments,
@@ -7,16 +8,17 @@ use super::args::{
 };
 use super::cpu_args::CpuArguments;
 use super::far_args::ClocksArguments;
-use super::far_args::FarArguments;
-use super::values::{Arrivals, CpuList, RoleCpus, Ssh, TypedLimit};
+use super::place;
+use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
-use super::{Asked, Output, text};
+use super::{Asked, Output, Standing, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Far, Options, Pattern, Refusal, Request, Schedule};
+use crate::launch::standing::caps::Caps;
+use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
 use crate::testbed;
-use crate::transport::Interfaces;
 use crate::transport::verbs::options::VerbsOptions;
+use crate::transport::{Interfaces, Role};
 use std::path::Path;
 
 /// What was asked for, or why it cannot be.
@@ -36,17 +38,29 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Compare(compare) => Ok(comparing(compare)),
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Clocks(clocks) => comparing_clocks(clocks),
+        Task::Hosts(hosts) => {
+            Ok(Asked::Hosts { hosts: place::others(hosts.reach, "hosts")?, json: hosts.json })
+        }
         Task::Noise(noise) => observing(noise),
         Task::Testbed(testbed) => testing(testbed),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
-        Task::Agent => Ok(Asked::Agent),
+        Task::Agent(agent) => standing(agent),
+        Task::Pair(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Pair { host, port })
+        }
+        Task::PlayRole => Ok(Asked::Play),
+        Task::DialAgent(typed) => {
+            let (host, port) = typed.agent;
+            Ok(Asked::Dial { host, port })
+        }
     }
 }
 
 fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
     Ok(Asked::Survey {
-        cpus: cpus(&survey.cpus, false)?,
+        cpus: cpus(&survey.cpus, &Place::Here)?,
         seed: survey.draw.seed,
         clock: survey.draw.clock,
         output: output(survey.output)?,
@@ -54,14 +68,14 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
 }
 
 fn running(run: RunArguments) -> Result<Asked, Refusal> {
-    let to = far(run.far)?;
+    let place = place::place(run.far)?;
     Ok(Asked::Run {
         study: run.study,
         only: each_once(run.only),
         quick: run.quick,
-        interface: interface(run.interface, to.is_some())?,
-        cpus: cpus(&run.cpus, to.is_some())?,
-        to,
+        interface: interface(run.interface, &place)?,
+        cpus: cpus(&run.cpus, &place)?,
+        place,
         seed: run.draw.seed,
         clock: run.draw.clock,
         output: output(run.output)?,
@@ -79,15 +93,9 @@ fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
     let mut request = Request::new(Pattern::Oneway);
     request.sizes = oneway.size.0;
     set_pace(&mut request, &oneway.pace);
-    request.schedule = match (oneway.rate, oneway.arrivals) {
-        (None, None) => Schedule::ClosedLoop,
-        (None, Some(_)) => {
-            let sentence = "--arrivals needs --rate; write both as --rate 10k --arrivals poisson";
-            return Err(Refusal(sentence.into()));
-        }
-        (Some(rate), Some(Arrivals::Poisson)) => Schedule::Poisson { rate },
-        (Some(rate), Some(Arrivals::Periodic) | None) => Schedule::Periodic { rate },
-    };
+    (request.schedule, request.trace) =
+        oneway.schedule.schedule(oneway.rate, Arrivals::Periodic)?;
+    request.timer = oneway.timer.timer;
     measuring(request, oneway.common)
 }
 
@@ -107,7 +115,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
-    let to = far(common.far)?;
+    let place = place::place(common.far)?;
     let request = Request {
         transports: each_once(common.transport),
         perturb: common.perturb,
@@ -125,9 +133,9 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         loss_after: length.loss_after.unwrap_or(request.loss_after),
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
-        cpus: cpus(&common.cpus, to.is_some())?,
-        options: options(common.options, to.is_some())?,
-        to,
+        cpus: cpus(&common.cpus, &place)?,
+        options: options(common.options, &place)?,
+        place,
         seed: common.draw.seed,
         ..request
     };
@@ -148,7 +156,7 @@ fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
     once
 }
 
-fn options(typed: TransportArguments, is_far: bool) -> Result<Options, Refusal> {
+fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal> {
     Ok(Options {
         nodelay: typed.nodelay,
         busy_poll_us: typed.busy_poll,
@@ -157,18 +165,25 @@ fn options(typed: TransportArguments, is_far: bool) -> Result<Options, Refusal> 
         zerocopy: typed.zerocopy,
         congestion: typed.congestion,
         dscp: typed.dscp,
-        interface: interface(typed.interface, is_far)?,
+        interface: interface(typed.interface, place)?,
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
     })
 }
 
-/// Interfaces that have an address here; the other host says the same of its own.
-fn interface(typed: Option<Interfaces>, is_far: bool) -> Result<Option<Interfaces>, Refusal> {
+/// Interfaces that have an address here; other hosts say the same of their own.
+fn interface(typed: Option<Interfaces>, place: &Place) -> Result<Option<Interfaces>, Refusal> {
     if let Some(names) = &typed {
-        let ends = if is_far { 1 } else { 2 };
-        for name in [&names.client, &names.server].into_iter().take(ends) {
+        if place.pairs().is_some() && names.client != names.server {
+            return Err(Refusal(
+                "--interface with --all-pairs or --bisection is one name, which all hosts have; \
+                 write it as ib0"
+                    .into(),
+            ));
+        }
+        let ends = [(Role::Client, &names.client), (Role::Server, &names.server)];
+        for (_, name) in ends.into_iter().filter(|(role, _)| place.is_here(*role)) {
             host::address_of(name).map_err(|error| Refusal(format!("--interface: {error}")))?;
         }
     }
@@ -200,36 +215,18 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
     }
 }
 
-/// The other host's, where there is one.
-fn far(typed: FarArguments) -> Result<Option<Far>, Refusal> {
-    let FarArguments { to, remote_binary, push, ssh } = typed;
-    let Some(host) = to else {
-        let asked = [
-            ("--remote-binary", remote_binary.is_some()),
-            ("--push", push),
-            ("--ssh", ssh.is_some()),
-        ];
-        return match asked.into_iter().find(|(_, asked)| *asked) {
-            Some((name, _)) => Err(Refusal(format!("{name} needs another host; write --to HOST"))),
-            None => Ok(None),
-        };
-    };
-    if push && remote_binary.is_some() {
-        let sentence = "--push copies this program, and --remote-binary names another one; write \
-                        one of the two";
-        return Err(Refusal(sentence.into()));
-    }
-    let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
-    Ok(Some(Far { host, ssh, binary: remote_binary, push }))
-}
-
 /// A pair for each thread; none where they are to be chosen.
-fn cpus(typed: &CpuArguments, is_far: bool) -> Result<Vec<CpuPair>, Refusal> {
+fn cpus(typed: &CpuArguments, place: &Place) -> Result<Vec<CpuPair>, Refusal> {
     let Some(RoleCpus(clients, servers)) = &typed.cpus else { return Ok(Vec::new()) };
     let pairs = clients.iter().zip(servers).map(|(&client, &server)| {
-        // The other host says what is wrong with its own.
-        host::check_pair(client, if is_far { client } else { server })?;
-        Ok(CpuPair { client, server })
+        // Another host says what is wrong with its own.
+        let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
+            (true, true) => (client, server),
+            (true, false) => (client, client),
+            (false, true) => (server, server),
+            (false, false) => return Ok(CpuPair { client, server }),
+        };
+        host::check_pair(one, other).map(|_| CpuPair { client, server })
     });
     let pairs: Result<_, host::CpuError> = pairs.collect();
     pairs.map_err(|error| Refusal(format!("--cpus: {error}")))
@@ -263,14 +260,45 @@ fn comparing(typed: CompareArguments) -> Asked {
 }
 
 fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
-    let none = || Refusal("clocks compares with another host; write --to HOST".into());
-    let to = far(typed.far)?.ok_or_else(none)?;
-    let interface = interface(typed.interface, true)?;
+    let hosts = place::others(typed.reach, "clocks")?;
+    let [to] = <[_; 1]>::try_from(hosts)
+        .map_err(|_| Refusal("clocks compares with one other host; write --to HOST".into()))?;
+    let interface = interface(typed.interface, &Place::To(to.clone()))?;
     if typed.time.0 == 0 {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
     let (time, clock, json) = (typed.time, typed.clock, typed.json);
     Ok(Asked::Clocks { to, time, interface, clock, json })
+}
+
+fn standing(typed: AgentArguments) -> Result<Asked, Refusal> {
+    let default = Caps::default();
+    let transports = match typed.transports.is_empty() {
+        true => default.transports,
+        false => each_once(typed.transports),
+    };
+    if let Some(near) = transports.iter().find(|one| !one.descriptor().between_hosts) {
+        return Err(Refusal(format!(
+            "--transports: {near} joins processes of one host, and an agent is for others"
+        )));
+    }
+    if typed.longest_run.0 == 0 {
+        let sentence = "--longest-run 0 is not allowed; write a time above 0 as 10min";
+        return Err(Refusal(sentence.into()));
+    }
+    Ok(Asked::Agent(Box::new(Standing {
+        listen: typed.listen,
+        pair: typed.pair,
+        folder: typed.identity,
+        allow: typed.allow,
+        caps: Caps {
+            longest_run: typed.longest_run,
+            highest_rate: typed.highest_rate,
+            most_memory: typed.most_memory,
+            ports: typed.ports,
+            transports,
+        },
+    })))
 }
 
 fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {

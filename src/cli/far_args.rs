@@ -1,18 +1,20 @@
-//! The options that put the server's end on another host.
+//! The options that put ends on other hosts.
 
 use super::values;
 use crate::clock::Source;
+use crate::plan::pairs::AtOnce;
 use crate::transport::Interfaces;
 use crate::units::Span;
 use clap::Args;
+use std::path::PathBuf;
 
-const FAR: &str = "Another host";
+const FAR: &str = "Other hosts";
 
 /// What `clocks` takes.
 #[derive(Debug, Args)]
 pub struct ClocksArguments {
     #[command(flatten)]
-    pub far: FarArguments,
+    pub reach: ReachArguments,
     /// How long
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Span,
@@ -28,13 +30,48 @@ pub struct ClocksArguments {
     pub json: bool,
 }
 
-/// The other host.
+/// What `hosts` takes.
+#[derive(Debug, Args)]
+pub struct HostsArguments {
+    #[command(flatten)]
+    pub reach: ReachArguments,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The other hosts, and which of their pairs are measured.
 #[derive(Debug, Args)]
 pub struct FarArguments {
+    #[command(flatten)]
+    pub reach: ReachArguments,
+    /// Measure every pair of --hosts: a matrix, with slow pairs named
+    #[arg(long, help_heading = FAR)]
+    pub all_pairs: bool,
+    /// Which of all pairs at the same time: one pair, a matching in which no host is in two, or
+    /// all [default: matching]
+    #[arg(long, value_name = "WHICH", value_parser = values::at_once(), help_heading = FAR)]
+    pub at_once: Option<AtOnce>,
+    /// Measure so many random perfect matchings of --hosts: effective bisection bandwidth
+    #[arg(long, value_name = "MATCHINGS", value_parser = values::count32, help_heading = FAR)]
+    pub bisection: Option<u32>,
+}
+
+/// The other hosts, and how they are reached.
+#[derive(Debug, Args)]
+pub struct ReachArguments {
     /// Run the server's end on this host, reached by ssh: user@node07, or a name of ssh's own
-    /// configuration
+    /// configuration; or by an agent that stands there: agent:node07
     #[arg(long, value_name = "HOST", value_parser = values::host, help_heading = FAR)]
-    pub to: Option<String>,
+    pub to: Option<values::Host>,
+    /// Hosts whose pairs are measured, as node1,node2: the client's end on the first, the server's
+    /// on the second; 'here' is this one
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', help_heading = FAR)]
+    #[arg(value_parser = values::host)]
+    pub hosts: Vec<values::Host>,
+    /// A file with such hosts, one a line
+    #[arg(long, value_name = "FILE", help_heading = FAR)]
+    pub hosts_file: Option<PathBuf>,
     /// Where wiregauge is there [default: where its shell looks]
     #[arg(long, value_name = "PATH", value_parser = values::line, help_heading = FAR)]
     pub remote_binary: Option<String>,

@@ -4,24 +4,30 @@
 //!
 //! Must never: measure, write a file, or print.
 
+mod agent_args;
 mod args;
 mod checked;
 mod cpu_args;
 pub mod entry;
 mod far_args;
+mod place;
 mod refuse;
+mod schedule_args;
 mod text;
 mod values;
 mod verbs_args;
 
 use crate::clock::Source;
-use crate::plan::{CpuPair, Far, Refusal, Request};
+use crate::launch::standing::caps::Caps;
+use crate::launch::standing::network::Network;
+use crate::plan::{CpuPair, Far, Place, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
 use crate::units::Span;
 use clap::FromArgMatches;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where a run's output goes.
@@ -64,8 +70,8 @@ pub enum Asked {
         only: Vec<String>,
         /// Whether a look is enough.
         quick: bool,
-        /// The host of the server's end.
-        to: Option<Far>,
+        /// The hosts of both ends.
+        place: Place,
         /// Whose addresses tcp and udp use.
         interface: Option<Interfaces>,
         /// CPUs of the roles.
@@ -87,6 +93,13 @@ pub enum Asked {
         interface: Option<Interfaces>,
         /// The clock.
         clock: Option<Source>,
+        /// Whether as JSON.
+        json: bool,
+    },
+    /// Look at other hosts.
+    Hosts {
+        /// Which.
+        hosts: Vec<Far>,
         /// Whether as JSON.
         json: bool,
     },
@@ -144,8 +157,39 @@ pub enum Asked {
     Testbed(Box<crate::testbed::Wanted>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
-    /// Be an agent.
-    Agent,
+    /// Be an agent that stands, or offer a pairing with one.
+    Agent(Box<Standing>),
+    /// Pair with one.
+    Pair {
+        /// Its host.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// Be the agent of one round.
+    Play,
+    /// Carry a control channel to an agent that stands.
+    Dial {
+        /// Its host.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// An agent that stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whether only a pairing is offered.
+    pub pair: bool,
+    /// Where its identity is; `None`: where it usually is.
+    pub folder: Option<PathBuf>,
+    /// From where drivers may come; empty: from everywhere.
+    pub allow: Vec<Network>,
+    /// What they may do.
+    pub caps: Caps,
 }
 
 /// Reads the arguments, the program's name first.

@@ -2,14 +2,16 @@
 
 use crate::clock::Source;
 use crate::host;
+use crate::plan::pairs::AtOnce;
 use crate::plan::sweep::{self, SweepError};
-use crate::plan::{Direction, Wait, far};
+use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
 use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
-use crate::transport::{Interfaces, Operation, TransportKind};
+use crate::transport::{Interfaces, Operation, TransportKind, parse_ports};
 use crate::units::{Bytes, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::net::{IpAddr, SocketAddr};
 
 /// The sizes of a list or sweep, rising, each once.
 #[derive(Clone, Debug)]
@@ -28,6 +30,13 @@ pub struct CpuList(pub Vec<u32>);
 #[derive(Clone, Debug)]
 pub struct TypedLimit(pub String, pub Limit);
 
+/// A host, and the port of the agent that stands there; `None`: ssh reaches it.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub name: String,
+    pub agent: Option<u16>,
+}
+
 /// ssh with its own arguments.
 #[derive(Clone, Debug)]
 pub struct Ssh(pub Vec<String>);
@@ -37,6 +46,7 @@ pub struct Ssh(pub Vec<String>);
 pub enum Arrivals {
     Periodic,
     Poisson,
+    OnOff,
 }
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
@@ -76,6 +86,10 @@ pub fn waits() -> impl TypedValueParser<Value = Wait> {
     one_of(Wait::ALL.iter().copied(), |wait| wait.name())
 }
 
+pub fn at_once() -> impl TypedValueParser<Value = AtOnce> {
+    one_of(AtOnce::ALL, |at_once| at_once.name())
+}
+
 pub fn clocks() -> impl TypedValueParser<Value = Source> {
     one_of(Source::ALL, |source| source.name())
 }
@@ -100,10 +114,16 @@ pub fn directions() -> impl TypedValueParser<Value = Direction> {
 }
 
 pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
-    one_of([Arrivals::Periodic, Arrivals::Poisson], |arrivals| match arrivals {
+    let all = [Arrivals::Periodic, Arrivals::Poisson, Arrivals::OnOff];
+    one_of(all, |arrivals| match arrivals {
         Arrivals::Periodic => "periodic",
         Arrivals::Poisson => "poisson",
+        Arrivals::OnOff => "on-off",
     })
+}
+
+pub fn timers() -> impl TypedValueParser<Value = TimerKind> {
+    one_of(TimerKind::ALL.iter().copied(), |timer| timer.name())
 }
 
 pub fn operations() -> impl TypedValueParser<Value = Operation> {
@@ -180,14 +200,47 @@ pub fn interfaces(text: &str) -> Result<Interfaces, String> {
     ))
 }
 
-/// A host for ssh, which would take a dash for an option of its own.
-pub fn host(text: &str) -> Result<String, String> {
+/// A host, reached by an agent that stands there or by ssh, which would take a dash for an option
+/// of its own.
+pub fn host(text: &str) -> Result<Host, String> {
+    if let Some(agent) = text.strip_prefix(far::AGENT) {
+        let (name, port) = agent_address(agent)?;
+        return Ok(Host { name, agent: Some(port) });
+    }
     let plain = |c: char| !c.is_whitespace() && !c.is_control();
     if (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
     {
-        return Ok(text.to_owned());
+        return Ok(Host { name: text.to_owned(), agent: None });
     }
-    Err(format!("'{text}' is not allowed; write a host as node07 or user@node07"))
+    Err(format!("'{text}' is not allowed; write a host as node07, user@node07 or agent:node07"))
+}
+
+/// The address of an agent that stands.
+pub fn agent_address(text: &str) -> Result<(String, u16), String> {
+    far::agent_address(text).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+        format!(
+            "'{text}' is not allowed; write an agent's address as node07, node07:7425 or \
+             [2001:db8::7]:7425"
+        )
+    })
+}
+
+/// Where an agent listens: an address with or without a port.
+pub fn listening(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, far::AGENT_PORT)));
+    text.parse().or(alone).map_err(|_| {
+        format!(
+            "'{text}' is not allowed; write an address of this host as 10.1.0.7, 10.1.0.7:7425 or \
+             0.0.0.0 for all"
+        )
+    })
+}
+
+/// A range of ports.
+pub fn ports(text: &str) -> Result<(u16, u16), String> {
+    parse_ports(text)
+        .ok_or_else(|| format!("'{text}' is not allowed; write a range of ports as 7500-7599"))
 }
 
 /// A text on one line.

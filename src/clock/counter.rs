@@ -102,8 +102,9 @@ impl Clock for Virtual<'_> {
 
     /// Nobody else moves the time while a loop waits for it.
     #[inline(always)]
-    fn idle_until(self, at: Ticks) {
+    fn idle_until(self, at: Ticks) -> Ticks {
         self.0.set(self.0.get().max(at.0));
+        self.now()
     }
 }
 

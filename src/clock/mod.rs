@@ -20,11 +20,13 @@ pub mod exchange;
 pub mod offset;
 mod stamped;
 mod timebase;
+pub mod timer;
 
 pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{MonotonicRaw, Source, Tsc, Virtual};
 pub use timebase::{HostClock, Timebase};
+pub use timer::Timer;
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, Sub};
@@ -63,10 +65,15 @@ pub trait Clock: Copy {
     /// Now, after everything before it in program order has been done.
     fn now(self) -> Ticks;
 
-    /// Comes back at this time or later, without giving the CPU back.
+    /// Comes back at this time or later, without giving the CPU back, with the first reading that
+    /// is not before it.
     #[inline(always)]
-    fn idle_until(self, at: Ticks) {
-        while self.now() < at {
+    fn idle_until(self, at: Ticks) -> Ticks {
+        loop {
+            let now = self.now();
+            if now >= at {
+                return now;
+            }
             std::hint::spin_loop();
         }
     }

@@ -1,12 +1,12 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
+use super::hosts::{self, Look};
 use super::{CommandError, Exit, measure, print, print_json};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{Calibration, LocalNs, Source, Ticks, Timebase, anchors};
 use crate::launch::clocks::Comparison;
-use crate::launch::protocol::Look;
-use crate::plan::Far;
+use crate::plan::{Far, Place};
 use crate::record::schema::ClockOffset;
 use crate::report::table;
 use crate::transport::{Interfaces, TransportKind};
@@ -40,21 +40,18 @@ pub fn clocks(
     clock: Option<Source>,
     json: bool,
 ) -> Result<Exit, CommandError> {
-    let look = Look {
-        transports: vec![TransportKind::Udp],
-        interface: interface.map(|names| names.server.clone()),
-        cpus: Vec::new(),
-        threads: 1,
-        clock,
-    };
-    let there = measure::reach(far, look)?;
+    let transports = vec![TransportKind::Udp];
+    let interfaces = interface.cloned();
+    let look = Look { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
+    let hosts = hosts::reach(&Place::To(far.clone()), &look)?;
+    let Some(there) = hosts.first() else { return Ok(Exit::Nothing) };
     let source = clock.unwrap_or_else(|| Source::choose().0);
     let anchors = anchors(source, CALIBRATION, 11);
     let scale = Calibration::of(source, &anchors)
         .ok_or_else(|| CommandError::Unable("the clock could not be calibrated".into()))?;
     let base = Timebase::new(anchors.first().map_or(Ticks(0), |first| first.ticks), &scale);
-    let compared = compare(&there, time, interface, Local { source, time: base });
-    measure::leave(Some(there));
+    let compared = compare(there, time, interface, Local { source, time: base });
+    hosts::leave(hosts);
     let rows = rows(&compared?);
     if rows.is_empty() {
         return Err(CommandError::Unable("no exchange of times could be used".into()));

@@ -1,20 +1,21 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
 
+use super::hosts::{self, Look};
 use super::{CommandError, Exit, complain, print, print_json};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
 use crate::launch::far::There;
-use crate::launch::memory::rows_for;
-use crate::launch::protocol::Look;
-use crate::plan::{Far, Plan, Refusal, Request, survey};
+use crate::launch::rows::rows_for;
+use crate::pattern::schedule;
+use crate::plan::{Place, Plan, Refusal, Request, survey};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::report::{html, progress::Progress, table};
-use crate::transport::{Role, TransportKind};
+use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -33,7 +34,7 @@ pub fn survey(
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
-    let (works, unavailable) = sort_out(&survey::TRANSPORTS, None);
+    let (works, unavailable) = hosts::sort_out(&survey::TRANSPORTS, &Place::Here, &[]);
     let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
         None => host::choose_pairs(None, 1).one_cpu,
@@ -42,7 +43,7 @@ pub fn survey(
         complain(&"there is one CPU for both ends: only blocking waits are measured");
     }
     let plan = Plan { cpus, ..survey::plan(&works, one_cpu, seed) };
-    carry_out(plan, unavailable, None, clock, output, typed)
+    carry_out(plan, unavailable, &[], clock, output, typed)
 }
 
 /// Measures what was asked for. Transports that do not work here are named; the others still run.
@@ -54,11 +55,16 @@ pub fn measure(
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
     request.clone().plan()?;
-    let there = match &request.to {
-        Some(far) => Some(reach(far, look_for(&request, clock))?),
-        None => None,
+    request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
+    let asked = Look {
+        transports: request.transports.clone(),
+        interfaces: request.options.interface.clone(),
+        cpus: request.cpus.clone(),
+        threads: request.threads.iter().copied().max().unwrap_or(1),
+        clock,
     };
-    let (works, unavailable) = sort_out(&request.transports, there.as_ref());
+    let hosts = hosts::reach(&request.place, &asked)?;
+    let (works, unavailable) = hosts::sort_out(&request.transports, &request.place, &hosts);
     request.transports = works;
     if request.transports.is_empty() {
         for missing in &unavailable {
@@ -66,40 +72,13 @@ pub fn measure(
         }
         return Ok(Exit::Nothing);
     }
-    let exit = carry_out(request.plan()?, unavailable, there.as_ref(), clock, output, typed);
-    leave(there);
+    let exit = carry_out(request.plan()?, unavailable, &hosts, clock, output, typed);
+    hosts::leave(hosts);
     exit
 }
 
-/// What a request needs to know of another host.
-fn look_for(request: &Request, clock: Option<Source>) -> Look {
-    Look {
-        transports: request.transports.clone(),
-        interface: request.options.interface.as_ref().map(|names| names.server.clone()),
-        cpus: request.cpus.iter().map(|pair| pair.server).collect(),
-        threads: request.threads.iter().copied().max().unwrap_or(1),
-        clock,
-    }
-}
-
-/// Looks at another host, before anything runs.
-pub fn reach(far: &Far, look: Look) -> Result<There, CommandError> {
-    let interrupted = interrupts()?;
-    There::reach(far, look, &program()?, &interrupted).map_err(|fault| match fault.wrong_use {
-        true => CommandError::Refused(Refusal(fault.sentence)),
-        false => CommandError::Unable(fault.sentence),
-    })
-}
-
-/// Leaves it as it was.
-pub fn leave(there: Option<There>) {
-    if let Some(Err(stays)) = there.map(There::leave) {
-        complain(&stays);
-    }
-}
-
 /// This program's file.
-fn program() -> Result<PathBuf, CommandError> {
+pub fn program() -> Result<PathBuf, CommandError> {
     std::env::current_exe()
         .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
 }
@@ -115,29 +94,6 @@ pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     Ok(interrupted)
-}
-
-/// The transports that work, here and there; the others with the reason.
-pub fn sort_out(
-    transports: &[TransportKind],
-    there: Option<&There>,
-) -> (Vec<TransportKind>, Vec<Unavailable>) {
-    let wrong_there = |transport: TransportKind| {
-        let there = there?;
-        let (_, why) = there.seen.unavailable.iter().find(|(one, _)| *one == transport)?;
-        Some(format!("on {}: {why}", there.session.host()))
-    };
-    let mut works = Vec::new();
-    let mut unavailable = Vec::new();
-    for transport in transports {
-        match transport.available().err().or_else(|| wrong_there(*transport)) {
-            None => works.push(*transport),
-            Some(reason) => {
-                unavailable.push(Unavailable { transport: transport.name().into(), reason });
-            }
-        }
-    }
-    (works, unavailable)
 }
 
 /// What the samples of a plan take on disk at most.
@@ -159,7 +115,7 @@ fn need(plan: &Plan) -> Bytes {
 pub fn carry_out(
     plan: Plan,
     unavailable: Vec<Unavailable>,
-    there: Option<&There>,
+    hosts: &[There],
     clock: Option<Source>,
     output: Output,
     typed: Vec<String>,
@@ -177,7 +133,7 @@ pub fn carry_out(
         }
     };
     let interrupted = &*interrupted;
-    let stage = Stage { program, command: typed, clock, interrupted, there, unavailable };
+    let stage = Stage { program, command: typed, clock, interrupted, hosts, unavailable };
     let mut progress = Progress::new();
     let record = conduct(
         &plan,

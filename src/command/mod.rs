@@ -1,7 +1,9 @@
 //! What each command does: one file a command. The last stage: it may use all others.
 
+mod agent;
 mod clocks;
 mod compare;
+mod hosts;
 mod list;
 mod measure;
 mod noise;
@@ -123,13 +125,14 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Measure { request, clock, output } => {
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Run { study, only, quick, to, interface, cpus, seed, clock, output } => {
-            let asked = run::Run { only, quick, to, interface, cpus, seed, clock, output };
+        Asked::Run { study, only, quick, place, interface, cpus, seed, clock, output } => {
+            let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
         Asked::Clocks { to, time, interface, clock, json } => {
             clocks::clocks(&to, time, interface.as_ref(), clock, json)
         }
+        Asked::Hosts { hosts, json } => hosts::hosts(hosts, json),
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),
         Asked::Report { dirs, html } => retell::report(&dirs, html),
@@ -141,12 +144,14 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Testbed(wanted) => testbed::testbed(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
         Asked::Text(text) => print(&text),
-        Asked::Agent => unreachable_agent(),
+        Asked::Agent(standing) => agent::agent(*standing),
+        Asked::Pair { host, port } => agent::pair(&host, port),
+        Asked::Play | Asked::Dial { .. } => started_before(),
     }
 }
 
-/// An agent is started before any command (see `main`).
-fn unreachable_agent() -> Result<Exit, CommandError> {
+/// What speaks frames is started before any command (see `main`).
+fn started_before() -> Result<Exit, CommandError> {
     Err(CommandError::Refused(Refusal("an agent is started by a driver alone".into())))
 }
 

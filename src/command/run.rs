@@ -1,18 +1,18 @@
 //! `run`: a study, interleaved by the same conductor as every other command.
 
-use super::measure::{carry_out, leave, reach, refuse, sort_out};
+use super::hosts::{self, Look};
+use super::measure::{carry_out, refuse};
 use super::{CommandError, Exit, complain, print};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host;
 use crate::launch::far::There;
-use crate::launch::protocol::Look;
 use crate::pattern::role::is_one_sided;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, CpuPair, Far, Pattern, Plan, Request, cpus};
+use crate::plan::{Case, CpuPair, Pattern, Place, Plan, Request, cpus};
 use crate::record::schema::Unavailable;
 use crate::report::table::Grid;
 use crate::stats::{Metric, RateMetric};
@@ -46,8 +46,8 @@ pub struct Run {
     pub only: Vec<String>,
     /// Whether a look is enough.
     pub quick: bool,
-    /// The host of the server's end.
-    pub to: Option<Far>,
+    /// The hosts of both ends.
+    pub place: Place,
     /// Whose addresses tcp and udp use.
     pub interface: Option<Interfaces>,
     /// CPUs of the roles.
@@ -67,10 +67,10 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let parsed = file::parse(&file, &text).map_err(Box::new)?;
     let requests = requests(&parsed)?;
     let mut requests = only(requests, &asked.only)?;
-    requests.iter_mut().for_each(|(_, request)| request.to = asked.to.clone());
+    requests.iter_mut().for_each(|(_, request)| request.place = asked.place.clone());
     check_metrics(&parsed, &requests)?;
     let mut graphs = graphs(&parsed, &requests)?;
-    let over_loopback = asked.interface.is_none() && asked.to.is_none();
+    let over_loopback = asked.interface.is_none() && !asked.place.is_far();
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
         graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
@@ -87,8 +87,8 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let mut whole = study::plan(study.clone(), &requests)?;
     cpus::check(&asked.cpus, &whole.cases)?;
     name_interface(&mut whole, asked.interface.as_ref())?;
-    let there = look(&asked, &requests)?;
-    let (works, unavailable) = available(requests, there.as_ref());
+    let hosts = hosts::reach(&asked.place, &look_for(&asked, &requests))?;
+    let (works, unavailable) = available(requests, &hosts);
     if works.is_empty() {
         for missing in &unavailable {
             complain(&format!("{}: {}", missing.transport, missing.reason));
@@ -99,24 +99,22 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
     plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
     name_interface(&mut plan, asked.interface.as_ref())?;
-    let exit = carry_out(plan, unavailable, there.as_ref(), asked.clock, asked.output, typed);
-    leave(there);
+    let exit = carry_out(plan, unavailable, &hosts, asked.clock, asked.output, typed);
+    hosts::leave(hosts);
     exit
 }
 
-/// Looks at the other host, where there is one.
-fn look(asked: &Run, requests: &[(String, Request)]) -> Result<Option<There>, CommandError> {
-    let Some(far) = &asked.to else { return Ok(None) };
+/// What is to be known of other hosts.
+fn look_for(asked: &Run, requests: &[(String, Request)]) -> Look {
     let all = requests.iter().flat_map(|(_, request)| request.transports.iter().copied());
     let all: BTreeSet<TransportKind> = all.collect();
-    let look = Look {
+    Look {
         transports: all.into_iter().collect(),
-        interface: asked.interface.as_ref().map(|names| names.server.clone()),
-        cpus: asked.cpus.iter().map(|pair| pair.server).collect(),
+        interfaces: asked.interface.clone(),
+        cpus: asked.cpus.clone(),
         threads: requests.iter().flat_map(|(_, r)| r.threads.iter().copied()).max().unwrap_or(1),
         clock: asked.clock,
-    };
-    reach(far, look).map(Some)
+    }
 }
 
 /// Has all cases use an interface whose transport knows what that is.
@@ -199,12 +197,12 @@ fn only(
 /// Leaves out the transports that do not work here, or there.
 fn available(
     requests: Vec<(String, Request)>,
-    there: Option<&There>,
+    hosts: &[There],
 ) -> (Vec<(String, Request)>, Vec<Unavailable>) {
     let mut missing: Vec<Unavailable> = Vec::new();
     let mut works = Vec::new();
     for (series, mut request) in requests {
-        let (here, gone) = sort_out(&request.transports, there);
+        let (here, gone) = hosts::sort_out(&request.transports, &request.place, hosts);
         for one in gone {
             if missing.iter().all(|other| other.transport != one.transport) {
                 missing.push(one);

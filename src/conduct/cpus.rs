@@ -1,9 +1,10 @@
 //! The CPUs of the two roles, a pair for each thread.
 
+use super::Watcher;
 use crate::host::{self, Choice, CpuPair, format_cpus};
-use crate::launch::far::There;
 use crate::launch::round::pair_of;
 use crate::plan::Plan;
+use crate::transport::Role;
 
 /// The NUMA node of the adapter, where all cases are near the same.
 fn near(plan: &Plan) -> Option<u32> {
@@ -18,9 +19,10 @@ fn threads(plan: &Plan) -> u32 {
     plan.cases.iter().map(|case| case.threads).max().unwrap_or(1)
 }
 
-/// The CPUs that were asked for, or the best for this plan; a pair for each thread while there are
-/// CPUs.
-pub(super) fn choose(plan: &Plan, there: Option<&There>) -> Choice {
+/// This host's CPUs: those that were asked for, or the best for this plan; a pair for each thread
+/// while there are as many.
+fn choose(plan: &Plan) -> Choice {
+    let both_here = plan.cases.iter().any(|case| !case.ends.are_apart());
     let chosen = match plan.cpus.as_slice() {
         [] => host::choose_pairs(near(plan), threads(plan)),
         asked => Choice {
@@ -29,30 +31,20 @@ pub(super) fn choose(plan: &Plan, there: Option<&There>) -> Choice {
             one_cpu: asked[0].client == asked[0].server,
         },
     };
-    let Some(there) = there else {
-        return chosen;
-    };
-    let own = match plan.cpus.as_slice() {
-        [] => chosen.of_one_end(true, threads(plan)),
-        asked => asked.iter().map(|pair| pair.client).collect(),
-    };
-    Choice { pairs: between_hosts(&own, &there.seen.cpus), one_cpu: false, ..chosen }
-}
-
-/// The CPUs of two hosts side by side. The host with fewer has its threads take turns.
-fn between_hosts(own: &[u32], theirs: &[u32]) -> Vec<CpuPair> {
-    let most = if own.is_empty() || theirs.is_empty() { 0 } else { own.len().max(theirs.len()) };
-    let of = |cpus: &[u32], thread: usize| cpus[thread % cpus.len()];
-    (0..most)
-        .map(|thread| CpuPair { client: of(own, thread), server: of(theirs, thread) })
-        .collect()
+    Choice { one_cpu: both_here && chosen.one_cpu, ..chosen }
 }
 
 /// The measuring CPUs of this host, each once where there are several pairs.
-pub(super) fn of_this_host(pairs: &[CpuPair], there: Option<&There>) -> Vec<u32> {
-    let of = |pair: &CpuPair| match there {
-        None => vec![pair.client, pair.server],
-        Some(_) => vec![pair.client],
+pub(super) fn of_this_host(plan: &Plan, pairs: &[CpuPair]) -> Vec<u32> {
+    let is_here = |role: &Role| plan.cases.iter().any(|case| case.ends.of(*role).is_none());
+    let roles: Vec<Role> = [Role::Client, Role::Server].into_iter().filter(is_here).collect();
+    of_roles(&roles, pairs)
+}
+
+fn of_roles(roles: &[Role], pairs: &[CpuPair]) -> Vec<u32> {
+    let of = |pair: &CpuPair| {
+        let cpus = roles.iter().map(|role| role.pick(pair.client, pair.server));
+        cpus.collect::<Vec<u32>>()
     };
     let mut all: Vec<u32> = pairs.iter().flat_map(of).collect();
     if pairs.len() > 1 {
@@ -75,8 +67,17 @@ pub(super) fn of_case(pairs: &[CpuPair], threads: u32) -> (Vec<CpuPair>, usize) 
     (of, least)
 }
 
+/// The same, told to who watches where there are several threads.
+pub(super) fn choose_and_tell(plan: &Plan, watcher: &mut dyn Watcher) -> Choice {
+    let choice = choose(plan);
+    if let Some(told) = told(plan, &choice.pairs, &choice.why) {
+        watcher.cpus(&told);
+    }
+    choice
+}
+
 /// What is said before the first round of a plan of several threads.
-pub(super) fn told(plan: &Plan, pairs: &[CpuPair], why: &str) -> Option<String> {
+fn told(plan: &Plan, pairs: &[CpuPair], why: &str) -> Option<String> {
     let threads = threads(plan);
     if threads == 1 {
         return None;
@@ -112,14 +113,11 @@ mod tests {
         assert_eq!(of_case(&four, 2), (pairs(&[(0, 1), (2, 3)]), 2));
         assert_eq!(of_case(&four[..2], 3), (pairs(&[(0, 1), (2, 3), (0, 1)]), 2));
         assert_eq!(of_case(&[], 3), (vec![], 0));
-        assert_eq!(between_hosts(&[0, 1], &[7]), pairs(&[(0, 7), (1, 7)]));
-        assert_eq!(of_case(&between_hosts(&[0, 1], &[7]), 2).1, 1);
-        assert_eq!(between_hosts(&[0], &[]), []);
     }
 
     #[test]
     fn each_cpu_of_this_host_is_named_once_but_for_a_single_pair() {
-        assert_eq!(of_this_host(&pairs(&[(3, 3)]), None), [3, 3]);
-        assert_eq!(of_this_host(&pairs(&[(0, 1), (2, 1)]), None), [0, 1, 2]);
+        assert_eq!(of_roles(&[Role::Client, Role::Server], &pairs(&[(3, 3)])), [3, 3]);
+        assert_eq!(of_roles(&[Role::Client, Role::Server], &pairs(&[(0, 1), (2, 1)])), [0, 1, 2]);
     }
 }

@@ -4,7 +4,7 @@ use super::figures::RunSoFar;
 use crate::plan::Plan;
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::doubt::{of_rate, of_summary};
-use crate::stats::{Doubt, RateMetric, stationarity};
+use crate::stats::{Doubt, Metric, RateMetric, stationarity};
 use crate::transport::Role;
 
 /// The interface that has no wire.
@@ -31,7 +31,7 @@ impl RunSoFar {
             found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
         }
         found.extend(self.machine_doubts());
-        found.extend(self.not_on_the_wire().filter(|_| plan.to.is_none()));
+        found.extend(self.not_on_the_wire().filter(|_| !self.case.ends.are_apart()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
         if only > 0 {
@@ -87,12 +87,14 @@ impl RunSoFar {
 
     fn generator_doubts(&self, rates: &[RateFigure]) -> Vec<Doubt> {
         let mut found = Vec::new();
-        let late = self.lateness.iter().filter(|late| **late > LATENESS_ALLOWED_NS).count();
+        let lateness = self.series.get(&Metric::Lateness).map_or(&[][..], Vec::as_slice);
+        let all = || lateness.iter().flatten().copied();
+        let late = all().filter(|late| *late > LATENESS_ALLOWED_NS).count();
         if late > 0 {
             found.push(Doubt::GeneratorLate {
-                share: late as f64 / self.lateness.len() as f64,
+                share: late as f64 / all().count() as f64,
                 allowed_ns: LATENESS_ALLOWED_NS,
-                worst_ns: self.lateness.iter().copied().fold(0.0, f64::max),
+                worst_ns: all().fold(0.0, f64::max),
             });
         }
         let value = |metric| {

@@ -8,13 +8,13 @@ use crate::host::CpuPair;
 use crate::host::Noise;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
-use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::plan::{Case, Pattern, Plan, Rounds};
 use crate::record::schema::{
     ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Thread, Usage,
 };
+use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
-use crate::sample::{Flags, RoundSamples};
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
@@ -24,6 +24,17 @@ use std::collections::BTreeMap;
 /// The metrics of a case.
 fn metrics_of(case: &Case) -> Vec<Metric> {
     Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
+}
+
+/// Where a round stands among the others.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Its number.
+    pub round: u32,
+    /// Its position in the order in which all were executed.
+    pub position: u32,
+    /// Of rounds at the same time: the share of the time in which all ran.
+    pub overlap: Option<f64>,
 }
 
 /// A run while its rounds come in.
@@ -40,13 +51,11 @@ pub struct RunSoFar {
     /// What each round delivered, in messages, and in what time.
     pub(super) delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
-    pub(super) lateness: Vec<f64>,
     pub(super) counts: Counts,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
-    pub(super) noise: Vec<Noise>,
-    /// Of the server's CPU, where that is another host's.
-    pub(super) noise_there: Vec<Noise>,
+    /// Of the client's CPU, and of the server's.
+    noise: [Vec<Noise>; 2],
     pub(super) doubts: Vec<Doubt>,
     pub(super) fault: Option<String>,
     stopped: Option<String>,
@@ -85,16 +94,27 @@ impl RunSoFar {
             beyond: Vec::new(),
             delivered: Vec::new(),
             posted: Vec::new(),
-            lateness: Vec::new(),
             counts: Counts::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
-            noise: Vec::new(),
-            noise_there: Vec::new(),
+            noise: Default::default(),
             doubts: is_short.then_some(doubt).into_iter().collect(),
             fault: None,
             stopped: None,
         }
+    }
+
+    /// The noise of the CPUs of this host.
+    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
+        let here = |role| self.case.ends.of(role).is_none();
+        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
+        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
+    }
+
+    /// The noise of a role's CPU, where that is of this host.
+    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
+        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
+        there.filter(|_| self.case.ends.of(role) == Some(host)).into_iter().flatten()
     }
 
     /// Whether no further round is wanted.
@@ -113,18 +133,13 @@ impl RunSoFar {
     }
 
     /// Takes one round.
-    pub fn take(
-        &mut self,
-        case: &Case,
-        (index, position): (u32, u32),
-        finished: Finished,
-        seen: Seen<'_>,
-    ) {
-        let Finished { client, server, fault } = finished;
+    pub fn take(&mut self, case: &Case, at: At, finished: Finished, seen: Seen<'_>) {
+        let Finished { client, server, fault, .. } = finished;
         let Seen { counts: (counts, counts_of_each), samples, times, clock } = seen;
         let mut round = Round {
-            index,
-            position,
+            index: at.round,
+            position: at.position,
+            overlap: at.overlap,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,
@@ -135,17 +150,14 @@ impl RunSoFar {
         let each: Vec<Thread> = parts
             .enumerate()
             .map(|(number, ((client, server), counts))| {
-                let thread = self.thread(number, client, server, times.client);
+                let thread = self.thread(number, client, server, times.client.time);
                 Thread { counts, ..thread }
             })
             .collect();
         self.take_threads(each, &mut round);
-        self.take_outcomes(&client, &mut round, times.client);
-        for noise in server.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()) {
-            match times.apart {
-                true => self.noise_there.push(noise),
-                false => self.noise.push(noise),
-            }
+        self.take_outcomes(&client, &mut round, times.client.time);
+        for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
+            seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
         }
         for metric in metrics_of(case) {
             let series = durations(&samples, metric);
@@ -206,7 +218,6 @@ impl RunSoFar {
             let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
             self.floor.push(floor.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-            self.noise.extend(outcome.noise.clone());
             let Some(mut sparse) = outcome.beyond.clone() else { continue };
             // The agent counted in ticks; what a tick is is known here.
             sparse.unit_ns = base.ns_per_tick;
@@ -246,14 +257,11 @@ impl RunSoFar {
     }
 
     fn take_rates(&mut self, case: &Case, samples: &RoundSamples) {
-        let scheduled = !matches!(case.schedule, Schedule::ClosedLoop);
+        let scheduled = case.schedule.is_open();
         if case.pattern == Pattern::Bandwidth {
             let stride = role::stride(case) as f64;
             self.delivered.push(delivered(samples, stride, case.direction));
         } else if scheduled {
-            let kept = samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
-            let late = kept.map(|s| s.submit_ns - s.intended_ns).filter(|late| !late.is_nan());
-            self.lateness.extend(late);
             self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
             self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
         }
@@ -406,8 +414,8 @@ impl RunSoFar {
                 figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
                 figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
             ],
-            (_, Schedule::ClosedLoop) => Vec::new(),
-            (_, Schedule::Periodic { rate } | Schedule::Poisson { rate }) => {
+            (_, schedule) => {
+                let Some(rate) = schedule.rate() else { return Vec::new() };
                 let offered = Delivered { work: rate.0, seconds: 1.0 };
                 vec![
                     figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),

@@ -7,6 +7,7 @@ mod clocks;
 mod cpus;
 mod doubts;
 mod figures;
+mod pairs;
 mod progress;
 mod tally;
 mod threads;
@@ -15,21 +16,20 @@ mod window;
 
 pub use progress::{Silent, Watcher};
 
-use crate::clock::exchange::Local;
-use crate::clock::offset::Model;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
-use crate::host::{Choice, CpuPair, Environment};
-use crate::launch::clocks::Comparison;
+use crate::host::{Choice, Environment};
 use crate::launch::far::There;
-use crate::launch::round::{self, Conditions, Fault, Finished};
-use crate::plan::{Case, Pattern, Plan};
+use crate::launch::round::{Conditions, Fault, Finished};
+use crate::launch::together;
+use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{Record, SCHEMA, ServerHost, Unavailable, VERSION};
+use crate::record::schema::{OtherHost, Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
-use crate::sample::join::{Shape, Times, join_of, pool};
-use crate::transport::TransportKind;
+use crate::sample::join::{End, Shape, Times, join_of, pool};
+use crate::transport::{Role, TransportKind};
 use crate::units::Span;
-use figures::{RunSoFar, Seen};
+use clocks::Comparisons;
+use figures::{At, RunSoFar, Seen};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -57,8 +57,8 @@ pub struct Stage<'a> {
     pub clock: Option<Source>,
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
-    /// The host of the server's end; `None`: this one.
-    pub there: Option<&'a There>,
+    /// The plan's other hosts.
+    pub hosts: &'a [There],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
 }
@@ -98,12 +98,9 @@ pub fn conduct(
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
-    let Choice { pairs: cpus, why, one_cpu } = cpus::choose(plan, stage.there);
-    if let Some(told) = cpus::told(plan, &cpus, &why) {
-        watcher.cpus(&told);
-    }
-    let measuring = cpus::of_this_host(&cpus, stage.there);
-    let environment = Environment::read(&measuring);
+    let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
+    let own_cpus = cpus::of_this_host(plan, &cpus);
+    let environment = Environment::read(&own_cpus);
     let mut conductor = Conductor {
         plan,
         stage,
@@ -111,7 +108,7 @@ pub fn conduct(
         watcher,
         conditions: Conditions {
             program: stage.program.clone(),
-            there: stage.there,
+            hosts: stage.hosts,
             cpus: cpus.clone(),
             clock: time.source,
             time: time.base,
@@ -119,16 +116,18 @@ pub fn conduct(
             floor: FLOOR,
             interrupted: stage.interrupted,
         },
-        comparison: compare_clocks(plan, stage, &time, &cpus)?,
-        runs: plan.cases.iter().enumerate().map(|(i, c)| RunSoFar::new(i, c, &cpus)).collect(),
+        comparisons: Comparisons::start(plan, stage, &time, &own_cpus)?,
+        runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
+    conductor.runs =
+        plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
     conductor.all_rounds()?;
     let Conductor { runs, faults, .. } = conductor;
     let whole = whole::Whole {
-        cpus: measuring,
+        cpus: own_cpus,
         one_cpu,
         environment: &environment,
         resolution_ns: time.reading.resolution_ns,
@@ -145,51 +144,36 @@ pub fn conduct(
         plan: plan.clone(),
         clock: final_clock(&time),
         instrument: whole.instrument(&runs),
-        noise: whole.noise(runs.iter().flat_map(|run| &run.noise)),
+        noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
         runs: Vec::new(),
         unavailable: stage.unavailable.clone(),
         doubts: Vec::new(),
         environment: environment.clone(),
-        server_host: stage.there.map(|there| server_host(there, &whole, &runs)),
+        hosts: other_hosts(stage, &whole, &runs),
+        pairs: None,
     };
     record.doubts = whole.doubts(&record.noise);
-    record.doubts.extend(record.server_host.iter().flat_map(whole::doubts_there));
+    record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
 }
 
-/// Begins to compare the clocks of two hosts, where one-way times are taken between them.
-fn compare_clocks(
-    plan: &Plan,
-    stage: &Stage<'_>,
-    time: &Time,
-    cpus: &[CpuPair],
-) -> Result<Option<Comparison>, ConductError> {
-    let one_way = plan.cases.iter().find(|case| case.pattern == Pattern::Oneway);
-    let (Some(there), Some(case)) = (stage.there, one_way) else { return Ok(None) };
-    let local = Local { source: time.source, time: time.base };
-    let started = Comparison::start(
-        there,
-        case.options.interface.as_ref(),
-        local,
-        cpus.iter().map(|pair| pair.client).collect(),
-    );
-    started.map(Some).map_err(|fault| match fault.wrong_use {
-        true => ConductError::Refused(fault.sentence),
-        false => ConductError::Unable(fault.sentence),
-    })
-}
-
-/// What the record says of the other host.
-fn server_host(there: &There, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> ServerHost {
-    ServerHost {
-        to: there.session.host().to_string(),
+/// What the record says of the other hosts.
+fn other_hosts(stage: &Stage<'_>, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> Vec<OtherHost> {
+    let noise = |number: usize| {
+        let there = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
+        whole.noise(there(Role::Client).chain(there(Role::Server)))
+    };
+    let told = stage.hosts.iter().enumerate().map(|(number, there)| OtherHost {
+        name: there.session.host().to_string(),
         address: there.seen.address.map(|address| address.to_string()),
         environment: there.seen.environment.clone(),
         clock: there.seen.clock.clone(),
-        noise: whole.noise(runs.iter().flat_map(|run| &run.noise_there)),
-    }
+        noise: noise(number),
+    });
+    told.collect()
 }
 
 fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
@@ -227,7 +211,7 @@ struct Conductor<'a, 'w> {
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
-    comparison: Option<Comparison>,
+    comparisons: Comparisons,
     runs: Vec<RunSoFar>,
     position: u32,
     faults: Vec<String>,
@@ -235,32 +219,32 @@ struct Conductor<'a, 'w> {
 }
 
 impl Conductor<'_, '_> {
+    /// A run before its first round.
+    fn run(&self, index: usize, case: &Case) -> RunSoFar {
+        RunSoFar::new(index, case, &self.conditions.cpus_of(case))
+    }
+
     /// Rounds until every case has enough, the order shuffled anew in each.
     fn all_rounds(&mut self) -> Result<(), ConductError> {
         let rounds = self.plan.rounds;
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
-        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        let mut order = self.plan.groups();
         for round in 0..rounds.most {
             order.shuffle(&mut random);
             self.watcher.round(round, rounds, order.len());
-            for &index in &order {
-                if self.runs[index].is_over() {
+            for group in &order {
+                let group: Vec<usize> =
+                    group.iter().copied().filter(|index| !self.runs[*index].is_over()).collect();
+                if group.is_empty() {
                     continue;
                 }
                 if self.stage.interrupted.load(Ordering::Relaxed) {
                     self.faults.push("interrupted by the user".into());
                     return Ok(());
                 }
-                if let Some(fault) = self.one_round(index, round)? {
-                    if fault.wrong_use {
-                        return Err(ConductError::Refused(fault.sentence));
-                    }
-                    self.faults.push(format!("{}: {}", self.plan.label(index), fault.sentence));
-                    if fault.interrupted {
-                        return Ok(());
-                    }
+                if self.one_round_of(&group, round)? {
+                    return Ok(());
                 }
-                self.runs[index].decide(rounds);
             }
             if self.runs.iter().all(RunSoFar::is_over) {
                 break;
@@ -269,37 +253,74 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
-    fn one_round(&mut self, index: usize, round: u32) -> Result<Option<Fault>, ConductError> {
-        let case = &self.plan.cases[index];
-        self.watcher.case(&self.plan.label(index));
-        let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+    /// A round of cases that run at the same time; whether the user has interrupted it.
+    fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, ConductError> {
+        let label = self.plan.label(group[0]);
+        self.watcher.case(&match group.len() {
+            1 => label,
+            several => format!("{label} and {} at the same time", several - 1),
+        });
+        let seeded = |index: &usize| {
+            let case = &self.plan.cases[*index];
+            Case { seed: round_seed(case.seed, round), ..case.clone() }
+        };
+        let cases: Vec<Case> = group.iter().map(seeded).collect();
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
-        let finished = match round::run(&case, &self.conditions, watch) {
-            Ok(finished) => finished,
+        let finished = together::run(&cases, &self.conditions, watch);
+        let overlap = together::overlap(&finished);
+        let mut interrupted = false;
+        for ((index, case), finished) in group.iter().zip(&cases).zip(finished) {
+            let fault = match finished {
+                Ok(finished) => self.take(*index, round, case, finished, overlap)?,
+                Err(fault) => {
+                    self.runs[*index].fail(&fault.sentence);
+                    Some(fault)
+                }
+            };
+            if let Some(fault) = fault {
+                if fault.wrong_use {
+                    return Err(ConductError::Refused(fault.sentence));
+                }
+                self.faults.push(format!("{}: {}", self.plan.label(*index), fault.sentence));
+                interrupted |= fault.interrupted;
+            }
+            if !interrupted {
+                self.runs[*index].decide(self.plan.rounds);
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Takes what a round of a case has left; its fault.
+    fn take(
+        &mut self,
+        index: usize,
+        round: u32,
+        case: &Case,
+        finished: Finished,
+        overlap: Option<f64>,
+    ) -> Result<Option<Fault>, ConductError> {
+        let base = timebase(case, self.time, &finished);
+        // Without a comparison a round has its samples and no one-way times.
+        let mut unknown = None;
+        let mut known = |role| match self.comparisons.of(case, role)? {
+            Ok(known) => Some(known),
             Err(fault) => {
-                self.runs[index].fail(&fault.sentence);
-                return Ok(Some(fault));
+                unknown = Some(fault);
+                None
             }
         };
-        let base = timebase(&case, self.time, &finished);
-        let there = self.stage.there.map(|there| there.seen.time);
-        let compared = match (&self.comparison, case.pattern) {
-            (Some(comparison), Pattern::Oneway) => Some(comparison.exchanges()),
-            _ => None,
+        let known = [known(Role::Client), known(Role::Server)];
+        let [of_client, of_server] = known.each_ref().map(Option::as_ref);
+        let time = |role| {
+            let there = self.conditions.there(case, role).map(|there| &there.seen.time);
+            there.unwrap_or(&base)
         };
-        // Without a comparison a round has its samples and no one-way times.
-        let (exchanges, unknown) = match compared {
-            Some(Ok(exchanges)) => (exchanges, None),
-            Some(Err(fault)) => (Vec::new(), Some(fault)),
-            None => (Vec::new(), None),
-        };
-        let offset = Model::fit(&exchanges);
         let times = Times {
-            offset: offset.as_ref(),
-            client: &base,
-            server: there.as_ref().unwrap_or(&base),
-            apart: there.is_some(),
+            client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },
+            server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
+            apart: case.ends.are_apart(),
         };
         let each: Vec<RoundSamples> = finished
             .client
@@ -309,19 +330,19 @@ impl Conductor<'_, '_> {
                 let rows = (client.arena.rows(), server.arena.rows());
                 let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
                 let RoundSamples { size, samples, .. } =
-                    join_of(shape(&case), rows.0, rows.1, times);
+                    join_of(shape(case), rows.0, rows.1, times);
                 RoundSamples { size, samples, ..at }
             })
             .collect();
-        let counts = tally::counts_of_all(&case, &finished, &each);
+        let counts = tally::counts_of_all(case, &finished, &each);
         let samples = pool(each);
         (self.keep)(&samples)?;
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let clock = offset.as_ref().and_then(|o| clocks::of_round(o, &exchanges, &samples));
-        let at = (round, self.position);
+        let clock = clocks::of_round(of_client, of_server, &samples);
+        let at = At { round, position: self.position, overlap };
         let seen = Seen { counts, samples, times, clock };
-        self.runs[index].take(&case, at, finished, seen);
+        self.runs[index].take(case, at, finished, seen);
         self.position += 1;
         Ok(fault)
     }

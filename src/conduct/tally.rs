@@ -86,6 +86,8 @@ fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> 
             .filter_map(|part| part.outcome.as_ref())
             .map(|outcome| outcome.strangers)
             .sum(),
+        missed_steps: at_client.missed_steps,
+        gaps: receiver.gaps,
         corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
         ..Counts::default()
     };
@@ -115,4 +117,6 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
     all.reordered += one.reordered;
     all.corrupt += one.corrupt;
     all.strangers += one.strangers;
+    all.missed_steps += one.missed_steps;
+    all.gaps += one.gaps;
 }

@@ -2,7 +2,7 @@
 
 use super::figures::RunSoFar;
 use crate::host::{Environment, Noise, interface_with};
-use crate::record::schema::{Doubt as Doubtful, Instrument, ServerHost};
+use crate::record::schema::{Doubt as Doubtful, Instrument, OtherHost};
 use crate::stats::doubt::NOISE_LIMIT;
 use crate::stats::{Doubt, summarize};
 use std::collections::BTreeMap;
@@ -79,13 +79,13 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Doubtful> {
 }
 
 /// What weakens the record at the other host, and whether it is another one at all.
-pub fn doubts_there(there: &ServerHost) -> Vec<Doubtful> {
+pub fn doubts_there(there: &OtherHost) -> Vec<Doubtful> {
     let cpus: Vec<u32> = there.environment.cpus.iter().map(|state| state.cpu).collect();
     let concerns = there.environment.concerns(&cpus).into_iter();
     let concerns =
         concerns.map(|concern| Doubtful { kind: concern.kind.into(), text: concern.text });
     let on_it =
-        |doubt: Doubtful| Doubtful { text: format!("on {}: {}", there.to, doubt.text), ..doubt };
+        |doubt: Doubtful| Doubtful { text: format!("on {}: {}", there.name, doubt.text), ..doubt };
     let mut doubts: Vec<Doubtful> = concerns.chain(noisy(&there.noise)).map(on_it).collect();
     let address = there.address.as_ref().and_then(|address| address.parse().ok());
     if let Some(interface) = address.and_then(interface_with) {

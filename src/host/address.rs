@@ -21,14 +21,17 @@ pub fn interface_with(address: IpAddr) -> Option<Interface> {
     Some(Interface::read(&Tree::default(), &name))
 }
 
-/// The address of this host by which the driver's ssh reached it: the third word of
-/// SSH_CONNECTION (`ssh(1)`). The port is 0.
+/// The address of this host by which the driver reached it: the third word of what a standing
+/// agent says of its connection, or else of SSH_CONNECTION (`ssh(1)`). The port is 0.
 pub fn session_address() -> Result<SocketAddr, String> {
-    let words = std::env::var(SSH_CONNECTION).unwrap_or_default();
+    let said = |name| Some((name, std::env::var(name).ok()?));
+    let (name, words) = said(CONNECTION)
+        .or_else(|| said(SSH_CONNECTION))
+        .unwrap_or((SSH_CONNECTION, String::new()));
     let address = words.split(' ').nth(2).unwrap_or_default();
     session(address, &addresses()).ok_or_else(|| {
         format!(
-            "{SSH_CONNECTION} does not say by which address this host was reached ('{}'); name a \
+            "{name} does not say by which address this host was reached ('{}'); name a \
              network interface of each host with --interface",
             address.escape_default()
         )
@@ -37,6 +40,24 @@ pub fn session_address() -> Result<SocketAddr, String> {
 
 /// Where sshd says who is connected to whom.
 pub const SSH_CONNECTION: &str = "SSH_CONNECTION";
+/// Where a standing agent says the same to the processes that it starts. Who has it has been let
+/// in by TLS.
+pub const CONNECTION: &str = "WIREGAUGE_CONNECTION";
+
+/// Who is connected to whom, in the words of sshd: the driver's address and port, this host's.
+pub fn connection(driver: SocketAddr, own: SocketAddr) -> String {
+    // A link-local address means nothing without its interface.
+    let name = |address: &SocketAddr| match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+            let all = addresses();
+            let found = all.iter().find(|(_, known)| known.ip() == address.ip());
+            found.map_or_else(String::new, |(owner, _)| format!("%{owner}"))
+        }
+        _ => String::new(),
+    };
+    let one = |end: &SocketAddr| format!("{}{} {}", end.ip(), name(end), end.port());
+    format!("{} {}", one(&driver), one(&own))
+}
 
 /// A link-local address is written with the name of its interface: `fe80::1%eth0`.
 fn session(text: &str, all: &[(String, SocketAddr)]) -> Option<SocketAddr> {

@@ -21,7 +21,10 @@ mod rdma;
 mod tree;
 mod usage;
 
-pub use address::{SSH_CONNECTION, address_of, address_towards, interface_with, session_address};
+pub use address::{
+    CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
+    session_address,
+};
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to};
 pub use concerns::Concern;
 pub use environment::{Environment, Memory};

@@ -19,6 +19,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// The hidden command that makes a process an agent.
+pub const PLAY: &str = "play-role";
 /// How long a greeting may take. A driver greets at once.
 const GREETING: Duration = Duration::from_secs(10);
 /// How long threads may take to leave when one of them cannot go on.
@@ -50,7 +52,8 @@ impl From<SetupError> for AgentError {
 
 /// Serves one round over standard input and output; the process's exit code.
 pub fn main() -> u8 {
-    let mut output = io::stdout().lock();
+    // Not locked: the thread that tells of progress speaks too, and a frame is written whole.
+    let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);
@@ -106,9 +109,11 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
     // One that sshd started is not told in its environment: whoever holds its channel has logged in
     // as this user, and the first frame says the secret.
     let told = std::env::var(SECRET_VARIABLE).ok();
-    let by_ssh = told.is_none() && std::env::var_os(host::SSH_CONNECTION).is_some();
+    // The same holds for one that a standing agent started.
+    let connected = [host::SSH_CONNECTION, host::CONNECTION];
+    let is_let_in = told.is_none() && connected.iter().any(|n| std::env::var_os(n).is_some());
     let known = told.and_then(|hex| super::secret::from_hex(&hex));
-    if known != Some(secret) && !by_ssh {
+    if known != Some(secret) && !is_let_in {
         return Err(AgentError::Refused(
             "the driver's secret is not the one that this agent was started with".into(),
         ));

@@ -23,6 +23,8 @@ const ANCHORS: u32 = 11;
 const SET_UP: Duration = Duration::from_secs(60);
 /// How often an agent looks whether its loop goes on.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often an agent tells of its progress while its loop runs: rare enough not to disturb it.
+pub(super) const REPORT: Duration = Duration::from_secs(5);
 /// Rows of one frame: at most 58 B each as varints, which is below `frame::LONGEST`.
 const ROWS: usize = 16_384;
 
@@ -76,31 +78,37 @@ fn is_link_local(address: IpAddr) -> bool {
 /// opens it, and touches every page on its own CPU.
 pub(super) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
     let Some(Apart { rows }) = assignment.apart else {
-        return Ok(assignment.seats.iter().map(|seat| seat.arena.clone()).collect());
+        return Ok(assignment.berths.iter().map(|berth| berth.arena.clone()).collect());
     };
     let rows = usize::try_from(rows).map_err(io::Error::other)?;
-    let made = assignment.seats.iter().map(|_| Arena::create(rows));
+    let made = assignment.berths.iter().map(|_| Arena::create(rows));
     let made: Vec<Arena> = made.collect::<io::Result<_>>()?;
     let paths = made.iter().map(Arena::path).collect();
     let limit = 2 * round::patience(&assignment.case) + SET_UP;
     let elsewhere = assignment.cpu_beside();
-    std::thread::spawn(move || end_when_idle(&made, limit, elsewhere));
+    std::thread::spawn(move || watch_over(&made, limit, elsewhere));
     Ok(paths)
 }
 
-/// Ends this process when its loops have handled nothing for so long. A connection that has died
-/// without a word is not noticed where nothing is said over it, and a loop that polls would spin
-/// until somebody finds it; the driver has long given up by then.
-fn end_when_idle(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
+/// Tells of the loops' progress, and ends this process when they have handled nothing for so long.
+/// A connection that has died without a word is not noticed where nothing is said over it, and a
+/// loop that polls would spin until somebody finds it; the driver has long given up by then.
+fn watch_over(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
     if let Some(cpu) = cpu {
         // Where that fails it looks once a second beside the loop.
         let _ = host::pin_to(cpu);
     }
-    let (mut seen, mut moved) = (u64::MAX, Instant::now());
+    let (mut seen, mut moved) = (0, Instant::now());
+    let (mut told, mut spoke) = (0, Instant::now());
     while moved.elapsed() < limit {
         let now = memory.iter().map(Arena::progress).sum();
         if now != seen {
             (seen, moved) = (now, Instant::now());
+        }
+        if now != told && spoke.elapsed() >= REPORT {
+            // A driver that is gone is noticed by the thread that listens to it.
+            let _ = frame::write(&mut io::stdout(), &FromAgent::Progress(now));
+            (told, spoke) = (now, Instant::now());
         }
         std::thread::sleep(LOOK);
     }

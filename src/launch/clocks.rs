@@ -11,7 +11,7 @@ use crate::clock::exchange::{Answering, Asking, Cookie, Local};
 use crate::clock::offset::Exchange;
 use crate::host;
 use crate::launch::frame;
-use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
+use crate::transport::{Interfaces, Role, Site, address_of_site, bind_within_limits, towards};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +44,9 @@ pub(super) fn keep_time(
     let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
     let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
     let local = Local { source: asked.source, time: asked.time };
+    let answering = |address| Answering::at(address, local, asked.cookie);
     let mut answering =
-        Answering::at(address, local, asked.cookie).map_err(|error| refused(error.to_string()))?;
+        bind_within_limits(address, answering).map_err(|error| refused(error.to_string()))?;
     let address = answering.address().map_err(|error| refused(error.to_string()))?;
     frame::write(output, &FromAgent::KeepsTime(address))?;
     while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
@@ -123,7 +124,7 @@ impl Comparison {
         let site = |role| match (interface, role) {
             (Some(names), Role::Client) => Site::Interface(names.client.clone()),
             (Some(names), Role::Server) => Site::Interface(names.server.clone()),
-            (None, role) => there.site(role, false).unwrap_or_default(),
+            (None, role) => there.site(role).unwrap_or_default(),
         };
         let asked = KeepTime {
             site: site(Role::Server),

@@ -1,12 +1,15 @@
 //! The other host: its agent is started by the system's ssh, whose standard input and output are
 //! the control channel. Nothing listens there for control, and the far side takes no options.
+//! Where an agent stands, a process of this program takes ssh's place ([`super::standing::dial`]).
 //!
 //! The user's configuration, jump hosts and keys are ssh's own business. It is only told not to ask
 //! (`BatchMode`) and to make no terminal, so that what fails, fails in a sentence.
 
+use super::agent::PLAY;
 use super::process::{Agent, Place, Tail};
 use super::protocol::*;
 use super::round::Fault;
+use super::standing::dial::DIAL;
 use crate::host;
 use crate::launch::frame::FrameError;
 use crate::plan::Far;
@@ -16,7 +19,7 @@ use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -37,39 +40,68 @@ const LONGEST_PATH: u64 = 4096;
 const SSH_FAILED: i32 = 255;
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTED: i32 = 126;
+/// The exit code of the way to an agent that does not let this host in.
+const DIAL_REFUSED: i32 = 2;
 
 /// How agents are started on another host.
 #[derive(Clone, Debug)]
 pub struct Session {
     host: String,
-    ssh: Vec<String>,
-    /// The agent's command, for the shell there.
-    agent: String,
+    way: Way,
+}
+
+/// How its control channel gets there.
+#[derive(Clone, Debug)]
+enum Way {
+    /// By ssh with its own arguments; the agent's command is for the shell there.
+    Ssh { ssh: Vec<String>, agent: String },
+    /// By this program, to the agent that stands at a port there.
+    Standing { program: PathBuf, port: u16 },
 }
 
 impl Session {
-    fn new(far: &Far) -> Session {
-        let binary = far.binary.as_deref().map_or("wiregauge".into(), quoted);
-        let agent = format!("{binary} agent");
-        Session { host: far.host.clone(), ssh: far.ssh.clone(), agent }
+    fn new(far: &Far, program: &Path) -> Session {
+        let way = match far.agent {
+            Some(port) => Way::Standing { program: program.into(), port },
+            None => {
+                let binary = far.binary.as_deref().map_or("wiregauge".into(), quoted);
+                Way::Ssh { ssh: far.ssh.clone(), agent: format!("{binary} {PLAY}") }
+            }
+        };
+        Session { host: far.host.clone(), way }
     }
 
-    /// The host as ssh is told it.
+    /// The host as it was named.
     pub fn host(&self) -> &str {
         &self.host
     }
 
     /// An agent there.
     pub(super) fn agent(&self) -> Command {
-        self.run(&self.agent)
+        match &self.way {
+            Way::Ssh { ssh, agent } => self.run(ssh, agent),
+            Way::Standing { program, port } => {
+                let mut dial = Command::new(program);
+                dial.args([DIAL, &format!("[{}]:{port}", self.host)]);
+                dial
+            }
+        }
     }
 
     /// A command there. A host's name never begins with a dash: it was refused when it was typed.
-    fn run(&self, command: &str) -> Command {
-        let (program, arguments) = self.ssh.split_first().map_or(("ssh", &[][..]), |(p, a)| (p, a));
+    fn run(&self, ssh: &[String], command: &str) -> Command {
+        let (program, arguments) = ssh.split_first().map_or(("ssh", &[][..]), |(p, a)| (p, a));
         let mut ssh = Command::new(program);
         ssh.args(arguments).args(["-T", "-o", "BatchMode=yes", &self.host, command]);
         ssh
+    }
+
+    /// What carries the control channel, for sentences.
+    pub(super) fn carrier(&self) -> &'static str {
+        match self.way {
+            Way::Ssh { .. } => "ssh",
+            Way::Standing { .. } => "the connection",
+        }
     }
 
     /// Runs a command there to its end; what it printed, or why it failed.
@@ -81,8 +113,11 @@ impl Session {
         interrupted: &AtomicBool,
     ) -> Result<String, Fault> {
         let what = |error: std::io::Error| Fault::new(format!("ssh to {}: {error}", self.host));
+        let Way::Ssh { ssh, .. } = &self.way else {
+            return Err(Fault::new("an agent that stands runs no other commands"));
+        };
         let mut child = self
-            .run(command)
+            .run(ssh, command)
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -118,12 +153,19 @@ impl Session {
 
     fn late(&self, limit: Duration) -> Fault {
         let seconds = limit.as_secs();
-        Fault::new(format!("{} did not answer over ssh within {seconds} s", self.host))
+        let carrier = self.carrier();
+        Fault::new(format!("{} did not answer over {carrier} within {seconds} s", self.host))
     }
 
     /// Why a command there did not do its work.
     fn failed(&self, status: Option<ExitStatus>, line: Option<String>) -> Fault {
         let host = &self.host;
+        if let Way::Standing { .. } = self.way {
+            // Its own process has the sentence.
+            let nothing = || format!("the agent that stands on {host} closed the connection");
+            let wrong_use = status.and_then(|status| status.code()) == Some(DIAL_REFUSED);
+            return Fault { wrong_use, ..Fault::new(line.unwrap_or_else(nothing)) };
+        }
         let said = line.map(|line| format!(" ({line})")).unwrap_or_default();
         Fault::new(match status.and_then(|status| status.code()) {
             Some(SSH_FAILED) => format!("ssh to {host} failed{said}"),
@@ -160,13 +202,13 @@ impl There {
         program: &Path,
         interrupted: &AtomicBool,
     ) -> Result<There, Fault> {
-        let mut session = Session::new(far);
+        let mut session = Session::new(far, program);
         let pushed = match far.push {
             true => Some(Pushed::put(&session, program, interrupted)?),
             false => None,
         };
-        if let Some(pushed) = &pushed {
-            session.agent = format!("{} agent", quoted(&pushed.file()));
+        if let (Some(pushed), Way::Ssh { agent, .. }) = (&pushed, &mut session.way) {
+            *agent = format!("{} {PLAY}", quoted(&pushed.file()));
         }
         let named = look.interface.is_some();
         let has_site = |one: &TransportKind| one.descriptor().options.contains(&"interface");
@@ -185,8 +227,9 @@ impl There {
                 return Err(Fault {
                     wrong_use: true,
                     ..Fault::new(format!(
-                        "ssh reached {} by no address that both hosts can use; name a network \
+                        "{} reached {} by no address that both hosts can use; name a network \
                          interface of each with --interface",
+                        session.carrier(),
                         session.host
                     ))
                 });
@@ -196,10 +239,10 @@ impl There {
         Ok(There { session, seen, own, pushed })
     }
 
-    /// Where an end is to be reached; `None`: as the case says.
-    pub fn site(&self, role: Role, named: bool) -> Option<Site> {
+    /// Where an end is to be reached that is there (the server's) or here, where no interface was
+    /// named.
+    pub fn site(&self, role: Role) -> Option<Site> {
         match role {
-            _ if named => None,
             Role::Server => Some(Site::Session),
             Role::Client => self.own.map(Site::Address),
         }
@@ -338,18 +381,20 @@ mod tests {
 
     fn far(binary: Option<&str>) -> Far {
         let ssh = ["ssh", "-F", "a b"].map(String::from).to_vec();
-        Far { host: "node07".into(), ssh, binary: binary.map(String::from), push: false }
+        let binary = binary.map(String::from);
+        Far { host: "node07".into(), agent: None, ssh, binary, push: false }
     }
 
     #[test]
     fn ssh_is_told_its_own_arguments_not_to_ask_and_the_agent() {
-        let command = Session::new(&far(Some("/opt/it's"))).agent();
+        let command = Session::new(&far(Some("/opt/it's")), Path::new("")).agent();
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
-        let asked = ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' agent"];
+        let asked =
+            ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' play-role"];
         assert_eq!(arguments, asked);
-        let plain = Session::new(&far(None)).agent();
-        assert_eq!(plain.get_args().last().unwrap(), "wiregauge agent");
+        let plain = Session::new(&far(None), Path::new("")).agent();
+        assert_eq!(plain.get_args().last().unwrap(), "wiregauge play-role");
     }
 
     #[test]

@@ -27,17 +27,28 @@ pub enum FrameError {
 
 /// Writes one message.
 pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), FrameError> {
-    let body = postcard::to_stdvec(message)?;
+    write_body(channel, &postcard::to_stdvec(message)?)
+}
+
+/// Writes a message that is bytes already.
+pub fn write_body(channel: &mut impl Write, body: &[u8]) -> Result<(), FrameError> {
     if body.len() > LONGEST {
         return Err(FrameError::TooLong(body.len()));
     }
-    channel.write_all(&(body.len() as u32).to_le_bytes())?;
-    channel.write_all(&body)?;
+    // In one piece, so that those of two threads do not mix.
+    let mut whole = (body.len() as u32).to_le_bytes().to_vec();
+    whole.extend(body);
+    channel.write_all(&whole)?;
     Ok(channel.flush()?)
 }
 
 /// Reads one message.
 pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameError> {
+    Ok(postcard::from_bytes(&read_body(channel)?)?)
+}
+
+/// Reads one message as bytes.
+pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
     let mut length = [0; 4];
     match channel.read_exact(&mut length) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -51,7 +62,7 @@ pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameErro
     }
     let mut body = vec![0; length];
     channel.read_exact(&mut body)?;
-    Ok(postcard::from_bytes(&body)?)
+    Ok(body)
 }
 
 #[cfg(test)]

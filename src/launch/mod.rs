@@ -5,17 +5,20 @@
 //! are what is measured and a crash is contained. The control channel ([`protocol`], [`frame`]) is
 //! parked while a round runs. The server's agent may be on another host ([`far`]): then the channel
 //! is that of ssh, and the agent brings its own memory and clock, which [`clocks`] compares with
-//! this host's.
+//! this host's. A host without ssh has an agent that stands ([`standing`]) and starts the others.
 
 pub mod agent;
 mod apart;
 pub mod clocks;
+pub mod conditions;
 pub mod far;
 pub mod frame;
-pub mod memory;
 pub mod process;
 pub mod protocol;
 pub mod rehearse;
 pub mod round;
+pub mod rows;
 pub mod secret;
+pub mod standing;
 mod thread;
+pub mod together;

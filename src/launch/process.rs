@@ -56,6 +56,7 @@ pub struct Agent {
 /// What only one on another host has.
 struct FarEnd {
     host: String,
+    carrier: &'static str,
     errors: Option<Tail>,
 }
 
@@ -71,7 +72,7 @@ impl Agent {
         let mut command = match place {
             Place::Here(program) => {
                 let mut command = Command::new(program);
-                command.arg("agent").env(SECRET_VARIABLE, secret::to_hex(&known));
+                command.arg(super::agent::PLAY).env(SECRET_VARIABLE, secret::to_hex(&known));
                 command
             }
             Place::There(session) => {
@@ -107,7 +108,8 @@ impl Agent {
             Place::Here(_) => None,
             Place::There(session) => {
                 let errors = child.stderr.take().map(Tail::of);
-                Some(FarEnd { host: session.host().to_string(), errors })
+                let (host, carrier) = (session.host().to_string(), session.carrier());
+                Some(FarEnd { host, carrier, errors })
             }
         };
         let mut agent = Agent { role, child, input, far };
@@ -188,14 +190,16 @@ impl Agent {
                 let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
                 Some(format!("{who} was killed by signal {signal} ({name})"))
             }
-            (Some(signal), _, Some(_)) => {
-                Some(format!("{who} is gone: ssh was killed by signal {signal}"))
+            (Some(signal), _, Some(far)) => {
+                let carrier = far.carrier;
+                Some(format!("{who} is gone: {carrier} was killed by signal {signal}"))
             }
             (_, Some(101), _) => Some(format!("{who} panicked{}", self.said())),
             // An agent's own codes: it has told what there was to tell.
             (_, None | Some(0 | 2 | 3), _) | (_, _, None) => None,
-            (_, Some(code), Some(_)) => {
-                Some(format!("{who} is gone: ssh ended with code {code}{}", self.said()))
+            (_, Some(code), Some(far)) => {
+                let carrier = far.carrier;
+                Some(format!("{who} is gone: {carrier} ended with code {code}{}", self.said()))
             }
         }
     }

@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -127,7 +127,7 @@ pub struct Apart {
 
 /// What one thread of an agent has to itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Seat {
+pub struct Berth {
     /// The CPU to be pinned to.
     pub cpu: Option<u32>,
     /// Where its sample memory is.
@@ -142,7 +142,7 @@ pub struct Assignment {
     /// Which end.
     pub role: Role,
     /// What each thread has to itself.
-    pub seats: Vec<Seat>,
+    pub berths: Vec<Berth>,
     /// Where the server's is, when this process plays both roles.
     pub server_arena: Option<PathBuf>,
     /// Set where the agent is on another host: the memory is then its own.
@@ -164,7 +164,7 @@ pub struct Assignment {
 impl Assignment {
     /// A CPU on which no thread of the agent measures, where there is one.
     pub fn cpu_beside(&self) -> Option<u32> {
-        let measuring: Vec<u32> = self.seats.iter().filter_map(|seat| seat.cpu).collect();
+        let measuring: Vec<u32> = self.berths.iter().filter_map(|berth| berth.cpu).collect();
         host::cpu_beside(&measuring)
     }
 }
@@ -208,6 +208,9 @@ pub enum FromAgent {
         /// What it has recorded.
         rows: Vec<Row>,
     },
+    /// So many messages have been handled by an agent on another host, where the driver does not
+    /// see it. Said now and then while a round runs.
+    Progress(u64),
 }
 
 /// What a thread of a role brings home beside its samples.

@@ -1,11 +1,13 @@
 //! The instrument measures itself, on the CPU and with the clock of the round that follows: the
 //! loop of `latency` on the null transport, and the cost of recording a sample.
 
-use crate::clock::{Clock, TickSpan, Ticks};
+use crate::clock::{Clock, TickSpan, Ticks, Timebase};
 use crate::pattern::Loop;
 use crate::pattern::closed;
 use crate::pattern::gate::Gate;
+use crate::pattern::schedule::Generator;
 use crate::pattern::waiter::Busy;
+use crate::plan::Case;
 use crate::sample::Flags;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
@@ -20,6 +22,22 @@ pub struct Rehearsal {
     pub floor: Vec<u32>,
     /// Ticks of recording one sample, beyond the clock's readings.
     pub recording_ticks: f64,
+}
+
+/// Ticks that the generator takes for a message, the reading of the clock included: the mean over
+/// many that are all late, so that it never waits. `None` for a closed loop.
+pub fn generator<C: Clock>(clock: C, case: &Case, time: &Timebase, messages: u32) -> Option<f64> {
+    let mut generator = Generator::of(case, time).ok()??;
+    let gate = Gate::default();
+    generator.begin(Ticks(0));
+    let begin = clock.now();
+    let mut made = 0u32;
+    while made < messages && generator.upcoming().is_some() {
+        let now = generator.wait(clock, &gate, TickSpan(0))?;
+        generator.step(now);
+        made += 1;
+    }
+    (made > 0).then(|| (clock.now() - begin).0 as f64 / f64::from(made))
 }
 
 /// Samples at the front that are left out: the first touch of code and memory.

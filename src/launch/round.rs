@@ -1,19 +1,18 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
+use super::apart::REPORT;
+pub use super::conditions::{Conditions, pair_of};
 use super::far::{self, There};
-use super::memory::rows_for;
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
+use super::rows::rows_for;
 use super::secret;
-use crate::clock::{Source, Timebase};
-use crate::host::CpuPair;
+use super::together::Seat;
 use crate::pattern::Ended;
 use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
-use crate::transport::{Blob, Role};
-use crate::units::Span;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::transport::{Blob, Role, Site};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -26,39 +25,6 @@ const GREETING: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The same of one on another host, which sends its samples too.
 const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
-/// What is the same for all rounds.
-pub struct Conditions<'a> {
-    /// The program that is started as an agent: this one.
-    pub program: PathBuf,
-    /// The host of the server; `None`: this one.
-    pub there: Option<&'a There>,
-    /// The CPUs of the roles, a pair for each thread while there are as many; none where none could
-    /// be found out.
-    pub cpus: Vec<CpuPair>,
-    /// The clock that stamps.
-    pub clock: Source,
-    /// Its scale.
-    pub time: Timebase,
-    /// How long each CPU's noise is watched before a round.
-    pub noise: Span,
-    /// Messages of the null transport before a round.
-    pub floor: u32,
-    /// Set when the user wants the program to end.
-    pub interrupted: &'a AtomicBool,
-}
-
-impl Conditions<'_> {
-    /// The CPUs of a thread of each role. Threads take turns where there are fewer CPUs.
-    pub fn pair(&self, thread: usize) -> Option<CpuPair> {
-        pair_of(&self.cpus, thread)
-    }
-}
-
-/// The pair of a thread, where there are any: threads take turns where there are fewer pairs.
-pub fn pair_of(cpus: &[CpuPair], thread: usize) -> Option<CpuPair> {
-    cpus.get(thread % cpus.len().max(1)).copied()
-}
-
 /// What one thread of a role left.
 pub struct Part {
     /// Its samples.
@@ -77,6 +43,8 @@ pub struct Finished {
     pub server: Vec<Part>,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
+    /// From when it was told to go to when both had told of their ends.
+    pub ran: Option<(Instant, Instant)>,
 }
 
 /// What went wrong.
@@ -102,10 +70,11 @@ impl Fault {
     }
 }
 
-/// Runs one round.
+/// Runs one round; with others at the same time where its seat is beside theirs.
 pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
+    seat: Seat<'_>,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
     let part = |role| {
@@ -122,11 +91,13 @@ pub fn run(
         parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
         ears: None,
+        began: None,
     };
-    let fault = round.play(watch).err();
+    let fault = round.play(seat, watch).err();
+    let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
     let [client, server] = round.parts;
-    Ok(Finished { client, server, fault })
+    Ok(Finished { client, server, fault, ran })
 }
 
 struct Round<'a> {
@@ -136,6 +107,7 @@ struct Round<'a> {
     parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
+    began: Option<Instant>,
 }
 
 fn index(role: Role) -> usize {
@@ -146,7 +118,7 @@ fn index(role: Role) -> usize {
 }
 
 impl Round<'_> {
-    fn play(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+    fn play(&mut self, seat: Seat<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
         let one_process = self.case.transport.descriptor().one_process;
         let roles: &[Role] =
             if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
@@ -157,7 +129,7 @@ impl Round<'_> {
             self.agents.push(agent.map_err(Fault::new)?);
         }
         drop(mouth);
-        let patience = self.conditions.there.map_or(GREETING, |_| far::GREETING);
+        let patience = if self.is_far() { far::GREETING } else { GREETING };
         self.each_answer(patience, "the greeting", |_, _, said| {
             matches!(said, FromAgent::Welcome { .. })
         })?;
@@ -187,6 +159,8 @@ impl Round<'_> {
             }
             true
         })?;
+        seat.wait_for_others(self.conditions.interrupted);
+        self.began = Some(Instant::now());
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
             agent.say(&ToAgent::Start);
@@ -196,7 +170,22 @@ impl Round<'_> {
 
     /// The other host, where a role is played there.
     fn there(&self, role: Role) -> Option<&There> {
-        self.conditions.there.filter(|_| role == Role::Server)
+        self.conditions.there(self.case, role)
+    }
+
+    /// Whether any role is played on another host.
+    fn is_far(&self) -> bool {
+        [Role::Client, Role::Server].into_iter().any(|role| self.there(role).is_some())
+    }
+
+    /// Where an end is to be reached; `None`: as the case says.
+    fn site(&self, role: Role) -> Option<Site> {
+        let named = self.case.options.interface.is_some();
+        match (self.there(role), self.there(role.other())) {
+            _ if named => None,
+            (Some(_), _) => Some(Site::Session),
+            (None, other) => other?.own.map(Site::Address),
+        }
     }
 
     fn place(&self, role: Role) -> Place<'_> {
@@ -207,26 +196,23 @@ impl Round<'_> {
     }
 
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
+        let there = self.there(role);
         let own_parts = &self.parts[index(role)];
-        let seat = |(thread, part): (usize, &Part)| Seat {
-            cpu: self.conditions.pair(thread).map(|pair| match role {
-                Role::Client => pair.client,
-                Role::Server => pair.server,
-            }),
+        let cpus = self.conditions.cpus_of(self.case);
+        let berth = |(thread, part): (usize, &Part)| Berth {
+            cpu: pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server)),
             arena: part.arena.path(),
         };
         let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
-        let there = self.there(role);
-        let named = self.case.options.interface.is_some();
         let own = (self.conditions.clock, self.conditions.time);
         let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
         Assignment {
             case: self.case.clone(),
             role,
-            seats: own_parts.iter().enumerate().map(seat).collect(),
+            berths: own_parts.iter().enumerate().map(berth).collect(),
             server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
             apart: there.map(|_| Apart { rows }),
-            site: self.conditions.there.and_then(|there| there.site(role, named)),
+            site: self.site(role),
             cookie,
             clock,
             time,
@@ -288,8 +274,13 @@ impl Round<'_> {
         let patience = patience(self.case);
         let mut seen = [u64::MAX; 2];
         let mut moved = [Instant::now(); 2];
+        // Of another host's progress is known what its agent says.
+        let mut told = [0; 2];
         while self.unfinished() {
             match self.hear(LOOK) {
+                Ok(Heard { role, said: Ok(FromAgent::Progress(messages)) }) => {
+                    told[index(role)] = messages;
+                }
                 Ok(heard) => {
                     self.note(heard)?;
                     moved = [Instant::now(); 2];
@@ -302,27 +293,25 @@ impl Round<'_> {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::interrupted());
             }
-            let now = [Role::Client, Role::Server].map(|role| self.progress(role));
+            let own = [Role::Client, Role::Server].map(|role| self.progress(role));
+            let now = [own[0].max(told[0]), own[1].max(told[1])];
             watch(now[0].max(now[1]));
             for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
                 moved[role] = Instant::now();
             }
-            // Of another host's progress nothing is seen: it goes on while this one's does.
-            if self.conditions.there.is_some() {
-                moved[1] = moved[1].max(moved[0]);
-            }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
-                let server = match self.conditions.there {
-                    Some(there) => format!("on {}", there.session.host()),
-                    None => format!("at {}", now[1]),
+                let at = |role| match self.there(role) {
+                    Some(there) => format!("{} on {}", now[index(role)], there.session.host()),
+                    None => now[index(role)].to_string(),
                 };
                 return Err(Fault::new(format!(
                     "stalled: the {} handled no message for {} s (the client is at {}, the server \
-                     {server})",
+                     at {})",
                     role.name(),
                     patience.as_secs_f64(),
-                    now[0],
+                    at(Role::Client),
+                    at(Role::Server),
                 )));
             }
         }
@@ -337,14 +326,13 @@ impl Round<'_> {
             1 => moved[0].max(moved[1]),
             _ => moved[index(role)],
         };
-        // Of one on another host it is only known whether it has ended.
-        let is_seen = |agent: &&Agent| !agent.is_far() || self.has_ended(Role::Client);
-        let unfinished = self
-            .agents
-            .iter()
-            .filter(is_seen)
-            .map(Agent::role)
-            .filter(|role| !self.has_ended(*role) && last(*role).elapsed() > patience);
+        // One on another host tells of its progress now and then only.
+        let limit = |agent: &Agent| if agent.is_far() { patience + 2 * REPORT } else { patience };
+        let is_late = |agent: &&Agent| {
+            let role = agent.role();
+            !self.has_ended(role) && last(role).elapsed() > limit(agent)
+        };
+        let unfinished = self.agents.iter().filter(is_late).map(Agent::role);
         // Where both are stuck, the one that has been for longer is more likely the cause.
         unfinished.min_by_key(|role| last(*role))
     }
@@ -413,8 +401,7 @@ impl Round<'_> {
             for agent in &mut self.agents {
                 agent.say(&ToAgent::Stop);
             }
-            let far = self.conditions.there.is_some();
-            let deadline = Instant::now() + if far { LAST_WORDS_FAR } else { LAST_WORDS };
+            let deadline = Instant::now() + if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
                 let role = agent.role();
@@ -457,6 +444,14 @@ pub(super) fn patience(case: &Case) -> Duration {
         }
         Schedule::Poisson { rate } => {
             Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
+        }
+        Schedule::OnOff { rate, off, .. } => {
+            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
+            gap.saturating_add(Duration::from_nanos(off.0))
+        }
+        Schedule::Trace { .. } => {
+            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
+            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
         }
     };
     Duration::from_nanos(case.timeout.0).saturating_add(gap)

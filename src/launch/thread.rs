@@ -1,4 +1,4 @@
-//! One thread of an agent: it has a seat (a CPU and sample memory), opens and connects an endpoint
+//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects an endpoint
 //! of its own, and plays the case by itself, beside the other threads of its end.
 //!
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
@@ -12,6 +12,7 @@ use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
+use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
 use crate::plan::Pattern;
 use crate::sample::arena::Arena;
@@ -126,7 +127,7 @@ impl Player {
     }
 
     fn cpu(&self) -> Option<u32> {
-        self.assignment.seats.get(self.number).and_then(|seat| seat.cpu)
+        self.assignment.berths.get(self.number).and_then(|berth| berth.cpu)
     }
 }
 
@@ -163,7 +164,6 @@ impl Player {
         let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
-        let intended = role::intended(case, arena.capacity() as u64, &time);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
         let noise = self
@@ -177,10 +177,11 @@ impl Player {
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let stamping = self.stamp_while(&plan, &mut endpoint)?;
+        let generator = generator(assignment, &time)?;
         let used = ResourceUse::of_thread();
         self.line.pass(gate);
         let begin = clock.now();
-        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, intended: &intended };
+        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
@@ -262,6 +263,14 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
     plan
 }
 
+/// What says when to send; made by the thread that waits for it.
+fn generator(assignment: &Assignment, time: &Timebase) -> Result<Option<Generator>, AgentError> {
+    match assignment.role {
+        Role::Client => Generator::of(&assignment.case, time).map_err(unable("the timer")),
+        Role::Server => Ok(None),
+    }
+}
+
 /// Ends the thread that stamps when it goes.
 struct Stamping(Arc<Stamper>);
 
@@ -289,7 +298,7 @@ fn play_server<T: Transport, C: Clock>(
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| AgentError::Unable(error.to_string()))?;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate, plan, intended: &[] };
+    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator: None };
     role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
     Ok(Some(recorder.seen))
 }

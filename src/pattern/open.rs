@@ -3,49 +3,47 @@
 
 use super::flow::Flow;
 use super::gate::Gate;
+use super::schedule::Generator;
 use super::waiter::Waiter;
 use super::{Ended, Loop};
-use crate::clock::{Clock, TickSpan};
+use crate::clock::Clock;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Events};
 
-/// The sender. `schedule` holds the intended times, since the start, of every message.
+/// The sender.
 ///
-/// Lateness never shifts later sends: the schedule is absolute.
+/// Lateness never shifts later sends: the schedule is absolute. Between the reading that says that
+/// it is time, which is the submit stamp, and the second stamp lie the post and the flush. What was
+/// intended before the time is up is sent, late where it must be, until as long again has passed.
 pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     mut waiter: W,
     clock: C,
     gate: &Gate,
     plan: &Loop,
-    schedule: &[TickSpan],
+    mut generator: Generator,
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let start = clock.now() + plan.lead;
     let end = plan.time.map(|time| start + time);
+    let latest = plan.time.map(|time| start + time + time + plan.drain);
     let mut ended = Ended::Count;
-    let mut last = TickSpan(0);
-    for offset in schedule {
+    generator.begin(start);
+    while flow.sent < plan.messages {
+        let Some(intended) = generator.upcoming() else { break };
+        if end.is_some_and(|end| intended >= end) {
+            ended = Ended::Time;
+            break;
+        }
         while !flow.has_room() {
             if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                 return ended;
             }
         }
         let slot = flow.write(endpoint, plan);
-        let intended = start + *offset;
-        // Only a long gap is worth a look at the gate and the readings that it takes.
-        let gap = *offset - std::mem::replace(&mut last, *offset);
-        if gap > plan.lead && !gate.idle_until(clock, intended, plan.lead) {
-            return Ended::Stopped;
-        }
-        clock.idle_until(intended);
-        let submit = clock.now();
-        if end.is_some_and(|end| submit >= end) {
-            ended = Ended::Time;
-            break;
-        }
+        let Some(submit) = generator.wait(clock, gate, plan.lead) else { return Ended::Stopped };
         while !flow.post(endpoint, slot, plan) {
             if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                 return ended;
@@ -56,6 +54,12 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
         recorder.sent(flow.sent - 1, intended, submit, complete);
         recorder.seen.sent = flow.sent;
         recorder.handled(flow.sent);
+        generator.step(complete);
+        recorder.seen.missed_steps = generator.missed;
+        if latest.is_some_and(|latest| complete >= latest) {
+            ended = Ended::Time;
+            break;
+        }
         if gate.is_stopped() {
             return Ended::Stopped;
         }

@@ -1,9 +1,10 @@
 //! From a case and a role to the loop that plays it.
 
 use super::gate::Gate;
+use super::schedule::Generator;
 use super::waiter::{Adaptive, Block, Busy, Waiter};
-use super::{Ended, Loop, bandwidth, closed, one_sided, open, schedule};
-use crate::clock::{Clock, TickSpan, Timebase};
+use super::{Ended, Loop, bandwidth, closed, one_sided, open};
+use crate::clock::{Clock, TickSpan};
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
@@ -107,15 +108,6 @@ impl Loop {
     }
 }
 
-/// The intended times of an open loop, in ticks since its start; empty for a closed one.
-pub fn intended(case: &Case, most: u64, time: &Timebase) -> Vec<TickSpan> {
-    let count = case.bound.count.map_or(most, |n| n.saturating_add(case.warmup)).min(most);
-    schedule::intended_ns(case.schedule, count, case.seed)
-        .into_iter()
-        .map(|ns| time.ticks_for(ns))
-        .collect()
-}
-
 /// One role of one round: everything that a loop reads.
 pub struct Part<'a, E, C> {
     /// The connected end.
@@ -126,8 +118,8 @@ pub struct Part<'a, E, C> {
     pub gate: &'a Gate,
     /// The case in ticks.
     pub plan: &'a Loop,
-    /// Intended times, where the case has a schedule.
-    pub intended: &'a [TickSpan],
+    /// What says when to send, where the case has a schedule and this role sends by it.
+    pub generator: Option<Generator>,
 }
 
 /// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
@@ -154,8 +146,7 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
     recorder: &mut Recorder<'_>,
     waiter: W,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, intended } = part;
-    let closed = matches!(case.schedule, Schedule::ClosedLoop);
+    let Part { endpoint, clock, gate, plan, generator } = part;
     if is_one_sided(case) {
         return match (case.pattern, case.direction, role) {
             (Pattern::Latency | Pattern::Oneway, _, Role::Client) => {
@@ -174,12 +165,12 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
         (Pattern::Latency, Role::Server) => {
             closed::server::<_, _, _, false>(endpoint, waiter, clock, gate, plan, recorder)
         }
-        (Pattern::Oneway, Role::Client) if closed => {
-            closed::client(endpoint, waiter, clock, gate, plan, recorder)
-        }
-        (Pattern::Oneway, Role::Client) => {
-            open::sender(endpoint, waiter, clock, gate, plan, intended, recorder)
-        }
+        (Pattern::Oneway, Role::Client) => match generator {
+            None => closed::client(endpoint, waiter, clock, gate, plan, recorder),
+            Some(generator) => {
+                open::sender(endpoint, waiter, clock, gate, plan, generator, recorder)
+            }
+        },
         (Pattern::Oneway, Role::Server) => {
             closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
         }

@@ -6,14 +6,45 @@ use serde::{Deserialize, Serialize};
 /// Another host, as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Far {
-    /// Its name, as ssh is told it.
+    /// Its name, as ssh is told it, or where its agent stands.
     pub host: String,
+    /// The port of the agent that stands there; `None`: it is reached by ssh.
+    #[serde(default)]
+    pub agent: Option<u16>,
     /// ssh with its own arguments.
     pub ssh: Vec<String>,
     /// Where wiregauge is there; `None`: where its shell finds it.
     pub binary: Option<String>,
     /// Whether this program is copied there, and removed afterwards.
     pub push: bool,
+}
+
+/// What a host's name begins with where an agent stands there.
+pub const AGENT: &str = "agent:";
+/// The port of an agent where none is named.
+pub const AGENT_PORT: u16 = 7425;
+
+/// The host and the port of an agent's address: `node07`, `node07:7425`, `[fe80::7%eth0]:7425`.
+pub fn agent_address(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
+        }
+        None => match text.split_once(':') {
+            // Of an IPv6 address it cannot be told where a port would begin.
+            Some((_, port)) if port.contains(':') => (text, None),
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = match port {
+        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+        None => AGENT_PORT,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
+    let is_plain = !host.is_empty() && !host.starts_with('-') && host.chars().all(plain);
+    is_plain.then(|| (host.to_string(), port))
 }
 
 /// The words of a command, parted by blanks; quotes of either kind hold blanks together, as they
@@ -64,6 +95,19 @@ mod tests {
         );
         assert_eq!(parted("ssh ''"), Some("ssh|".into()));
         assert_eq!((parted(""), parted("  "), parted("ssh 'a")), (None, None, None));
+    }
+
+    #[test]
+    fn an_agent_is_at_a_host_and_a_port() {
+        let at = |text| agent_address(text).map(|(host, port)| format!("{host} {port}"));
+        assert_eq!(at("node07"), Some("node07 7425".into()));
+        assert_eq!(at("node07:80"), Some("node07 80".into()));
+        assert_eq!(at("2001:db8::7"), Some("2001:db8::7 7425".into()));
+        assert_eq!(at("[2001:db8::7]"), Some("2001:db8::7 7425".into()));
+        assert_eq!(at("[fe80::7%eth0]:80"), Some("fe80::7%eth0 80".into()));
+        for wrong in ["", ":80", "a:", "a:0", "a:65536", "-a", "[::1", "[::1]80", "a b", "a/b"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -6,19 +6,24 @@
 
 pub mod cpus;
 pub mod far;
+pub mod pairs;
 pub mod reference;
 pub mod request;
 pub mod study;
 pub mod survey;
 pub mod sweep;
+pub mod trace;
+pub mod workload;
 pub mod written;
 
 pub use crate::host::CpuPair;
 pub use crate::transport::{Options, Wait};
 
 pub use far::Far;
+pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
 pub use study::Study;
+pub use trace::Trace;
 
 use crate::transport::{Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -80,6 +85,71 @@ pub enum Schedule {
         /// Messages per second, on average.
         rate: MessageRate,
     },
+    /// Bursts: exponential intervals while the source is on, nothing while it is off.
+    OnOff {
+        /// Messages per second, on average over both.
+        rate: MessageRate,
+        /// How long it is on ...
+        on: Span,
+        /// ... and off.
+        off: Span,
+    },
+    /// The times of [`Case::trace`].
+    Trace {
+        /// Messages per second, from the first to the last.
+        rate: MessageRate,
+    },
+}
+
+impl Schedule {
+    /// Messages per second on average; `None` for a closed loop.
+    pub fn rate(self) -> Option<MessageRate> {
+        match self {
+            Schedule::ClosedLoop => None,
+            Schedule::Periodic { rate }
+            | Schedule::Poisson { rate }
+            | Schedule::OnOff { rate, .. }
+            | Schedule::Trace { rate } => Some(rate),
+        }
+    }
+
+    /// Whether messages go by a clock of their own.
+    pub fn is_open(self) -> bool {
+        self.rate().is_some()
+    }
+}
+
+/// What waits for a time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// Reads the clock until it is time.
+    #[default]
+    Busy,
+    /// Sleeps in a read of a timerfd.
+    Timerfd,
+    /// Sleeps in clock_nanosleep.
+    Nanosleep,
+    /// Sleeps in io_uring_enter until a time-out completes.
+    IoUring,
+}
+
+impl TimerKind {
+    /// All.
+    pub const ALL: &'static [TimerKind] =
+        &[TimerKind::Busy, TimerKind::Timerfd, TimerKind::Nanosleep, TimerKind::IoUring];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimerKind::Busy => "busy",
+            TimerKind::Timerfd => "timerfd",
+            TimerKind::Nanosleep => "nanosleep",
+            TimerKind::IoUring => "io_uring",
+        }
+    }
 }
 
 /// Whether data goes one way or both ways at once.
@@ -130,6 +200,12 @@ pub struct Case {
     pub direction: Direction,
     /// The intended send times.
     pub schedule: Schedule,
+    /// The messages of a schedule that was written down.
+    #[serde(default)]
+    pub trace: Option<Trace>,
+    /// What waits for the intended times.
+    #[serde(default)]
+    pub timer: TimerKind,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).
@@ -140,6 +216,9 @@ pub struct Case {
     pub options: Options,
     /// Seed of all that is drawn in this case.
     pub seed: u64,
+    /// The hosts of its two ends.
+    #[serde(default)]
+    pub ends: Ends,
 }
 
 /// What is to be done: all cases, and how often and where.
@@ -154,9 +233,15 @@ pub struct Plan {
     /// CPUs of the client and of the server, a pair for each thread. None: chosen at launch.
     #[serde(with = "cpus")]
     pub cpus: Vec<CpuPair>,
-    /// The host of the server's end; `None`: this one.
+    /// Other hosts than this one, of which the cases' ends are numbers.
     #[serde(default)]
-    pub to: Option<Far>,
+    pub hosts: Vec<Far>,
+    /// Which pairs of several hosts are measured.
+    #[serde(default)]
+    pub pairs: Option<Pairs>,
+    /// Cases that run at the same time, by their numbers; one that is in no list runs by itself.
+    #[serde(default)]
+    pub at_once: Vec<Vec<u32>>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
@@ -181,7 +266,11 @@ pub struct Rounds {
 impl Plan {
     /// A short name that tells a case from the others; in a study the series comes first.
     pub fn label(&self, case: usize) -> String {
-        let label = self.cases.get(case).map(Case::label).unwrap_or_default();
+        let of = |case: &Case| match self.pairs {
+            Some(_) => format!("{} {}", case.label(), self.ends_of(case)),
+            None => case.label(),
+        };
+        let label = self.cases.get(case).map(of).unwrap_or_default();
         let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
         series.map_or(label.clone(), |series| format!("{}: {label}", series.name))
     }
@@ -190,6 +279,35 @@ impl Plan {
 /// Records that are older than threads had one.
 fn one_thread() -> u32 {
     1
+}
+
+impl Plan {
+    /// The name of one of its hosts; `None`: this one.
+    pub fn host(&self, number: Option<u32>) -> &str {
+        let other = number.and_then(|number| self.hosts.get(number as usize));
+        other.map_or(pairs::HERE, |far| &far.host)
+    }
+
+    /// The names of the hosts of a case.
+    pub fn ends_of(&self, case: &Case) -> String {
+        format!("{} to {}", self.host(case.ends.client), self.host(case.ends.server))
+    }
+
+    /// Cases that run at the same time, those that run by themselves included.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut alone = vec![true; self.cases.len()];
+        let grouped = |numbers: &Vec<u32>| -> Vec<usize> {
+            numbers.iter().map(|number| *number as usize).collect()
+        };
+        let mut groups: Vec<Vec<usize>> = self.at_once.iter().map(grouped).collect();
+        for case in groups.iter().flatten() {
+            if let Some(alone) = alone.get_mut(*case) {
+                *alone = false;
+            }
+        }
+        groups.extend((0..alone.len()).filter(|case| alone[*case]).map(|case| vec![case]));
+        groups
+    }
 }
 
 impl Case {

@@ -1,7 +1,10 @@
 //! From what was asked for to a plan that can be run as it stands, or to one sentence that says
 //! why not.
 
-use super::{Bound, Case, CpuPair, Direction, Far, Options, Pattern, Plan, Rounds, Schedule, Wait};
+use super::{
+    Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
+};
+use super::{TimerKind, Trace};
 use super::{cpus, sweep};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
@@ -65,6 +68,10 @@ pub struct Request {
     pub direction: Direction,
     /// The intended send times.
     pub schedule: Schedule,
+    /// The messages of a schedule that was written down.
+    pub trace: Option<Trace>,
+    /// What waits for the intended times; `None`: the busy one.
+    pub timer: Option<TimerKind>,
     /// Whether payloads are verified.
     pub check: bool,
     /// When a message counts as lost.
@@ -77,8 +84,8 @@ pub struct Request {
     pub until: Option<f64>,
     /// CPUs, a pair for each thread; none: chosen.
     pub cpus: Vec<CpuPair>,
-    /// The host of the server's end; `None`: this one.
-    pub to: Option<Far>,
+    /// The hosts of both ends.
+    pub place: Place,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -108,13 +115,15 @@ impl Request {
             window: 64,
             direction: Direction::Uni,
             schedule: Schedule::ClosedLoop,
+            trace: None,
+            timer: None,
             check: false,
             loss_after: Span(100_000_000),
             timeout: Span(10_000_000_000),
             rounds: None,
             until: None,
             cpus: Vec::new(),
-            to: None,
+            place: Place::Here,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -123,12 +132,30 @@ impl Request {
 
     /// The plan, or why there is none.
     pub fn plan(self) -> Result<Plan, Refusal> {
+        let traced = self.trace.as_ref().map_or(Ok(None), Trace::size).map_err(Refusal)?;
+        if let Some(size) = traced.filter(|size| self.sizes != [*size]) {
+            return Request { sizes: vec![size], ..self }.plan();
+        }
         let sizes = match self.perturb {
             true => sweep::perturbed(&self.sizes),
             false => self.sizes.clone(),
         };
         self.check_numbers()?;
-        let mut cases = Vec::new();
+        let rounds = self.rounds();
+        let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
+        let pairs = self.place.count(self.pattern, self.direction);
+        let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
+        let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
+        let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
+        if !(1..=MOST_IN_ALL).contains(&in_all) {
+            return refuse(format!(
+                "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
+                 are {in_all}; 1 to {MOST_IN_ALL} are allowed",
+                rounds.most
+            ));
+        }
+        let layout = self.place.layout(self.pattern, self.direction, self.seed)?;
+        let (mut cases, mut at_once) = (Vec::new(), Vec::new());
         for transport in &self.transports {
             self.check_place(*transport)?;
             self.check_transport(*transport)?;
@@ -136,26 +163,21 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
-                    let threads = self.threads.iter();
-                    cases.extend(threads.map(|n| self.case(*transport, *wait, *size, *n)));
+                    for threads in &self.threads {
+                        let first = cases.len() as u32;
+                        let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+                        at_once.extend(layout.at_once.iter().map(numbered));
+                        let of = |ends: &Ends| self.case(*transport, *wait, *size, *threads, *ends);
+                        cases.extend(layout.ends.iter().map(of));
+                    }
                 }
             }
         }
-        let rounds = self.rounds();
-        let in_all = in_all(&cases, rounds);
-        if !(1..=MOST_IN_ALL).contains(&in_all) {
-            let threads = if self.threads == [1] { "" } else { ", each thread counted" };
-            return refuse(format!(
-                "{} combinations of transport, wait mode and size in up to {} rounds are \
-                 {in_all}{threads}; 1 to {MOST_IN_ALL} are allowed",
-                cases.len(),
-                rounds.most
-            ));
-        }
         cpus::check(&self.cpus, &cases)?;
         let name = self.pattern.name().to_string();
-        let (cpus, to, seed, threshold) = (self.cpus, self.to, self.seed, self.threshold);
-        Ok(Plan { name, cases, rounds, cpus, to, seed, threshold, study: None })
+        let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
+        let (hosts, pairs) = (layout.hosts, self.place.pairs());
+        Ok(Plan { name, cases, rounds, cpus, hosts, pairs, at_once, seed, threshold, study: None })
     }
 
     fn rounds(&self) -> Rounds {
@@ -173,15 +195,20 @@ impl Request {
 
     /// Messages of a round, where they are known before it.
     fn expected(&self, bound: Bound) -> Option<u64> {
-        let rate = match self.schedule {
-            Schedule::ClosedLoop => None,
-            Schedule::Periodic { rate } | Schedule::Poisson { rate } => Some(rate.0),
-        };
-        let by_time = bound.time.zip(rate).map(|(time, rate)| (rate * time.0 as f64 / 1e9) as u64);
-        bound.count.into_iter().chain(by_time).min()
+        let by_time = bound.time.zip(self.schedule.rate());
+        let by_time = by_time.map(|(time, rate)| (rate.0 * time.0 as f64 / 1e9) as u64);
+        let by_trace = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
+        bound.count.into_iter().chain(by_time).chain(by_trace).min()
     }
 
-    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, threads: u32) -> Case {
+    fn case(
+        &self,
+        transport: TransportKind,
+        wait: Wait,
+        size: Bytes,
+        threads: u32,
+        ends: Ends,
+    ) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
             (_, None, None) => Bound { count: Some(COUNT), time: None },
@@ -201,11 +228,14 @@ impl Request {
             window: self.window,
             direction: self.direction,
             schedule: self.schedule,
+            trace: self.trace.clone(),
+            timer: self.timer.unwrap_or_default(),
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
             options: self.options.clone(),
             seed: self.seed,
+            ends,
         }
     }
 
@@ -230,7 +260,7 @@ impl Request {
         if self.timeout.0 == 0 || self.loss_after.0 == 0 {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
-        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let closed = !self.schedule.is_open();
         let stamps = self.options.stamps_send();
         if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
             return refuse(
@@ -245,6 +275,7 @@ impl Request {
                 "--rate with --burst or --pause is not allowed: the rate sets the times",
             );
         }
+        self.check_timer()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
@@ -271,10 +302,26 @@ impl Request {
                  it; write --threads 1",
             );
         }
-        if several && !matches!(self.schedule, Schedule::ClosedLoop) {
+        if several && self.schedule.is_open() {
             return refuse("--rate is the schedule of one sender; write --threads 1");
         }
         Ok(())
+    }
+
+    fn check_timer(&self) -> Result<(), Refusal> {
+        let Some(timer) = self.timer else { return Ok(()) };
+        if !self.schedule.is_open() {
+            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
+        }
+        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        match simulated.filter(|_| timer != TimerKind::Busy) {
+            Some(transport) => refuse(format!(
+                "--timer {} is not possible over {transport}, which simulates the time; allowed \
+                 is --timer busy",
+                timer.name()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What the transport itself has to say of options, size and wait mode together.
@@ -298,14 +345,19 @@ impl Request {
 
     /// Whether the server's end may be where it is to be.
     fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
-        if self.to.is_none() {
+        if !self.place.is_far() {
             return Ok(());
+        }
+        if !self.cpus.is_empty() && self.place.pairs().is_some() {
+            return refuse(
+                "--cpus with --all-pairs or --bisection is not allowed: each host plays both roles",
+            );
         }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
             let names: Vec<&str> = reaching.map(|one| one.name()).collect();
             return refuse(format!(
-                "--to is not possible over {transport}, which joins processes of one host; \
+                "another host is not possible over {transport}, which joins processes of one host; \
                  allowed are {}",
                 names.join(", ")
             ));
@@ -321,7 +373,7 @@ impl Request {
                  thread; write --threads 1"
             ));
         }
-        let closed = matches!(self.schedule, Schedule::ClosedLoop);
+        let closed = !self.schedule.is_open();
         let needs = match (self.pattern, self.direction) {
             (Pattern::Latency, _) => Traffic::Echo { every: 1 },
             (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },

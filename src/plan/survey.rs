@@ -1,7 +1,7 @@
 //! The survey's plan: what every transport that works here gives, in less than a minute.
 
 use super::request::{ROUNDS, WARMUP};
-use super::{Bound, Case, Pattern, Plan, Request, Rounds, Wait};
+use super::{Bound, Case, Pattern, Plan, Request, Rounds, TimerKind, Wait};
 use crate::transport::TransportKind;
 use crate::units::{Bytes, Span};
 
@@ -46,7 +46,9 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         cpus: Vec::new(),
         seed,
         threshold: Span(10_000),
-        to: None,
+        hosts: Vec::new(),
+        pairs: None,
+        at_once: Vec::new(),
         study: None,
     }
 }
@@ -74,10 +76,13 @@ fn case(
         window,
         direction,
         schedule,
+        trace: None,
+        timer: TimerKind::Busy,
         check: false,
         loss_after,
         timeout,
         options: Default::default(),
         seed,
+        ends: Default::default(),
     }
 }

@@ -51,9 +51,49 @@ pub struct Record {
     pub unavailable: Vec<Unavailable>,
     /// What weakens the whole record.
     pub doubts: Vec<Doubt>,
-    /// The host of the server's end, where it is another one; all above is of the client's.
+    /// The plan's other hosts, in its order; all above is of the driver's.
     #[serde(default)]
-    pub server_host: Option<ServerHost>,
+    pub hosts: Vec<OtherHost>,
+    /// What pairs of several hosts show together; `None` where no more than one was measured.
+    #[serde(default)]
+    pub pairs: Option<PairFigures>,
+}
+
+/// What pairs of several hosts show together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairFigures {
+    /// Pairs that are slower than the others.
+    pub slow: Vec<SlowPair>,
+    /// Effective bisection bandwidth, one for each combination of transport, wait mode and size.
+    pub bisections: Vec<Bisection>,
+}
+
+/// A pair of hosts that stands out among those measured alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowPair {
+    /// Its run.
+    pub run: u32,
+    /// The metric whose median, or the rate whose value, is compared.
+    pub metric: String,
+    /// Its figure.
+    pub value: f64,
+    /// The median of this figure over all pairs.
+    pub median: f64,
+}
+
+/// What random perfect matchings carried, all pairs of one at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bisection {
+    /// The runs that it is made of.
+    pub runs: Vec<u32>,
+    /// Pairs of a matching.
+    pub pairs: u32,
+    /// B/s of all pairs of a matching together, over matchings and rounds.
+    pub bandwidth: Rate,
+    /// The same of each matching.
+    pub matchings: Vec<f64>,
+    /// The least share of a round's time in which all pairs ran.
+    pub overlap: Option<f64>,
 }
 
 /// How far the server's clock was from the client's during a round between two hosts.
@@ -75,11 +115,11 @@ pub struct ClockOffset {
     pub steps: u64,
 }
 
-/// The other host, on which the server's end ran.
+/// Another host, on which ends ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ServerHost {
-    /// Its name, as ssh was told it.
-    pub to: String,
+pub struct OtherHost {
+    /// Its name, as it was typed.
+    pub name: String,
     /// The address at which it was reached; `None` where an interface was named.
     pub address: Option<String>,
     /// What the result depends on there.
@@ -225,6 +265,10 @@ pub struct Round {
     /// How far the clocks of two hosts were apart, where one-way times were taken between them.
     #[serde(default)]
     pub clock: Option<ClockOffset>,
+    /// Of rounds on several pairs of hosts at the same time: the share of the time from the first
+    /// begin to the last end in which all ran.
+    #[serde(default)]
+    pub overlap: Option<f64>,
 }
 
 /// What one thread of both ends did in a round of several.
@@ -265,6 +309,12 @@ pub struct Counts {
     pub corrupt: u64,
     /// Connections of strangers that were dropped during set-up.
     pub strangers: u64,
+    /// Steps of a schedule that had passed before the generator came to them; none was dropped.
+    #[serde(default)]
+    pub missed_steps: u64,
+    /// Sequence numbers that were passed over when a later one arrived at the server.
+    #[serde(default)]
+    pub gaps: u64,
 }
 
 /// What a role's threads used from arm to disarm, and the settings that it really got.

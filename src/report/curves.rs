@@ -101,6 +101,7 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
         Metric::HalfRtt,
         Metric::Rtt,
         Metric::Service,
+        Metric::Lateness,
         Metric::Transfer,
         Metric::Complete,
     ];
@@ -110,13 +111,14 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
 
 /// The metric of one sample in ns: infinite where lost, NaN without its stamps.
 pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
-    if s.flags.has(Flags::LOST) {
+    if s.flags.has(Flags::LOST) && metric != Metric::Lateness {
         return f64::INFINITY;
     }
     match metric {
         Metric::Rtt | Metric::OneWay | Metric::Service => s.receive_ns - s.submit_ns,
         Metric::HalfRtt => (s.receive_ns - s.submit_ns) / 2.0,
         Metric::Response => s.receive_ns - s.intended_ns,
+        Metric::Lateness => s.submit_ns - s.intended_ns,
         Metric::Transfer => s.receive_ns - s.send_ns,
         Metric::Complete => s.complete_ns - s.submit_ns,
         Metric::Post => f64::NAN,

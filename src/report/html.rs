@@ -7,6 +7,7 @@
 mod encode;
 mod main_table;
 mod number;
+mod pairs;
 mod study;
 mod tables;
 
@@ -58,6 +59,7 @@ pub fn render<E: std::fmt::Display>(
     ));
     page.push_str(&tables::header(record, &reduced));
     page.push_str("<main>\n");
+    page.push_str(&pairs::section(record));
     page.push_str(&main_table::section(record));
     page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
     page.push_str(&study::section(record));

@@ -25,20 +25,28 @@ pub struct Shape {
 /// Joins what two ends of one host saw. Stamps are on the grid of `samples.parquet`, so that memory
 /// and file agree.
 pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> RoundSamples {
-    join_of(shape, client, server, Times { client: time, server: time, apart: false, offset: None })
+    let own = End { time, offset: None };
+    join_of(shape, client, server, Times { client: own, server: own, apart: false })
 }
 
 /// The time of each end.
 #[derive(Clone, Copy, Debug)]
 pub struct Times<'a> {
     /// Of the client's clock.
-    pub client: &'a Timebase,
+    pub client: End<'a>,
     /// Of the server's.
-    pub server: &'a Timebase,
-    /// Whether they are clocks of two hosts. A sample has stamps of both only where `offset` is
-    /// known.
+    pub server: End<'a>,
+    /// Whether they are clocks of two hosts. A sample has stamps of both only where the offsets
+    /// are known.
     pub apart: bool,
-    /// The server's clock against the client's, where they were compared.
+}
+
+/// The time of one end.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// Its clock's scale.
+    pub time: &'a Timebase,
+    /// Its clock against the driver's, where they are two and were compared.
     pub offset: Option<&'a Model>,
 }
 
@@ -78,20 +86,17 @@ pub fn pool(each: Vec<RoundSamples>) -> RoundSamples {
     pooled
 }
 
-fn stamp(ticks: Ticks, time: &Timebase) -> f64 {
-    if ticks.0 == 0 {
-        return f64::NAN;
-    }
-    super::grid(time.global(time.local(ticks)).0)
-}
-
-impl Times<'_> {
-    /// A stamp of the server in the run's common time, which is the client's.
-    fn of_server(&self, ticks: Ticks) -> f64 {
-        match self.offset {
-            Some(offset) if ticks.0 != 0 => super::grid(offset.here(self.server.local(ticks)).0.0),
-            _ => stamp(ticks, self.server),
+impl End<'_> {
+    /// A stamp in the run's common time, which is the driver's where the clocks were compared.
+    fn stamp(&self, ticks: Ticks) -> f64 {
+        if ticks.0 == 0 {
+            return f64::NAN;
         }
+        let local = self.time.local(ticks);
+        super::grid(match self.offset {
+            Some(offset) => offset.here(local).0.0,
+            None => self.time.global(local).0,
+        })
     }
 }
 
@@ -101,10 +106,10 @@ fn sample(
     send: Ticks,
     receive: Ticks,
     flags: Flags,
-    time: &Timebase,
+    time: End<'_>,
 ) -> Sample {
     let stamps = [row.intended, row.submit, send, receive, row.complete];
-    Sample::new(sequence, stamps.map(|ticks| stamp(ticks, time)), flags)
+    Sample::new(sequence, stamps.map(|ticks| time.stamp(ticks)), flags)
 }
 
 fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
@@ -118,7 +123,7 @@ fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
         let flags = kept.with(arrived).with(lost);
         // Of a message that has arrived, the server's row has the time that stood in it.
         let mut joined = sample(sequence as u64, row, there.submit, Ticks(0), flags, times.client);
-        joined.receive_ns = times.of_server(there.receive);
+        joined.receive_ns = times.server.stamp(there.receive);
         joined
     });
     joined.collect()
@@ -126,7 +131,7 @@ fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
 
 fn flows(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
     let last_of = |row: usize| (row as u64 + 1) * shape.stride - 1;
-    let marks = |rows: &[Row], sent: &[Row], flag: Flags, time: &Timebase| -> Vec<Sample> {
+    let marks = |rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>| -> Vec<Sample> {
         let received = rows.iter().enumerate();
         received
             .map(|(number, row)| {

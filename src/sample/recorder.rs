@@ -41,6 +41,10 @@ pub struct Seen {
     pub late: u64,
     /// Received with a sequence number that was never sent.
     pub foreign: u64,
+    /// Steps of the schedule that had passed when the generator came to them.
+    pub missed_steps: u64,
+    /// Sequence numbers that were passed over when a later one arrived.
+    pub gaps: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -158,6 +162,7 @@ impl<'a> Recorder<'a> {
     #[inline(always)]
     pub fn arrived(&mut self, sequence: u64, receive: Ticks, corrupt: bool) {
         let reordered = sequence + 1 < self.highest;
+        self.seen.gaps += sequence.saturating_sub(self.highest);
         self.highest = self.highest.max(sequence + 1);
         if corrupt {
             self.seen.corrupt += 1;

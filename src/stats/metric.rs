@@ -20,6 +20,9 @@ pub enum Metric {
     Service,
     /// From the last time that stood in the message when the adapter took it to the sight of it.
     Transfer,
+    /// From the intended time to the actual submit: what the generator, or the lack of a buffer,
+    /// adds to a response.
+    Lateness,
     /// From submit until the post has returned.
     Post,
     /// From submit until the completion was seen.
@@ -42,13 +45,14 @@ pub enum RateMetric {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 8] = [
+    pub const ALL: [Metric; 9] = [
         Metric::Rtt,
         Metric::HalfRtt,
         Metric::OneWay,
         Metric::Response,
         Metric::Service,
         Metric::Transfer,
+        Metric::Lateness,
         Metric::Post,
         Metric::Complete,
     ];
@@ -62,6 +66,7 @@ impl Metric {
             Metric::Response => "response",
             Metric::Service => "service",
             Metric::Transfer => "transfer",
+            Metric::Lateness => "lateness",
             Metric::Post => "post",
             Metric::Complete => "complete",
         }
@@ -82,7 +87,7 @@ impl Metric {
     ///
     /// Where the other end takes no part (`one_sided`), a round trip has no half that goes one way.
     pub fn of(pattern: Pattern, schedule: &Schedule, one_sided: bool) -> Vec<Metric> {
-        let scheduled = !matches!(schedule, Schedule::ClosedLoop);
+        let scheduled = schedule.is_open();
         match (pattern, scheduled) {
             (Pattern::Latency, false) if one_sided => vec![Metric::Rtt],
             (Pattern::Latency, false) => vec![Metric::HalfRtt, Metric::Rtt],
@@ -92,7 +97,9 @@ impl Metric {
             (Pattern::Oneway, false) => {
                 vec![Metric::OneWay, Metric::Transfer, Metric::Complete]
             }
-            (Pattern::Oneway, true) => vec![Metric::OneWay, Metric::Response, Metric::Service],
+            (Pattern::Oneway, true) => {
+                vec![Metric::OneWay, Metric::Response, Metric::Service, Metric::Lateness]
+            }
             (Pattern::Bandwidth, _) => vec![Metric::Complete],
         }
     }
@@ -105,14 +112,16 @@ impl Metric {
                 (s.submit_ns, s.receive_ns)
             }
             Metric::Response => (s.intended_ns, s.receive_ns),
+            Metric::Lateness => (s.intended_ns, s.submit_ns),
             Metric::Transfer => (s.send_ns, s.receive_ns),
             Metric::Post | Metric::Complete => (s.submit_ns, s.complete_ns),
         };
         if start.is_nan() {
             return None;
         }
-        if matches!(self, Metric::Post | Metric::Complete) {
-            // Not every post is signalled; one that has no completion was not lost by that.
+        if matches!(self, Metric::Post | Metric::Complete | Metric::Lateness) {
+            // Not every post is signalled; one that has no completion was not lost by that, nor was
+            // one that was sent late.
             return (!end.is_nan()).then_some(end - start);
         }
         if end.is_nan() || s.flags.has(Flags::LOST) {
@@ -181,7 +190,7 @@ mod tests {
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
         let got = Metric::ALL.map(|m| durations(&r, m)[0]);
-        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 1.0, 1.0]);
+        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 1.0, 1.0]);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 pub mod compare;
 pub mod doubt;
 pub mod effective;
+pub mod exponential;
 pub mod limit;
 pub mod metric;
 mod pooled;

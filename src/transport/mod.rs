@@ -28,7 +28,9 @@ pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
 pub use setup::{
     Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
 };
-pub use socket::site::{address as address_of_site, towards};
+pub use socket::site::{
+    PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
+};
 pub use synthetic::Synthetic;
 pub use verbs::LiveWord;
 

@@ -55,6 +55,22 @@ impl Role {
             Role::Server => "server",
         }
     }
+
+    /// The one at the other end.
+    pub const fn other(self) -> Role {
+        match self {
+            Role::Client => Role::Server,
+            Role::Server => Role::Client,
+        }
+    }
+
+    /// What belongs to it of a client's and a server's.
+    pub fn pick<T>(self, client: T, server: T) -> T {
+        match self {
+            Role::Client => client,
+            Role::Server => server,
+        }
+    }
 }
 
 /// What will flow, so that a transport may size its queues.

@@ -6,7 +6,11 @@ use super::*;
 fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<u8>, String) {
     use std::io::{Read, Write};
     let mut agent = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
-    agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    agent
+        .arg(wiregauge::launch::agent::PLAY)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // One that sshd has started is told the secret by its driver.
     agent.env_remove(wiregauge::host::SSH_CONNECTION);
     match secret {

@@ -196,6 +196,13 @@ impl FarHost {
         pids.lines().filter(|pid| name(pid).starts_with("wiregauge")).count()
     }
 
+    /// A program that is to run there.
+    pub fn program(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]);
+        command
+    }
+
     /// Waits until no agent is left there.
     pub fn await_no_agents(&self) {
         let deadline = Instant::now() + WATCHDOG;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
@@ -75,13 +76,23 @@ pub fn full_record() -> Record {
             reason: "libibverbs.so.1 was not found".to_string(),
         }],
         doubts: vec![doubt()],
-        server_host: Some(ServerHost {
-            to: "node07".to_string(),
+        pairs: Some(PairFigures {
+            slow: vec![SlowPair { run: 0, metric: "half_rtt".into(), value: 9.5, median: 4.5 }],
+            bisections: vec![Bisection {
+                runs: vec![0],
+                pairs: 1,
+                bandwidth: Rate { value: 1e9, interval: Some(interval()), rounds: vec![1e9] },
+                matchings: vec![1e9],
+                overlap: Some(0.9),
+            }],
+        }),
+        hosts: vec![OtherHost {
+            name: "node07".to_string(),
             address: Some("10.1.0.7".to_string()),
             environment: Default::default(),
             clock: clock(),
             noise: Vec::new(),
-        }),
+        }],
     }
 }
 
@@ -108,12 +119,15 @@ fn full_plan() -> Plan {
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: vec![CpuPair { client: 2, server: 3 }],
-        to: Some(Far {
+        hosts: vec![Far {
             host: "node07".to_string(),
+            agent: Some(7425),
             ssh: vec!["ssh".to_string()],
             binary: Some("/opt/wiregauge".to_string()),
             push: false,
-        }),
+        }],
+        pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
+        at_once: vec![vec![0]],
         seed: 7,
         threshold: Span(50_000),
         study: Some(full_study()),
@@ -163,6 +177,12 @@ fn full_case(schedule: Schedule) -> Case {
         window: 16,
         direction: Direction::Bi,
         schedule,
+        trace: Some(Trace {
+            file: "t".to_string(),
+            times_ns: vec![0, 1000],
+            sizes: vec![Bytes(64); 2],
+        }),
+        timer: TimerKind::IoUring,
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -201,6 +221,7 @@ fn full_case(schedule: Schedule) -> Case {
             },
         },
         seed: u64::MAX,
+        ends: Ends { client: None, server: Some(0) },
     }
 }
 
@@ -239,6 +260,8 @@ fn counts() -> Counts {
         reordered: 3,
         corrupt: 4,
         strangers: 5,
+        missed_steps: 6,
+        gaps: 7,
     }
 }
 
@@ -255,6 +278,7 @@ fn full_round() -> Round {
         seen: BTreeMap::from([("counter.port_xmit_packets".to_string(), "2000".to_string())]),
     };
     Round {
+        overlap: Some(0.97),
         index: 0,
         position: 3,
         started_ns: 1234.5625,

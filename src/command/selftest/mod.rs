@@ -2,6 +2,7 @@
 //! "The self-test"). Deterministic but for T15 and T16: simulated time, seeded draws.
 
 mod clocks;
+mod generator;
 mod outputs;
 mod processes;
 mod simulate;
@@ -73,7 +74,7 @@ pub fn rows() -> Vec<Row> {
         statistics::t5_count_and_time(),
         statistics::t6_pauses(),
         Row::not_built("T7", "server stalls 100 ms under 100 k/s Poisson"),
-        statistics::t8_generators(),
+        generator::t8_generators(),
         statistics::t9_loss_and_reordering(),
         clocks::t10_offset_and_drift(),
         statistics::t11_a_day(),

@@ -37,7 +37,9 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         cases: vec![case(Pattern::Latency, spec, count)?],
         rounds: Rounds { least: 1, most: 1, until: None },
         cpus: Vec::new(),
-        to: None,
+        hosts: Vec::new(),
+        pairs: None,
+        at_once: Vec::new(),
         seed: 1,
         threshold: Span(10_000),
         study: None,
@@ -52,7 +54,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         command: vec!["wiregauge".into(), "selftest".into()],
         clock: None,
         interrupted: &interrupted,
-        there: None,
+        hosts: &[],
         unavailable: Vec::new(),
     };
     let mut injected = Vec::new();

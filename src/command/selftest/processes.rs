@@ -2,6 +2,7 @@
 
 use super::Row;
 use crate::conduct::{Silent, Stage, conduct};
+use crate::launch::agent::PLAY;
 use crate::launch::frame;
 use crate::launch::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 use crate::launch::secret;
@@ -55,7 +56,7 @@ fn greeting(version: u32, knows_secret: bool) -> Result<(i32, String), String> {
     let known = secret::fresh()?;
     let shown = if knows_secret { known } else { secret::fresh()? };
     let mut child = this_program()?
-        .arg("agent")
+        .arg(PLAY)
         .env(SECRET_VARIABLE, secret::to_hex(&known))
         .spawn()
         .map_err(|error| error.to_string())?;
@@ -105,7 +106,7 @@ pub fn t16_null() -> Row {
             command: vec!["wiregauge".into(), "selftest".into()],
             clock: None,
             interrupted: &interrupted,
-            there: None,
+            hosts: &[],
             unavailable: Vec::new(),
         };
         let record = conduct(&plan, &stage, &mut |_| Ok(()), &mut Silent)

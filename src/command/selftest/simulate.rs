@@ -4,6 +4,7 @@
 use crate::clock::{TickSpan, Ticks, Timebase};
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, Part};
+use crate::pattern::schedule::Generator;
 use crate::pattern::{Ended, Loop};
 use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
 use crate::sample::RoundSamples;
@@ -48,10 +49,10 @@ pub fn play(case: &Case) -> Result<Played, String> {
     let mut server = memory(if with_server { most } else { 0 })?;
     let time = Timebase::nanoseconds(Ticks(0));
     let plan = Loop::of(case, |span| TickSpan(span.0 as i64));
-    let intended = role::intended(case, most as u64, &time);
-    let (client_seen, ended) = one_role(case, Role::Client, &plan, &intended, &mut client)?;
+    let generator = Generator::of(case, &time).map_err(|error| error.to_string())?;
+    let (client_seen, ended) = one_role(case, Role::Client, &plan, generator, &mut client)?;
     let server_seen = match with_server {
-        true => one_role(case, Role::Server, &plan, &[], &mut server)?.0,
+        true => one_role(case, Role::Server, &plan, None, &mut server)?.0,
         false => Seen::default(),
     };
     let shape = Shape {
@@ -70,7 +71,7 @@ fn one_role(
     case: &Case,
     role: Role,
     plan: &Loop,
-    intended: &[TickSpan],
+    generator: Option<Generator>,
     arena: &mut Arena,
 ) -> Result<(Seen, Ended), String> {
     let mut endpoint = Simulated::open(&role::setup(case, role, [0; 32]))
@@ -79,7 +80,7 @@ fn one_role(
     let gate = Gate::default();
     let clock = synthetic::clock();
     let mut recorder = Recorder::new(arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, intended };
+    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator };
     let ended = role::play(case, role, part, &mut recorder, TickSpan(0));
     Ok((recorder.seen, ended))
 }

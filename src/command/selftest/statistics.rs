@@ -4,7 +4,6 @@
 use super::Row;
 use super::simulate::{case, play, scheduled};
 use crate::pattern::Ended;
-use crate::pattern::schedule::intended_ns;
 use crate::plan::{Bound, Case, Pattern, Schedule};
 use crate::sample::Flags;
 use crate::sample::histogram::LiveHistogram;
@@ -110,80 +109,6 @@ pub fn t6_pauses() -> Row {
         Ok((truth, format!("p50 {} ns", p50(&with)), same && without.mean == with.mean))
     };
     row(what, done())
-}
-
-/// The critical value of the Anderson-Darling statistic at 5 % for a distribution that is fully
-/// specified (Stephens 1974, case 0).
-const ANDERSON_DARLING_5_PERCENT: f64 = 2.492;
-
-/// The Anderson-Darling statistic of intervals against the exponential distribution of this mean.
-fn anderson_darling(intervals: &mut [f64], mean: f64) -> f64 {
-    intervals.sort_by(f64::total_cmp);
-    let n = intervals.len();
-    let sum: f64 = (0..n)
-        .map(|i| {
-            // ln F(x_i) + ln(1 - F(x_(n-1-i))), with F(x) = 1 - exp(-x / mean).
-            let below = (-(-intervals[i] / mean).exp_m1()).max(f64::MIN_POSITIVE).ln();
-            let above = -intervals[n - 1 - i] / mean;
-            (2 * i + 1) as f64 * (below + above)
-        })
-        .sum();
-    -(n as f64) - sum / n as f64
-}
-
-/// T8: the generators, from 1 k/s to the highest rate that a schedule states.
-pub fn t8_generators() -> Row {
-    let what = (
-        "T8",
-        "periodic and Poisson, 1 k/s, 100 k/s, 10 M/s (virtual time)",
-        "rate within 0.1 %; Anderson-Darling at 5 %",
-    );
-    let done = || {
-        let mut worst: f64 = 0.0;
-        let mut statistic: f64 = 0.0;
-        for rate in [1e3, 1e5, 1e7].map(MessageRate) {
-            for schedule in [Schedule::Periodic { rate }, Schedule::Poisson { rate }] {
-                let (off, a2) = generator(schedule, rate.0)?;
-                worst = worst.max(off);
-                statistic = statistic.max(a2);
-            }
-        }
-        let passes = worst < 0.001 && statistic < ANDERSON_DARLING_5_PERCENT;
-        let measured = format!("off by {:.4} %, A2 = {statistic:.2}", 100.0 * worst);
-        Ok((format!("0 %, A2 < {ANDERSON_DARLING_5_PERCENT}"), measured, passes))
-    };
-    row(what, done())
-}
-
-/// How far the rate of a generator is off, and the statistic of its intervals (0 for periodic).
-fn generator(schedule: Schedule, rate: f64) -> Result<(f64, f64), String> {
-    /// A Poisson process of so many messages has a rate right within 0.05 % (one sigma).
-    const MESSAGES: u64 = 4_000_000;
-    /// Messages through the loop: a periodic rate needs few.
-    const PLAYED: u64 = 200_000;
-    let seed = 8;
-    let times = intended_ns(schedule, MESSAGES, seed);
-    let last = times.last().copied().unwrap_or(f64::NAN);
-    let off = ((MESSAGES - 1) as f64 / last * 1e9 / rate - 1.0).abs();
-    // What the loop makes of the schedule: every message at its time, on the virtual clock.
-    let mut case = scheduled("constant(1us)", PLAYED, schedule)?;
-    case.seed = seed;
-    let played = play(&case)?;
-    let late = played.samples.samples.iter().map(|s| s.submit_ns - s.intended_ns);
-    let worst = late.fold(0.0, f64::max);
-    // A post takes 10 ns there, so messages that come closer wait for it and no longer.
-    let allowed_ns = if rate < 1e6 { 50.0 } else { 500.0 };
-    if worst > allowed_ns || played.ended != Ended::Count {
-        return Err(format!("a post {worst} ns after its time at {rate} msg/s"));
-    }
-    if matches!(schedule, Schedule::Periodic { .. }) {
-        return Ok((off, 0.0));
-    }
-    let first = times.first().copied().unwrap_or(0.0);
-    let mut intervals: Vec<f64> =
-        std::iter::once(first).chain(times.windows(2).map(|w| w[1] - w[0])).collect();
-    intervals.truncate(PLAYED as usize);
-    Ok((off, anderson_darling(&mut intervals, 1e9 / rate)))
 }
 
 /// T9: loss and reordering.

@@ -18,8 +18,22 @@ const LONGEST_TEXT: usize = 500;
 /// What a graph may show of a distribution.
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
-pub const TYPED: [&str; 9] =
-    ["cpus", "seed", "clock", "out", "json", "to", "remote-binary", "push", "ssh"];
+pub const TYPED: [&str; 14] = [
+    "cpus",
+    "seed",
+    "clock",
+    "out",
+    "json",
+    "to",
+    "hosts",
+    "hosts-file",
+    "all-pairs",
+    "at-once",
+    "bisection",
+    "remote-binary",
+    "push",
+    "ssh",
+];
 /// Words that hold for the whole study, and stand below `[all]`.
 pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
 

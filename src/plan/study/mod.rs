@@ -164,13 +164,16 @@ const QUICK_TIME: Span = Span(20_000_000);
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
     let mut whole: Option<Plan> = None;
     for (name, request) in requests {
-        let Plan { cases, .. } = match &mut whole {
-            None => whole.insert(Plan { cases: Vec::new(), ..request.clone().plan()? }),
+        let own = request.clone().plan()?;
+        let Plan { cases, at_once, .. } = match &mut whole {
+            None => whole.insert(Plan { cases: Vec::new(), at_once: Vec::new(), ..own.clone() }),
             Some(plan) => plan,
         };
-        let own = request.clone().plan()?.cases;
-        let numbers = cases.len() as u32..(cases.len() + own.len()) as u32;
-        cases.extend(own);
+        let first = cases.len() as u32;
+        let numbers = first..first + own.cases.len() as u32;
+        let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+        at_once.extend(own.at_once.iter().map(numbered));
+        cases.extend(own.cases);
         match study.series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.cases.extend(numbers),
             None => {

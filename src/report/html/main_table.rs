@@ -78,8 +78,8 @@ struct Row<'a> {
     latency: Option<&'a Run>,
     rate: Option<&'a Run>,
     bandwidth: Option<&'a Run>,
-    /// Of a study: the series.
-    series: Option<&'a str>,
+    /// Of a study the series, of pairs of hosts their names.
+    series: Option<String>,
 }
 
 impl<'a> Row<'a> {
@@ -87,11 +87,12 @@ impl<'a> Row<'a> {
         let rates = (run.case.pattern == Pattern::Bandwidth).then_some(run);
         let study = record.plan.study.as_ref();
         let series = study.and_then(|study| study.series_of(run.index));
+        let pair = || record.plan.pairs.map(|_| record.plan.ends_of(&run.case));
         Row {
             latency: rates.is_none().then_some(run),
             rate: rates,
             bandwidth: rates,
-            series: series.map(|series| series.name.as_str()),
+            series: series.map(|series| series.name.clone()).or_else(pair),
         }
     }
 
@@ -129,7 +130,7 @@ impl<'a> Row<'a> {
         let mut runs = [self.latency, self.rate, self.bandwidth].into_iter().flatten();
         let broken = runs.any(|r| !r.complete);
         let mark = if broken { " <span class=\"bad\">incomplete</span>" } else { "" };
-        let series = self.series.map(|name| format!("<small>{}</small>", escape(name)));
+        let series = self.series.as_ref().map(|name| format!("<small>{}</small>", escape(name)));
         let threads = match run.case.threads {
             1 => String::new(),
             several => format!("<small>{several} threads</small>"),
@@ -374,15 +375,15 @@ fn instrument(record: &Record) -> String {
             number::span(c.baseline_ns)
         ),
     );
-    if let Some(there) = &record.server_host {
+    for there in &record.hosts {
         let kernel = there.environment.kernel.as_deref().unwrap_or("kernel not known");
         let note = format!("{}, clock {}", escape(kernel), escape(&there.clock.source));
-        item("Host of the server's end", escape(&there.to), note);
+        item("Other host", escape(&there.name), note);
     }
     let clocks = record.runs.iter().filter_map(Run::widest_clock);
     if let Some(clock) = clocks.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns)) {
         item(
-            "Clocks of the two hosts",
+            "Clocks of two hosts",
             format!("± {}", number::span(clock.bound_ns)),
             format!(
                 "at most, of every one-way time; {} exchanges, drift {} ± {} ppm",

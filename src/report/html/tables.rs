@@ -10,16 +10,7 @@ use serde_json::Value;
 
 /// The name of a metric as in the record.
 pub fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Rtt => "rtt",
-        Metric::HalfRtt => "half_rtt",
-        Metric::OneWay => "one_way",
-        Metric::Response => "response",
-        Metric::Service => "service",
-        Metric::Post => "post",
-        Metric::Transfer => "transfer",
-        Metric::Complete => "complete",
-    }
+    metric.name()
 }
 
 /// The name of a way to wait.

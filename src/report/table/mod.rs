@@ -15,6 +15,7 @@ mod latency;
 mod noise;
 mod notes;
 pub mod number;
+mod pairs;
 mod study;
 mod survey;
 
@@ -22,6 +23,7 @@ pub use clocks::clocks;
 pub use grid::{Cell, Grid};
 pub use noise::noise;
 pub use notes::notes;
+pub use pairs::{bisections, notes as pairs_notes};
 
 use crate::plan::Study;
 use crate::record::schema::{Record, Run};
@@ -33,10 +35,17 @@ pub fn runs(record: &Record) -> String {
     {
         return folded;
     }
+    // A line for each of many pairs would hide what they show together; the page has them.
+    let each = |table: fn(&Record) -> Option<String>| match record.plan.pairs {
+        Some(_) => None,
+        None => table(record),
+    };
     let tables = [
-        latency::table(record),
-        bandwidth::schedules(record),
-        bandwidth::table(record),
+        pairs::tables(record),
+        pairs::bisections(record),
+        each(latency::table),
+        each(bandwidth::schedules),
+        each(bandwidth::table),
         study::tables(record),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")

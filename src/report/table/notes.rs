@@ -3,7 +3,7 @@
 
 use super::noise;
 use super::number::{short, span};
-use crate::record::schema::{ClockReport, Counts, Environment, Record, Run, ServerHost};
+use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
 
 /// Labels of runs that are named before the others are counted.
 const NAMED: usize = 3;
@@ -12,14 +12,15 @@ const NAMED: usize = 3;
 pub fn notes(record: &Record) -> String {
     let mut lines = vec![legend(record), instrument(record), clock(record)];
     lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
-    lines.extend(record.server_host.iter().flat_map(|there| hosts(record, there)));
-    lines.extend(record.runs.iter().filter_map(clocks));
+    lines.extend(hosts(record));
+    lines.extend(clocks(record));
+    lines.extend(super::pairs_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
     lines.extend(record.runs.iter().filter_map(astray));
     lines.extend(rounds(record));
-    lines.extend(record.doubts.iter().map(|doubt| format!("doubt: {}", doubt.text)));
+    lines.extend(of_all(record));
     lines.extend(shared(record));
     lines.iter().map(|line| line.replace('\n', " ") + "\n").collect()
 }
@@ -49,18 +50,29 @@ fn instrument(record: &Record) -> String {
 }
 
 /// What is known of the clocks that the one-way times of a run were taken by.
-fn clocks(run: &Run) -> Option<String> {
-    let widest = run.widest_clock()?;
-    Some(format!(
+fn clocks(record: &Record) -> Vec<String> {
+    let known =
+        |run: &'_ Run| run.widest_clock().cloned().map(|widest| (run.label.clone(), widest));
+    let mut known: Vec<(String, ClockOffset)> = record.runs.iter().filter_map(known).collect();
+    // Of many pairs the widest stands for all.
+    if record.plan.pairs.is_some() {
+        let widest = known.into_iter().max_by(|a, b| a.1.bound_ns.total_cmp(&b.1.bound_ns));
+        known = widest.into_iter().collect();
+    }
+    known.iter().map(|(label, widest)| clock_of(label, widest)).collect()
+}
+
+fn clock_of(label: &str, widest: &ClockOffset) -> String {
+    format!(
         "clocks: {}: no one-way time is wrong by more than {} ({} exchanges of times, the shortest \
          round trip {}; the server's clock gains {} ± {} ppm); an asymmetry of the way is in it",
-        run.label,
+        label,
         span(widest.bound_ns),
         widest.exchanges,
         span(widest.shortest_round_trip_ns),
         short(widest.drift_ppm),
         short(widest.drift_bound_ppm)
-    ))
+    )
 }
 
 fn clock(record: &Record) -> String {
@@ -75,26 +87,68 @@ fn clock(record: &Record) -> String {
     )
 }
 
-/// Which host each end ran on, and the noise of the other one.
-fn hosts(record: &Record, there: &ServerHost) -> Vec<String> {
+/// Which host each end ran on, and the noise of the others.
+fn hosts(record: &Record) -> Vec<String> {
     let machine = |environment: &Environment, clock: &ClockReport| {
         format!(
-            "{} ({}, {}, clock {})",
-            environment.host,
+            "{}, {}, clock {}",
             environment.kernel.as_deref().unwrap_or("kernel not known"),
             environment.processor.model.as_deref().unwrap_or("CPU not known"),
             clock.source
         )
     };
-    let mut lines = vec![format!(
-        "hosts: client on {}, server on {} = {}{}",
-        machine(&record.environment, &record.clock),
-        there.to,
-        machine(&there.environment, &there.clock),
-        there.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default()
-    )];
-    let noise = there.noise.iter();
-    lines.extend(noise.map(|seen| format!("noise: on {}: {}", there.to, noise::sentence(seen))));
+    let own =
+        format!("{} ({})", record.environment.host, machine(&record.environment, &record.clock));
+    let lines = match (record.hosts.as_slice(), record.plan.cases.first()) {
+        ([], _) => Vec::new(),
+        ([there], Some(case)) if case.ends.client.is_none() => {
+            let at = there.address.as_ref().map(|address| format!(" at {address}"));
+            let there = format!(
+                "{} = {} ({}){}",
+                there.name,
+                there.environment.host,
+                machine(&there.environment, &there.clock),
+                at.unwrap_or_default()
+            );
+            vec![format!("hosts: client on {own}, server on {there}")]
+        }
+        (several, _) => {
+            let mut groups = Groups::default();
+            let machines: Vec<String> =
+                several.iter().map(|there| machine(&there.environment, &there.clock)).collect();
+            for (there, machine) in several.iter().zip(&machines) {
+                groups.add("hosts", machine, machine, &there.name);
+            }
+            std::iter::once(format!("hosts: driven from {own}")).chain(groups.lines()).collect()
+        }
+    };
+    // Of many the noisiest stands for all; what is too noisy is a doubt of its own.
+    let noise =
+        record.hosts.iter().flat_map(|there| there.noise.iter().map(move |one| (there, one)));
+    let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
+    let noisiest = noise.max_by(|a, b| share(a.1).total_cmp(&share(b.1)));
+    let noise = noisiest
+        .map(|(there, seen)| format!("noise: on {}: {}", there.name, noise::sentence(seen)));
+    lines.into_iter().chain(noise).collect()
+}
+
+/// Doubts of the whole record, those that several hosts share once.
+fn of_all(record: &Record) -> Vec<String> {
+    let host = |text: &str| {
+        let (name, _) = text.strip_prefix("on ")?.split_once(": ")?;
+        record.hosts.iter().map(|there| there.name.as_str()).find(|known| *known == name)
+    };
+    let (mut lines, mut groups) = (Vec::new(), Groups::default());
+    for doubt in &record.doubts {
+        match host(&doubt.text) {
+            None => lines.push(format!("doubt: {}", doubt.text)),
+            Some(name) => {
+                let text = &doubt.text["on : ".len() + name.len()..];
+                groups.add("doubt", &doubt.kind, text, name);
+            }
+        }
+    }
+    lines.extend(groups.lines().into_iter().map(|line| line.replacen("doubt: ", "doubt: on ", 1)));
     lines
 }
 

@@ -53,7 +53,7 @@ impl Transport for Tcp {
         let listener = match setup.role {
             Role::Client => None,
             Role::Server => Some(
-                TcpListener::bind(own)
+                site::bind(own, TcpListener::bind)
                     .map_err(SetupError::system(format!("listening on {}", own.ip())))?,
             ),
         };

@@ -42,8 +42,8 @@ impl Transport for Udp {
 
     fn open(setup: &Setup) -> Result<UdpOpening, SetupError> {
         let own = site::address(&setup.site)?;
-        let socket =
-            UdpSocket::bind(own).map_err(SetupError::system(format!("binding on {}", own.ip())))?;
+        let socket = site::bind(own, UdpSocket::bind)
+            .map_err(SetupError::system(format!("binding on {}", own.ip())))?;
         Ok(UdpOpening { socket, own, setup: setup.clone() })
     }
 

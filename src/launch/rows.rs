@@ -1,4 +1,4 @@
-//! How much sample memory a round needs.
+//! How much sample memory a role of a case is given.
 
 use crate::pattern::role;
 use crate::plan::{Case, Pattern};

@@ -1,0 +1,20 @@
+//! What a paired driver sends to a standing agent: frames from anywhere are let through or refused
+//! in one sentence, and no number of them frees a session of its limits.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wiregauge::launch::frame::read_body;
+use wiregauge::launch::standing::caps::{Caps, Inspector, Stage};
+
+fuzz_target!(|data: &[u8]| {
+    let mut channel = data;
+    let mut inspector = Inspector::new(Caps::default());
+    while let Ok(body) = read_body(&mut channel) {
+        if let Err(sentence) = inspector.admit(&body) {
+            assert!(!sentence.is_empty() && !sentence.contains('\n'));
+            return;
+        }
+        assert_ne!(*inspector.stage(), Stage::Silent);
+        assert!(inspector.patience().is_some() || *inspector.stage() == Stage::KeepingTime);
+    }
+});

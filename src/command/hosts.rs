@@ -1,0 +1,273 @@
+//! `hosts`, and other hosts before anything runs there: reached, looked at, and left as they were.
+
+use super::measure::{interrupts, program};
+use super::{CommandError, Exit, complain, print, print_json};
+use crate::clock::Source;
+use crate::host::CpuPair;
+use crate::launch::far::There;
+use crate::launch::protocol;
+use crate::launch::round::Fault;
+use crate::plan::pairs::Node;
+use crate::plan::{Far, Pairs, Place, Refusal};
+use crate::record::schema::Unavailable;
+use crate::report::table::number::short;
+use crate::report::table::{Cell, Grid};
+use crate::transport::{Interfaces, Role, TransportKind};
+use serde::Serialize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Most hosts that are reached at the same time.
+const AT_ONCE: usize = 64;
+
+/// What is to be known of other hosts.
+pub struct Look {
+    /// The transports that are to be measured.
+    pub transports: Vec<TransportKind>,
+    /// The network interfaces of both ends.
+    pub interfaces: Option<Interfaces>,
+    /// The CPUs of both ends, a pair for each thread; none: chosen.
+    pub cpus: Vec<CpuPair>,
+    /// Most threads of a case.
+    pub threads: u32,
+    /// The clock.
+    pub clock: Option<Source>,
+}
+
+impl Look {
+    /// What is asked of the host of a role; of one that plays both there is one interface, and no
+    /// CPU was named.
+    fn of(&self, role: Role) -> protocol::Look {
+        let names = self.interfaces.as_ref();
+        protocol::Look {
+            transports: self.transports.clone(),
+            interface: names.map(|names| role.pick(&names.client, &names.server).clone()),
+            cpus: self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
+            threads: self.threads,
+            clock: self.clock,
+        }
+    }
+}
+
+/// Reaches and looks at all other hosts of a place, in its order.
+pub fn reach(place: &Place, look: &Look) -> Result<Vec<There>, CommandError> {
+    let all = reach_each(&others(place), look)?;
+    let interrupted = all.iter().any(|one| matches!(one, Err(fault) if fault.interrupted));
+    let faults: Vec<Fault> = all.iter().filter_map(|one| one.as_ref().err()).cloned().collect();
+    let reached: Vec<There> = all.into_iter().filter_map(Result::ok).collect();
+    let Some(first) = faults.iter().find(|fault| fault.interrupted == interrupted) else {
+        return Ok(reached);
+    };
+    leave(reached);
+    let sentence = match faults.len() {
+        1 => first.sentence.clone(),
+        _ if interrupted => first.sentence.clone(),
+        many => format!("{}; {} more hosts cannot be used", first.sentence, many - 1),
+    };
+    Err(match first.wrong_use {
+        true => CommandError::Refused(Refusal(sentence)),
+        false => CommandError::Unable(sentence),
+    })
+}
+
+/// A host as it is told.
+#[derive(Serialize)]
+struct Told {
+    host: String,
+    reached: bool,
+    /// Why not, or what weakens figures taken there: a sentence each.
+    doubts: Vec<String>,
+    address: Option<String>,
+    tool: Option<&'static str>,
+    name: Option<String>,
+    kernel: Option<String>,
+    processor: Option<String>,
+    cpus: Option<usize>,
+    clock: Option<String>,
+    clock_residual_ppb: Option<f64>,
+    transports: Vec<&'static str>,
+}
+
+impl Told {
+    fn of(far: &Far, there: &Result<There, Fault>) -> Told {
+        let nothing = Told {
+            host: far.host.clone(),
+            reached: false,
+            doubts: Vec::new(),
+            address: None,
+            tool: None,
+            name: None,
+            kernel: None,
+            processor: None,
+            cpus: None,
+            clock: None,
+            clock_residual_ppb: None,
+            transports: Vec::new(),
+        };
+        let there = match there {
+            Ok(there) => there,
+            Err(fault) => return Told { doubts: vec![fault.sentence.clone()], ..nothing },
+        };
+        let (seen, environment) = (&there.seen, &there.seen.environment);
+        let works = |one: &&TransportKind| seen.unavailable.iter().all(|(other, _)| other != *one);
+        let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
+        Told {
+            reached: true,
+            doubts: environment.concerns(&seen.cpus).into_iter().map(|one| one.text).collect(),
+            address: seen.address.map(|address| address.to_string()),
+            // Another version was refused when it greeted.
+            tool: Some(env!("CARGO_PKG_VERSION")),
+            name: Some(environment.host.clone()),
+            kernel: environment.kernel.clone(),
+            processor: environment.processor.model.clone(),
+            cpus: Some(environment.cpus.len()),
+            clock: Some(seen.clock.source.clone()),
+            clock_residual_ppb: Some(seen.clock.residual_ppb),
+            transports: between.filter(works).map(|one| one.name()).collect(),
+            ..nothing
+        }
+    }
+}
+
+/// Looks at hosts and tells what there is.
+pub fn hosts(hosts: Vec<Far>, json: bool) -> Result<Exit, CommandError> {
+    let transports = TransportKind::ALL.to_vec();
+    let look = Look { transports, interfaces: None, cpus: Vec::new(), threads: 1, clock: None };
+    let asked: Vec<(Far, Role)> = hosts.into_iter().map(|far| (far, Role::Server)).collect();
+    let found = reach_each(&asked, &look)?;
+    let told: Vec<Told> =
+        asked.iter().zip(&found).map(|((far, _), there)| Told::of(far, there)).collect();
+    let reached: Vec<There> = found.into_iter().filter_map(Result::ok).collect();
+    let exit = match reached.len() {
+        0 => Exit::Nothing,
+        some if some < told.len() => Exit::Incomplete,
+        _ => Exit::Right,
+    };
+    leave(reached);
+    match json {
+        true => print_json(&told)?,
+        false => print(table(&told).as_bytes())?,
+    };
+    Ok(exit)
+}
+
+fn table(told: &[Told]) -> String {
+    let mut grid = Grid::new([
+        "host",
+        "reached",
+        "address",
+        "version",
+        "kernel",
+        "CPU",
+        "clock",
+        "within ppm",
+        "transports",
+        "doubts",
+    ]);
+    let text = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::from);
+    for one in told {
+        grid.row([
+            one.host.as_str().into(),
+            if one.reached { "yes" } else { "no" }.into(),
+            text(&one.address),
+            one.tool.map_or_else(Cell::none, Cell::from),
+            text(&one.kernel),
+            text(&one.processor),
+            text(&one.clock),
+            one.clock_residual_ppb.map_or_else(Cell::none, |ppb| Cell::Number(short(ppb / 1e3))),
+            one.transports.join(" ").into(),
+            Cell::count(one.doubts.len() as u64),
+        ]);
+    }
+    let mut lines = grid.to_string();
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (one, doubt) in told.iter().flat_map(|one| one.doubts.iter().map(move |d| (one, d))) {
+        match said.iter_mut().find(|(text, _)| text == doubt) {
+            Some((_, hosts)) => hosts.push(&one.host),
+            None => said.push((doubt, vec![&one.host])),
+        }
+    }
+    for (text, hosts) in said {
+        lines.push_str(&format!("doubt: {}: {}\n", hosts.join(", "), text.replace('\n', " ")));
+    }
+    lines
+}
+
+/// The other hosts of a place, each with the role by which its interface and CPU are named.
+fn others(place: &Place) -> Vec<(Far, Role)> {
+    match place {
+        Place::Here => Vec::new(),
+        Place::To(far) => vec![(far.clone(), Role::Server)],
+        Place::Hosts(nodes, pairs) => {
+            let role = |position| match (pairs, position) {
+                (Pairs::First, 1) => Role::Server,
+                _ => Role::Client,
+            };
+            let far = |(position, node): (usize, &Node)| match node {
+                Node::Here => None,
+                Node::There(far) => Some((far.clone(), role(position))),
+            };
+            nodes.iter().enumerate().filter_map(far).collect()
+        }
+    }
+}
+
+/// Each host that was reached, or why it cannot be used.
+pub fn reach_each(
+    hosts: &[(Far, Role)],
+    look: &Look,
+) -> Result<Vec<Result<There, Fault>>, CommandError> {
+    let (interrupted, program) = (interrupts()?, program()?);
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..hosts.len().min(AT_ONCE) {
+            scope.spawn(|| {
+                while let number = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some((far, role)) = hosts.get(number)
+                {
+                    let there = There::reach(far, look.of(*role), &program, &interrupted);
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push((number, there));
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|(number, _)| *number);
+    Ok(found.into_iter().map(|(_, there)| there).collect())
+}
+
+/// Leaves them as they were.
+pub fn leave(hosts: Vec<There>) {
+    for stays in hosts.into_iter().filter_map(|there| there.leave().err()) {
+        complain(&stays);
+    }
+}
+
+/// The transports that work where ends are to be; the others with the reason.
+pub fn sort_out(
+    transports: &[TransportKind],
+    place: &Place,
+    hosts: &[There],
+) -> (Vec<TransportKind>, Vec<Unavailable>) {
+    let wrong_there = |transport: TransportKind| {
+        hosts.iter().find_map(|there| {
+            let mut all = there.seen.unavailable.iter();
+            let (_, why) = all.find(|(one, _)| *one == transport)?;
+            Some(format!("on {}: {why}", there.session.host()))
+        })
+    };
+    let is_here = [Role::Client, Role::Server].into_iter().any(|role| place.is_here(role));
+    let wrong_here = |one: &TransportKind| one.available().err().filter(|_| is_here);
+    let mut works = Vec::new();
+    let mut unavailable = Vec::new();
+    for transport in transports {
+        match wrong_here(transport).or_else(|| wrong_there(*transport)) {
+            None => works.push(*transport),
+            Some(reason) => {
+                unavailable.push(Unavailable { transport: transport.name().into(), reason });
+            }
+        }
+    }
+    (works, unavailable)
+}

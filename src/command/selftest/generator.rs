@@ -1,0 +1,159 @@
+//! T8: what the generator intends, and what it makes of it.
+
+use super::Row;
+use super::simulate::{play, scheduled};
+use super::statistics::row;
+use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
+use crate::launch::rehearse;
+use crate::pattern::Ended;
+use crate::pattern::gate::Gate;
+use crate::pattern::schedule::{Arrivals, Generator};
+use crate::plan::{Case, Schedule};
+use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
+use crate::units::MessageRate;
+use std::time::Duration;
+
+/// Intervals that are tested for being exponential.
+const TESTED: usize = 200_000;
+/// A Poisson process of so many messages has a rate right within 0.05 % (one sigma).
+const MESSAGES: u64 = 4_000_000;
+/// Of the highest rate that the generator could make if it did nothing else, the share that it is
+/// said to hold: at all of it there is no idle time to make up for an interruption.
+const HELD: f64 = 0.8;
+/// A message is on time where it is no later than this.
+const ON_TIME_NS: f64 = 1000.0;
+/// How long a rate is tried.
+const RUN_S: f64 = 0.2;
+/// The share of the messages that lie between the first and the last that are on time.
+const COVERED: f64 = 0.9;
+/// A machine that does not hold so many messages per second holds none.
+const LEAST_RATE: f64 = 1e3;
+/// Seed of all.
+const SEED: u64 = 8;
+
+/// T8: the generators, from 1 k/s to the highest rate that the generator states for this machine.
+pub fn t8_generators() -> Row {
+    let what = (
+        "T8",
+        "periodic and Poisson, 1 k/s to the highest stated rate",
+        "rate within 0.1 %; Anderson-Darling at 5 %",
+    );
+    let done = || {
+        let (mut worst, mut statistic): (f64, f64) = (0.0, 0.0);
+        let highest = highest_rate()?;
+        for rate in [1e3, 1e5, 1e7, highest].map(MessageRate) {
+            for schedule in [Schedule::Periodic { rate }, Schedule::Poisson { rate }] {
+                let (off, a2) = intended(schedule, rate.0)?;
+                worst = worst.max(off);
+                statistic = statistic.max(a2);
+                if rate.0 < highest {
+                    played(schedule, rate.0)?;
+                }
+            }
+        }
+        let (rate, off) = held(highest)?;
+        let passes = worst.max(off) < 0.001 && statistic < AT_5_PERCENT;
+        let measured = format!(
+            "off by {:.4} %, A2 = {statistic:.2}; {:.2} M/s held within {:.4} %",
+            100.0 * worst,
+            rate / 1e6,
+            100.0 * off
+        );
+        Ok((format!("0 %, A2 < {AT_5_PERCENT}"), measured, passes))
+    };
+    row(what, done())
+}
+
+fn case(schedule: Schedule, messages: u64) -> Result<Case, String> {
+    Ok(Case { seed: SEED, ..scheduled("constant(1us)", messages, schedule)? })
+}
+
+/// How far the rate of a schedule is off, and the statistic of its intervals (0 for periodic).
+fn intended(schedule: Schedule, rate: f64) -> Result<(f64, f64), String> {
+    let mut arrivals = Arrivals::of(&case(schedule, MESSAGES)?, 1.0).ok_or("no schedule")?;
+    let mut intervals = Vec::with_capacity(TESTED);
+    let mut last = 0.0;
+    for _ in 0..MESSAGES {
+        let at = arrivals.draw().ok_or("the schedule has ended")?;
+        if intervals.len() < TESTED {
+            intervals.push(at - last);
+        }
+        last = at;
+    }
+    let off = ((MESSAGES - 1) as f64 / last * 1e9 / rate - 1.0).abs();
+    match schedule {
+        Schedule::Poisson { .. } => Ok((off, anderson_darling(&mut intervals, 1e9 / rate))),
+        _ => Ok((off, 0.0)),
+    }
+}
+
+/// What the loop makes of a schedule: every message at its time, on the virtual clock.
+fn played(schedule: Schedule, rate: f64) -> Result<(), String> {
+    let played = play(&case(schedule, TESTED as u64)?)?;
+    let late = played.samples.samples.iter().map(|s| s.submit_ns - s.intended_ns);
+    let worst = late.fold(0.0, f64::max);
+    // A post takes 10 ns there, so messages that come closer wait for it and no longer.
+    let allowed_ns = if rate < 1e6 { 50.0 } else { 500.0 };
+    match worst > allowed_ns || played.ended != Ended::Count {
+        true => Err(format!("a post {worst} ns after its time at {rate} msg/s")),
+        false => Ok(()),
+    }
+}
+
+fn real_time() -> Result<Timebase, String> {
+    let anchors = anchors(Source::Tsc, Duration::from_millis(20), 3);
+    let calibration = Calibration::of(Source::Tsc, &anchors).ok_or("no calibration")?;
+    Ok(Timebase::new(Ticks(0), &calibration))
+}
+
+/// The highest rate that the generator holds on this machine, found by letting it run late.
+fn highest_rate() -> Result<f64, String> {
+    let time = real_time()?;
+    let case = case(Schedule::Poisson { rate: MessageRate(1e6) }, 1)?;
+    let costs = (0..5).filter_map(|_| rehearse::generator(Tsc, &case, &time, 100_000));
+    let least = costs.fold(f64::INFINITY, f64::min);
+    Ok((HELD * 1e9 / (least * time.ns_per_tick)).floor())
+}
+
+/// The highest rate, this one halved as often as it takes, that the generator holds on the real
+/// clock, and how far the rate that it makes is off. A machine that others use too holds less.
+fn held(highest: f64) -> Result<(f64, f64), String> {
+    let mut rate = highest;
+    while rate >= LEAST_RATE {
+        if let Some(off) = run(rate)? {
+            return Ok((rate, off));
+        }
+        rate /= 2.0;
+    }
+    Err(format!("no rate above {LEAST_RATE} msg/s is held"))
+}
+
+/// How far off a rate is that is held: `None` where the generator was not on time at both ends of
+/// nearly all of the run, between which all messages were sent that were intended.
+fn run(rate: f64) -> Result<Option<f64>, String> {
+    let time = real_time()?;
+    let case = case(Schedule::Poisson { rate: MessageRate(rate) }, 1)?;
+    let generator = Generator::of(&case, &time).map_err(|error| error.to_string())?;
+    let mut generator = generator.ok_or("no schedule")?;
+    let gate = Gate::default();
+    let slice = time.ticks_for(1e6);
+    let on_time = time.ticks_for(ON_TIME_NS);
+    let messages = (rate * RUN_S) as u64;
+    generator.begin(Tsc.now() + slice);
+    let mut ends: Option<[(u64, Ticks, Ticks); 2]> = None;
+    for number in 0..messages {
+        let intended = generator.upcoming().ok_or("the schedule has ended")?;
+        let now = generator.wait(Tsc, &gate, slice).ok_or("stopped")?;
+        generator.step(now);
+        if now - intended <= on_time {
+            let here = (number, intended, now);
+            ends = Some([ends.map_or(here, |[first, _]| first), here]);
+        }
+    }
+    let covered = |[(first, ..), (last, ..)]: &[(u64, Ticks, Ticks); 2]| {
+        (last - first) as f64 >= COVERED * messages as f64
+    };
+    Ok(ends.filter(covered).map(|[(_, intended, actual), (_, last_intended, last_actual)]| {
+        ((last_intended - intended).0 as f64 / (last_actual - actual).0 as f64 - 1.0).abs()
+    }))
+}

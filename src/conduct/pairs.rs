@@ -1,0 +1,134 @@
+//! What pairs of several hosts show together: which are slow, and what a whole matching carries.
+
+use crate::plan::{Case, Pairs, Pattern, Plan};
+use crate::record::schema::{Bisection, PairFigures, Run, SlowPair};
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{Interval, RateMetric};
+
+/// Fewer pairs show no rule from which one could differ.
+const FEWEST: usize = 4;
+/// A pair is slow where its interval lies so many spreads beyond the median of all. The spread is
+/// the median of the distances from it, times 1.4826, and 3.5 the usual limit (Iglewicz and
+/// Hoaglin, How to Detect and Handle Outliers, 1993).
+const SPREADS: f64 = 3.5;
+const TO_SIGMA: f64 = 1.4826;
+/// ... and by at least this share of the median: a difference that matters to a user.
+const LEAST_SHARE: f64 = 0.1;
+
+/// The figures; `None` where no more than one pair was measured.
+pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
+    let pairs = plan.pairs?;
+    let groups = alike(runs);
+    Some(match pairs {
+        Pairs::First => return None,
+        Pairs::All { .. } => {
+            let slow = groups.iter().flat_map(|group| slow(group)).collect();
+            PairFigures { slow, bisections: Vec::new() }
+        }
+        Pairs::Bisection { .. } => {
+            let bisections = groups.iter().map(|group| bisection(plan, group)).collect();
+            PairFigures { slow: Vec::new(), bisections }
+        }
+    })
+}
+
+/// Runs that differ in their hosts alone.
+pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut groups: Vec<(Case, Vec<&Run>)> = Vec::new();
+    for run in runs {
+        let case = Case { ends: Default::default(), ..run.case.clone() };
+        match groups.iter_mut().find(|(other, _)| *other == case) {
+            Some((_, group)) => group.push(run),
+            None => groups.push((case, vec![run])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The figure by which a pair is compared: its name, value and interval.
+pub fn headline(run: &Run) -> Option<(&'static str, f64, Option<Interval>)> {
+    if run.case.pattern == Pattern::Bandwidth {
+        let metric = RateMetric::Bandwidth;
+        let rate = &run.rates.iter().find(|figure| figure.metric == metric)?.rate;
+        return rate.value.is_finite().then_some((metric.name(), rate.value, rate.interval));
+    }
+    // The metrics of a run stand in the order of what they answer.
+    let figure = run.figures.first()?;
+    let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5)?;
+    Some((figure.metric.name(), half.value?.0, half.interval))
+}
+
+fn slow(group: &[&Run]) -> Vec<SlowPair> {
+    let known: Vec<_> = group.iter().filter_map(|run| Some((run.index, headline(run)?))).collect();
+    let median = median(known.iter().map(|(_, (_, value, _))| *value));
+    let Some(median) = median.filter(|_| known.len() >= FEWEST) else { return Vec::new() };
+    let distances = known.iter().map(|(_, (_, value, _))| (value - median).abs());
+    let spread = TO_SIGMA * self::median(distances).unwrap_or(0.0);
+    let limit = (SPREADS * spread).max(LEAST_SHARE * median);
+    let is_rate = group.iter().any(|run| run.case.pattern == Pattern::Bandwidth);
+    let beyond = |value: f64, interval: Option<Interval>| match is_rate {
+        true => interval.map_or(value, |i| i.high.0) < median - limit,
+        false => interval.map_or(value, |i| i.low.0) > median + limit,
+    };
+    let found = known.into_iter().filter(|(_, (_, value, interval))| beyond(*value, *interval));
+    let mut found: Vec<SlowPair> = found
+        .map(|(run, (metric, value, _))| SlowPair { run, metric: metric.into(), value, median })
+        .collect();
+    let worse = |a: &SlowPair, b: &SlowPair| match is_rate {
+        true => a.value.total_cmp(&b.value),
+        false => b.value.total_cmp(&a.value),
+    };
+    found.sort_by(worse);
+    found
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some(match values.len() % 2 {
+        0 => (values[values.len() / 2 - 1] + upper) / 2.0,
+        _ => upper,
+    })
+}
+
+/// The effective bisection bandwidth (Hoefler, Schneider, Lumsdaine, Multistage switches are not
+/// crossbars, 2008): what random perfect matchings carry on average. A round in which a pair has no
+/// rate is left out, since its sum would be of fewer pairs.
+fn bisection(plan: &Plan, group: &[&Run]) -> Bisection {
+    let of = |number: &u32| group.iter().find(|run| run.index == *number);
+    let matchings: Vec<Vec<&Run>> = plan
+        .at_once
+        .iter()
+        .map(|numbers| numbers.iter().filter_map(of).copied().collect::<Vec<_>>())
+        .filter(|runs| !runs.is_empty())
+        .collect();
+    let sums: Vec<Vec<Delivered>> = matchings.iter().map(|pairs| sums(pairs)).collect();
+    let overlaps = group.iter().flat_map(|run| &run.rounds).filter_map(|round| round.overlap);
+    Bisection {
+        runs: group.iter().map(|run| run.index).collect(),
+        pairs: matchings.iter().map(Vec::len).max().unwrap_or(0) as u32,
+        bandwidth: rate(&sums.concat()),
+        matchings: sums.iter().map(|sums| rate(sums).value).collect(),
+        overlap: overlaps.reduce(f64::min),
+    }
+}
+
+/// B/s of all pairs together, a round each.
+fn sums(pairs: &[&Run]) -> Vec<Delivered> {
+    let rates: Option<Vec<&[f64]>> = pairs
+        .iter()
+        .map(|run| {
+            let bandwidth =
+                |f: &&crate::record::schema::RateFigure| f.metric == RateMetric::Bandwidth;
+            run.rates.iter().find(bandwidth).map(|figure| figure.rate.rounds.as_slice())
+        })
+        .collect();
+    let Some(rates) = rates else { return Vec::new() };
+    let rounds = rates.iter().map(|rounds| rounds.len()).min().unwrap_or(0);
+    let sum = |round: usize| rates.iter().map(|rounds| rounds[round]).sum();
+    (0..rounds).map(|round| Delivered { work: sum(round), seconds: 1.0 }).collect()
+}
+
+#[cfg(test)]
+mod tests;

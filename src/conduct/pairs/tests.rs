@@ -1,0 +1,113 @@
+//! Pairs and matchings whose figures are known.
+
+use super::*;
+use crate::plan::pairs::{AtOnce, Node, Place};
+use crate::plan::{Far, Request};
+use crate::record::schema::{Figure, RateFigure, Round};
+use crate::stats::{Metric, Rate, Value, summarize};
+
+fn plan(pattern: Pattern, hosts: usize, pairs: Pairs) -> Plan {
+    let far = |number: usize| {
+        let (host, ssh) = (format!("n{number}"), vec!["ssh".to_string()]);
+        Node::There(Far { host, agent: None, ssh, binary: None, push: false })
+    };
+    let place = Place::Hosts((0..hosts).map(far).collect(), pairs);
+    Request { place, rounds: Some(2), ..Request::new(pattern) }.plan().unwrap()
+}
+
+fn run(plan: &Plan, index: usize) -> Run {
+    Run {
+        index: index as u32,
+        label: plan.label(index),
+        case: plan.cases[index].clone(),
+        complete: true,
+        stopped: String::new(),
+        rounds: Vec::new(),
+        figures: Vec::new(),
+        rates: Vec::new(),
+        counts: Default::default(),
+        included: Default::default(),
+        doubts: Vec::new(),
+    }
+}
+
+/// Latencies of some 1 us, some ns more with each pair, and what these add.
+fn latency(plan: &Plan, index: usize, more: f64) -> Run {
+    let around = |k: u32| 1000.0 + index as f64 + more + f64::from(k % 11);
+    let rounds: Vec<Vec<f64>> = (0..2).map(|_| (0..1000).map(around).collect()).collect();
+    let summary = summarize(&rounds, 1e9);
+    let figure =
+        Figure { metric: Metric::HalfRtt, unit: "ns".into(), summary, clock_bound_ns: None };
+    Run { figures: vec![figure], ..run(plan, index) }
+}
+
+fn bandwidth(plan: &Plan, index: usize, rounds: &[f64], overlap: f64) -> Run {
+    let rate =
+        Rate { value: rounds[0], interval: Some(interval(rounds[0])), rounds: rounds.to_vec() };
+    let figure = RateFigure { metric: RateMetric::Bandwidth, unit: "B/s".into(), rate };
+    let round = Round { overlap: Some(overlap), ..Round::default() };
+    Run { rates: vec![figure], rounds: vec![round], ..run(plan, index) }
+}
+
+fn interval(value: f64) -> Interval {
+    Interval { low: Value(value * 0.99), high: Value(value * 1.01) }
+}
+
+#[test]
+fn a_pair_that_is_a_fifth_slower_is_named_and_one_that_differs_as_all_do_is_not() {
+    let plan = plan(Pattern::Latency, 4, Pairs::All { at_once: AtOnce::Matching });
+    let runs = |slow: Option<usize>| -> Vec<Run> {
+        let more = |index| if slow == Some(index) { 250.0 } else { 0.0 };
+        (0..6).map(|index| latency(&plan, index, more(index))).collect()
+    };
+    let found = figures(&plan, &runs(Some(4))).unwrap();
+    assert_eq!(found.slow.iter().map(|pair| pair.run).collect::<Vec<_>>(), [4]);
+    assert_eq!(found.slow[0].metric, "half_rtt");
+    assert!(found.slow[0].value > 1240.0 && found.slow[0].median < 1020.0, "{found:?}");
+    assert!(figures(&plan, &runs(None)).unwrap().slow.is_empty());
+    assert!(figures(&plan, &runs(Some(0))[..3]).unwrap().slow.is_empty(), "too few");
+}
+
+#[test]
+fn the_slowest_rate_is_the_lowest() {
+    let plan = plan(Pattern::Bandwidth, 3, Pairs::All { at_once: AtOnce::Pair });
+    let rate = |index: usize| if index == 2 { 5e8 } else { 1e9 + index as f64 * 1e6 };
+    let runs: Vec<Run> = (0..6).map(|index| bandwidth(&plan, index, &[rate(index)], 1.0)).collect();
+    let slow = figures(&plan, &runs).unwrap().slow;
+    assert_eq!(slow.iter().map(|pair| pair.run).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_bisection_is_the_mean_over_matchings_of_what_all_pairs_carry() {
+    let plan = plan(Pattern::Bandwidth, 4, Pairs::Bisection { matchings: 2 });
+    // Two matchings of two pairs, two rounds each.
+    let rates = [[1e9, 2e9], [1e9, 1e9], [3e9, 3e9], [3e9, 4e9]];
+    let runs: Vec<Run> = rates
+        .iter()
+        .enumerate()
+        .map(|(index, rounds)| bandwidth(&plan, index, rounds, 0.9 - 0.1 * index as f64))
+        .collect();
+    let found = figures(&plan, &runs).unwrap().bisections;
+    let [found] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(found.matchings, [2.5e9, 6.5e9]);
+    assert_eq!((found.pairs, found.bandwidth.value), (2, 4.5e9));
+    assert_eq!(found.bandwidth.rounds, [2e9, 3e9, 6e9, 7e9]);
+    assert!((found.overlap.unwrap() - 0.6).abs() < 1e-9);
+    assert!(found.bandwidth.interval.is_some());
+}
+
+#[test]
+fn a_matching_in_which_a_pair_failed_has_no_sum() {
+    let plan = plan(Pattern::Bandwidth, 4, Pairs::Bisection { matchings: 2 });
+    let mut runs: Vec<Run> =
+        (0..4).map(|index| bandwidth(&plan, index, &[1e9, 1e9], 1.0)).collect();
+    runs[1].rates.clear();
+    let found = figures(&plan, &runs).unwrap().bisections;
+    assert_eq!(found[0].bandwidth.value, 2e9);
+    assert!(found[0].matchings[0].is_nan());
+}
+
+#[test]
+fn one_pair_shows_nothing_beside() {
+    assert_eq!(figures(&plan(Pattern::Latency, 2, Pairs::First), &[]), None);
+}

@@ -1,0 +1,196 @@
+//! What each limit refuses, and that nothing passes beside them.
+
+use super::*;
+use crate::clock::{Source, Ticks, Timebase};
+use crate::plan::{Pattern, Request};
+use crate::transport::Role;
+use proptest::prelude::*;
+
+fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
+    let mut request = Request::new(Pattern::Latency);
+    change(&mut request);
+    let case = request.plan().unwrap().cases.remove(0);
+    let berth = Berth { cpu: None, arena: "".into() };
+    Assignment {
+        berths: vec![berth; case.threads as usize],
+        case,
+        role: Role::Server,
+        server_arena: None,
+        apart: Some(Apart { rows: 1000 }),
+        site: None,
+        cookie: [0; 32],
+        clock: Source::MonotonicRaw,
+        time: Timebase::nanoseconds(Ticks(0)),
+        noise: Span(0),
+        floor: 0,
+    }
+}
+
+fn said(caps: &Caps, assignment: Assignment) -> Result<(), String> {
+    let open = ToAgent::Open(Box::new(assignment));
+    Inspector::new(caps.clone()).admit(&postcard::to_stdvec(&open).unwrap())
+}
+
+#[track_caller]
+fn refused(caps: &Caps, assignment: Assignment, sentence: &str) {
+    let refused = said(caps, assignment).unwrap_err();
+    assert_eq!(refused, sentence);
+}
+
+#[test]
+fn what_nobody_limits_passes() {
+    let caps = Caps::default();
+    assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
+    assert_eq!(said(&caps, assignment(|request| request.time = Some(Span(1_000_000_000)))), Ok(()));
+}
+
+#[test]
+fn a_round_that_is_too_long_is_refused() {
+    let caps = Caps { longest_run: Span(1_000_000_000), ..Caps::default() };
+    let sentence =
+        "this agent allows rounds of at most 1 s (--longest-run), and this one is of 2 s";
+    refused(&caps, assignment(|request| request.time = Some(Span(2_000_000_000))), sentence);
+    // By its schedule, too.
+    let slow = |request: &mut Request| {
+        (request.pause, request.count, request.warmup) = (Span(1_000_000_000), Some(2), Some(0));
+    };
+    refused(&caps, assignment(slow), sentence);
+    assert_eq!(said(&caps, assignment(|request| request.time = Some(Span(999)))), Ok(()));
+}
+
+#[test]
+fn a_rate_that_is_too_high_or_has_no_end_is_refused() {
+    let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
+    let as_fast = "this agent allows at most 1.000 k msg/s (--highest-rate), and this round sends \
+                   as fast as it can; pace it with --rate or --pause";
+    refused(&caps, assignment(|_| ()), as_fast);
+    let paced = |pause| assignment(|request| request.pause = Span(pause));
+    assert_eq!(said(&caps, paced(1_000_000)), Ok(()));
+    let wrong = said(&caps, paced(500_000)).unwrap_err();
+    assert!(wrong.ends_with("and this round is of 2.000 k msg/s"), "{wrong}");
+}
+
+#[test]
+fn each_thread_counts() {
+    let threads = |count| assignment(|request| request.threads = vec![count]);
+    let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
+    let paced = assignment(|request| {
+        (request.threads, request.pause) = (vec![2], Span(1_500_000));
+    });
+    assert!(said(&caps, paced).unwrap_err().contains("and this round is of 1.33"));
+    let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
+    assert_eq!(said(&caps, threads(1)), Ok(()));
+    assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
+    let mut without_berth = threads(2);
+    without_berth.berths.pop();
+    assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
+    let mut endless = threads(1);
+    (endless.case.threads, endless.berths) = (65, vec![endless.berths[0].clone(); 65]);
+    assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
+}
+
+#[test]
+fn too_much_memory_is_refused() {
+    let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
+    assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
+    let mut large = assignment(|_| ());
+    large.apart = Some(Apart { rows: 1300 });
+    let wrong = said(&caps, large).unwrap_err();
+    assert!(wrong.contains("(--most-memory), and this round needs 52128 B"), "{wrong}");
+    let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
+    assert!(said(&caps, payloads).is_err());
+    // Numbers that would overflow are refused and not wrapped.
+    let mut endless = assignment(|_| ());
+    endless.apart = Some(Apart { rows: u64::MAX });
+    assert!(said(&Caps::default(), endless).is_err());
+}
+
+#[test]
+fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
+    let caps = Caps { transports: vec![TransportKind::Udp], ..Caps::default() };
+    let sentence = "this agent does not allow tcp; allowed are udp (--transports)";
+    refused(&caps, assignment(|_| ()), sentence);
+    // One of this host alone is never allowed.
+    let near = assignment(|request| request.transports = vec![TransportKind::Shm]);
+    assert!(said(&Caps::default(), near).unwrap_err().contains("does not allow shm"));
+}
+
+#[test]
+fn no_driver_names_memory_of_this_host() {
+    let mut near = assignment(|_| ());
+    (near.apart, near.berths[0].arena) = (None, "/etc/passwd".into());
+    assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
+    let mut both = assignment(|_| ());
+    both.server_arena = Some("/etc/passwd".into());
+    assert!(said(&Caps::default(), both).unwrap_err().contains("memory of its own"));
+}
+
+#[test]
+fn a_round_that_runs_has_its_end_set_once() {
+    let caps = Caps { longest_run: Span(1_000_000_000), ..Caps::default() };
+    let mut inspector = Inspector::new(caps);
+    let mut admit = |message: &ToAgent| {
+        inspector.admit(&postcard::to_stdvec(message).unwrap()).unwrap();
+        (inspector.stage().clone(), inspector.patience())
+    };
+    let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
+    assert_eq!(admit(&hello), (Stage::Preparing, Some(IDLE)));
+    let limit = Some(Duration::from_secs(1) + BESIDE);
+    assert_eq!(admit(&ToAgent::Start), (Stage::Running, limit));
+    for message in
+        [hello, ToAgent::Start, ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
+    {
+        assert_eq!(admit(&message), (Stage::Running, limit));
+    }
+}
+
+#[test]
+fn only_the_first_frame_may_be_of_another_version() {
+    let mut inspector = Inspector::new(Caps::default());
+    assert_eq!(inspector.admit(&[77, 1, 2]), Ok(()), "the process behind says what is wrong");
+    assert!(inspector.admit(&[77, 1, 2]).unwrap_err().contains("not of this protocol"));
+}
+
+#[test]
+fn frames_without_end_are_refused() {
+    let mut inspector = Inspector::new(Caps::default());
+    let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();
+    assert!((0..MOST_FRAMES).all(|_| inspector.admit(&stop).is_ok()));
+    assert!(
+        inspector.admit(&stop).unwrap_err().contains(&format!("more than {MOST_FRAMES} frames"))
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_frame_panics(frames: Vec<Vec<u8>>) {
+        let mut inspector = Inspector::new(Caps::default());
+        for frame in &frames {
+            let _ = inspector.admit(frame);
+        }
+    }
+
+    #[test]
+    fn what_passes_is_within_the_limits(
+        rows: u64, size in 0u64..1 << 40, window: u32, burst: u32, time in 0u64..1 << 42,
+        pause in 0u64..1 << 32, floor: u32,
+    ) {
+        let mut asked = assignment(|_| ());
+        asked.apart = Some(Apart { rows });
+        asked.floor = floor;
+        asked.case.size = Bytes(size);
+        (asked.case.window, asked.case.burst) = (window, burst);
+        (asked.case.bound.time, asked.case.pause) = (Some(Span(time)), Span(pause));
+        let caps = Caps {
+            highest_rate: Some(MessageRate(1e6)),
+            longest_run: Span(1 << 40),
+            ..Caps::default()
+        };
+        if said(&caps, asked).is_ok() {
+            prop_assert!(u128::from(rows) * 40 + u128::from(floor) * 40 <= 2 << 30);
+            prop_assert!(u128::from(size) * u128::from(burst) * 2 <= 2 << 30);
+            prop_assert!(time <= 1 << 40 && pause > 0);
+            prop_assert!(f64::from(burst) * 1e9 / pause as f64 <= 1e6);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Networks from which an agent lets drivers in: an address, or one with the length of its prefix.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether an address is of it.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, bits: u32| {
+            let shift = bits - u32::from(self.prefix);
+            a.checked_shr(shift) == b.checked_shr(shift)
+        };
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                same(u32::from(own).into(), u32::from(other).into(), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => same(own.into(), other.into(), 128),
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Network, String> {
+        let wrong = || format!("'{text}' is not allowed; write a network as 10.1.0.0/16");
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= most),
+            None => Some(most),
+        };
+        Ok(Network { address, prefix: prefix.ok_or_else(wrong)? })
+    }
+}
+
+/// Whether an address is of one of them; of none: every address is.
+pub fn is_allowed(networks: &[Network], address: IpAddr) -> bool {
+    networks.is_empty() || networks.iter().any(|network| network.holds(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn holds(network: &str, address: &str) -> bool {
+        network.parse::<Network>().unwrap().holds(address.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_holds_what_begins_alike() {
+        assert!(holds("10.1.0.0/16", "10.1.255.7") && !holds("10.1.0.0/16", "10.2.0.1"));
+        assert!(holds("10.1.0.7", "10.1.0.7") && !holds("10.1.0.7", "10.1.0.6"));
+        assert!(holds("0.0.0.0/0", "255.1.2.3") && !holds("0.0.0.0/0", "::1"));
+        assert!(holds("::/0", "2001:db8::1") && holds("fe80::/10", "fe80::1"));
+        assert!(holds("10.0.0.0/8", "::ffff:10.1.2.3"), "IPv4 over a socket of IPv6");
+        for wrong in ["", "10.1.0.0/33", "::/129", "10.1/16", "a", "10.1.0.0/-1", "10.1.0.0/"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_network_is_a_range_of_numbers(own: u32, other: u32, prefix in 0u8..=32) {
+            let network = Network { address: IpAddr::V4(own.into()), prefix };
+            let size = 1u64 << (32 - prefix);
+            let alike = u64::from(own) / size == u64::from(other) / size;
+            prop_assert_eq!(network.holds(IpAddr::V4(other.into())), alike);
+        }
+    }
+}

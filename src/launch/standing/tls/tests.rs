@@ -1,0 +1,160 @@
+//! Two ends of a connection, and who is let in.
+
+use super::super::identity::End;
+use super::*;
+use jiff::civil::Date;
+use rustls::{AlertDescription, CertificateError, Error};
+use std::net::TcpListener;
+use std::thread;
+
+const SOON: Duration = Duration::from_secs(10);
+
+struct Met {
+    agent: Result<Channel, TlsError>,
+    driver: Result<Channel, TlsError>,
+}
+
+/// Both sides of one connection, each with whom it trusts.
+fn meet(agent: &Identity, lets_in: &Identity, driver: &Identity, looks_for: &Identity) -> Met {
+    meet_speaking(agent, lets_in, driver, looks_for, FRAMES)
+}
+
+fn meet_speaking(
+    agent: &Identity,
+    lets_in: &Identity,
+    driver: &Identity,
+    looks_for: &Identity,
+    protocol: &[u8],
+) -> Met {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let config = listening(agent, std::slice::from_ref(&lets_in.certificate), FRAMES).unwrap();
+    let accepting = thread::spawn(move || {
+        let (socket, _) = listener.accept().unwrap();
+        Channel::accept(socket, Instant::now() + SOON, |_| Ok(config))
+    });
+    let config = dialling(driver, &looks_for.certificate, protocol).unwrap();
+    let socket = TcpStream::connect(at).unwrap();
+    let driver = Channel::dial(socket, Instant::now() + SOON, config);
+    Met { agent: accepting.join().unwrap(), driver }
+}
+
+/// What the dialling side hears first: in TLS 1.3 it learns only then that it was not let in.
+fn first_word(channel: Channel) -> Error {
+    let (mut reader, _writer) = channel.split().unwrap();
+    reader.deadline = Some(Instant::now() + SOON);
+    let error = reader.read(&mut [0]).unwrap_err();
+    error.downcast().unwrap()
+}
+
+fn expired() -> Identity {
+    Identity::valid(Date::constant(2001, 1, 1), Date::constant(2001, 2, 1)).unwrap()
+}
+
+#[test]
+fn what_one_side_writes_the_other_reads_both_ways_at_once() {
+    const MUCH: usize = 8 << 20;
+    let (agent, driver) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let met = meet(&agent, &driver, &driver, &agent);
+    let channels = [met.agent.unwrap(), met.driver.unwrap()];
+    assert_eq!(channels[0].certificate().unwrap(), driver.certificate);
+    assert_eq!(channels[0].protocol(), Some(FRAMES));
+    let threads = channels.map(|channel| {
+        let (mut reader, mut writer) = channel.split().unwrap();
+        let writing = thread::spawn(move || {
+            let piece: Vec<u8> = (0..=250).collect();
+            let all = piece.iter().cycle().take(MUCH).copied().collect::<Vec<u8>>();
+            writer.write_all(&all).unwrap();
+            writer.close();
+        });
+        let reading = thread::spawn(move || {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            all
+        });
+        (writing, reading)
+    });
+    for (writing, reading) in threads {
+        writing.join().unwrap();
+        let all = reading.join().unwrap();
+        assert_eq!(all.len(), MUCH);
+        assert!(all.iter().enumerate().all(|(at, byte)| at % 251 == usize::from(*byte)));
+    }
+}
+
+#[test]
+fn one_who_is_not_known_is_not_let_in_and_hears_so() {
+    let (agent, driver, other) =
+        (Identity::fresh().unwrap(), Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let met = meet(&agent, &other, &driver, &agent);
+    assert!(matches!(met.agent, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
+    let heard = first_word(met.driver.unwrap());
+    assert_eq!(heard, Error::AlertReceived(AlertDescription::UnknownCA));
+    // And the other way round.
+    let met = meet(&agent, &driver, &driver, &other);
+    assert!(matches!(met.driver, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
+    assert!(met.agent.is_err());
+}
+
+#[test]
+fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
+    let (agent, driver) = (Identity::fresh().unwrap(), expired());
+    let met = meet(&agent, &driver, &driver, &agent);
+    assert!(met.agent.is_err());
+    let heard = first_word(met.driver.unwrap());
+    assert_eq!(heard, Error::AlertReceived(AlertDescription::CertificateExpired));
+    let (agent, driver) = (expired(), Identity::fresh().unwrap());
+    let met = meet(&agent, &driver, &driver, &agent);
+    let Err(TlsError::Tls(Error::InvalidCertificate(wrong))) = met.driver else { panic!() };
+    assert!(matches!(wrong, CertificateError::ExpiredContext { .. }), "{wrong:?}");
+}
+
+#[test]
+fn who_knows_a_secret_is_let_in_and_nobody_else() {
+    let both = |secret: u8| {
+        [End::Agent, End::Driver].map(|end| Identity::derived(&[secret; 32], end).unwrap())
+    };
+    let ([agent, driver], [agent_there, driver_there]) = (both(1), both(1));
+    assert_eq!(agent.certificate, agent_there.certificate, "both sides make the same bytes");
+    let met = meet(&agent, &driver, &driver_there, &agent_there);
+    assert!(met.agent.is_ok() && met.driver.is_ok());
+    let [agent_else, driver_else] = both(2);
+    assert_ne!(agent.certificate, agent_else.certificate);
+    assert_ne!(
+        agent.certificate, driver.certificate,
+        "an answer cannot be sent back as a question"
+    );
+    let met = meet(&agent, &driver, &driver_else, &agent_else);
+    assert!(met.agent.is_err() && met.driver.is_err());
+}
+
+#[test]
+fn another_protocol_is_refused() {
+    let (agent, driver) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let met = meet_speaking(&agent, &driver, &driver, &agent, b"wiregauge/99");
+    assert!(met.agent.is_err());
+    let Err(TlsError::Tls(error)) = met.driver else { panic!() };
+    assert_eq!(error, Error::AlertReceived(AlertDescription::NoApplicationProtocol));
+}
+
+#[test]
+fn one_who_is_slow_is_given_up_however_it_drips() {
+    let agent = Identity::fresh().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let dripping = thread::spawn(move || {
+        let mut socket = TcpStream::connect(at).unwrap();
+        // The beginning of a record of 512 B that never ends.
+        let begun = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+        begun.iter().chain([0; 500].iter()).all(|byte| {
+            thread::sleep(Duration::from_millis(20));
+            socket.write_all(&[*byte]).is_ok()
+        })
+    });
+    let (socket, _) = listener.accept().unwrap();
+    let deadline = Instant::now() + Duration::from_millis(300);
+    let accepted = Channel::accept(socket, deadline, |_| listening(&agent, &[], FRAMES));
+    let Err(TlsError::Network(error)) = accepted else { panic!("let in") };
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(!dripping.join().unwrap(), "it was cut off");
+}

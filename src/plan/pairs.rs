@@ -1,0 +1,326 @@
+//! Which hosts play which roles, and which of their pairs at the same time. Pure.
+
+use super::{Direction, Far, Pattern, Refusal};
+use crate::transport::Role;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+/// How this host is written in a list of hosts.
+pub const HERE: &str = "here";
+/// Most pairs that are measured at the same time: each is two sessions of the driver.
+pub const MOST_AT_ONCE: usize = 512;
+/// Most random matchings of a bisection.
+pub const MOST_MATCHINGS: u32 = 1000;
+/// Most hosts of a plan.
+pub const MOST_HOSTS: usize = 10_000;
+
+/// A host of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// This one.
+    Here,
+    /// Another one.
+    There(Far),
+}
+
+impl Node {
+    /// As it was written.
+    pub fn name(&self) -> &str {
+        match self {
+            Node::Here => HERE,
+            Node::There(far) => &far.host,
+        }
+    }
+}
+
+/// Where the two ends of each case are: numbers of a plan's hosts, or this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ends {
+    /// The client's host; `None`: this one.
+    pub client: Option<u32>,
+    /// The server's host; `None`: this one.
+    pub server: Option<u32>,
+}
+
+impl Ends {
+    /// The host of a role.
+    pub fn of(self, role: Role) -> Option<u32> {
+        match role {
+            Role::Client => self.client,
+            Role::Server => self.server,
+        }
+    }
+
+    /// Whether they are on different hosts.
+    pub fn are_apart(self) -> bool {
+        self.client != self.server
+    }
+}
+
+/// Which pairs are measured at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtOnce {
+    /// One: nothing else runs.
+    Pair,
+    /// As many as there are without any host in two of them: the whole machine is busy.
+    #[default]
+    Matching,
+    /// All: each host is in as many pairs as there are other hosts.
+    All,
+}
+
+impl AtOnce {
+    /// All.
+    pub const ALL: [AtOnce; 3] = [AtOnce::Pair, AtOnce::Matching, AtOnce::All];
+
+    /// The word as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AtOnce::Pair => "pair",
+            AtOnce::Matching => "matching",
+            AtOnce::All => "all",
+        }
+    }
+}
+
+/// Where the ends are to be, as it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Both on this host.
+    #[default]
+    Here,
+    /// The client's here, the server's there.
+    To(Far),
+    /// On these, this host being one of them or not.
+    Hosts(Vec<Node>, Pairs),
+}
+
+/// Which pairs of hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pairs {
+    /// The first is the client, the second the server.
+    First,
+    /// Every one with every other.
+    All {
+        /// Which at the same time.
+        at_once: AtOnce,
+    },
+    /// Random perfect matchings, all pairs of one at the same time.
+    Bisection {
+        /// How many matchings.
+        matchings: u32,
+    },
+}
+
+/// The ends of all pairs in the order of the plan, and which of them are measured at the same
+/// time; one that is in none of the lists is measured by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Other hosts than this.
+    pub hosts: Vec<Far>,
+    /// The ends of each pair.
+    pub ends: Vec<Ends>,
+    /// Numbers of `ends`.
+    pub at_once: Vec<Vec<u32>>,
+}
+
+impl Place {
+    /// Whether any end is on another host.
+    pub fn is_far(&self) -> bool {
+        match self {
+            Place::Here => false,
+            Place::To(_) => true,
+            Place::Hosts(nodes, _) => nodes.iter().any(|node| *node != Node::Here),
+        }
+    }
+
+    /// Whether an end of this role may be on this host.
+    pub fn is_here(&self, role: Role) -> bool {
+        let is_here = |node: Option<&Node>| node == Some(&Node::Here);
+        match (self, role) {
+            (Place::Here, _) | (Place::To(_), Role::Client) => true,
+            (Place::To(_), Role::Server) => false,
+            (Place::Hosts(nodes, Pairs::First), Role::Client) => is_here(nodes.first()),
+            (Place::Hosts(nodes, Pairs::First), Role::Server) => is_here(nodes.get(1)),
+            (Place::Hosts(nodes, _), _) => nodes.contains(&Node::Here),
+        }
+    }
+
+    /// Which pairs of several hosts.
+    pub fn pairs(&self) -> Option<Pairs> {
+        match self {
+            Place::Here | Place::To(_) | Place::Hosts(_, Pairs::First) => None,
+            Place::Hosts(_, pairs) => Some(*pairs),
+        }
+    }
+
+    /// How many pairs a pattern has, without making them.
+    pub fn count(&self, pattern: Pattern, direction: Direction) -> u64 {
+        let Place::Hosts(nodes, pairs) = self else { return 1 };
+        let nodes = nodes.len() as u64;
+        match pairs {
+            Pairs::First => 1,
+            Pairs::All { .. } if is_turned(pattern, direction) => nodes * nodes.saturating_sub(1),
+            Pairs::All { .. } => nodes * nodes.saturating_sub(1) / 2,
+            Pairs::Bisection { matchings } => u64::from(*matchings) * (nodes / 2),
+        }
+    }
+
+    /// The pairs of a pattern, or why there are none.
+    pub fn layout(
+        &self,
+        pattern: Pattern,
+        direction: Direction,
+        seed: u64,
+    ) -> Result<Layout, Refusal> {
+        let (nodes, pairs) = match self {
+            Place::Here => return Ok(Layout { ends: vec![Ends::default()], ..Layout::default() }),
+            Place::To(far) => {
+                let ends = vec![Ends { client: None, server: Some(0) }];
+                return Ok(Layout { hosts: vec![far.clone()], ends, ..Layout::default() });
+            }
+            Place::Hosts(nodes, pairs) => (nodes, *pairs),
+        };
+        check(nodes, pairs, pattern)?;
+        let (hosts, numbers) = number(nodes);
+        let end = |node: u32| numbers.get(node as usize).copied().flatten();
+        let ends = |(a, b): (u32, u32)| Ends { client: end(a), server: end(b) };
+        let count = nodes.len() as u32;
+        let both_ways = is_turned(pattern, direction);
+        let turned = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(a, b)| (b, a)).collect();
+        let groups: Vec<Vec<(u32, u32)>> = match pairs {
+            Pairs::First => vec![vec![(0, 1)]],
+            Pairs::All { .. } => (0..rounds(count))
+                .map(|round| matching(count, round).collect::<Vec<_>>())
+                .flat_map(|pairs| {
+                    let turned = both_ways.then(|| turned(pairs.clone()));
+                    std::iter::once(pairs).chain(turned)
+                })
+                .collect(),
+            Pairs::Bisection { matchings } => random_matchings(count, matchings, seed),
+        };
+        let together = match pairs {
+            Pairs::First | Pairs::All { at_once: AtOnce::Pair } => Vec::new(),
+            Pairs::All { at_once: AtOnce::All } => {
+                vec![(0..groups.iter().map(Vec::len).sum::<usize>() as u32).collect()]
+            }
+            Pairs::All { at_once: AtOnce::Matching } | Pairs::Bisection { .. } => {
+                consecutive(&groups)
+            }
+        };
+        if let Some(most) = together.iter().map(Vec::len).max().filter(|most| *most > MOST_AT_ONCE)
+        {
+            return refuse(format!(
+                "{most} pairs at the same time are too many; at most {MOST_AT_ONCE} are allowed: \
+                 write fewer hosts, or --at-once pair"
+            ));
+        }
+        Ok(Layout {
+            hosts,
+            ends: groups.concat().into_iter().map(ends).collect(),
+            at_once: together,
+        })
+    }
+}
+
+/// Whether each pair is measured in both directions: a round trip and both directions at once are
+/// the same whoever is the client.
+fn is_turned(pattern: Pattern, direction: Direction) -> bool {
+    pattern != Pattern::Latency && direction == Direction::Uni
+}
+
+/// Numbers that follow each other, in groups of the same lengths.
+fn consecutive(groups: &[Vec<(u32, u32)>]) -> Vec<Vec<u32>> {
+    let mut next = 0;
+    let mut take = |group: &Vec<(u32, u32)>| {
+        let first = next;
+        next += group.len() as u32;
+        (first..next).collect()
+    };
+    groups.iter().map(&mut take).collect()
+}
+
+/// The other hosts, and for each node its number among them.
+fn number(nodes: &[Node]) -> (Vec<Far>, Vec<Option<u32>>) {
+    let mut hosts = Vec::new();
+    let numbers = nodes.iter().map(|node| match node {
+        Node::Here => None,
+        Node::There(far) => {
+            hosts.push(far.clone());
+            Some(hosts.len() as u32 - 1)
+        }
+    });
+    let numbers = numbers.collect();
+    (hosts, numbers)
+}
+
+fn check(nodes: &[Node], pairs: Pairs, pattern: Pattern) -> Result<(), Refusal> {
+    let count = nodes.len();
+    if !(2..=MOST_HOSTS).contains(&count) {
+        return refuse(format!(
+            "{count} hosts are not allowed; name 2 to {MOST_HOSTS}, as --hosts node1,node2"
+        ));
+    }
+    let mut names: Vec<&str> = nodes.iter().map(Node::name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+        return refuse(format!("the host '{}' is named twice; name each once", twice[0]));
+    }
+    match pairs {
+        Pairs::First if count > 2 => refuse(format!(
+            "{count} hosts have more than one pair; write --all-pairs to measure each with each"
+        )),
+        Pairs::Bisection { .. } if pattern != Pattern::Bandwidth => {
+            refuse(format!("--bisection is allowed for bandwidth only, not for {}", pattern.name()))
+        }
+        Pairs::Bisection { matchings } if !(1..=MOST_MATCHINGS).contains(&matchings) => {
+            refuse(format!(
+                "--bisection {matchings} is not allowed; write 1 to {MOST_MATCHINGS} matchings"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rounds in which each of `count` hosts meets every other once and none is in two pairs.
+pub fn rounds(count: u32) -> u32 {
+    match count {
+        0 | 1 => 0,
+        count => count + count % 2 - 1,
+    }
+}
+
+/// The pairs of one of these rounds (the circle method of tournaments: one host stays, the others
+/// go round; Kirkman, 1847). Of an odd number one host pauses.
+pub fn matching(count: u32, round: u32) -> impl Iterator<Item = (u32, u32)> {
+    let even = count + count % 2;
+    let circle = even.saturating_sub(1).max(1);
+    let across = move |place: u32| match place {
+        0 => (even.saturating_sub(1), round % circle),
+        place => ((round + place) % circle, (round + circle - place) % circle),
+    };
+    let exists = move |&(a, b): &(u32, u32)| a != b && a < count && b < count;
+    (0..even / 2).map(across).map(|(a, b)| (a.min(b), a.max(b))).filter(exists)
+}
+
+/// Perfect matchings, each drawn from all there are with equal chance, as are the directions.
+fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)>> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut nodes: Vec<u32> = (0..count).collect();
+    let draw = |_| {
+        nodes.shuffle(&mut random);
+        nodes.chunks_exact(2).map(|two| (two[0], two[1])).collect()
+    };
+    (0..matchings).map(draw).collect()
+}
+
+fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal(sentence.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Every pair once, no host in two at a time, and lists of hosts that make no sense.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn far(name: &str) -> Node {
+    let (host, ssh) = (name.to_string(), vec!["ssh".to_string()]);
+    Node::There(Far { host, agent: None, ssh, binary: None, push: false })
+}
+
+fn nodes(count: usize) -> Vec<Node> {
+    let others = (1..count).map(|number| far(&format!("n{number}")));
+    std::iter::once(Node::Here).chain(others).collect()
+}
+
+fn layout(nodes: Vec<Node>, pairs: Pairs, pattern: Pattern) -> Result<Layout, Refusal> {
+    Place::Hosts(nodes, pairs).layout(pattern, Direction::Uni, 7)
+}
+
+proptest! {
+    #[test]
+    fn each_meets_each_once_and_nobody_is_in_two_pairs_of_a_round(count in 2u32..80) {
+        let mut met = BTreeSet::new();
+        for round in 0..rounds(count) {
+            let mut busy = BTreeSet::new();
+            for (a, b) in matching(count, round) {
+                prop_assert!(a < b && b < count);
+                prop_assert!(busy.insert(a) && busy.insert(b), "round {round}: {a} {b}");
+                prop_assert!(met.insert((a, b)), "{a} {b} twice");
+            }
+            prop_assert_eq!(busy.len() as u32, count - count % 2);
+        }
+        prop_assert_eq!(met.len() as u32, count * (count - 1) / 2);
+    }
+
+    #[test]
+    fn a_random_matching_is_perfect_and_another_seed_gives_another(count in 2u32..60, seed: u64) {
+        let drawn = random_matchings(count, 3, seed);
+        for pairs in &drawn {
+            let all: BTreeSet<u32> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+            prop_assert_eq!(all.len() as u32, count - count % 2);
+        }
+        prop_assert_eq!(random_matchings(count, 3, seed), drawn.clone());
+        if count > 20 {
+            prop_assert_ne!(random_matchings(count, 3, seed ^ 1), drawn);
+        }
+    }
+}
+
+#[test]
+fn all_pairs_of_ten_thousand_hosts_are_planned_without_keeping_them() {
+    let count = 10_000;
+    let pairs: u64 = (0..rounds(count)).map(|round| matching(count, round).count() as u64).sum();
+    assert_eq!(pairs, 10_000 * 9_999 / 2);
+}
+
+#[test]
+fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
+    let all = Pairs::All { at_once: AtOnce::Matching };
+    let latency = layout(nodes(4), all, Pattern::Latency).unwrap();
+    assert_eq!((latency.ends.len(), latency.at_once.len(), latency.hosts.len()), (6, 3, 3));
+    assert_eq!(latency.at_once, [[0, 1], [2, 3], [4, 5]]);
+    let oneway = layout(nodes(4), all, Pattern::Oneway).unwrap();
+    assert_eq!((oneway.ends.len(), oneway.at_once.len()), (12, 6));
+    let distinct: BTreeSet<Ends> = oneway.ends.iter().copied().collect();
+    assert_eq!(distinct.len(), 12);
+    let counted = |pattern, pairs| Place::Hosts(nodes(4), pairs).count(pattern, Direction::Uni);
+    let drawn = Pairs::Bisection { matchings: 5 };
+    assert_eq!((counted(Pattern::Latency, all), counted(Pattern::Oneway, all)), (6, 12));
+    assert_eq!(
+        (counted(Pattern::Bandwidth, drawn), counted(Pattern::Latency, Pairs::First)),
+        (10, 1)
+    );
+    for numbers in &oneway.at_once {
+        let mut busy = BTreeSet::new();
+        for ends in numbers.iter().map(|number| oneway.ends[*number as usize]) {
+            assert!(busy.insert(ends.client) && busy.insert(ends.server));
+        }
+    }
+    let both = Place::Hosts(nodes(4), all).layout(Pattern::Bandwidth, Direction::Bi, 1).unwrap();
+    assert_eq!(both.ends.len(), 6);
+}
+
+#[test]
+fn pairs_run_one_by_one_in_matchings_or_all_together() {
+    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, Pattern::Latency).unwrap();
+    assert!(at_once(AtOnce::Pair).at_once.is_empty());
+    assert_eq!(at_once(AtOnce::All).at_once, [[0, 1, 2]]);
+    assert_eq!(at_once(AtOnce::Matching).at_once, [[0], [1], [2]]);
+    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, Pattern::Bandwidth).unwrap();
+    assert_eq!((drawn.at_once.len(), drawn.ends.len()), (5, 10));
+}
+
+#[test]
+fn two_hosts_are_client_and_server() {
+    let two = vec![far("a"), far("b")];
+    let plain = layout(two, Pairs::First, Pattern::Oneway).unwrap();
+    assert_eq!(plain.ends, [Ends { client: Some(0), server: Some(1) }]);
+    assert_eq!(plain.hosts.len(), 2);
+    let here = layout(nodes(2), Pairs::First, Pattern::Oneway).unwrap();
+    assert_eq!(here.ends, [Ends { client: None, server: Some(0) }]);
+}
+
+#[test]
+fn wrong_lists_of_hosts_are_refused() {
+    let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
+    let all = Pairs::All { at_once: AtOnce::default() };
+    assert!(refused(nodes(1), all, Pattern::Latency).contains("1 hosts are not allowed"));
+    assert!(refused(nodes(3), Pairs::First, Pattern::Latency).contains("write --all-pairs"));
+    let twice = vec![far("a"), far("b"), far("a")];
+    assert!(refused(twice, all, Pattern::Latency).contains("the host 'a' is named twice"));
+    let drawn = Pairs::Bisection { matchings: 1 };
+    assert!(refused(nodes(4), drawn, Pattern::Latency).contains("for bandwidth only"));
+    let none = Pairs::Bisection { matchings: 0 };
+    assert!(refused(nodes(4), none, Pattern::Bandwidth).contains("write 1 to 1000 matchings"));
+    let many = Pairs::All { at_once: AtOnce::All };
+    assert!(refused(nodes(40), many, Pattern::Latency).contains("780 pairs at the same time"));
+}

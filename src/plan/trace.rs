@@ -1,0 +1,151 @@
+//! A schedule that was written down: a line a message, its time and, where one wants, its size.
+
+use crate::units::{Bytes, MessageRate, Span};
+use serde::{Deserialize, Serialize};
+
+/// Most messages of a trace: it stands in the record and goes to the agents in one frame.
+pub const MOST: usize = 50_000;
+/// Most bytes of a trace's file: 50 000 lines of an ordinary length, and comments.
+pub const LONGEST_FILE: u64 = 4 << 20;
+
+/// The messages of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The file that it was read from.
+    pub file: String,
+    /// When each message is intended, in nanoseconds since the start, not falling.
+    pub times_ns: Vec<u64>,
+    /// The payload of each message; empty where the file has none.
+    pub sizes: Vec<Bytes>,
+}
+
+impl Trace {
+    /// Reads the text of a trace.
+    ///
+    /// # Errors
+    /// A sentence that begins with `file:line:column`.
+    pub fn parse(file: &str, text: &str) -> Result<Trace, String> {
+        let mut trace = Trace { file: file.into(), times_ns: Vec::new(), sizes: Vec::new() };
+        for (index, line) in text.lines().enumerate() {
+            let wrong = |column: usize, sentence: &str| {
+                format!("{file}:{}:{}: {sentence}", index + 1, column + 1)
+            };
+            let content = line.split('#').next().unwrap_or_default();
+            let mut words = words(content);
+            let Some((column, time)) = words.next() else { continue };
+            let time: Span = time.parse().map_err(|error| wrong(column, &format!("{error}")))?;
+            if trace.times_ns.last().is_some_and(|last| *last > time.0) {
+                return Err(wrong(
+                    column,
+                    "a time before that of the line above; write rising ones",
+                ));
+            }
+            let size = words.next();
+            let is_first = trace.times_ns.is_empty();
+            if !is_first && size.is_some() == trace.sizes.is_empty() {
+                let at = size.map_or(content.len(), |(column, _)| column);
+                return Err(wrong(at, "write a size on every line or on none"));
+            }
+            if let Some((column, size)) = size {
+                let size: Bytes =
+                    size.parse().map_err(|error| wrong(column, &format!("{error}")))?;
+                trace.sizes.push(size);
+            }
+            if let Some((column, _)) = words.next() {
+                return Err(wrong(column, "a third word; a line has a time and at most a size"));
+            }
+            trace.times_ns.push(time.0);
+            if trace.times_ns.len() > MOST {
+                return Err(wrong(0, &format!("a trace has at most {MOST} messages")));
+            }
+        }
+        match trace.times_ns.len() {
+            0 | 1 => Err(format!("{file}:1:1: a trace has at least 2 messages")),
+            _ => Ok(trace),
+        }
+    }
+
+    /// The one size of all its messages; `None` where it says none.
+    ///
+    /// # Errors
+    /// More than one size: a sentence.
+    pub fn size(&self) -> Result<Option<Bytes>, String> {
+        let Some(first) = self.sizes.first() else { return Ok(None) };
+        match self.sizes.iter().find(|size| *size != first) {
+            None => Ok(Some(*first)),
+            Some(other) => Err(format!(
+                "--trace: '{}' has messages of {first} and of {other}; all messages of a \
+                 connection have one size here",
+                self.file
+            )),
+        }
+    }
+
+    /// Messages per second from the first to the last; infinite where no time lies between.
+    pub fn rate(&self) -> MessageRate {
+        let ends = self.times_ns.first().zip(self.times_ns.last());
+        let ns = ends.map_or(0, |(first, last)| last - first);
+        MessageRate((self.times_ns.len().saturating_sub(1)) as f64 * 1e9 / ns as f64)
+    }
+}
+
+/// Words with their columns, from 0.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    line.split_whitespace().map(move |word| {
+        // A word is a slice of its line.
+        let bytes = word.as_ptr() as usize - line.as_ptr() as usize;
+        (line[..bytes].chars().count(), word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn times_and_sizes_are_read_and_comments_are_not() {
+        let text = "# time size\n0ns 64\n\n10us 64B # the second\n1.5ms 64\n";
+        let trace = Trace::parse("t.trace", text).unwrap();
+        assert_eq!(trace.times_ns, [0, 10_000, 1_500_000]);
+        assert_eq!(trace.size(), Ok(Some(Bytes(64))));
+        assert!((trace.rate().0 - 2.0 / 0.0015).abs() < 1e-6);
+        assert_eq!(Trace::parse("t", "0ns\n1us\n").unwrap().size(), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_column() {
+        for (text, says) in [
+            ("0ns\nsoon\n", "t:2:1: time 'soon' is not allowed; write"),
+            ("0ns\n2us\n  1us\n", "t:3:3: a time before that of the line above"),
+            ("0ns 64\n1us big\n", "t:2:5: size 'big' is not allowed; write"),
+            ("0ns 64\n1us\n", "t:2:4: write a size on every line or on none"),
+            ("0ns\n1us 64\n", "t:2:5: write a size on every line or on none"),
+            ("0ns 64 7\n", "t:1:8: a third word"),
+            ("0ns\n", "t:1:1: a trace has at least 2 messages"),
+            ("", "t:1:1: a trace has at least 2 messages"),
+        ] {
+            let sentence = Trace::parse("t", text).unwrap_err();
+            assert!(sentence.starts_with(says), "{text:?}: {sentence}");
+        }
+        let long = "1us\n".repeat(MOST + 1);
+        let sentence = Trace::parse("t", &long).unwrap_err();
+        assert!(sentence.contains("at most 50000 messages"), "{sentence}");
+    }
+
+    #[test]
+    fn two_sizes_are_refused_where_one_is_needed() {
+        let trace = Trace::parse("t", "0ns 64\n1us 65\n").unwrap();
+        assert!(trace.size().unwrap_err().contains("64 B and of 65 B"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_rises(text in "([0-9a-zµ#. ]{0,8}(us|ns|B)?\n){0,6}") {
+            if let Ok(trace) = Trace::parse("t", &text) {
+                prop_assert!(trace.times_ns.windows(2).all(|pair| pair[0] <= pair[1]));
+                prop_assert!(trace.sizes.is_empty() || trace.sizes.len() == trace.times_ns.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! An agent that stands, and a driver with a folder of its own.
+
+use super::driver::{Driver, Ended, Scratch};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No wait is longer.
+const WATCHDOG: Duration = Duration::from_secs(20);
+/// What is to end by itself ends within this.
+const ORPHANS: Duration = Duration::from_secs(5);
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
+
+/// The agent.
+pub struct Standing {
+    /// Where it listens.
+    pub at: SocketAddr,
+    /// Its identity and its drivers.
+    pub folder: PathBuf,
+    log: PathBuf,
+    child: Child,
+}
+
+/// What a process says of memory or its parent in /proc/PID/status.
+fn status(pid: u32, word: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|line| line.starts_with(word))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Waits for something.
+#[track_caller]
+pub fn wait(what: &str, limit: Duration, seen: impl Fn() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !seen() {
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Standing {
+    /// One on loopback.
+    pub fn start(scratch: &Scratch, options: &str) -> Standing {
+        let program = Command::new(PROGRAM);
+        Standing::of(scratch, program, &format!("--listen 127.0.0.1:0 {options}"))
+    }
+
+    /// One that a command runs, as in another namespace.
+    pub fn of(scratch: &Scratch, mut program: Command, options: &str) -> Standing {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = scratch.join(&format!("agent{number}"));
+        let log = scratch.join(&format!("agent{number}.log"));
+        let child = program
+            .arg("agent")
+            .args(options.split_whitespace())
+            .arg("--identity")
+            .arg(&folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let at = "127.0.0.1:0".parse().unwrap();
+        let mut standing = Standing { at, folder, log, child };
+        wait("the agent listens", WATCHDOG, || standing.log().contains("is paired with"));
+        let log = standing.log();
+        let (_, rest) = log.split_once("stands at ").unwrap();
+        let end = rest.find(|c: char| c == ';' || c.is_whitespace()).unwrap();
+        standing.at = rest[..end].parse().unwrap();
+        standing
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it has said so much.
+    #[track_caller]
+    pub fn await_log(&self, words: &str) {
+        wait(&format!("'{words}' in {}", self.log()), WATCHDOG, || self.log().contains(words));
+    }
+
+    /// What a driver names.
+    pub fn host(&self) -> String {
+        format!("agent:{}", self.at)
+    }
+
+    /// A secret that it takes.
+    pub fn offer(&self) -> String {
+        let mut agent = Command::new(PROGRAM);
+        agent.args(["agent", "--pair", "--identity"]).arg(&self.folder);
+        let output = agent.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Pairs this test's driver with it.
+    pub fn pair(&self, scratch: &Scratch) {
+        let (code, said) = pair(scratch, self.at, &self.offer());
+        assert_eq!(code, Some(0), "{said}");
+    }
+
+    /// The processes that it has started and that live.
+    pub fn processes(&self) -> Vec<u32> {
+        let all = fs::read_dir("/proc").unwrap();
+        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let own = self.pid();
+        pids.filter(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let mut words = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+            words.next() != Some("Z") && words.next() == Some(own.to_string().as_str())
+        })
+        .collect()
+    }
+
+    /// Waits until none of them is left.
+    #[track_caller]
+    pub fn await_no_processes(&self) {
+        wait("its processes end", ORPHANS, || self.processes().is_empty());
+    }
+
+    /// The most memory that it has had, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        status(self.pid(), "VmHWM:").unwrap()
+    }
+
+    /// Its number; `ip netns exec` becomes the program that it runs.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Kills a process.
+pub fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Gives a secret to `pair`: its exit code and what it said.
+pub fn pair(scratch: &Scratch, at: SocketAddr, secret: &str) -> (Option<i32>, String) {
+    let mut child = program(scratch, &["pair", &at.to_string()])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(secret.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// The folder of the driver's identity.
+pub fn driver_folder(scratch: &Scratch) -> PathBuf {
+    scratch.join("driver")
+}
+
+/// The program as this test's driver runs it.
+pub fn program(scratch: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env("WIREGAUGE_CONFIG", driver_folder(scratch));
+    command
+}
+
+/// A run that goes on.
+pub fn driving(scratch: &Scratch, host: &str, line: &str) -> Driver {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    words.extend(["--to", host]);
+    Driver::of(scratch, program(scratch, &words))
+}
+
+/// A run to its end.
+pub fn driven(scratch: &Scratch, host: &str, line: &str) -> Ended {
+    driving(scratch, host, line).end()
+}
+
+/// One that is refused in one sentence before anything has run.
+#[track_caller]
+pub fn refused(scratch: &Scratch, host: &str, line: &str, code: i32) -> String {
+    let ended = driven(scratch, host, &format!("{line} --out refused"));
+    assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
+    assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{line}: {ended:?}");
+    let _ = fs::remove_dir_all(scratch.join("refused"));
+    ended.stderr
+}

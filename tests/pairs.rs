@@ -1,0 +1,164 @@
+//! Measurements among several hosts: network namespaces on one bridge.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod driver;
+#[path = "hosts/net.rs"]
+mod net;
+
+use driver::{Driver, Ended, Scratch, wiregauge};
+use net::Net;
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use wiregauge::plan::pairs::AtOnce;
+use wiregauge::plan::{Ends, Pairs};
+use wiregauge::record::read_record;
+use wiregauge::record::schema::{Metric, Record};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
+
+fn words<'a>(net: &'a Net, line: &'a str) -> Vec<&'a str> {
+    let own = ["--ssh", net.ssh.as_str(), "--remote-binary", PROGRAM];
+    line.split(' ').chain(own).collect()
+}
+
+fn measured(scratch: &Scratch, net: &Net, line: &str) -> (Record, Ended) {
+    let line = format!("{line} --out run");
+    let ended = wiregauge(scratch, &words(net, &line));
+    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.complete, "{ended:?}");
+    std::fs::rename(scratch.join("run"), scratch.join(&format!("run-{}", net.kept()))).unwrap();
+    net.await_no_agents();
+    (record, ended)
+}
+
+#[test]
+fn two_other_hosts_measure_each_other() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(2, &scratch) else { return };
+    let line = format!("latency --hosts {} --wait block --count 300 --rounds 2", net.list());
+    let (record, ended) = measured(&scratch, &net, &line);
+    let run = &record.runs[0];
+    assert_eq!(run.case.ends, Ends { client: Some(0), server: Some(1) });
+    assert_eq!(record.hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), net.names);
+    let granted = |index: usize| {
+        let round = &run.rounds[index];
+        (round.client.granted["address"].clone(), round.server.granted["address"].clone())
+    };
+    assert_eq!(granted(0), (net.addresses[0].clone(), net.addresses[1].clone()));
+    assert_eq!(run.counts.received, 660, "{ended:?}");
+    // The noise of both CPUs is of those hosts.
+    assert!(record.noise.is_empty() && record.hosts.iter().all(|host| host.noise.len() == 1));
+
+    let line = format!("oneway --hosts {} --wait block --count 300 --rounds 2", net.list());
+    let (record, ended) = measured(&scratch, &net, &line);
+    let run = &record.runs[0];
+    let clock = run.widest_clock().unwrap();
+    let one_way = run.figures.iter().find(|figure| figure.metric == Metric::OneWay).unwrap();
+    assert!(clock.exchanges >= 20 && clock.bound_ns > 0.0, "{clock:?}");
+    assert!(one_way.clock_bound_ns.unwrap() >= clock.bound_ns);
+    // No message arrives before it was sent, nor later than a stalled round.
+    assert!(one_way.summary.min.0 > -clock.bound_ns && one_way.summary.max.0 < 1e10, "{ended:?}");
+}
+
+#[test]
+fn all_pairs_are_a_matrix() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(3, &scratch) else { return };
+    let hosts = format!("here,{}", net.list());
+    let line = format!("latency --hosts {hosts} --all-pairs --wait block --count 100 --rounds 2");
+    let (record, ended) = measured(&scratch, &net, &line);
+    assert_eq!(record.plan.pairs, Some(Pairs::All { at_once: AtOnce::Matching }));
+    let ends: BTreeSet<Ends> = record.runs.iter().map(|run| run.case.ends).collect();
+    assert_eq!((record.runs.len(), ends.len(), record.plan.at_once.len()), (6, 6, 3));
+    for run in &record.runs {
+        assert_eq!((run.rounds.len(), run.counts.received), (2, 220), "{}", run.label);
+        assert!(run.rounds.iter().all(|round| round.overlap.is_some()), "two pairs at once");
+    }
+    assert!(ended.stdout.starts_with("half_rtt p50, latency tcp block 64 B, in us"), "{ended:?}");
+    let rows = ended.stdout.lines().skip(2).take(4).map(|row| row.split_whitespace().count());
+    assert!(rows.clone().all(|fields| fields == 5), "{ended:?}");
+    let (label, name) = (&record.runs[0].label, &net.names[0]);
+    assert!(ended.stdout.lines().nth(1).unwrap().contains(name.as_str()), "{ended:?}");
+    assert!(label.starts_with("latency tcp block 64 B ") && label.contains(" to "), "{label}");
+
+    let line = format!(
+        "bandwidth --hosts {} --all-pairs --at-once pair --time 20ms --rounds 1 --wait block",
+        net.list()
+    );
+    let (record, ended) = measured(&scratch, &net, &line);
+    assert_eq!((record.runs.len(), record.plan.at_once.len()), (6, 0), "both directions");
+    assert!(record.runs.iter().all(|run| run.rates[0].rate.value > 1e5), "{ended:?}");
+    let page = std::fs::read_to_string(scratch.join("run-1").join("report.html")).unwrap();
+    assert!(page.contains("<table class=\"heat\">") && page.contains("--heat:1.000"));
+}
+
+#[test]
+fn random_matchings_give_the_bisection_bandwidth() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    let line = format!(
+        "bandwidth --hosts {} --bisection 3 --time 50ms --rounds 2 --wait block",
+        net.list()
+    );
+    let (record, ended) = measured(&scratch, &net, &line);
+    let pairs = record.pairs.unwrap();
+    let [found] = pairs.bisections.as_slice() else { panic!("{pairs:?}") };
+    assert_eq!((found.pairs, found.matchings.len(), found.bandwidth.rounds.len()), (2, 3, 6));
+    let single: f64 = record.runs.iter().map(|run| run.rates[0].rate.value).fold(0.0, f64::max);
+    assert!(found.bandwidth.value > 0.0 && found.bandwidth.value < 2.1 * single, "{found:?}");
+    assert!(found.overlap.is_some_and(|share| share > 0.0 && share <= 1.0), "{found:?}");
+    assert!(ended.stdout.contains("all pairs MB/s"), "{ended:?}");
+}
+
+#[test]
+fn a_host_that_is_not_there_is_named_and_nothing_runs() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(1, &scratch) else { return };
+    let line = format!("latency --hosts {},nowhere --count 10", net.list());
+    let ended = wiregauge(&scratch, &words(&net, &line));
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("nowhere"), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    net.await_no_agents();
+}
+
+#[test]
+fn a_host_that_is_cut_off_ends_its_pair_alone() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    let line = format!(
+        "latency --hosts {} --all-pairs --at-once pair --wait block --time 2s --rounds 1 \
+         --timeout 1s --out run",
+        net.list()
+    );
+    let driver = Driver::start(&scratch, &words(&net, &line));
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    net.cut_off(3);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let (whole, broken): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| run.complete);
+    let name = &net.names[3];
+    assert!(!whole.is_empty() && !broken.is_empty(), "{ended:?}");
+    assert!(broken.iter().all(|run| run.label.contains(name.as_str())), "{ended:?}");
+    assert!(record.faults.iter().all(|fault| fault.contains(name.as_str())), "{ended:?}");
+}
+
+#[test]
+fn an_interrupt_ends_all_pairs() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    let line = format!(
+        "latency --hosts {} --all-pairs --wait block --time 20s --rounds 1 --out run",
+        net.list()
+    );
+    let driver = Driver::start(&scratch, &words(&net, &line));
+    net.await_agents(4);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    driver.signal(Signal::INT);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    net.await_no_agents();
+    assert!(!read_record(&scratch.join("run")).unwrap().complete);
+}
