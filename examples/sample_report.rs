@@ -188,6 +188,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         pattern,
         transport,
         wait,
+        threads: 1,
         size: Bytes(size),
         bound: Bound { count: None, time: Some(Span(200_000_000)) },
         warmup: WARMUP,
@@ -277,6 +278,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
             flags = flags.with(Flags::LOST);
         }
         samples.push(Sample {
+            thread: 0,
             sequence: i,
             intended_ns: f64::NAN,
             submit_ns: submit,
@@ -423,7 +425,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             hosts: Vec::new(),
             pairs: None,
             at_once: Vec::new(),
-            cpus: Some(CpuPair { client: 2, server: 3 }),
+            cpus: vec![CpuPair { client: 2, server: 3 }],
             untrue_clock: None,
             seed: 11,
             threshold: Span(100_000),

@@ -60,7 +60,7 @@ def parquet(path, expected):
     plain = {n: [None if v != v else v for v in frame[n].tolist()] for n in frame.columns}
     compare("pandas", expected, plain)
     metadata = pyarrow.parquet.read_metadata(path).metadata
-    for key, value in ((b"wiregauge.schema", b"wiregauge.samples"), (b"wiregauge.version", b"2")):
+    for key, value in ((b"wiregauge.schema", b"wiregauge.samples"), (b"wiregauge.version", b"3")):
         if metadata.get(key) != value:
             failures.append(f"pyarrow: {key} is {metadata.get(key)}, expected {value}")
     if not metadata.get(b"wiregauge.epoch"):

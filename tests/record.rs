@@ -418,6 +418,7 @@ fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
     let columns = [
         ("run", column(&|r, _| json!(r.run))),
         ("round", column(&|r, _| json!(r.round))),
+        ("thread", column(&|_, s| json!(s.thread))),
         ("sequence", column(&|_, s| json!(s.sequence))),
         ("size", column(&|r, _| json!(r.size))),
         ("intended_ns", column(&|_, s| stamp(s.intended_ns))),

@@ -51,6 +51,7 @@ fn record(summary: Value) -> Record {
 
 fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
     let sample = |(i, v): (usize, &f64)| Sample {
+        thread: 0,
         sequence: i as u64,
         intended_ns: f64::NAN,
         submit_ns: i as f64 * 1000.0,

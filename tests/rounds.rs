@@ -38,7 +38,7 @@ fn play(case: &Case) -> Finished {
     let interrupted = AtomicBool::new(false);
     let conditions = Conditions {
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
-        cpus: None,
+        cpus: Vec::new(),
         hosts: &[],
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
@@ -79,7 +79,7 @@ fn latency_keeps_every_message_of_every_transport() {
         |_| {},
         |case, finished| {
             let label = case.label();
-            let rows = finished.client.arena.rows();
+            let rows = finished.client[0].arena.rows();
             assert_eq!(rows.len() as u64, ALL, "{label}");
             let warm = rows.iter().filter(|row| row.flags.has(Flags::WARMUP)).count() as u64;
             assert_eq!(warm, WARMUP, "{label}");
@@ -88,7 +88,7 @@ fn latency_keeps_every_message_of_every_transport() {
             let heard: Vec<_> = rows.iter().filter(|row| row.receive.0 != 0).collect();
             assert_eq!(heard.len() as u64 + lost, ALL, "{label}");
             assert!(heard.iter().all(|row| row.receive >= row.submit), "{label}");
-            let outcome = finished.client.outcome.as_ref().unwrap();
+            let outcome = finished.client[0].outcome.as_ref().unwrap();
             assert_eq!(outcome.ended, Ended::Count, "{label}");
             let seen = outcome.seen;
             assert_eq!((seen.sent, seen.received), (ALL, ALL - lost), "{label}");
@@ -114,11 +114,11 @@ fn a_burst_longer_than_the_queues_is_answered_whole() {
                 return; // It loses what its buffer has no room for.
             }
             let label = case.label();
-            let rows = finished.client.arena.rows();
+            let rows = finished.client[0].arena.rows();
             assert_eq!(rows.len(), 2048, "{label}");
             assert!(rows.iter().all(|row| row.receive > Ticks(0)), "{label}");
             assert!(rows.iter().all(|row| row.receive >= row.submit), "{label}");
-            let seen = finished.client.outcome.as_ref().unwrap().seen;
+            let seen = finished.client[0].outcome.as_ref().unwrap().seen;
             assert_eq!((seen.sent, seen.received, seen.corrupt), (2048, 2048, 0), "{label}");
         },
     );
@@ -131,7 +131,8 @@ fn one_way_is_within_the_round_trip() {
         |_| {},
         |case, finished| {
             let label = case.label();
-            let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
+            let (client, server) =
+                (finished.client[0].arena.rows(), finished.server[0].arena.rows());
             assert_eq!(client.len() as u64, ALL, "{label}");
             let shape = Shape {
                 pattern: Pattern::Oneway,
@@ -151,8 +152,8 @@ fn one_way_is_within_the_round_trip() {
                 let round_trip = (row.receive - row.submit).0 as f64;
                 assert!((0.0..=round_trip).contains(&one_way), "{label}: {one_way}, {round_trip}");
             }
-            let client = finished.client.outcome.as_ref().unwrap();
-            let server = finished.server.outcome.as_ref().map(|outcome| outcome.seen);
+            let client = finished.client[0].outcome.as_ref().unwrap();
+            let server = finished.server[0].outcome.as_ref().map(|outcome| outcome.seen);
             let server = server.or(client.server_seen).unwrap();
             assert_eq!((server.corrupt, server.foreign, server.duplicates), (0, 0, 0), "{label}");
             assert!(server.received == ALL || !loses_nothing(case), "{label}");
@@ -167,8 +168,8 @@ fn bandwidth_delivers_what_was_sent() {
         |case| case.bound.count = Some(5000),
         |case, finished| {
             let label = case.label();
-            let client = finished.client.outcome.as_ref().unwrap();
-            let server = finished.server.outcome.as_ref().map(|outcome| outcome.seen);
+            let client = finished.client[0].outcome.as_ref().unwrap();
+            let server = finished.server[0].outcome.as_ref().map(|outcome| outcome.seen);
             let server = server.or(client.server_seen).unwrap();
             assert_eq!(client.seen.sent, 5000 + WARMUP, "{label}");
             assert_eq!(server.corrupt, 0, "{label}");
@@ -190,12 +191,40 @@ fn both_ways_each_end_delivers_what_was_sent() {
             let mut case = case(Pattern::Bandwidth, *transport, *wait);
             (case.direction, case.bound.count) = (Direction::Bi, Some(5000));
             let finished = play(&case);
-            for part in [&finished.client, &finished.server] {
+            for part in [&finished.client[0], &finished.server[0]] {
                 let seen = part.outcome.as_ref().unwrap().seen;
                 assert_eq!((seen.sent, seen.corrupt), (5000 + WARMUP, 0), "{}", case.label());
                 let all = seen.received == 5000 + WARMUP;
                 assert!(all || descriptor.loses, "{}: {}", case.label(), seen.received);
             }
+        }
+    }
+}
+
+/// Every transport whose ends are processes of their own, in both patterns that stream and echo.
+#[test]
+fn threads_of_one_end_have_connections_and_samples_of_their_own() {
+    for transport in TransportKind::ALL {
+        if transport.descriptor().one_process || transport.available().is_err() {
+            continue;
+        }
+        for pattern in Pattern::ALL {
+            let mut case = case(*pattern, *transport, Wait::Block);
+            case.threads = 3;
+            let (finished, label) = (play(&case), case.label());
+            assert_eq!((finished.client.len(), finished.server.len()), (3, 3), "{label}");
+            for (client, server) in finished.client.iter().zip(&finished.server) {
+                let sent = client.outcome.as_ref().unwrap().seen;
+                let seen = server.outcome.as_ref().unwrap().seen;
+                assert_eq!((sent.sent, sent.corrupt, seen.corrupt), (ALL, 0, 0), "{label}");
+                assert_eq!((sent.foreign, seen.foreign), (0, 0), "{label}: another's messages");
+                let received = if *pattern == Pattern::Latency { sent } else { seen }.received;
+                assert!(received == ALL || !loses_nothing(&case), "{label}: {received}");
+                assert!(!client.granted.is_empty() || *transport == TransportKind::Shm, "{label}");
+            }
+            let begins = finished.client.iter().map(|part| part.outcome.as_ref().unwrap().span.0);
+            let ends = finished.client.iter().map(|part| part.outcome.as_ref().unwrap().span.1);
+            assert!(begins.max().unwrap() <= ends.max().unwrap(), "{label}");
         }
     }
 }

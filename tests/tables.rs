@@ -232,7 +232,7 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_doubts() {
     found.complete = false;
     found.runs[3].complete = false;
     found.runs[3].stopped = "the server died".into();
-    found.plan.cpus = Some(CpuPair { client: 2, server: 3 });
+    found.plan.cpus = vec![CpuPair { client: 2, server: 3 }];
     let text = table::notes(&found);
     for line in [
         "instrument: adds at most 25.3 ns to a round trip (null transport: p50 20 ns, p99 24.5 ns, \

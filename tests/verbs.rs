@@ -459,3 +459,28 @@ fn what_this_device_does_not_have_is_refused_in_a_sentence() {
         assert!(told.contains(names) && !told.contains("panicked"), "{words}: {told}");
     }
 }
+
+#[test]
+fn threads_have_queue_pairs_of_their_own() {
+    if !has_device() {
+        return;
+    }
+    for (words, way) in [("latency --size 64 --check", "ping-pong"), ("bandwidth --size 8", "list")]
+    {
+        let burst = if way == "list" { "--burst 16 --time 100ms" } else { "--count 200" };
+        let record = record(&format!(
+            "{words} --transport verbs --wait block --threads 2 --queue-pairs 2 --warmup 20 {burst}"
+        ));
+        let run = &record["runs"][0];
+        let threads = run["rounds"][0]["threads"].as_array().unwrap();
+        assert_eq!(threads.len(), 2, "{way}");
+        for thread in threads {
+            let counts = |name: &str| thread["counts"][name].as_u64().unwrap();
+            assert!(counts("received") >= 220, "{way}: {thread}");
+            assert_eq!((counts("lost"), counts("corrupt")), (0, 0), "{way}: {thread}");
+            assert_eq!(thread["client"]["granted"]["queue_pairs"], "2", "{way}: {thread}");
+        }
+        let errors = run["rounds"][0]["client"]["seen"].as_object().unwrap();
+        assert!(errors.keys().all(|name| !name.starts_with("error.")), "{errors:?}");
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(rustdoc::invalid_html_tags, reason = "these comments are the help: <HOST> is a place")]
 
 use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
+use super::cpu_args::{CpuArguments, ThreadArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::load_args::LoadArguments;
 use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
@@ -245,7 +246,7 @@ pub struct BandwidthArguments {
 
 pub(super) const WHAT: &str = "What is measured";
 const LONG: &str = "How long";
-const WHERE: &str = "Where, and with what clock";
+pub(super) const WHERE: &str = "Where, and with what clock";
 const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
 const OUTPUT: &str = "Output";
 
@@ -260,6 +261,8 @@ pub struct CommonArguments {
     #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = WHAT)]
     #[arg(default_value = "busy", value_parser = values::waits())]
     pub wait: Vec<Wait>,
+    #[command(flatten)]
+    pub threads: ThreadArguments,
     /// Measure each size 3 bytes smaller and larger too
     #[arg(long, help_heading = WHAT)]
     pub perturb: bool,
@@ -311,13 +314,6 @@ pub struct LengthArguments {
     /// A message that has not come by then is lost [default: 100ms]
     #[arg(long, value_name = "TIME", help_heading = LONG)]
     pub loss_after: Option<Span>,
-}
-
-#[derive(Debug, Args)]
-pub struct CpuArguments {
-    /// CPU of the client and of the server, as 2,3 [default: chosen]
-    #[arg(long, value_name = "A,B", value_parser = values::cpu_pair, help_heading = WHERE)]
-    pub cpus: Option<values::TwoCpus>,
 }
 
 #[derive(Debug, Args)]

@@ -2,14 +2,15 @@
 
 use super::agent_args::AgentArguments;
 use super::args::{
-    Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
-    ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    RunArguments, SurveyArguments, Task, TransportArguments,
+    Arguments, BandwidthArguments, CommonArguments, CompareArguments, ExportArguments,
+    LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments, RunArguments,
+    SurveyArguments, Task, TransportArguments,
 };
+use super::cpu_args::CpuArguments;
 use super::far_args::ClocksArguments;
 use super::place;
 use super::schedule_args::PaceArguments;
-use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
+use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
@@ -129,6 +130,10 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         transports: each_once(common.transport),
         perturb: common.perturb,
         waits: each_once(common.wait),
+        threads: match each_once(common.threads.threads) {
+            none if none.is_empty() => request.threads,
+            typed => typed,
+        },
         count: length.count,
         time: length.time,
         warmup: length.warmup,
@@ -220,17 +225,21 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
     }
 }
 
-fn cpus(typed: &CpuArguments, place: &Place) -> Result<Option<CpuPair>, Refusal> {
-    let Some(TwoCpus(client, server)) = typed.cpus else { return Ok(None) };
-    // Another host says what is wrong with its own.
-    let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
-        (true, true) => (client, server),
-        (true, false) => (client, client),
-        (false, true) => (server, server),
-        (false, false) => return Ok(Some(CpuPair { client, server })),
-    };
-    let checked = host::check_pair(one, other).map(|_| CpuPair { client, server });
-    checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
+/// A pair for each thread; none where they are to be chosen.
+fn cpus(typed: &CpuArguments, place: &Place) -> Result<Vec<CpuPair>, Refusal> {
+    let Some(RoleCpus(clients, servers)) = &typed.cpus else { return Ok(Vec::new()) };
+    let pairs = clients.iter().zip(servers).map(|(&client, &server)| {
+        // Another host says what is wrong with its own.
+        let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
+            (true, true) => (client, server),
+            (true, false) => (client, client),
+            (false, true) => (server, server),
+            (false, false) => return Ok(CpuPair { client, server }),
+        };
+        host::check_pair(one, other).map(|_| CpuPair { client, server })
+    });
+    let pairs: Result<_, host::CpuError> = pairs.collect();
+    pairs.map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
 fn output(typed: OutputArguments) -> Result<Output, Refusal> {

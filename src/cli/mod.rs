@@ -7,6 +7,7 @@
 mod agent_args;
 mod args;
 mod checked;
+mod cpu_args;
 pub mod entry;
 mod far_args;
 mod load_args;
@@ -46,7 +47,7 @@ pub enum Asked {
     /// Measure every transport.
     Survey {
         /// CPUs of the roles.
-        cpus: Option<CpuPair>,
+        cpus: Vec<CpuPair>,
         /// The seed.
         seed: u64,
         /// The clock.
@@ -76,7 +77,7 @@ pub enum Asked {
         /// Whose addresses tcp and udp use.
         interface: Option<Interfaces>,
         /// CPUs of the roles.
-        cpus: Option<CpuPair>,
+        cpus: Vec<CpuPair>,
         /// The seed.
         seed: u64,
         /// The clock.

@@ -29,7 +29,10 @@ fn refusal(line: &str) -> String {
 fn no_command_is_the_survey() {
     for line in ["", "survey"] {
         let found = asked(line).unwrap();
-        assert!(matches!(found, Asked::Survey { cpus: None, seed: 1, clock: None, .. }), "{line}");
+        assert!(
+            matches!(&found, Asked::Survey { cpus, seed: 1, clock: None, .. } if cpus.is_empty()),
+            "{line}"
+        );
     }
     let Ok(Asked::Survey { output, .. }) = asked("--json --out nowhere") else { panic!() };
     assert!(output.json && output.directory == Some("nowhere".into()));

@@ -18,9 +18,10 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Debug)]
 pub struct Sizes(pub Vec<Bytes>);
 
-/// CPU of the client, CPU of the server.
-#[derive(Clone, Copy, Debug)]
-pub struct TwoCpus(pub u32, pub u32);
+/// CPUs of the client's threads, and as many of the server's, in the order in which they were
+/// typed.
+#[derive(Clone, Debug)]
+pub struct RoleCpus(pub Vec<u32>, pub Vec<u32>);
 
 /// CPUs, rising.
 #[derive(Clone, Debug)]
@@ -337,13 +338,34 @@ pub fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not allowed; write a percentage as 5% or 0.5%"))
 }
 
-pub fn cpu_pair(text: &str) -> Result<TwoCpus, String> {
-    let pair = text.split_once(',').and_then(|(client, server)| {
-        Some(TwoCpus(client.trim().parse().ok()?, server.trim().parse().ok()?))
-    });
-    pair.ok_or_else(|| {
-        format!("'{text}' is not allowed; write the client's CPU and the server's as 2,3")
-    })
+/// One CPU of each end as `2,3`; of several threads a list of each end as `0-3/4-7`.
+pub fn role_cpus(text: &str) -> Result<RoleCpus, String> {
+    let one = |text: &str| Some(vec![text.trim().parse().ok()?]);
+    // Each part alone: the order of threads is the one that was typed.
+    let several = |text: &str| {
+        let parts: Option<Vec<Vec<u32>>> = text.split(',').map(host::parse_cpus).collect();
+        Some(parts?.concat())
+    };
+    let lists = match text.split_once('/') {
+        _ if text.len() > LONGEST_LIST => None,
+        Some((client, server)) => several(client).zip(several(server)),
+        None => text.split_once(',').and_then(|(client, server)| one(client).zip(one(server))),
+    };
+    match lists {
+        Some((client, server)) if client.len() == server.len() && !client.is_empty() => {
+            Ok(RoleCpus(client, server))
+        }
+        Some((client, server)) => Err(format!(
+            "'{text}' is not allowed: it names {} CPUs for the client and {} for the server; write \
+             as many for each, as 0-3/4-7",
+            client.len(),
+            server.len()
+        )),
+        None => Err(format!(
+            "'{text}' is not allowed; write the client's CPU and the server's as 2,3, and those of \
+             several threads as 0-3/4-7"
+        )),
+    }
 }
 
 pub fn cpu_list(text: &str) -> Result<CpuList, String> {

@@ -34,7 +34,8 @@ pub struct Clocks {
 pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
     let Clocks { to, time, interface, clock, untrue, output } = asked;
     let transports = vec![TransportKind::Udp];
-    let look = Look { transports, interfaces: interface.clone(), cpus: None, clock };
+    let interfaces = interface.clone();
+    let look = Look { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
     let nodes = to.iter().cloned().map(Node::There).collect();
     let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
     let all = |hosts: &mut [There]| -> Result<Exit, CommandError> {
@@ -65,7 +66,7 @@ fn plan(to: &[Far], untrue_clock: Option<Untrue>) -> Plan {
         name: "clocks".into(),
         cases: Vec::new(),
         rounds: Rounds { least: 1, most: 1, until: None },
-        cpus: None,
+        cpus: Vec::new(),
         hosts: to.to_vec(),
         pairs: None,
         at_once: Vec::new(),

@@ -18,7 +18,7 @@ struct Side {
 }
 
 /// What is compared: `key=value` of a selection.
-const KEYS: [&str; 5] = ["pattern", "transport", "wait", "size", "direction"];
+const KEYS: [&str; 6] = ["pattern", "transport", "wait", "threads", "size", "direction"];
 
 fn value_of(run: &Run, key: &str) -> String {
     let case = &run.case;
@@ -26,6 +26,7 @@ fn value_of(run: &Run, key: &str) -> String {
         "pattern" => case.pattern.name().into(),
         "transport" => case.transport.name().into(),
         "wait" => case.wait.name().into(),
+        "threads" => case.threads.to_string(),
         "size" => case.size.0.to_string(),
         _ => format!("{:?}", case.direction).to_lowercase(),
     }

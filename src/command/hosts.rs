@@ -26,8 +26,10 @@ pub struct Look {
     pub transports: Vec<TransportKind>,
     /// The network interfaces of both ends.
     pub interfaces: Option<Interfaces>,
-    /// The CPUs of both ends.
-    pub cpus: Option<CpuPair>,
+    /// The CPUs of both ends, a pair for each thread; none: chosen.
+    pub cpus: Vec<CpuPair>,
+    /// Most threads of a case.
+    pub threads: u32,
     /// The clock.
     pub clock: Option<Source>,
 }
@@ -40,7 +42,8 @@ impl Look {
         protocol::Look {
             transports: self.transports.clone(),
             interface: names.map(|names| role.pick(&names.client, &names.server).clone()),
-            cpu: self.cpus.map(|pair| role.pick(pair.client, pair.server)),
+            cpus: self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
+            threads: self.threads,
             clock: self.clock,
         }
     }
@@ -108,10 +111,9 @@ impl Told {
         let (seen, environment) = (&there.seen, &there.seen.environment);
         let works = |one: &&TransportKind| seen.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
-        let cpus: Vec<u32> = seen.cpu.into_iter().collect();
         Told {
             reached: true,
-            doubts: environment.concerns(&cpus).into_iter().map(|one| one.text).collect(),
+            doubts: environment.concerns(&seen.cpus).into_iter().map(|one| one.text).collect(),
             address: seen.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
             tool: Some(env!("CARGO_PKG_VERSION")),
@@ -130,7 +132,7 @@ impl Told {
 /// Looks at hosts and tells what there is.
 pub fn hosts(hosts: Vec<Far>, json: bool) -> Result<Exit, CommandError> {
     let transports = TransportKind::ALL.to_vec();
-    let look = Look { transports, interfaces: None, cpus: None, clock: None };
+    let look = Look { transports, interfaces: None, cpus: Vec::new(), threads: 1, clock: None };
     let asked: Vec<(Far, Role)> = hosts.into_iter().map(|far| (far, Role::Server)).collect();
     let found = reach_each(&asked, &look)?;
     let told: Vec<Told> =

@@ -28,16 +28,16 @@ const LONGEST_WORD: usize = 60;
 
 /// Measures every transport that works here.
 pub fn survey(
-    cpus: Option<CpuPair>,
+    cpus: Vec<CpuPair>,
     seed: u64,
     clock: Option<Source>,
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
     let (works, unavailable) = hosts::sort_out(&survey::TRANSPORTS, &Place::Here, &[]);
-    let one_cpu = match cpus {
+    let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
-        None => host::choose_pair(None).one_cpu,
+        None => host::choose_pairs(None, 1).one_cpu,
     };
     if one_cpu {
         complain(&"there is one CPU for both ends: only blocking waits are measured");
@@ -59,7 +59,8 @@ pub fn measure(
     let asked = Look {
         transports: request.transports.clone(),
         interfaces: request.options.interface.clone(),
-        cpus: request.cpus,
+        cpus: request.cpus.clone(),
+        threads: request.threads.iter().copied().max().unwrap_or(1),
         clock,
     };
     let hosts = hosts::reach(&request.place, &asked)?;
@@ -100,7 +101,10 @@ fn need(plan: &Plan) -> Bytes {
     let rows: u64 = plan
         .cases
         .iter()
-        .map(|case| rows_for(case, Role::Client).max(rows_for(case, Role::Server)))
+        .map(|case| {
+            let rows = rows_for(case, Role::Client).max(rows_for(case, Role::Server));
+            rows.saturating_mul(u64::from(case.threads))
+        })
         .fold(0, u64::saturating_add);
     let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
     // Rounds that time bounds rarely fill their rows, and rows take a fifth of the most.

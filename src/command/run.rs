@@ -5,14 +5,14 @@ use super::measure::{carry_out, refuse};
 use super::{CommandError, Exit, complain, print};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
-use crate::host::{self, CpuPair};
+use crate::host;
 use crate::launch::far::There;
 use crate::pattern::role::is_one_sided;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Pattern, Place, Plan, Request};
+use crate::plan::{Case, CpuPair, Pattern, Place, Plan, Request, cpus};
 use crate::record::schema::Unavailable;
 use crate::report::table::Grid;
 use crate::stats::{Metric, RateMetric};
@@ -51,7 +51,7 @@ pub struct Run {
     /// Whose addresses tcp and udp use.
     pub interface: Option<Interfaces>,
     /// CPUs of the roles.
-    pub cpus: Option<CpuPair>,
+    pub cpus: Vec<CpuPair>,
     /// The seed.
     pub seed: u64,
     /// The clock.
@@ -84,7 +84,9 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
         graphs,
     };
     // All of it must make sense, also what does not work here.
-    name_interface(&mut study::plan(study.clone(), &requests)?, asked.interface.as_ref())?;
+    let mut whole = study::plan(study.clone(), &requests)?;
+    cpus::check(&asked.cpus, &whole.cases)?;
+    name_interface(&mut whole, asked.interface.as_ref())?;
     let hosts = hosts::reach(&asked.place, &look_for(&asked, &requests))?;
     let (works, unavailable) = available(requests, &hosts);
     if works.is_empty() {
@@ -109,7 +111,8 @@ fn look_for(asked: &Run, requests: &[(String, Request)]) -> Look {
     Look {
         transports: all.into_iter().collect(),
         interfaces: asked.interface.clone(),
-        cpus: asked.cpus,
+        cpus: asked.cpus.clone(),
+        threads: requests.iter().flat_map(|(_, r)| r.threads.iter().copied()).max().unwrap_or(1),
         clock: asked.clock,
     }
 }

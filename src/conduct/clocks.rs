@@ -26,12 +26,12 @@ pub struct Comparisons {
 }
 
 impl Comparisons {
-    /// Begins to compare. `cpu` is left alone.
+    /// Begins to compare. `cpus` are left alone.
     pub fn start(
         plan: &Plan,
         stage: &Stage<'_>,
         time: &Time,
-        cpu: Option<u32>,
+        cpus: &[u32],
         environment: &Environment,
     ) -> Result<Comparisons, ConductError> {
         let hosts = stage.hosts.iter();
@@ -49,7 +49,7 @@ impl Comparisons {
             // Where neither end is here, no interface of this host was named.
             let is_here = case.ends.client.is_none() || plan.pairs.is_some();
             let interface = case.options.interface.as_ref().filter(|_| is_here);
-            Some(Comparison::start(there, interface, local, cpu, plan.untrue_clock))
+            Some(Comparison::start(there, interface, local, cpus.to_vec(), plan.untrue_clock))
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
             let hosts = 0..stage.hosts.len();

@@ -47,7 +47,7 @@ pub fn compare(
             // Both count from 1970: told from one zero, the offset is that of the clocks.
             there.seen.time.epoch = time.base.epoch;
         }
-        let started = Comparison::start(there, interface, local, None, plan.untrue_clock);
+        let started = Comparison::start(there, interface, local, Vec::new(), plan.untrue_clock);
         running.push(started.map_err(clocks::failed)?);
     }
     let begin = Instant::now();

@@ -24,6 +24,7 @@ impl RunSoFar {
             found.extend(stationarity::short_warmup(series).map(Doubt::WarmupShort));
         }
         found.extend(rates.first().and_then(|figure| of_rate(&figure.rate)));
+        found.extend(self.threads_apart());
         if figures.is_empty() && self.counts.lost > 0 {
             found.push(Doubt::Loss { lost: self.counts.lost, sent: self.counts.sent });
         }
@@ -43,6 +44,13 @@ impl RunSoFar {
             found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
         }
         self.doubts.extend(found);
+    }
+
+    /// Rounds of several threads that have no rate.
+    fn threads_apart(&self) -> Option<Doubt> {
+        let apart = self.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
+        let is_apart = self.case.threads > 1 && apart > 0;
+        is_apart.then_some(Doubt::ThreadsApart { rounds: apart as u32 })
     }
 
     /// Whether an interface was named and its wire is not in the figures.

@@ -1,17 +1,19 @@
 //! From the rounds of a case to its run in the record.
 
+use super::cpus;
 use super::load;
 use super::search::{ACHIEVED, Point};
-use super::tally::{add, between, counts, delivered};
+use super::tally::{add, between, delivered};
+use super::threads::{self, ended};
 use crate::clock::Timebase;
 use crate::host::CpuPair;
 use crate::host::Noise;
-use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Thread,
+    Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -42,14 +44,15 @@ pub struct At {
 pub struct RunSoFar {
     index: usize,
     pub(super) case: Case,
-    cpus: Option<CpuPair>,
+    /// A pair for each of its threads.
+    cpus: Vec<CpuPair>,
     pub(super) rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
     beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
     /// What each round delivered, in messages, and in what time.
-    delivered: Vec<Delivered>,
+    pub(super) delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
     pub(super) counts: Counts,
     costs: load::Costs,
@@ -62,9 +65,24 @@ pub struct RunSoFar {
     stopped: Option<String>,
 }
 
+/// What was seen of a round.
+pub struct Seen<'a> {
+    /// Of all threads, and of each.
+    pub counts: (Counts, Vec<Counts>),
+    /// The samples of all threads.
+    pub samples: RoundSamples,
+    /// The times that they were taken by.
+    pub times: Times<'a>,
+    /// How far two hosts' clocks were apart.
+    pub clock: Option<ClockOffset>,
+}
+
 impl RunSoFar {
     /// Before the first round.
-    pub fn new(index: usize, case: &Case, cpus: Option<CpuPair>) -> RunSoFar {
+    pub fn new(index: usize, case: &Case, cpus: &[CpuPair]) -> RunSoFar {
+        let (cpus, different) = cpus::of_case(cpus, case.threads);
+        let is_short = different < cpus.len();
+        let doubt = Doubt::FewerCpus { threads: case.threads, cpus: different as u32 };
         RunSoFar {
             index,
             case: case.clone(),
@@ -79,7 +97,7 @@ impl RunSoFar {
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
-            doubts: Vec::new(),
+            doubts: is_short.then_some(doubt).into_iter().collect(),
             fault: None,
             stopped: None,
         }
@@ -114,16 +132,9 @@ impl RunSoFar {
     }
 
     /// Takes one round.
-    pub fn take(
-        &mut self,
-        case: &Case,
-        at: At,
-        finished: Finished,
-        samples: RoundSamples,
-        times: Times<'_>,
-        clock: Option<ClockOffset>,
-    ) {
+    pub fn take(&mut self, case: &Case, at: At, finished: Finished, seen: Seen<'_>) {
         let Finished { client, server, fault, .. } = finished;
+        let Seen { counts: (counts, counts_of_each), samples, times, clock } = seen;
         let mut round = Round {
             index: at.round,
             position: at.position,
@@ -131,17 +142,21 @@ impl RunSoFar {
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,
-            counts: counts(case, &client, &server, &samples),
-            client: self.usage(Role::Client, &client),
-            server: self.usage(Role::Server, &server),
+            counts,
             ..Round::default()
         };
-        round.cpus = self.cpus.filter(|_| round.client.pinned && round.server.pinned);
-        if let Some(outcome) = &client.outcome {
-            self.take_outcome(outcome, &mut round, times.client.time);
-        }
-        for (seen, part) in self.noise.iter_mut().zip([&client, &server]) {
-            seen.extend(part.outcome.as_ref().and_then(|outcome| outcome.noise.clone()));
+        let parts = client.iter().zip(&server).zip(counts_of_each);
+        let each: Vec<Thread> = parts
+            .enumerate()
+            .map(|(number, ((client, server), counts))| {
+                let thread = self.thread(number, client, server, times.client.time);
+                Thread { counts, ..thread }
+            })
+            .collect();
+        self.take_threads(each, &mut round);
+        self.take_outcomes(&client, &mut round, times.client.time);
+        for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
+            seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
         }
         for metric in metrics_of(case) {
             let series = durations(&samples, metric);
@@ -152,24 +167,72 @@ impl RunSoFar {
         self.take_rates(case, &samples);
         self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
-        round.ended = match (&fault, &client.outcome) {
-            (Some(fault), _) => fault.sentence.clone(),
-            (None, Some(outcome)) => format!("{:?}", outcome.ended).to_lowercase(),
-            (None, None) => "unknown".into(),
+        round.ended = match &fault {
+            Some(fault) => fault.sentence.clone(),
+            None => ended(client.first()),
         };
         self.fault = fault.map(|fault| fault.sentence);
         self.rounds.push(round);
     }
 
-    fn take_outcome(&mut self, outcome: &Outcome, round: &mut Round, base: &Timebase) {
-        round.started_ns = base.local(outcome.span.0).0;
-        round.length_ns = base.span(outcome.span.1 - outcome.span.0);
-        self.floor.push(outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick).collect());
-        self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-        let beyond = load::beyond(&outcome.beyond, base);
-        let counts = beyond.values().map(LiveHistogram::count);
-        round.samples_in_histogram_only = counts.max().unwrap_or(0);
-        self.beyond.push(beyond);
+    /// One thread of both ends.
+    fn thread(&mut self, number: usize, client: &Part, server: &Part, base: &Timebase) -> Thread {
+        let span = client.outcome.as_ref().map(|outcome| outcome.span);
+        let mut thread = Thread {
+            started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
+            length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
+            ended: ended(Some(client)),
+            client: self.usage(Role::Client, client),
+            server: self.usage(Role::Server, server),
+            ..Thread::default()
+        };
+        let is_pinned = thread.client.pinned && thread.server.pinned;
+        thread.cpus = self.cpus.get(number).copied().filter(|_| is_pinned);
+        thread
+    }
+
+    /// What holds for the round of what its threads did. It lasted from the first beginning to the
+    /// last end.
+    fn take_threads(&mut self, each: Vec<Thread>, round: &mut Round) {
+        let of = |side: fn(&Thread) -> &Usage| -> Vec<Usage> {
+            each.iter().map(|thread| side(thread).clone()).collect()
+        };
+        round.client = threads::whole(&of(|thread| &thread.client));
+        round.server = threads::whole(&of(|thread| &thread.server));
+        round.cpus = each.first().and_then(|thread| thread.cpus);
+        let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
+        let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
+        let ends = ran().map(|thread| thread.started_ns + thread.length_ns);
+        if begin.is_finite() {
+            round.started_ns = begin;
+            round.length_ns = ends.fold(0.0, f64::max) - begin;
+        }
+        if each.len() > 1 {
+            round.threads = each;
+        }
+    }
+
+    fn take_outcomes(&mut self, client: &[Part], round: &mut Round, base: &Timebase) {
+        let mut all: BTreeMap<Metric, LiveHistogram> = BTreeMap::new();
+        for outcome in client.iter().filter_map(|part| part.outcome.as_ref()) {
+            let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
+            self.floor.push(floor.collect());
+            self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
+            for (metric, beyond) in load::beyond(&outcome.beyond, base) {
+                match all.get_mut(&metric) {
+                    // Two that cannot be put together would hold more samples than can be counted.
+                    Some(all) => all.merge(&beyond).unwrap_or_default(),
+                    None => {
+                        all.insert(metric, beyond);
+                    }
+                }
+            }
+        }
+        if client.iter().any(|part| part.outcome.is_some()) {
+            let counts = all.values().map(LiveHistogram::count);
+            round.samples_in_histogram_only = counts.max().unwrap_or(0);
+            self.beyond.push(all);
+        }
     }
 
     fn usage(&mut self, role: Role, part: &Part) -> Usage {

@@ -3,6 +3,7 @@
 use super::figures::RunSoFar;
 use super::search::{self, Point};
 use crate::clock::{TickSpan, Timebase};
+use crate::launch::protocol::Outcome;
 use crate::launch::round::Part;
 use crate::plan::{Case, Load, Pattern, Plan};
 use crate::record::schema::RateFigure;
@@ -12,6 +13,11 @@ use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, RateMetric};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
+
+/// What the one thread of an end of `load` has brought home.
+fn first(parts: &[Part]) -> Option<&Outcome> {
+    parts.first()?.outcome.as_ref()
+}
 
 /// Requests for which there was no row, by size, under the metric that they were counted as.
 pub(super) fn beyond(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveHistogram> {
@@ -74,20 +80,20 @@ impl Costs {
     pub(super) fn take(
         &mut self,
         case: &Case,
-        client: &Part,
-        server: &Part,
+        client: &[Part],
+        server: &[Part],
         answered: u64,
         of_server: &Timebase,
     ) {
         if case.pattern != Pattern::Load || answered == 0 {
             return;
         }
-        for (metric, part) in [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)] {
-            if let Some(outcome) = &part.outcome {
-                self.add(metric, outcome.usage.cpu_ns, answered);
-            }
+        let ends = [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)];
+        for (metric, outcome) in ends.into_iter().filter_map(|(m, parts)| Some((m, first(parts)?)))
+        {
+            self.add(metric, outcome.usage.cpu_ns, answered);
         }
-        let pools = server.outcome.as_ref().filter(|_| case.load.buffers.is_some());
+        let pools = first(server).filter(|_| case.load.buffers.is_some());
         let Some(pool) = pools.map(|outcome| outcome.pool) else { return };
         let ns = |ticks: i64| of_server.span(TickSpan(ticks));
         self.add(RateMetric::BufferTime, ns(pool.buffer_ticks), pool.reads);

@@ -5,6 +5,7 @@
 
 mod clocks;
 pub mod compared;
+mod cpus;
 mod doubts;
 mod figures;
 mod load;
@@ -12,12 +13,14 @@ mod pairs;
 mod progress;
 pub mod search;
 mod tally;
+mod threads;
 mod whole;
+mod window;
 
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
-use crate::host::{self, CpuPair, Environment, Noise};
+use crate::host::{self, Choice, CpuPair, Environment, Noise};
 use crate::launch::far::There;
 use crate::launch::round::{Conditions, Fault, Finished};
 use crate::launch::together;
@@ -25,12 +28,12 @@ use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
-use crate::sample::join::{End, Shape, Times, join_of};
+use crate::sample::join::{End, Shape, Times, join_of, pool};
 use crate::stats::Doubt;
 use crate::transport::{Role, TransportKind};
 use crate::units::Span;
 use clocks::Comparisons;
-use figures::{At, RunSoFar};
+use figures::{At, RunSoFar, Seen};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -99,17 +102,16 @@ pub fn conduct(
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
-    let (cpus, one_cpu) = choose_cpus(plan);
-    let own_cpus = cpu_list(plan, cpus);
+    let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
+    let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    let client_cpu = cpus.map(|pair| pair.client);
     let mut conductor = Conductor {
         plan: plan.clone(),
         stage,
         keep,
         watcher,
-        conditions: conditions(plan, stage, &time, cpus),
-        comparisons: Comparisons::start(plan, stage, &time, client_cpu, &environment)?,
+        conditions: conditions(plan, stage, &time, cpus.clone()),
+        comparisons: Comparisons::start(plan, stage, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
@@ -162,7 +164,7 @@ fn conditions<'a>(
     plan: &Plan,
     stage: &Stage<'a>,
     time: &Time,
-    cpus: Option<CpuPair>,
+    cpus: Vec<CpuPair>,
 ) -> Conditions<'a> {
     Conditions {
         program: stage.program.clone(),
@@ -235,34 +237,6 @@ fn final_clock(time: &Time) -> ClockReport {
     report
 }
 
-/// The NUMA node of the adapter, where all cases are near the same.
-fn near(plan: &Plan) -> Option<u32> {
-    let mut nodes: Vec<Option<u32>> =
-        plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
-    nodes.dedup();
-    if let &[node] = nodes.as_slice() { node } else { None }
-}
-
-/// This host's CPUs of the roles, and whether both share one.
-fn choose_cpus(plan: &Plan) -> (Option<CpuPair>, bool) {
-    let both_here = plan.cases.iter().any(|case| !case.ends.are_apart());
-    match plan.cpus {
-        Some(pair) => (Some(pair), both_here && pair.client == pair.server),
-        None => {
-            let choice = host::choose_pair(near(plan));
-            (choice.pair, both_here && choice.one_cpu)
-        }
-    }
-}
-
-/// The measuring CPUs of this host.
-fn cpu_list(plan: &Plan, cpus: Option<CpuPair>) -> Vec<u32> {
-    let Some(pair) = cpus else { return Vec::new() };
-    let is_here = |role: &Role| plan.cases.iter().any(|case| case.ends.of(*role).is_none());
-    let roles = [Role::Client, Role::Server].into_iter().filter(is_here);
-    roles.map(|role| role.pick(pair.client, pair.server)).collect()
-}
-
 struct Conductor<'a, 'w> {
     plan: Plan,
     stage: &'a Stage<'a>,
@@ -300,7 +274,7 @@ impl Conductor<'_, '_> {
 
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
-        RunSoFar::new(index, case, self.conditions.cpus_of(case))
+        RunSoFar::new(index, case, &self.conditions.cpus_of(case))
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -381,14 +355,6 @@ impl Conductor<'_, '_> {
         overlap: Option<f64>,
     ) -> Result<Option<Fault>, ConductError> {
         let base = timebase(case, self.time, &finished);
-        let shape = Shape {
-            pattern: case.pattern,
-            direction: case.direction,
-            one_sided: crate::pattern::role::is_one_sided(case),
-            size: case.size.0.min(u64::from(u32::MAX)) as u32,
-            stride: crate::pattern::role::stride(case),
-        };
-        let (client, server) = (finished.client.arena.rows(), finished.server.arena.rows());
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
         let mut known = |role| match self.comparisons.of(case, role)? {
@@ -409,17 +375,44 @@ impl Conductor<'_, '_> {
             server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
             apart: case.ends.are_apart(),
         };
-        let samples =
-            RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
+        let each: Vec<RoundSamples> = finished
+            .client
+            .iter()
+            .zip(&finished.server)
+            .map(|(client, server)| {
+                let rows = (client.arena.rows(), server.arena.rows());
+                let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
+                let RoundSamples { size, samples, .. } =
+                    join_of(shape(case), rows.0, rows.1, times);
+                RoundSamples { size, samples, ..at }
+            })
+            .collect();
+        let counts = tally::counts_of_all(case, &finished, &each);
+        let samples = pool(each);
         (self.keep)(&samples)?;
-        let messages = clocks::messages(client, server, times);
+        let both = finished.client.iter().zip(&finished.server);
+        let messages = both.flat_map(|(client, server)| {
+            clocks::messages(client.arena.rows(), server.arena.rows(), times)
+        });
         let clock = clocks::of_round(of_client, of_server, &samples, messages);
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let at = At { round, position: self.position, overlap };
-        self.runs[index].take(case, at, finished, samples, times, clock);
+        let seen = Seen { counts, samples, times, clock };
+        self.runs[index].take(case, at, finished, seen);
         self.position += 1;
         Ok(fault)
+    }
+}
+
+/// What the join needs to know of a case.
+fn shape(case: &Case) -> Shape {
+    Shape {
+        pattern: case.pattern,
+        direction: case.direction,
+        one_sided: crate::pattern::role::is_one_sided(case),
+        size: case.size.0.min(u64::from(u32::MAX)) as u32,
+        stride: crate::pattern::role::stride(case),
     }
 }
 
@@ -433,6 +426,7 @@ fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
     if case.transport != TransportKind::Synthetic {
         return time.base;
     }
-    let first = finished.client.arena.rows().first().map_or(Ticks(0), |row| row.submit);
+    let first = finished.client.first().and_then(|part| part.arena.rows().first());
+    let first = first.map_or(Ticks(0), |row| row.submit);
     Timebase::nanoseconds(first)
 }

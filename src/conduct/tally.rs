@@ -1,19 +1,29 @@
 //! What became of a round's messages: how many, and in what time.
 
-use crate::launch::round::Part;
+use super::window;
+use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Direction, Pattern};
 use crate::record::schema::Counts;
 use crate::sample::{Flags, RoundSamples};
 use crate::stats::rate::Delivered;
+use std::collections::BTreeMap;
 
-/// What was delivered between the first stamp that counts and the last; both ways added.
+/// What was delivered between the first stamp that counts and the last, in the time that all
+/// threads of a way share; both ways added.
 pub(super) fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
-    let way = |flag: bool| {
-        let of_way = samples.samples.iter().filter(move |s| s.flags.has(Flags::REVERSE) == flag);
-        let last_warm = of_way.clone().rfind(|s| s.flags.has(Flags::WARMUP));
-        let kept = of_way.filter(|s| !s.flags.has(Flags::WARMUP));
-        between(last_warm.into_iter().chain(kept).map(|s| s.receive_ns), stride)
+    let way = |is_back: bool| {
+        let of_way = samples.samples.iter().filter(|s| s.flags.has(Flags::REVERSE) == is_back);
+        let mut flows: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for sample in of_way {
+            let flow = flows.entry(sample.thread).or_default();
+            // Of the warm-up the last stamp counts: it begins what comes after.
+            if sample.flags.has(Flags::WARMUP) {
+                flow.clear();
+            }
+            flow.push(sample.receive_ns);
+        }
+        window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
     };
     let there = way(false);
     match direction {
@@ -41,8 +51,22 @@ pub(super) fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered
     Delivered { work: count.saturating_sub(1) as f64 * each, seconds }
 }
 
-/// The counts of one round, as both ends saw it.
-pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
+/// The counts of one round of all threads; `each` has the samples of each.
+pub(super) fn counts_of_all(
+    case: &Case,
+    finished: &Finished,
+    each: &[RoundSamples],
+) -> (Counts, Vec<Counts>) {
+    let parts = finished.client.iter().zip(&finished.server).zip(each);
+    let counted: Vec<Counts> =
+        parts.map(|((client, server), samples)| counts(case, client, server, samples)).collect();
+    let mut all = Counts::default();
+    counted.iter().for_each(|one| add(&mut all, one));
+    (all, counted)
+}
+
+/// The counts of one thread in one round, as both ends saw it.
+fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
     let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
     let (at_client, mut at_server) = (seen(client), seen(server));
     if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {

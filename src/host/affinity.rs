@@ -36,12 +36,32 @@ pub enum CpuError {
 /// The CPUs that were chosen for the two roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The CPUs; both the same where there is only one. `None` where none could be found out.
-    pub pair: Option<CpuPair>,
+    /// The CPUs of each thread of the two roles, at most as many pairs as were asked for: fewer
+    /// where there are fewer CPUs. Both of a pair are the same where there is only one CPU. None
+    /// where no CPU could be found out.
+    pub pairs: Vec<CpuPair>,
     /// Why these, a sentence's end: "two cores of one NUMA node".
     pub why: String,
     /// Whether the two roles have to share one CPU: a busy wait then measures the scheduler.
     pub one_cpu: bool,
+}
+
+impl Choice {
+    /// The CPUs of one end that has its host to itself: those that were chosen for it, then the
+    /// other end's, at most one for each thread.
+    pub fn of_one_end(&self, is_client: bool, threads: u32) -> Vec<u32> {
+        let own = |of_client: bool| {
+            let side = move |pair: &CpuPair| if of_client { pair.client } else { pair.server };
+            self.pairs.iter().map(side)
+        };
+        let mut cpus: Vec<u32> = Vec::new();
+        for cpu in own(is_client).chain(own(!is_client)) {
+            if cpus.len() < threads as usize && !cpus.contains(&cpu) {
+                cpus.push(cpu);
+            }
+        }
+        cpus
+    }
 }
 
 /// The CPUs that this thread may use (sched_getaffinity), ascending. Empty where not known.
@@ -50,6 +70,11 @@ pub struct Choice {
 pub fn allowed_cpus() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
+}
+
+/// A CPU that this thread may use and that does not measure, where there is one.
+pub fn cpu_beside(measuring: &[u32]) -> Option<u32> {
+    allowed_cpus().into_iter().rfind(|cpu| !measuring.contains(cpu))
 }
 
 /// Binds the calling thread to one CPU. Threads that it starts later inherit the binding.
@@ -70,12 +95,12 @@ fn can_pin_to(cpu: u32) -> bool {
     bound && sched_setaffinity(None, &before).is_ok()
 }
 
-/// Chooses two CPUs for the two roles on this machine.
+/// Chooses two CPUs for the two roles on this machine, and as many again for each further thread.
 ///
 /// CPUs that the kernel keeps free (`isolcpus`) are not in a process's mask by default; they are
 /// candidates all the same, unless the mask was narrowed by somebody who meant it. `near` is the
 /// NUMA node of the adapter that is measured, where there is one.
-pub fn choose_pair(near: Option<u32>) -> Choice {
+pub fn choose_pairs(near: Option<u32>, threads: u32) -> Choice {
     let tree = Tree::default();
     let mut candidates = allowed_cpus();
     let isolated = isolated(&tree);
@@ -88,7 +113,7 @@ pub fn choose_pair(near: Option<u32>) -> Choice {
         candidates.dedup();
         candidates.retain(|&cpu| can_pin_to(cpu));
     }
-    choose_among(&tree, &candidates, near)
+    choose_among(&tree, &candidates, near, threads)
 }
 
 /// Checks the CPUs that a user named.
@@ -173,24 +198,47 @@ fn faults(
     )
 }
 
-fn choose_among(tree: &Tree, candidates: &[u32], near: Option<u32>) -> Choice {
+fn choose_among(tree: &Tree, candidates: &[u32], near: Option<u32>, threads: u32) -> Choice {
     if let &[cpu] = candidates {
         return Choice {
-            pair: Some(CpuPair { client: cpu, server: cpu }),
+            pairs: vec![CpuPair { client: cpu, server: cpu }],
             why: format!("CPU {cpu} is the only one that this process may use"),
             one_cpu: true,
         };
     }
-    let places: Vec<Place> = candidates.iter().map(|&cpu| Place::of(tree, cpu)).collect();
-    let many = places.len() > 2;
-    let after = |i: usize| places[i + 1..].iter();
-    let pairs = places.iter().enumerate().flat_map(|(i, a)| after(i).map(move |b| (a, b)));
-    let Some((a, b)) = pairs.min_by_key(|(a, b)| faults((a, b), near, many)) else {
+    let mut left: Vec<Place> = candidates.iter().map(|&cpu| Place::of(tree, cpu)).collect();
+    let many = left.len() > 2 * threads as usize;
+    let mut chosen: Vec<Place> = Vec::new();
+    while chosen.len() < 2 * threads as usize
+        && let Some((a, b)) = best_pair(&left, &chosen, near, many)
+    {
+        let of = |place: &Place| place.cpu == a.cpu || place.cpu == b.cpu;
+        left.retain(|place| !of(place));
+        chosen.extend([a, b]);
+    }
+    let Some([first, second]) = chosen.first_chunk() else {
         let why = "the CPUs that this process may use could not be found out".to_string();
-        return Choice { pair: None, why, one_cpu: false };
+        return Choice { pairs: Vec::new(), why, one_cpu: false };
     };
-    let pair = Some(CpuPair { client: a.cpu, server: b.cpu });
-    Choice { pair, why: describe(a, b), one_cpu: false }
+    let why = describe(first, second);
+    let pair = |two: &[Place]| CpuPair { client: two[0].cpu, server: two[1].cpu };
+    Choice { pairs: chosen.chunks_exact(2).map(pair).collect(), why, one_cpu: false }
+}
+
+/// The two of those left that are best beside those that were chosen before.
+fn best_pair(
+    left: &[Place],
+    chosen: &[Place],
+    near: Option<u32>,
+    many: bool,
+) -> Option<(Place, Place)> {
+    let shares_core =
+        |place: &Place| u32::from(chosen.iter().any(|other| place.siblings.contains(&other.cpu)));
+    let after = |i: usize| left[i + 1..].iter();
+    let pairs = left.iter().enumerate().flat_map(|(i, a)| after(i).map(move |b| (a, b)));
+    let best =
+        pairs.min_by_key(|(a, b)| (shares_core(a) + shares_core(b), faults((a, b), near, many)));
+    best.map(|(a, b)| (a.clone(), b.clone()))
 }
 
 fn describe(a: &Place, b: &Place) -> String {
@@ -222,31 +270,32 @@ mod tests {
     }
 
     fn chosen(fake: &Fake, candidates: &[u32]) -> Option<(u32, u32)> {
-        choose_among(&fake.tree, candidates, None).pair.map(|p| (p.client, p.server))
+        let choice = choose_among(&fake.tree, candidates, None, 1);
+        choice.pairs.first().map(|p| (p.client, p.server))
     }
 
     #[test]
     fn two_cores_and_never_two_threads_of_one_where_that_can_be() {
         assert_eq!(chosen(&machine(2, 2, 1), &[0, 1, 2, 3]), Some((1, 2)));
         assert_eq!(chosen(&machine(2, 2, 1), &[0, 2, 3]), Some((2, 3)));
-        let only_siblings = choose_among(&machine(2, 2, 1).tree, &[1, 3], None);
-        assert_eq!(only_siblings.pair, Some(CpuPair { client: 1, server: 3 }));
+        let only_siblings = choose_among(&machine(2, 2, 1).tree, &[1, 3], None, 1);
+        assert_eq!(only_siblings.pairs, [CpuPair { client: 1, server: 3 }]);
         assert!(only_siblings.why.contains("one core"), "{}", only_siblings.why);
     }
 
     #[test]
     fn both_cpus_are_on_one_node_where_that_can_be() {
         assert_eq!(chosen(&machine(4, 1, 2), &[1, 2, 3]), Some((2, 3)));
-        let apart = choose_among(&machine(4, 1, 2).tree, &[1, 2], None);
+        let apart = choose_among(&machine(4, 1, 2).tree, &[1, 2], None, 1);
         assert!(apart.why.contains("nodes 0 and 1"), "{}", apart.why);
     }
 
     #[test]
     fn the_adapter_s_node_comes_first_where_it_has_two_cores() {
-        let near = |node| choose_among(&machine(4, 1, 2).tree, &[0, 1, 2, 3], node).pair;
-        assert_eq!(near(None), Some(CpuPair { client: 2, server: 3 }));
-        assert_eq!(near(Some(0)), Some(CpuPair { client: 0, server: 1 }));
-        assert_eq!(near(Some(7)), Some(CpuPair { client: 2, server: 3 }));
+        let near = |node| choose_among(&machine(4, 1, 2).tree, &[0, 1, 2, 3], node, 1).pairs;
+        assert_eq!(near(None), [CpuPair { client: 2, server: 3 }]);
+        assert_eq!(near(Some(0)), [CpuPair { client: 0, server: 1 }]);
+        assert_eq!(near(Some(7)), [CpuPair { client: 2, server: 3 }]);
     }
 
     #[test]
@@ -259,8 +308,8 @@ mod tests {
     fn isolated_cpus_come_first() {
         let fake = machine(6, 1, 1);
         fake.file("sys/devices/system/cpu/isolated", "4-5\n");
-        let choice = choose_among(&fake.tree, &[0, 1, 2, 3, 4, 5], None);
-        assert_eq!(choice.pair, Some(CpuPair { client: 4, server: 5 }));
+        let choice = choose_among(&fake.tree, &[0, 1, 2, 3, 4, 5], None, 1);
+        assert_eq!(choice.pairs, [CpuPair { client: 4, server: 5 }]);
         assert!(choice.why.contains("both isolated"), "{}", choice.why);
     }
 
@@ -277,9 +326,26 @@ mod tests {
 
     #[test]
     fn one_cpu_is_shared_and_said_to_be() {
-        let choice = choose_among(&machine(4, 1, 1).tree, &[3], None);
-        assert_eq!(choice.pair, Some(CpuPair { client: 3, server: 3 }));
+        let choice = choose_among(&machine(4, 1, 1).tree, &[3], None, 2);
+        assert_eq!(choice.pairs, [CpuPair { client: 3, server: 3 }]);
         assert!(choice.one_cpu);
+    }
+
+    #[test]
+    fn each_thread_has_a_pair_of_its_own_while_there_are_cpus() {
+        let pairs = |fake: &Fake, candidates: &[u32], threads| {
+            let choice = choose_among(&fake.tree, candidates, None, threads);
+            choice.pairs.iter().map(|p| (p.client, p.server)).collect::<Vec<_>>()
+        };
+        let all: Vec<u32> = (0..8).collect();
+        // CPU 0 only where it is needed, and both of a pair on one node.
+        assert_eq!(pairs(&machine(8, 1, 2), &all, 2), [(1, 2), (4, 5)]);
+        assert_eq!(pairs(&machine(8, 1, 2), &all, 4), [(0, 1), (2, 3), (4, 5), (6, 7)]);
+        assert_eq!(pairs(&machine(8, 1, 1), &all, 9).len(), 4, "no CPU twice");
+        assert_eq!(pairs(&machine(3, 1, 1), &[0, 1, 2], 2), [(0, 1)]);
+        // A second thread of a core only where no core is left.
+        assert_eq!(pairs(&machine(4, 2, 1), &all, 2), [(1, 2), (3, 4)]);
+        assert_eq!(pairs(&machine(2, 2, 1), &[0, 1, 2, 3], 2), [(0, 1), (2, 3)]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use address::{
     CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
     session_address,
 };
-pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
+pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to};
 pub use concerns::Concern;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};

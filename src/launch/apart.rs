@@ -11,6 +11,7 @@ use crate::sample::arena::{Arena, Row};
 use crate::transport::TransportKind;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// As the driver's own calibration (`conduct`): two anchors of some 30 ns each over it leave less
@@ -30,8 +31,8 @@ const ROWS: usize = 16_384;
 
 /// What there is on this host, or why it cannot serve, in a sentence.
 pub(super) fn look(asked: &Look) -> Result<Seen, String> {
-    if let Some(cpu) = asked.cpu {
-        host::check_pair(cpu, cpu).map_err(|error| format!("--cpus: {error}"))?;
+    for cpu in &asked.cpus {
+        host::check_pair(*cpu, *cpu).map_err(|error| format!("--cpus: {error}"))?;
     }
     let address = match &asked.interface {
         Some(name) => {
@@ -39,8 +40,11 @@ pub(super) fn look(asked: &Look) -> Result<Seen, String> {
         }
         None => host::session_address().ok(),
     };
-    // The second of the pair: where both "hosts" are namespaces of one, the driver has the first.
-    let cpu = asked.cpu.or_else(|| host::choose_pair(None).pair.map(|pair| pair.server));
+    let cpus = match asked.cpus.is_empty() {
+        false => asked.cpus.clone(),
+        // The servers' first: where both "hosts" are namespaces of one, the driver has the others.
+        true => host::choose_pairs(None, asked.threads).of_one_end(false, asked.threads),
+    };
     let (source, reason) = match asked.clock {
         Some(source) => (source, "asked for".to_string()),
         None => Source::choose(),
@@ -51,13 +55,13 @@ pub(super) fn look(asked: &Look) -> Result<Seen, String> {
     let time = Timebase::new(epoch, &scale);
     let clock = clock::report(source, &reason, &scale, &source.measure_reading(&time));
     let works = |transport: &TransportKind| transport.available().err();
-    let environment = Environment::read(&cpu.into_iter().collect::<Vec<_>>());
+    let environment = Environment::read(&cpus);
     if source == Source::Ptp {
         environment.discipline.stated_error_ns()?;
     }
     Ok(Seen {
         environment,
-        cpu,
+        cpus,
         source,
         time,
         clock,
@@ -75,26 +79,26 @@ fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// The sample memory of a round: the driver's, or on another host its own.
-pub(super) fn memory(assignment: &Assignment, allowed: &[u32]) -> io::Result<Arena> {
-    match &assignment.apart {
-        None => Arena::open(&assignment.arena),
-        Some(Apart { rows, .. }) => {
-            let made = Arena::create(usize::try_from(*rows).map_err(io::Error::other)?)?;
-            // Opened again as the driver's would be: every page is touched.
-            let own = Arena::open(&made.path())?;
-            let limit = 2 * round::patience(&assignment.case) + SET_UP;
-            let elsewhere = allowed.iter().copied().rfind(|cpu| Some(*cpu) != assignment.cpu);
-            std::thread::spawn(move || watch_over(&made, limit, elsewhere));
-            Ok(own)
-        }
-    }
+/// Where the sample memory of each thread is: the driver's, or on another host its own. The thread
+/// opens it, and touches every page on its own CPU.
+pub(super) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
+    let Some(Apart { rows, .. }) = assignment.apart else {
+        return Ok(assignment.berths.iter().map(|berth| berth.arena.clone()).collect());
+    };
+    let rows = usize::try_from(rows).map_err(io::Error::other)?;
+    let made = assignment.berths.iter().map(|_| Arena::create(rows));
+    let made: Vec<Arena> = made.collect::<io::Result<_>>()?;
+    let paths = made.iter().map(Arena::path).collect();
+    let limit = 2 * round::patience(&assignment.case) + SET_UP;
+    let elsewhere = assignment.cpu_beside();
+    std::thread::spawn(move || watch_over(&made, limit, elsewhere));
+    Ok(paths)
 }
 
-/// Tells of the loop's progress, and ends this process when it has handled nothing for so long. A
-/// connection that has died without a word is not noticed where nothing is said over it, and a
+/// Tells of the loops' progress, and ends this process when they have handled nothing for so long.
+/// A connection that has died without a word is not noticed where nothing is said over it, and a
 /// loop that polls would spin until somebody finds it; the driver has long given up by then.
-fn watch_over(memory: &Arena, limit: Duration, cpu: Option<u32>) {
+fn watch_over(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
     if let Some(cpu) = cpu {
         // Where that fails it looks once a second beside the loop.
         let _ = host::pin_to(cpu);
@@ -102,7 +106,7 @@ fn watch_over(memory: &Arena, limit: Duration, cpu: Option<u32>) {
     let (mut seen, mut moved) = (0, Instant::now());
     let (mut told, mut spoke) = (0, Instant::now());
     while moved.elapsed() < limit {
-        let now = memory.progress();
+        let now = memory.iter().map(Arena::progress).sum();
         if now != seen {
             (seen, moved) = (now, Instant::now());
         }
@@ -116,8 +120,9 @@ fn watch_over(memory: &Arena, limit: Duration, cpu: Option<u32>) {
     std::process::exit(3);
 }
 
-/// Sends what was recorded, as this host's clock has stamped it.
+/// Sends what a thread has recorded, as this host's clock has stamped it.
 pub(super) fn hand_over(
+    thread: u32,
     arena: &Arena,
     clock: &Local,
     output: &mut impl io::Write,
@@ -130,7 +135,8 @@ pub(super) fn hand_over(
         ..*row
     };
     arena.rows().chunks(ROWS).try_for_each(|rows| {
-        frame::write(output, &FromAgent::Rows(rows.iter().map(stamped).collect()))
+        let rows = rows.iter().map(stamped).collect();
+        frame::write(output, &FromAgent::Rows { thread, rows })
     })
 }
 
@@ -156,11 +162,11 @@ mod tests {
         let mut channel = Vec::new();
         let time = Timebase::nanoseconds(Ticks(0));
         let clock = Local { source: Source::MonotonicRaw, time, untrue: None };
-        hand_over(&arena, &clock, &mut channel).unwrap();
+        hand_over(u32::MAX, &arena, &clock, &mut channel).unwrap();
         let mut channel = channel.as_slice();
         let mut back = Vec::new();
         for _ in 0..2 {
-            let Ok(FromAgent::Rows(rows)) = frame::read(&mut channel) else { panic!() };
+            let Ok(FromAgent::Rows { rows, .. }) = frame::read(&mut channel) else { panic!() };
             back.extend(rows);
         }
         assert_eq!(back, arena.rows());
@@ -169,7 +175,8 @@ mod tests {
     #[test]
     fn what_a_host_is_passes_the_channel() {
         let transports = TransportKind::ALL.to_vec();
-        let asked = Look { transports, interface: Some("lo".into()), cpu: None, clock: None };
+        let interface = Some("lo".into());
+        let asked = Look { transports, interface, cpus: Vec::new(), threads: 2, clock: None };
         let seen = look(&asked).unwrap();
         let mut channel = Vec::new();
         frame::write(&mut channel, &FromAgent::Seen(Box::new(seen.clone()))).unwrap();
@@ -182,7 +189,8 @@ mod tests {
         let asked = Look {
             transports: Vec::new(),
             interface: Some("no-such-one".into()),
-            cpu: None,
+            cpus: Vec::new(),
+            threads: 1,
             clock: None,
         };
         let refused = look(&asked).unwrap_err();

@@ -43,7 +43,7 @@ pub(super) fn keep_time(
     control: &Receiver<ToAgent>,
     output: &mut impl io::Write,
 ) -> Result<(), AgentError> {
-    stay_off(asked.leaves);
+    stay_off(&asked.leaves);
     let before = ResourceUse::of_thread();
     let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
     let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
@@ -78,9 +78,9 @@ pub struct Cost {
     pub there: Option<(u64, f64)>,
 }
 
-/// Moves this thread to another CPU than the measuring one, where there is one.
-fn stay_off(cpu: Option<u32>) {
-    if let Some(elsewhere) = host::allowed_cpus().into_iter().rfind(|one| Some(*one) != cpu) {
+/// Moves this thread to another CPU than the measuring ones, where there is one.
+fn stay_off(cpus: &[u32]) {
+    if let Some(elsewhere) = host::cpu_beside(cpus) {
         // Where that fails the exchanges disturb the loop a little, and the noise shows it.
         let _ = host::pin_to(elsewhere);
     }
@@ -139,12 +139,12 @@ impl Shared {
 }
 
 impl Comparison {
-    /// Starts to compare, over these interfaces or the way that ssh took. `cpu` is left alone.
+    /// Starts to compare, over these interfaces or the way that ssh took. `cpus` are left alone.
     pub fn start(
         there: &There,
         interface: Option<&Interfaces>,
         local: Local,
-        cpu: Option<u32>,
+        cpus: Vec<u32>,
         untrue: Option<Untrue>,
     ) -> Result<Comparison, Fault> {
         let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
@@ -158,7 +158,7 @@ impl Comparison {
             source: there.seen.source,
             time: there.seen.time,
             cookie,
-            leaves: there.seen.cpu,
+            leaves: there.seen.cpus.clone(),
             untrue,
         };
         let (agent, ears, other) = answering(there, asked)?;
@@ -169,7 +169,7 @@ impl Comparison {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            stay_off(cpu);
+            stay_off(&cpus);
             if let Err(error) = ask(asking, &theirs) {
                 *theirs.fault.lock().unwrap_or_else(PoisonError::into_inner) =
                     Some(error.to_string());

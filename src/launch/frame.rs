@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let mut channel = Vec::new();
-        write(&mut channel, &ToAgent::Expect(7)).unwrap();
+        write(&mut channel, &ToAgent::Expect { thread: 1, messages: 7 }).unwrap();
         let back: ToAgent = read(&mut channel.as_slice()).unwrap();
-        assert!(matches!(back, ToAgent::Expect(7)));
+        assert!(matches!(back, ToAgent::Expect { thread: 1, messages: 7 }));
     }
 }

@@ -10,6 +10,7 @@
 pub mod agent;
 mod apart;
 pub mod clocks;
+pub mod conditions;
 pub mod far;
 pub mod frame;
 pub mod process;
@@ -19,4 +20,5 @@ pub mod round;
 pub mod rows;
 pub mod secret;
 pub mod standing;
+mod thread;
 pub mod together;

@@ -1,13 +1,14 @@
 //! What driver and agent say to each other.
 //!
 //! The driver pushes everything; the far side takes no options. One agent process plays one role of
-//! one round (both roles of a simulated transport), so the order is always the same:
+//! one round (both roles of a simulated transport) with as many threads as the case has, so the
+//! order is always the same:
 //!
 //! ```text
 //! driver: Hello        agent: Welcome
 //! driver: Open         agent: Opened
 //! driver: Connect      agent: Connected
-//! driver: Start        agent: Ended
+//! driver: Start        agent: Ended, once for each thread
 //! ```
 //!
 //! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer. An
@@ -16,7 +17,7 @@
 //! a round it sends its samples before the end: `Rows`.
 
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
-use crate::host::{Environment, Noise, ResourceUse};
+use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::pattern::Ended;
 use crate::plan::Case;
 use crate::sample::arena::Row;
@@ -28,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -48,12 +49,17 @@ pub enum ToAgent {
     },
     /// Prepare a round.
     Open(Box<Assignment>),
-    /// The other end's address.
-    Connect(Blob),
+    /// The addresses of the other end's threads.
+    Connect(Vec<Blob>),
     /// Go.
     Start,
-    /// The other end has sent so many messages and sends no more.
-    Expect(u64),
+    /// The other end's thread of this number has sent so many messages and sends no more.
+    Expect {
+        /// The thread.
+        thread: u32,
+        /// What it has sent.
+        messages: u64,
+    },
     /// End the round now and tell what there is.
     Stop,
     /// Say what there is on your host, instead of a round.
@@ -73,8 +79,8 @@ pub struct KeepTime {
     pub time: Timebase,
     /// What its datagrams must begin with.
     pub cookie: [u8; 32],
-    /// The measuring CPU, which it leaves alone.
-    pub leaves: Option<u32>,
+    /// The measuring CPUs, which it leaves alone.
+    pub leaves: Vec<u32>,
     /// What its clock is made wrong by, in a test.
     pub untrue: Option<Untrue>,
 }
@@ -86,8 +92,10 @@ pub struct Look {
     pub transports: Vec<TransportKind>,
     /// The network interface that is to be used; `None`: that of the ssh session.
     pub interface: Option<String>,
-    /// The CPU that was asked for.
-    pub cpu: Option<u32>,
+    /// The CPUs that were asked for, one for each thread; none: it chooses.
+    pub cpus: Vec<u32>,
+    /// Most threads of a case.
+    pub threads: u32,
     /// The clock that was asked for.
     pub clock: Option<Source>,
 }
@@ -97,8 +105,8 @@ pub struct Look {
 pub struct Seen {
     /// What its figures depend on.
     pub environment: Environment,
-    /// The CPU to measure on; `None` where there is none of its own.
-    pub cpu: Option<u32>,
+    /// The CPUs to measure on, one for each thread where there are as many.
+    pub cpus: Vec<u32>,
     /// Its clock ...
     pub source: Source,
     /// ... with its scale ...
@@ -114,10 +122,19 @@ pub struct Seen {
 /// What only an agent on another host is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Apart {
-    /// Rows of sample memory that it is to make; it sends them back.
+    /// Rows of sample memory that it is to make for each thread; it sends them back.
     pub rows: u64,
     /// What its clock is made wrong by, in a test.
     pub untrue: Option<Untrue>,
+}
+
+/// What one thread of an agent has to itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Berth {
+    /// The CPU to be pinned to.
+    pub cpu: Option<u32>,
+    /// Where its sample memory is.
+    pub arena: PathBuf,
 }
 
 /// All that an agent needs to know of its round.
@@ -127,10 +144,8 @@ pub struct Assignment {
     pub case: Case,
     /// Which end.
     pub role: Role,
-    /// The CPU to be pinned to.
-    pub cpu: Option<u32>,
-    /// Where this role's sample memory is.
-    pub arena: PathBuf,
+    /// What each thread has to itself.
+    pub berths: Vec<Berth>,
     /// Where the server's is, when this process plays both roles.
     pub server_arena: Option<PathBuf>,
     /// Set where the agent is on another host: the memory is then its own.
@@ -149,6 +164,14 @@ pub struct Assignment {
     pub floor: u32,
 }
 
+impl Assignment {
+    /// A CPU on which no thread of the agent measures, where there is one.
+    pub fn cpu_beside(&self) -> Option<u32> {
+        let measuring: Vec<u32> = self.berths.iter().filter_map(|berth| berth.cpu).collect();
+        host::cpu_beside(&measuring)
+    }
+}
+
 /// From agent to driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromAgent {
@@ -159,12 +182,17 @@ pub enum FromAgent {
         /// Its version of wiregauge.
         tool: String,
     },
-    /// The round is prepared: its address.
-    Opened(Blob),
-    /// It is connected: settings as granted.
-    Connected(Vec<(String, String)>),
-    /// The round is over.
-    Ended(Box<Outcome>),
+    /// The round is prepared: the address of each thread.
+    Opened(Vec<Blob>),
+    /// It is connected: settings as granted to each thread.
+    Connected(Vec<Vec<(String, String)>>),
+    /// The round is over for one thread.
+    Ended {
+        /// Which.
+        thread: u32,
+        /// What it brings home.
+        outcome: Box<Outcome>,
+    },
     /// It cannot: a sentence.
     Refused {
         /// Whether the request was wrong (exit code 2) and not the machine.
@@ -183,14 +211,19 @@ pub enum FromAgent {
         /// CPU time of the thread that answered.
         cpu_ns: f64,
     },
-    /// The next rows of an agent whose memory is its own, before it tells of its end.
-    Rows(Vec<Row>),
+    /// The next rows of a thread of an agent whose memory is its own, before it tells of its end.
+    Rows {
+        /// Which.
+        thread: u32,
+        /// What it has recorded.
+        rows: Vec<Row>,
+    },
     /// So many messages have been handled by an agent on another host, where the driver does not
     /// see it. Said now and then while a round runs.
     Progress(u64),
 }
 
-/// What a role brings home beside its samples.
+/// What a thread of a role brings home beside its samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// What the endpoint has seen: name, value.
@@ -203,7 +236,7 @@ pub struct Outcome {
     pub server_seen: Option<Tally>,
     /// Connections and datagrams of strangers that were dropped.
     pub strangers: u64,
-    /// What the process used between arming and disarming.
+    /// What the thread used between arming and disarming.
     pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.
     pub pinned: Result<(), String>,

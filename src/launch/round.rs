@@ -1,21 +1,18 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
 use super::apart::REPORT;
+pub use super::conditions::{Conditions, pair_of};
 use super::far::{self, There};
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
 use super::secret;
 use super::together::Seat;
-use crate::clock::{Source, Timebase};
-use crate::host::CpuPair;
 use crate::pattern::Ended;
 use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
-use crate::units::{Span, Untrue};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -28,29 +25,7 @@ const GREETING: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The same of one on another host, which sends its samples too.
 const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
-/// What is the same for all rounds.
-pub struct Conditions<'a> {
-    /// The program that is started as an agent: this one.
-    pub program: PathBuf,
-    /// Other hosts, of which the ends of cases are numbers.
-    pub hosts: &'a [There],
-    /// This host's CPUs of the roles; `None` where there is only one.
-    pub cpus: Option<CpuPair>,
-    /// The clock that stamps.
-    pub clock: Source,
-    /// Its scale.
-    pub time: Timebase,
-    /// What the other host's clock is made wrong by, in a test.
-    pub untrue: Option<Untrue>,
-    /// How long each CPU's noise is watched before a round.
-    pub noise: Span,
-    /// Messages of the null transport before a round.
-    pub floor: u32,
-    /// Set when the user wants the program to end.
-    pub interrupted: &'a AtomicBool,
-}
-
-/// What one role left.
+/// What one thread of a role left.
 pub struct Part {
     /// Its samples.
     pub arena: Arena,
@@ -62,10 +37,10 @@ pub struct Part {
 
 /// What a round left.
 pub struct Finished {
-    /// The client's part.
-    pub client: Part,
-    /// The server's.
-    pub server: Part,
+    /// What each thread of the client left.
+    pub client: Vec<Part>,
+    /// The same of the server.
+    pub server: Vec<Part>,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
     /// From when it was told to go to when both had told of their ends.
@@ -95,24 +70,6 @@ impl Fault {
     }
 }
 
-impl<'a> Conditions<'a> {
-    /// The other host on which a role of a case is played.
-    pub fn there(&self, case: &Case, role: Role) -> Option<&'a There> {
-        self.hosts.get(case.ends.of(role)? as usize)
-    }
-
-    /// The CPUs that the roles of a case are to have.
-    pub fn cpus_of(&self, case: &Case) -> Option<CpuPair> {
-        let here = |role: Role| self.cpus.map(|pair| role.pick(pair.client, pair.server));
-        let of = |role| match self.there(case, role) {
-            Some(there) => there.seen.cpu,
-            None => here(role),
-        };
-        let (client, server) = (of(Role::Client)?, of(Role::Server)?);
-        Some(CpuPair { client, server })
-    }
-}
-
 /// Runs one round; with others at the same time where its seat is beside theirs.
 pub fn run(
     case: &Case,
@@ -120,18 +77,18 @@ pub fn run(
     seat: Seat<'_>,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
-    let arena = |role| {
+    let part = |role| {
         let rows = rows_for(case, role);
-        Arena::create(rows as usize)
+        let arena = Arena::create(rows as usize)
             .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
-            .map_err(Fault::new)
+            .map_err(Fault::new)?;
+        Ok(Part { arena, outcome: None, granted: Vec::new() })
     };
+    let parts = |role| (0..case.threads).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
     let mut round = Round {
         case,
         conditions,
-        arenas: [arena(Role::Client)?, arena(Role::Server)?],
-        outcomes: [None, None],
-        granted: [Vec::new(), Vec::new()],
+        parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
         ears: None,
         began: None,
@@ -139,23 +96,15 @@ pub fn run(
     let fault = round.play(seat, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
-    let [client, server] = round.arenas;
-    let [client_outcome, server_outcome] = round.outcomes;
-    let [client_granted, server_granted] = round.granted;
-    Ok(Finished {
-        client: Part { arena: client, outcome: client_outcome, granted: client_granted },
-        server: Part { arena: server, outcome: server_outcome, granted: server_granted },
-        fault,
-        ran,
-    })
+    let [client, server] = round.parts;
+    Ok(Finished { client, server, fault, ran })
 }
 
 struct Round<'a> {
     case: &'a Case,
     conditions: &'a Conditions<'a>,
-    arenas: [Arena; 2],
-    outcomes: [Option<Outcome>; 2],
-    granted: [Vec<(String, String)>; 2],
+    /// What each thread of each role leaves.
+    parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
     began: Option<Instant>,
@@ -189,11 +138,13 @@ impl Round<'_> {
             let assignment = self.assignment(self.agents[agent].role(), cookie, one_process);
             self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
         }
-        let mut addresses = [Blob::default(), Blob::default()];
+        // That of a role which no agent plays by itself is empty.
+        let none = vec![Blob::default(); self.case.threads as usize];
+        let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "the opening", |_, role, said| {
-            let FromAgent::Opened(address) = said else { return false };
-            addresses[index(role)] = address;
+            let FromAgent::Opened(each) = said else { return false };
+            addresses[index(role)] = each;
             true
         })?;
         for agent in &mut self.agents {
@@ -201,9 +152,11 @@ impl Round<'_> {
         }
         // Memory is touched and the CPU's noise watched meanwhile.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
-        self.each_answer(patience, "the connection", |granted, role, said| {
-            let FromAgent::Connected(all) = said else { return false };
-            granted[index(role)] = all;
+        self.each_answer(patience, "the connection", |parts, role, said| {
+            let FromAgent::Connected(each) = said else { return false };
+            for (part, granted) in parts[index(role)].iter_mut().zip(each) {
+                part.granted = granted;
+            }
             true
         })?;
         seat.wait_for_others(self.conditions.interrupted);
@@ -244,19 +197,21 @@ impl Round<'_> {
 
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
         let there = self.there(role);
-        let own_cpu = || self.conditions.cpus.map(|pair| role.pick(pair.client, pair.server));
+        let own_parts = &self.parts[index(role)];
+        let cpus = self.conditions.cpus_of(self.case);
+        let berth = |(thread, part): (usize, &Part)| Berth {
+            cpu: pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server)),
+            arena: part.arena.path(),
+        };
+        let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
         let own = (self.conditions.clock, self.conditions.time);
         let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
         Assignment {
             case: self.case.clone(),
             role,
-            cpu: there.map_or_else(own_cpu, |there| there.seen.cpu),
-            arena: self.arenas[index(role)].path(),
-            server_arena: one_process.then(|| self.arenas[1].path()),
-            apart: there.map(|_| Apart {
-                rows: self.arenas[index(role)].capacity() as u64,
-                untrue: self.conditions.untrue,
-            }),
+            berths: own_parts.iter().enumerate().map(berth).collect(),
+            server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
+            apart: there.map(|_| Apart { rows, untrue: self.conditions.untrue }),
             site: self.site(role),
             cookie,
             clock,
@@ -278,7 +233,7 @@ impl Round<'_> {
         &mut self,
         patience: Duration,
         what: &str,
-        mut take: impl FnMut(&mut [Vec<(String, String)>; 2], Role, FromAgent) -> bool,
+        mut take: impl FnMut(&mut [Vec<Part>; 2], Role, FromAgent) -> bool,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
         let mut missing = self.agents.len();
@@ -293,7 +248,7 @@ impl Round<'_> {
                         let sentence = format!("the {}: {sentence}", role.name());
                         return Err(Fault { sentence, wrong_use, interrupted: false });
                     }
-                    if !take(&mut self.granted, role, said) {
+                    if !take(&mut self.parts, role, said) {
                         return Err(Fault::new(format!(
                             "the {} said something else than {what}",
                             role.name()
@@ -338,7 +293,7 @@ impl Round<'_> {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::interrupted());
             }
-            let own = [self.arenas[0].progress(), self.arenas[1].progress()];
+            let own = [Role::Client, Role::Server].map(|role| self.progress(role));
             let now = [own[0].max(told[0]), own[1].max(told[1])];
             watch(now[0].max(now[1]));
             for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
@@ -375,7 +330,7 @@ impl Round<'_> {
         let limit = |agent: &Agent| if agent.is_far() { patience + 2 * REPORT } else { patience };
         let is_late = |agent: &&Agent| {
             let role = agent.role();
-            self.outcomes[index(role)].is_none() && last(role).elapsed() > limit(agent)
+            !self.has_ended(role) && last(role).elapsed() > limit(agent)
         };
         let unfinished = self.agents.iter().filter(is_late).map(Agent::role);
         // Where both are stuck, the one that has been for longer is more likely the cause.
@@ -383,22 +338,32 @@ impl Round<'_> {
     }
 
     fn unfinished(&self) -> bool {
-        self.agents.iter().any(|agent| self.outcomes[index(agent.role())].is_none())
+        self.agents.iter().any(|agent| !self.has_ended(agent.role()))
+    }
+
+    /// Whether each thread of a role has told of its end.
+    fn has_ended(&self, role: Role) -> bool {
+        self.parts[index(role)].iter().all(|part| part.outcome.is_some())
+    }
+
+    /// Messages that the threads of a role have handled.
+    fn progress(&self, role: Role) -> u64 {
+        self.parts[index(role)].iter().map(|part| part.arena.progress()).sum()
     }
 
     /// Takes what a running agent says. An end that was not planned is a fault.
     fn note(&mut self, heard: Heard) -> Result<(), Fault> {
         let Heard { role, said } = heard;
         match said.map_err(|error| gone(role, &error))? {
-            FromAgent::Ended(outcome) => {
-                let (ended, sent) = (outcome.ended, outcome.seen.sent);
-                self.outcomes[index(role)] = Some(*outcome);
+            FromAgent::Ended { thread, outcome } => {
+                let (ended, messages) = (outcome.ended, outcome.seen.sent);
+                self.keep(role, thread, *outcome);
                 if !ended.as_planned() {
                     return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
                 if role == Role::Client && self.case.direction == Direction::Uni {
                     for agent in self.agents.iter_mut().filter(|a| a.role() == Role::Server) {
-                        agent.say(&ToAgent::Expect(sent));
+                        agent.say(&ToAgent::Expect { thread, messages });
                     }
                 }
                 Ok(())
@@ -407,16 +372,25 @@ impl Round<'_> {
                 let sentence = format!("the {}: {sentence}", role.name());
                 Err(Fault { sentence, wrong_use, interrupted: false })
             }
-            FromAgent::Rows(rows) => self.take(role, &rows),
+            FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
         }
     }
 
     /// Takes rows of another host's agent; one of this host shares its memory and sends none.
-    fn take(&mut self, role: Role, rows: &[Row]) -> Result<(), Fault> {
-        match self.there(role).is_some() && self.arenas[index(role)].extend(rows) {
+    fn take(&mut self, role: Role, thread: u32, rows: &[Row]) -> Result<(), Fault> {
+        let is_there = self.there(role).is_some();
+        let part = self.parts[index(role)].get_mut(thread as usize);
+        match part.is_some_and(|part| is_there && part.arena.extend(rows)) {
             true => Ok(()),
             false => Err(Fault::new(format!("the {} sent rows for which none asked", role.name()))),
+        }
+    }
+
+    /// Keeps what a thread has brought home; one that the case does not have has nothing to bring.
+    fn keep(&mut self, role: Role, thread: u32, outcome: Outcome) {
+        if let Some(part) = self.parts[index(role)].get_mut(thread as usize) {
+            part.outcome = Some(outcome);
         }
     }
 
@@ -430,16 +404,16 @@ impl Round<'_> {
             let deadline = Instant::now() + if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
-                let role = index(agent.role());
-                self.outcomes[role].is_none() && !gone[role]
+                let role = agent.role();
+                !self.has_ended(role) && !gone[index(role)]
             }) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.hear(left) {
-                    Ok(Heard { role, said: Ok(FromAgent::Ended(outcome)) }) => {
-                        self.outcomes[index(role)] = Some(*outcome);
+                    Ok(Heard { role, said: Ok(FromAgent::Ended { thread, outcome }) }) => {
+                        self.keep(role, thread, *outcome);
                     }
-                    Ok(Heard { role, said: Ok(FromAgent::Rows(rows)) }) => {
-                        let _ = self.take(role, &rows);
+                    Ok(Heard { role, said: Ok(FromAgent::Rows { thread, rows }) }) => {
+                        let _ = self.take(role, thread, &rows);
                     }
                     Ok(Heard { role, said: Err(_) }) => gone[index(role)] = true,
                     Ok(_) => {}

@@ -6,7 +6,7 @@ use crate::transport::Role;
 
 /// Rows for each second of a round that only time bounds ...
 const ROWS_PER_SECOND: f64 = 5e6;
-/// ... and at most so many (160 MiB): later messages go into a histogram.
+/// ... and at most so many of all threads (160 MiB): later messages go into a histogram.
 const MOST_ROWS_BY_TIME: u64 = 4 << 20;
 /// Rows for each second of a bandwidth round that only time bounds.
 const MARKS_PER_SECOND: f64 = 1e6;
@@ -14,7 +14,7 @@ const MARKS_PER_SECOND: f64 = 1e6;
 /// Requests of a round of `load` that are kept one by one (40 MB in the agent, 56 MB in the driver
 /// while it joins them, 24 MB of durations): later ones go into histograms.
 const MOST_ROWS_OF_LOAD: u64 = 1_000_000;
-/// Rows of sample memory that a role needs.
+/// Rows of sample memory that each thread of a role needs.
 pub fn rows_for(case: &Case, role: Role) -> u64 {
     let needs = match (case.pattern, role, case.direction) {
         (Pattern::Latency | Pattern::Load, Role::Server, _) => false,
@@ -31,7 +31,8 @@ pub fn rows_for(case: &Case, role: Role) -> u64 {
         Pattern::Bandwidth => MARKS_PER_SECOND,
         Pattern::Latency | Pattern::Oneway | Pattern::Load => ROWS_PER_SECOND,
     };
-    let by_time = (seconds * per_second).min(MOST_ROWS_BY_TIME as f64) as u64 + case.warmup;
+    let most = MOST_ROWS_BY_TIME / u64::from(case.threads.max(1));
+    let by_time = (seconds * per_second).min(most as f64) as u64 + case.warmup;
     if case.pattern != Pattern::Load {
         return by_count.unwrap_or(by_time);
     }

@@ -143,7 +143,7 @@ mod tests {
                 granted: Vec::new(),
             };
             let ran = Some((at(from), at(to)));
-            Ok(Finished { client: part(), server: part(), fault: None, ran })
+            Ok(Finished { client: vec![part()], server: vec![part()], fault: None, ran })
         };
         let share = overlap(&[ran(0, 90), ran(10, 100)]).unwrap();
         assert!((share - 0.8).abs() < 1e-9, "{share}");

@@ -4,6 +4,7 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
+pub mod cpus;
 pub mod far;
 pub mod load;
 pub mod pairs;
@@ -12,6 +13,7 @@ pub mod request;
 pub mod study;
 pub mod survey;
 pub mod sweep;
+mod threads;
 pub mod trace;
 pub mod workload;
 pub mod written;
@@ -197,9 +199,13 @@ pub struct Case {
     pub transport: TransportKind,
     /// How both ends wait.
     pub wait: Wait,
+    /// Threads of each end: each has an endpoint of its own, connected to its fellow's at the other
+    /// end, and plays the pattern by itself.
+    #[serde(default = "one_thread")]
+    pub threads: u32,
     /// Payload of one message.
     pub size: Bytes,
-    /// When a round ends.
+    /// When a round of a thread ends.
     pub bound: Bound,
     /// Messages at the start of each round that are kept but left out of the figures.
     pub warmup: u64,
@@ -246,8 +252,9 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Rounds of each case; the order of the cases is shuffled anew within each round.
     pub rounds: Rounds,
-    /// CPUs of the client and of the server. `None`: chosen at launch.
-    pub cpus: Option<CpuPair>,
+    /// CPUs of the client and of the server, a pair for each thread. None: chosen at launch.
+    #[serde(with = "cpus")]
+    pub cpus: Vec<CpuPair>,
     /// Other hosts than this one, of which the cases' ends are numbers.
     #[serde(default)]
     pub hosts: Vec<Far>,
@@ -297,6 +304,11 @@ impl Plan {
     }
 }
 
+/// Records that are older than threads had one.
+fn one_thread() -> u32 {
+    1
+}
+
 impl Plan {
     /// The name of one of its hosts; `None`: this one.
     pub fn host(&self, number: Option<u32>) -> &str {
@@ -336,7 +348,11 @@ impl Case {
             (Pattern::Load, clients, _) => format!(" of {clients} clients"),
             _ => String::new(),
         };
+        let threads = match self.threads {
+            1 => String::new(),
+            several => format!(" {several} threads"),
+        };
         let (transport, wait) = (self.transport, self.wait.name());
-        format!("{pattern}{both} {transport} {wait} {} B{pace}", self.size.0)
+        format!("{pattern}{both} {transport} {wait} {} B{pace}{threads}", self.size.0)
     }
 }

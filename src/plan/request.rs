@@ -1,11 +1,11 @@
 //! From what was asked for to a plan that can be run as it stands, or to one sentence that says
 //! why not.
 
-use super::sweep;
 use super::{
     Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
 };
 use super::{Load, TimerKind, Trace, load};
+use super::{cpus, sweep};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span, Untrue};
 
@@ -18,9 +18,11 @@ pub struct Refusal(pub String);
 pub const MOST_COUNT: u64 = 16_000_000;
 /// Most rounds.
 pub const MOST_ROUNDS: u32 = 1000;
+/// Most threads of an end.
+pub const MOST_THREADS: u32 = 64;
 /// Most messages posted and not completed.
 pub const MOST_WINDOW: u32 = 65_536;
-/// Most rounds of all cases together: what a record's readers hold at once.
+/// Most rounds of all cases together, each thread counted: what a record's readers hold at once.
 pub const MOST_IN_ALL: u64 = 8000;
 /// Rounds where nothing else is asked for.
 pub const ROUNDS: u32 = 5;
@@ -48,6 +50,8 @@ pub struct Request {
     pub perturb: bool,
     /// Wait modes, each a case.
     pub waits: Vec<Wait>,
+    /// Numbers of threads of each end, each a case.
+    pub threads: Vec<u32>,
     /// Messages of a round.
     pub count: Option<u64>,
     /// Time of a round.
@@ -86,8 +90,8 @@ pub struct Request {
     pub rounds: Option<u32>,
     /// The interval width at which rounds end.
     pub until: Option<f64>,
-    /// CPUs.
-    pub cpus: Option<CpuPair>,
+    /// CPUs, a pair for each thread; none: chosen.
+    pub cpus: Vec<CpuPair>,
     /// The hosts of both ends.
     pub place: Place,
     /// What the other hosts' clocks are made wrong by.
@@ -113,6 +117,7 @@ impl Request {
             }],
             perturb: false,
             waits: vec![Wait::Busy],
+            threads: vec![1],
             count: None,
             time: None,
             warmup: None,
@@ -135,7 +140,7 @@ impl Request {
             timeout: Span(10_000_000_000),
             rounds: None,
             until: None,
-            cpus: None,
+            cpus: Vec::new(),
             place: Place::Here,
             untrue_clock: None,
             threshold: Span(10_000),
@@ -159,7 +164,8 @@ impl Request {
         let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
         let pairs = self.place.count(self.pattern, self.direction);
         let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
-        let in_all = cases.saturating_mul(u64::from(rounds.most));
+        let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
+        let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
         if !(1..=MOST_IN_ALL).contains(&in_all) {
             return refuse(format!(
                 "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
@@ -176,16 +182,20 @@ impl Request {
                 for size in &sizes {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
-                    let first = cases.len() as u32;
-                    let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
-                    at_once.extend(layout.at_once.iter().map(numbered));
-                    for pace in self.paces() {
-                        let case = |ends: &Ends| pace.case(*transport, *wait, *size, *ends);
-                        cases.extend(layout.ends.iter().map(case));
+                    for threads in &self.threads {
+                        let first = cases.len() as u32;
+                        let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+                        at_once.extend(layout.at_once.iter().map(numbered));
+                        for pace in self.paces() {
+                            let of =
+                                |ends: &Ends| pace.case(*transport, *wait, *size, *threads, *ends);
+                            cases.extend(layout.ends.iter().map(of));
+                        }
                     }
                 }
             }
         }
+        cpus::check(&self.cpus, &cases)?;
         let name = self.pattern.name().to_string();
         let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
         let (hosts, pairs) = (layout.hosts, self.place.pairs());
@@ -226,7 +236,14 @@ impl Request {
         bound.count.into_iter().chain(by_time).chain(by_trace).min()
     }
 
-    fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, ends: Ends) -> Case {
+    fn case(
+        &self,
+        transport: TransportKind,
+        wait: Wait,
+        size: Bytes,
+        threads: u32,
+        ends: Ends,
+    ) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
                 Bound { count: None, time: Some(BANDWIDTH_TIME) }
@@ -239,6 +256,7 @@ impl Request {
             pattern: self.pattern,
             transport,
             wait,
+            threads,
             size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),
@@ -265,6 +283,7 @@ impl Request {
         within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
         within("--burst", Some(u64::from(self.burst)), 1, super::MOST_BURST as u64)?;
         within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))?;
+        self.check_threads()?;
         if self.time == Some(Span(0)) {
             return refuse("--time 0 is not allowed; a round must last longer than 0");
         }
@@ -342,7 +361,7 @@ impl Request {
         if !self.place.is_far() {
             return Ok(());
         }
-        if self.cpus.is_some() && self.place.pairs().is_some() {
+        if !self.cpus.is_empty() && self.place.pairs().is_some() {
             return refuse(
                 "--cpus with --all-pairs or --bisection is not allowed: each host plays both roles",
             );
@@ -361,6 +380,12 @@ impl Request {
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {
         let descriptor = transport.descriptor();
+        if descriptor.one_process && self.threads.iter().any(|threads| *threads > 1) {
+            return refuse(format!(
+                "--threads is not possible over {transport}, which simulates both ends in one \
+                 thread; write --threads 1"
+            ));
+        }
         let closed = !self.schedule.is_open();
         let needs = match (self.pattern, self.direction) {
             (Pattern::Latency | Pattern::Load, _) => Traffic::Echo { every: 1 },
@@ -402,6 +427,12 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Rounds of all cases, each thread counted.
+pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
+    let threads: u64 = cases.iter().map(|case| u64::from(case.threads)).sum();
+    threads * u64::from(rounds.most)
 }
 
 fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {

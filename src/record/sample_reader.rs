@@ -19,7 +19,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Longest footer that is read: [`GROUPS`] groups of 10 columns at about 1 KiB each, twice.
+/// Longest footer that is read: [`GROUPS`] groups of 11 columns at about 1 KiB each, twice.
 const FOOTER_LIMIT: u64 = 16 << 20;
 /// Largest page when unpacked. Writers make pages of about 1 MiB.
 const PAGE_LIMIT: u64 = 32 << 20;
@@ -263,21 +263,26 @@ fn read_group(
     let group = group.as_ref();
     let run = constant(group, 0)?;
     let round = constant(group, 1)?;
-    let sequence = column::<Int64Type>(group, 2)?;
-    let size = constant(group, 3)?;
-    let (intended, submit, send) = (stamps(group, 4)?, stamps(group, 5)?, stamps(group, 6)?);
-    let (receive, complete) = (stamps(group, 7)?, stamps(group, 8)?);
-    let flags = column::<Int32Type>(group, 9)?;
+    let thread = column::<Int32Type>(group, 2)?;
+    let sequence = column::<Int64Type>(group, 3)?;
+    let size = constant(group, 4)?;
+    let (intended, submit, send) = (stamps(group, 5)?, stamps(group, 6)?, stamps(group, 7)?);
+    let (receive, complete) = (stamps(group, 8)?, stamps(group, 9)?);
+    let flags = column::<Int32Type>(group, 10)?;
     let there = intended.into_iter().zip(submit).zip(send);
     let stamps = there.zip(receive.into_iter().zip(complete));
     let mut samples = Vec::with_capacity(sequence.len());
-    for ((sequence, flags), (((intended_ns, submit_ns), send_ns), (receive_ns, complete_ns))) in
-        sequence.into_iter().zip(flags).zip(stamps)
+    let named = thread.into_iter().zip(sequence).zip(flags);
+    for (
+        ((thread, sequence), flags),
+        (((intended_ns, submit_ns), send_ns), (receive_ns, complete_ns)),
+    ) in named.zip(stamps)
     {
+        let thread = u32::try_from(thread).map_err(|_| wrong("a thread below 0"))?;
         let sequence = u64::try_from(sequence).map_err(|_| wrong("a sequence number below 0"))?;
         let flags = Flags(flags.cast_unsigned());
         let stamps = [intended_ns, submit_ns, send_ns, receive_ns, complete_ns];
-        samples.push(Sample::new(sequence, stamps, flags));
+        samples.push(Sample::new(sequence, stamps, flags).of_thread(thread));
     }
     Ok(RoundSamples { run, round, size, samples })
 }

@@ -19,11 +19,12 @@ use std::sync::Arc;
 /// What stands under `wiregauge.schema` in the file's key-value metadata.
 pub const SCHEMA: &str = "wiregauge.samples";
 /// The version of the columns that this build writes (`wiregauge.version`).
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The columns, in order.
-pub const COLUMNS: [&str; 10] = [
+pub const COLUMNS: [&str; 11] = [
     "run",
     "round",
+    "thread",
     "sequence",
     "size",
     "intended_ns",
@@ -40,9 +41,9 @@ pub const GROUP_ROWS: usize = 1 << 20;
 pub const ROUND_ROWS: u64 = 1 << 24;
 /// Most row groups of a file: the footer describes each in about 1 KiB, and readers hold it whole.
 pub const GROUPS: usize = 1 << 13;
-/// What a row takes on disk at most: its plain size, 10 columns of 4 or 8 bytes and their levels,
+/// What a row takes on disk at most: its plain size, 11 columns of 4 or 8 bytes and their levels,
 /// for the estimate of a run's need. What it really takes is about a fifth of that.
-pub const ROW_BYTES_AT_MOST: u64 = 72;
+pub const ROW_BYTES_AT_MOST: u64 = 78;
 
 /// The columns as Parquet declares them.
 fn schema() -> Result<Arc<Type>, ParquetError> {
@@ -138,6 +139,8 @@ impl<W: Write + Send> SampleWriter<W> {
         let mut group = self.file.next_row_group()?;
         constant(&mut group, key.run, samples.len())?;
         constant(&mut group, key.round, samples.len())?;
+        let threads: Vec<i32> = samples.iter().map(|s| s.thread.cast_signed()).collect();
+        column::<Int32Type>(&mut group, &threads, None)?;
         let sequence: Vec<i64> = samples.iter().map(|s| s.sequence as i64).collect();
         column::<Int64Type>(&mut group, &sequence, None)?;
         constant(&mut group, key.size, samples.len())?;

@@ -331,7 +331,7 @@ pub struct Round {
     pub length_ns: f64,
     /// What ended it: `count`, `time`, `stopped`, `fault`.
     pub ended: String,
-    /// The CPUs of the two roles.
+    /// The CPUs of the two roles, of several threads those of the first.
     pub cpus: Option<CpuPair>,
     /// Raw samples of this round in `samples.parquet`.
     pub samples: u64,
@@ -345,6 +345,10 @@ pub struct Round {
     pub client: Usage,
     /// What the server's process used.
     pub server: Usage,
+    /// Of a case of several threads what each did, in their order; of one thread nothing more is
+    /// to be said.
+    #[serde(default)]
+    pub threads: Vec<Thread>,
     /// How far the clocks of two hosts were apart, where one-way times were taken between them.
     #[serde(default)]
     pub clock: Option<ClockOffset>,
@@ -352,6 +356,25 @@ pub struct Round {
     /// begin to the last end in which all ran.
     #[serde(default)]
     pub overlap: Option<f64>,
+}
+
+/// What one thread of both ends did in a round of several.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Thread {
+    /// The CPUs of its two ends; `None` where one of them was not bound.
+    pub cpus: Option<CpuPair>,
+    /// When the client's loop began, nanoseconds since the record's epoch.
+    pub started_ns: f64,
+    /// How long it ran.
+    pub length_ns: f64,
+    /// Why it ended: `count`, `time`, `stopped`, `unknown`.
+    pub ended: String,
+    /// Its messages by what became of them.
+    pub counts: Counts,
+    /// What the client's thread used and saw.
+    pub client: Usage,
+    /// The same of the server's.
+    pub server: Usage,
 }
 
 /// Messages by what became of them.
@@ -387,7 +410,7 @@ pub struct Counts {
     pub unsent: u64,
 }
 
-/// What a role's process used from arm to disarm, and the settings that it really got.
+/// What a role's threads used from arm to disarm, and the settings that it really got.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// User CPU time.
@@ -400,7 +423,7 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Page faults.
     pub page_faults: u64,
-    /// Whether the process was bound to its CPU.
+    /// Whether each thread was bound to its CPU.
     pub pinned: bool,
     /// Whether the sample memory was locked.
     pub locked: bool,

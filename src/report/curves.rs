@@ -311,6 +311,7 @@ mod tests {
 
     fn sample(submit: f64, latency: f64, flags: Flags) -> Sample {
         Sample {
+            thread: 0,
             sequence: 0,
             intended_ns: f64::NAN,
             submit_ns: submit,

@@ -230,18 +230,18 @@ impl<W: Write> Out<'_, W> {
 }
 
 /// The header of the CSV. Lines end in CR LF (RFC 4180); no field needs quotes.
-pub const CSV_HEADER: &str =
-    "run,round,sequence,size_bytes,intended_ns,submit_ns,send_ns,receive_ns,complete_ns,flags";
+pub const CSV_HEADER: &str = "run,round,thread,sequence,size_bytes,intended_ns,submit_ns,send_ns,\
+    receive_ns,complete_ns,flags";
 
 fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportError> {
     out.put(format_args!("{CSV_HEADER}\r\n"))?;
     for part in parts {
         let RoundSamples { run, round, size, samples } = part?;
         for sample in samples {
-            let (sequence, flags) = (sample.sequence, sample.flags.0);
+            let (thread, sequence, flags) = (sample.thread, sample.sequence, sample.flags.0);
             let [a, b, c, d, e] = sample.stamps().map(CsvStamp);
             out.put(format_args!(
-                "{run},{round},{sequence},{size},{a},{b},{c},{d},{e},{flags}\r\n"
+                "{run},{round},{thread},{sequence},{size},{a},{b},{c},{d},{e},{flags}\r\n"
             ))?;
         }
     }
@@ -254,10 +254,11 @@ fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Resul
     for part in parts {
         let RoundSamples { run, round, size, samples } = part?;
         for sample in samples {
-            let (sequence, flags) = (sample.sequence, sample.flags.0);
+            let (thread, sequence, flags) = (sample.thread, sample.sequence, sample.flags.0);
             let [a, b, c, d, e] = sample.stamps().map(JsonStamp);
             out.put(format_args!(
-                "{separator}{{\"run\":{run},\"round\":{round},\"sequence\":{sequence},\
+                "{separator}{{\"run\":{run},\"round\":{round},\"thread\":{thread},\
+                 \"sequence\":{sequence},\
                  \"size_bytes\":{size},\"intended_ns\":{a},\"submit_ns\":{b},\
                  \"send_ns\":{c},\"receive_ns\":{d},\"complete_ns\":{e},\"flags\":{flags}}}"
             ))?;

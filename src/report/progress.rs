@@ -3,7 +3,7 @@
 use crate::conduct::Watcher;
 use crate::plan::Rounds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// How often the line is drawn at most. Drawing takes CPU time from what is measured, so no timer
 /// does it and a person's patience sets the rate.
@@ -45,6 +45,12 @@ impl Progress {
 }
 
 impl Watcher for Progress {
+    fn cpus(&mut self, told: &str) {
+        // Where even stderr cannot be written, the record has them.
+        let write = || writeln!(std::io::stderr(), "wiregauge: {told}");
+        let _ = self.bar.suspend(write);
+    }
+
     fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
         let cases = cases as u64;
         self.bar.set_length(u64::from(rounds.most).saturating_mul(cases));

@@ -67,6 +67,25 @@ pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -
     RoundSamples { run: 0, round: 0, size: shape.size, samples }
 }
 
+/// The samples of several threads, in the order of the threads, as those of one round: each has its
+/// thread's number, and they stand in the order of time, so that what is slow at one time stands
+/// together. Time is the stamp of the post, or of the arrival where there is none.
+pub fn pool(each: Vec<RoundSamples>) -> RoundSamples {
+    let is_one = each.len() == 1;
+    let mut pooled = RoundSamples::default();
+    for (thread, round) in each.into_iter().enumerate() {
+        let samples = round.samples.into_iter().map(|sample| sample.of_thread(thread as u32));
+        pooled.samples.extend(samples);
+        pooled = RoundSamples { samples: pooled.samples, ..round };
+    }
+    if !is_one {
+        let time = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
+        // Stable: equal stamps keep the order of the threads and of sending.
+        pooled.samples.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    }
+    pooled
+}
+
 impl End<'_> {
     /// A stamp in the run's common time, which is the driver's where the clocks were compared.
     fn stamp(&self, ticks: Ticks) -> f64 {
@@ -132,5 +151,39 @@ fn flows(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<
             all.extend(marks(client, &[], Flags::REVERSE, times.client));
             all
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(stamps: &[(f64, f64)]) -> RoundSamples {
+        let sample = |(sequence, (submit, receive)): (usize, &(f64, f64))| {
+            let none = f64::NAN;
+            Sample::new(sequence as u64, [none, *submit, none, *receive, none], Flags::default())
+        };
+        let samples = stamps.iter().enumerate().map(sample).collect();
+        RoundSamples { run: 3, round: 2, size: 8, samples }
+    }
+
+    #[test]
+    fn samples_of_threads_stand_in_the_order_of_time_and_keep_their_thread() {
+        let none = f64::NAN;
+        let pooled = pool(vec![
+            round(&[(1.0, 2.0), (5.0, none), (none, 7.0)]),
+            round(&[(0.5, 9.0), (5.0, 6.0), (none, none)]),
+        ]);
+        assert_eq!((pooled.run, pooled.round, pooled.size), (3, 2, 8));
+        let order: Vec<(u32, u64)> =
+            pooled.samples.iter().map(|s| (s.thread, s.sequence)).collect();
+        assert_eq!(order, [(1, 0), (0, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn one_thread_keeps_its_order_of_sending() {
+        let pooled = pool(vec![round(&[(3.0, 4.0), (1.0, 2.0)])]);
+        let order: Vec<u64> = pooled.samples.iter().map(|s| s.sequence).collect();
+        assert_eq!((order, pooled.run), (vec![0, 1], 3));
     }
 }

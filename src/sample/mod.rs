@@ -49,7 +49,9 @@ impl Flags {
 /// In a bandwidth run one sample stands for `stride` messages and has the stamps of the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Position in the order of sending, from 0.
+    /// The thread of each end that it went between, from 0.
+    pub thread: u32,
+    /// Position in the order of sending of its thread, from 0.
     pub sequence: u64,
     /// When the schedule wanted it sent.
     pub intended_ns: f64,
@@ -66,10 +68,18 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From its stamps in the order of time: intended, submit, send, receive, complete.
+    /// One of the first thread, from its stamps in the order of time: intended, submit, send,
+    /// receive, complete.
     pub fn new(sequence: u64, stamps: [f64; 5], flags: Flags) -> Sample {
         let [intended_ns, submit_ns, send_ns, receive_ns, complete_ns] = stamps;
-        Sample { sequence, intended_ns, submit_ns, send_ns, receive_ns, complete_ns, flags }
+        let thread = 0;
+        Sample { thread, sequence, intended_ns, submit_ns, send_ns, receive_ns, complete_ns, flags }
+    }
+
+    /// The same of another thread.
+    #[must_use]
+    pub fn of_thread(self, thread: u32) -> Sample {
+        Sample { thread, ..self }
     }
 
     /// Its stamps in that order.
@@ -78,7 +88,8 @@ impl Sample {
     }
 }
 
-/// All samples of one round of one run, in the order of sending.
+/// All samples of one round of one run, in the order of sending; those of several threads by
+/// their first stamp.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundSamples {
     /// Number of the run in the record.

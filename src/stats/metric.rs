@@ -205,6 +205,7 @@ mod tests {
 
     fn round(samples: &[(f64, f64, f64, f64, Flags)]) -> RoundSamples {
         let sample = |(i, s): (usize, &(f64, f64, f64, f64, Flags))| Sample {
+            thread: 0,
             sequence: i as u64,
             intended_ns: s.0,
             submit_ns: s.1,

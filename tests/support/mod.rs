@@ -164,7 +164,7 @@ fn full_plan() -> Plan {
         },
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
-        cpus: Some(CpuPair { client: 2, server: 3 }),
+        cpus: vec![CpuPair { client: 2, server: 3 }],
         hosts: vec![Far {
             host: "node07".to_string(),
             agent: Some(7425),
@@ -215,6 +215,7 @@ fn full_case(schedule: Schedule) -> Case {
         pattern: Pattern::Latency,
         transport: TransportKind::Tcp,
         wait: Wait::Busy,
+        threads: 2,
         size: Bytes(64),
         bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
         warmup: 100,
@@ -339,7 +340,16 @@ fn full_round() -> Round {
         stride: 1,
         counts: counts(),
         client: usage.clone(),
-        server: usage,
+        server: usage.clone(),
+        threads: vec![Thread {
+            cpus: Some(CpuPair { client: 2, server: 3 }),
+            started_ns: 1234.5625,
+            length_ns: 2e9,
+            ended: "count".to_string(),
+            counts: counts(),
+            client: usage.clone(),
+            server: usage,
+        }],
         clock: Some(clock_offset()),
     }
 }
@@ -382,6 +392,7 @@ fn full_summary() -> Summary {
 /// huge, all flags, the largest numbers that the columns hold, and a round without samples.
 pub fn awkward_rounds() -> Vec<RoundSamples> {
     let sample = |sequence, stamps: [f64; 5], flags| Sample {
+        thread: if sequence == 2 { 63 } else { 0 },
         sequence,
         intended_ns: stamps[0],
         submit_ns: stamps[1],
@@ -433,6 +444,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
         let trip = 11_000.0 - 700.0 * random().ln();
         now += trip + 60.0 + 5.0 * random();
         Sample {
+            thread: 0,
             sequence,
             intended_ns: f64::NAN,
             submit_ns: grid(submit),
@@ -446,13 +458,14 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
 }
 
 /// All that a round holds, with NaN equal to NaN and every other stamp compared bit by bit.
-pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 10]> {
+pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 11]> {
     let bit = |v: f64| if v.is_nan() { u64::MAX } else { v.to_bits() };
     let rows = rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
     rows.map(|(r, s)| {
         [
             r.run.into(),
             r.round.into(),
+            s.thread.into(),
             s.sequence,
             r.size.into(),
             bit(s.intended_ns),

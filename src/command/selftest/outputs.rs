@@ -37,7 +37,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         name: "selftest".into(),
         cases: vec![case(Pattern::Latency, spec, count)?],
         rounds: Rounds { least: 1, most: 1, until: None },
-        cpus: None,
+        cpus: Vec::new(),
         hosts: Vec::new(),
         pairs: None,
         at_once: Vec::new(),
@@ -155,7 +155,12 @@ pub fn t12_formats() -> Row {
 fn same(read: &[Sample], truth: &[Sample]) -> bool {
     let bits = |s: &Sample| {
         let stamps = s.stamps();
-        (s.sequence, stamps.map(|ns| if ns.is_nan() { None } else { Some(ns.to_bits()) }), s.flags)
+        (
+            s.thread,
+            s.sequence,
+            stamps.map(|ns| if ns.is_nan() { None } else { Some(ns.to_bits()) }),
+            s.flags,
+        )
     };
     read.iter().map(bits).eq(truth.iter().map(bits))
 }
@@ -190,8 +195,8 @@ fn read_csv(text: &[u8]) -> Result<Vec<Sample>, String> {
             let whole = |at: usize| {
                 cells[at].parse::<u64>().map_err(|_| "no number in the CSV".to_string())
             };
-            let stamps = [stamp(4)?, stamp(5)?, stamp(6)?, stamp(7)?, stamp(8)?];
-            sample(whole(2)?, stamps, whole(9)?)
+            let stamps = [stamp(5)?, stamp(6)?, stamp(7)?, stamp(8)?, stamp(9)?];
+            sample([whole(2)?, whole(3)?], stamps, whole(10)?)
         })
         .collect()
 }
@@ -216,13 +221,14 @@ fn read_json(text: &[u8]) -> Result<Vec<Sample>, String> {
                 stamp("receive_ns")?,
                 stamp("complete_ns")?,
             ];
-            sample(whole("sequence")?, stamps, whole("flags")?)
+            sample([whole("thread")?, whole("sequence")?], stamps, whole("flags")?)
         })
         .collect()
 }
 
-fn sample(sequence: u64, stamps: [f64; 5], flags: u64) -> Result<Sample, String> {
+fn sample([thread, sequence]: [u64; 2], stamps: [f64; 5], flags: u64) -> Result<Sample, String> {
+    let thread = u32::try_from(thread).map_err(|_| "a thread beyond 32 bits".to_string())?;
     let flags = u32::try_from(flags).map_err(|_| "flags beyond 32 bits".to_string())?;
     let flags = crate::sample::Flags(flags);
-    Ok(Sample::new(sequence, stamps, flags))
+    Ok(Sample::new(sequence, stamps, flags).of_thread(thread))
 }

@@ -4,7 +4,7 @@
 use super::super::frame::FrameError;
 use super::super::protocol::*;
 use crate::plan::load::MOST_BUFFERS;
-use crate::plan::request::{MOST_COUNT, MOST_WINDOW};
+use crate::plan::request::{MOST_COUNT, MOST_THREADS, MOST_WINDOW};
 use crate::plan::{Case, MOST_BURST, Pattern, Schedule};
 use crate::sample::arena::Row;
 use crate::transport::TransportKind;
@@ -82,6 +82,8 @@ impl Caps {
             || !within(MOST_BURST as u64, case.burst.into())
             || !within(MOST_WINDOW.into(), case.window.into())
             || apart.rows > MOST_ROWS
+            || !within(MOST_THREADS.into(), case.threads.into())
+            || asked.berths.len() != case.threads as usize
         {
             return Err("no case that wiregauge makes is so large".into());
         }
@@ -117,7 +119,7 @@ impl Caps {
 
     fn check_rate(&self, case: &Case) -> Result<(), String> {
         let Some(highest) = self.highest_rate else { return Ok(()) };
-        match rate(case) {
+        match rate(case).map(|rate| rate * f64::from(case.threads)) {
             Some(rate) if rate <= highest.0 => Ok(()),
             Some(rate) => Err(format!(
                 "this agent allows at most {highest} (--highest-rate), and this round is of {}",
@@ -170,7 +172,7 @@ fn length(case: &Case) -> Option<f64> {
 /// Bytes of an index for each object, about: key and place in a table that is at least half full.
 const INDEX_BYTES: u64 = 34;
 
-/// Bytes for samples, payloads both ways, and the instrument's own round trips.
+/// Bytes for samples, payloads both ways, and the instrument's own round trips, of all threads.
 fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = match case.pattern {
@@ -189,10 +191,11 @@ fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
         .saturating_mul(row)
         .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(2))
         .saturating_add(table)
+        .saturating_mul(case.threads.into())
 }
 
-/// Frames of one session: a round has six, and more would only fill memory.
-const MOST_FRAMES: u32 = 32;
+/// Frames of one session: a round has five and one for each thread; more would only fill memory.
+const MOST_FRAMES: u32 = 32 + MOST_THREADS;
 
 /// Where a session stands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -258,9 +261,10 @@ impl Inspector {
                 Stage::KeepingTime
             }
             ToAgent::Start => Stage::Running,
-            ToAgent::Hello { .. } | ToAgent::Connect(_) | ToAgent::Expect(_) | ToAgent::Stop => {
-                Stage::Preparing
-            }
+            ToAgent::Hello { .. }
+            | ToAgent::Connect(_)
+            | ToAgent::Expect { .. }
+            | ToAgent::Stop => Stage::Preparing,
         };
         // A loop that runs has its end set once: who says start again gains no time. And who keeps
         // time does so until the driver leaves.

@@ -143,7 +143,8 @@ fn hear(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<String
 
 /// From the process to the driver, until the process ends.
 fn tell(output: ChildStdout, shared: &Shared, keeper: &Keeper, strangers: impl Fn() -> u64) {
-    let rows = postcard::to_stdvec(&FromAgent::Rows(Vec::new())).unwrap_or_default();
+    let rows =
+        postcard::to_stdvec(&FromAgent::Rows { thread: 0, rows: Vec::new() }).unwrap_or_default();
     let mut output = BufReader::new(output);
     while let Ok(body) = frame::read_body(&mut output) {
         // Samples are many, and pass as they are.
@@ -170,9 +171,11 @@ fn retold(
             keeper.caps.narrow(seen, &held(&shared.inspector).looked);
             *held(&shared.last) = Some("ended".into());
         }
-        FromAgent::Ended(outcome) => {
-            // Whoever knocked while the round ran may have disturbed it.
-            outcome.strangers = outcome.strangers.saturating_add(strangers());
+        FromAgent::Ended { thread, outcome } => {
+            // Whoever knocked while the round ran may have disturbed it; counted with one thread.
+            if *thread == 0 {
+                outcome.strangers = outcome.strangers.saturating_add(strangers());
+            }
             *held(&shared.last) = Some("ended".into());
         }
         FromAgent::Refused { sentence, .. } => {

@@ -5,7 +5,7 @@
 
 pub mod file;
 
-use super::request::MOST_IN_ALL;
+use super::request::{MOST_IN_ALL, in_all};
 use super::{Plan, Refusal, Request};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -193,7 +193,7 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Re
     if study.quick {
         hurry(&mut plan);
     }
-    let in_all = plan.cases.len() as u64 * u64::from(plan.rounds.most);
+    let in_all = in_all(&plan.cases, plan.rounds);
     if in_all > MOST_IN_ALL {
         return Err(Refusal(format!(
             "{} cases in up to {} rounds are {in_all}; at most {MOST_IN_ALL} are allowed: write \

@@ -131,8 +131,12 @@ impl<'a> Row<'a> {
         let broken = runs.any(|r| !r.complete);
         let mark = if broken { " <span class=\"bad\">incomplete</span>" } else { "" };
         let series = self.series.as_ref().map(|name| format!("<small>{}</small>", escape(name)));
+        let threads = match run.case.threads {
+            1 => String::new(),
+            several => format!("<small>{several} threads</small>"),
+        };
         let mut out = format!(
-            "<tr data-run=\"{}\"><th scope=\"row\">{}{}{mark}</th><td>{}</td>",
+            "<tr data-run=\"{}\"><th scope=\"row\">{}{}{threads}{mark}</th><td>{}</td>",
             run.index,
             escape(&transport_name(run.case.transport)),
             series.unwrap_or_default(),

@@ -1,13 +1,13 @@
 //! Rates: of bandwidth runs, and what a schedule offered and got.
 
 use super::number::{self, GIGABITS, MEGABYTES, THOUSANDS};
-use super::{Cell, Grid, series_cell, series_head};
+use super::{Cell, Grid, own_cells, own_heads};
 use crate::plan::{Direction, Pattern};
 use crate::record::schema::{RateMetric, Record, Run};
 
 /// The bandwidth runs; `None` where there are none.
 pub fn table(record: &Record) -> Option<String> {
-    let mut grid = Grid::new(series_head(record).into_iter().chain([
+    let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
         "ways",
@@ -45,7 +45,7 @@ pub fn table(record: &Record) -> Option<String> {
 
 /// The runs that a schedule drove; `None` where there are none.
 pub fn schedules(record: &Record) -> Option<String> {
-    let mut grid = Grid::new(series_head(record).into_iter().chain([
+    let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
         "size B",
@@ -71,5 +71,5 @@ pub fn schedules(record: &Record) -> Option<String> {
 
 fn names(record: &Record, run: &Run) -> impl Iterator<Item = Cell> {
     let own = [run.case.transport.name().into(), run.case.wait.name().into()];
-    series_cell(record, run).into_iter().chain(own)
+    own_cells(record, run).chain(own)
 }

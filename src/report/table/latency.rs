@@ -1,7 +1,7 @@
 //! Distributions of latency and one-way runs: a line for each run and metric.
 
 use super::number;
-use super::{Cell, Grid, series_cell, series_head};
+use super::{Cell, Grid, own_cells, own_heads};
 use crate::plan::Pattern;
 use crate::record::schema::{Figure, Metric, Record, Run};
 use crate::stats::Summary;
@@ -9,7 +9,7 @@ use crate::stats::Summary;
 /// The table; `None` where no run has a distribution that answers its question.
 pub fn table(record: &Record) -> Option<String> {
     let above = format!("% above {}", record.plan.threshold);
-    let mut grid = Grid::new(series_head(record).into_iter().chain([
+    let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
         "metric",
@@ -42,10 +42,7 @@ pub fn table(record: &Record) -> Option<String> {
                 number::maximum(Some(summary)),
                 [Cell::count(summary.count), Cell::count(summary.lost)],
             ];
-            let cells = series_cell(record, run)
-                .into_iter()
-                .chain(head)
-                .chain(figures.into_iter().flatten());
+            let cells = own_cells(record, run).chain(head).chain(figures.into_iter().flatten());
             grid.row(cells.chain([slow(summary)]));
         }
     }

@@ -1,7 +1,7 @@
 //! Runs of `load`: how the answers slow down as the load rises, and what the server's pools cost.
 
 use super::number::{self, THOUSANDS};
-use super::{Cell, Grid, series_cell, series_head};
+use super::{Cell, Grid, own_cells, own_heads};
 use crate::conduct::search::{self, Point};
 use crate::plan::{Case, Pattern};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
@@ -30,7 +30,7 @@ fn place(case: &Case) -> (&'static str, &'static str, Bytes, u32, u32) {
 /// The table; `None` where there are no such runs. A closed loop is named by its clients, an open
 /// one by what was offered.
 pub fn table(record: &Record) -> Option<String> {
-    let mut grid = Grid::new(series_head(record).into_iter().chain([
+    let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
         "object B",
@@ -88,7 +88,7 @@ pub fn table(record: &Record) -> Option<String> {
             Cell::count(main.map_or(0, |summary| summary.count)),
             Cell::count(run.counts.lost),
         ];
-        let cells = series_cell(record, run).into_iter().chain(head);
+        let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
     (!grid.is_empty()).then(|| format!("{grid}{}", found(record)))
@@ -96,7 +96,7 @@ pub fn table(record: &Record) -> Option<String> {
 
 /// What the server's pools cost; `None` where none was measured.
 pub fn pools(record: &Record) -> Option<String> {
-    let mut grid = Grid::new(series_head(record).into_iter().chain([
+    let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "tx",
         "rx",
@@ -136,7 +136,7 @@ pub fn pools(record: &Record) -> Option<String> {
             RateMetric::FullPolls,
         ];
         let alone = alone.map(|metric| rate(metric, 1.0)[0].clone());
-        let cells = series_cell(record, run).into_iter().chain(head);
+        let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(alone));
     }
     (!grid.is_empty()).then(|| grid.to_string())

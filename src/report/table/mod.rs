@@ -26,6 +26,7 @@ pub use noise::noise;
 pub use notes::notes;
 pub use pairs::{bisections, notes as pairs_notes};
 
+use crate::plan::Study;
 use crate::record::schema::{Record, Run};
 
 /// The runs of a record: the survey's fold, or a table for each kind of figure and each graph.
@@ -54,13 +55,22 @@ pub fn runs(record: &Record) -> String {
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// The head of a column that only the tables of a study have.
-fn series_head(record: &Record) -> Option<&'static str> {
-    record.plan.study.as_ref().map(|_| "series")
+/// The heads of columns that only some tables have: the series of a study, and the number of
+/// threads where a run has several.
+fn own_heads<'a>(record: &Record) -> impl Iterator<Item = &'a str> + use<'a> {
+    let series = record.plan.study.as_ref().map(|_| "series");
+    let threads = has_threads(record).then_some("threads");
+    series.into_iter().chain(threads)
 }
 
-/// The series of a run in that column.
-fn series_cell(record: &Record, run: &Run) -> Option<Cell> {
-    let study = record.plan.study.as_ref()?;
-    Some(study.series_of(run.index).map_or_else(Cell::none, |series| series.name.as_str().into()))
+/// What a run has in those columns.
+fn own_cells(record: &Record, run: &Run) -> impl Iterator<Item = Cell> {
+    let of = |study: &Study| study.series_of(run.index).map(|series| series.name.as_str().into());
+    let series = record.plan.study.as_ref().map(|study| of(study).unwrap_or_else(Cell::none));
+    let threads = has_threads(record).then(|| Cell::count(u64::from(run.case.threads)));
+    series.into_iter().chain(threads)
+}
+
+fn has_threads(record: &Record) -> bool {
+    record.runs.iter().any(|run| run.case.threads > 1)
 }

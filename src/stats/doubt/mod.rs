@@ -27,6 +27,18 @@ pub enum Doubt {
         /// That CPU.
         cpu: u32,
     },
+    /// Threads of one end take turns on a CPU.
+    FewerCpus {
+        /// Threads of each end.
+        threads: u32,
+        /// Different CPUs that an end has for them.
+        cpus: u32,
+    },
+    /// In some rounds no time was found in which all threads were under way.
+    ThreadsApart {
+        /// Those rounds, which have no rate.
+        rounds: u32,
+    },
     /// The CPU's frequency is not held up.
     Governor {
         /// The CPU.
@@ -205,6 +217,8 @@ impl Doubt {
         match self {
             Doubt::Unpinned { .. } => "unpinned",
             Doubt::OneCpu { .. } => "one_cpu",
+            Doubt::FewerCpus { .. } => "fewer_cpus",
+            Doubt::ThreadsApart { .. } => "threads_apart",
             Doubt::Governor { .. } => "governor",
             Doubt::SmtSiblings { .. } => "smt_siblings",
             Doubt::TscNotInvariant { .. } => "tsc_not_invariant",

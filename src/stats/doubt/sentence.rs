@@ -19,6 +19,7 @@ impl fmt::Display for Doubt {
             | Doubt::CorruptPayload { .. }
             | Doubt::Incomplete { .. }
             | Doubt::NotInterleaved => self.of_messages(f),
+            Doubt::FewerCpus { .. } | Doubt::ThreadsApart { .. } => self.of_threads(f),
             Doubt::ClocksUnknown { .. }
             | Doubt::ClocksDisagree { .. }
             | Doubt::UntrueClock
@@ -54,6 +55,24 @@ impl Doubt {
                 f,
                 "the clock of one of the hosts was set, or changed its rate, {times} times while \
                  rounds ran: one-way times around it have a wide bound"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sentences about several threads of one end.
+    fn of_threads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::FewerCpus { threads, cpus } => write!(
+                f,
+                "{threads} threads of an end take turns on {cpus} CPU{}: a message waits until its \
+                 thread has its turn, and a rate is not that of {threads} CPUs",
+                if *cpus == 1 { "" } else { "s" }
+            ),
+            Doubt::ThreadsApart { rounds } => write!(
+                f,
+                "in {rounds} rounds one thread was over before another had ended its warm-up: they \
+                 have no rate of all threads; give --time instead of --count"
             ),
             _ => Ok(()),
         }
@@ -295,6 +314,8 @@ mod tests {
         let all = [
             Doubt::Unpinned { role: s() },
             Doubt::OneCpu { cpu: 0 },
+            Doubt::FewerCpus { threads: 2, cpus: 1 },
+            Doubt::ThreadsApart { rounds: 1 },
             Doubt::Governor { cpu: 0, governor: s() },
             Doubt::SmtSiblings { client: 0, server: 1 },
             Doubt::TscNotInvariant { source: s() },

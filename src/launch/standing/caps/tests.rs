@@ -10,11 +10,11 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
     let mut request = Request::new(Pattern::Latency);
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
+    let berth = Berth { cpu: None, arena: "".into() };
     Assignment {
+        berths: vec![berth; case.threads as usize],
         case,
         role: Role::Server,
-        cpu: None,
-        arena: "".into(),
         server_arena: None,
         apart: Some(Apart { rows: 1000, untrue: None }),
         site: None,
@@ -71,6 +71,25 @@ fn a_rate_that_is_too_high_or_has_no_end_is_refused() {
 }
 
 #[test]
+fn each_thread_counts() {
+    let threads = |count| assignment(|request| request.threads = vec![count]);
+    let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
+    let paced = assignment(|request| {
+        (request.threads, request.pause) = (vec![2], Span(1_500_000));
+    });
+    assert!(said(&caps, paced).unwrap_err().contains("and this round is of 1.33"));
+    let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
+    assert_eq!(said(&caps, threads(1)), Ok(()));
+    assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
+    let mut without_berth = threads(2);
+    without_berth.berths.pop();
+    assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
+    let mut endless = threads(1);
+    (endless.case.threads, endless.berths) = (65, vec![endless.berths[0].clone(); 65]);
+    assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
+}
+
+#[test]
 fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
@@ -99,7 +118,7 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
 #[test]
 fn no_driver_names_memory_of_this_host() {
     let mut near = assignment(|_| ());
-    (near.apart, near.arena) = (None, "/etc/passwd".into());
+    (near.apart, near.berths[0].arena) = (None, "/etc/passwd".into());
     assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
     let mut both = assignment(|_| ());
     both.server_arena = Some("/etc/passwd".into());
@@ -118,7 +137,9 @@ fn a_round_that_runs_has_its_end_set_once() {
     assert_eq!(admit(&hello), (Stage::Preparing, Some(IDLE)));
     let limit = Some(Duration::from_secs(1) + BESIDE);
     assert_eq!(admit(&ToAgent::Start), (Stage::Running, limit));
-    for message in [hello, ToAgent::Start, ToAgent::Stop, ToAgent::Expect(1)] {
+    for message in
+        [hello, ToAgent::Start, ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
+    {
         assert_eq!(admit(&message), (Stage::Running, limit));
     }
 }
@@ -135,7 +156,9 @@ fn frames_without_end_are_refused() {
     let mut inspector = Inspector::new(Caps::default());
     let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();
     assert!((0..MOST_FRAMES).all(|_| inspector.admit(&stop).is_ok()));
-    assert!(inspector.admit(&stop).unwrap_err().contains("more than 32 frames"));
+    assert!(
+        inspector.admit(&stop).unwrap_err().contains(&format!("more than {MOST_FRAMES} frames"))
+    );
 }
 
 proptest! {

@@ -1,0 +1,63 @@
+//! What is the same for all rounds of a plan: where their ends run, and by what clock.
+
+use super::far::There;
+use crate::clock::{Source, Timebase};
+use crate::host::CpuPair;
+use crate::plan::Case;
+use crate::transport::Role;
+use crate::units::{Span, Untrue};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// What is the same for all rounds.
+pub struct Conditions<'a> {
+    /// The program that is started as an agent: this one.
+    pub program: PathBuf,
+    /// Other hosts, of which the ends of cases are numbers.
+    pub hosts: &'a [There],
+    /// This host's CPUs of the roles, a pair for each thread while there are as many.
+    pub cpus: Vec<CpuPair>,
+    /// The clock that stamps.
+    pub clock: Source,
+    /// Its scale.
+    pub time: Timebase,
+    /// What the other hosts' clocks are made wrong by, in a test.
+    pub untrue: Option<Untrue>,
+    /// How long each CPU's noise is watched before a round.
+    pub noise: Span,
+    /// Messages of the null transport before a round.
+    pub floor: u32,
+    /// Set when the user wants the program to end.
+    pub interrupted: &'a AtomicBool,
+}
+
+impl<'a> Conditions<'a> {
+    /// The other host on which a role of a case is played.
+    pub fn there(&self, case: &Case, role: Role) -> Option<&'a There> {
+        self.hosts.get(case.ends.of(role)? as usize)
+    }
+
+    /// The CPUs that the roles of a case are to have, a pair for each thread while there are as
+    /// many.
+    pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
+        let of = |role: Role| match self.there(case, role) {
+            Some(there) => there.seen.cpus.clone(),
+            None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
+        };
+        side_by_side(&of(Role::Client), &of(Role::Server))
+    }
+}
+
+/// The CPUs of two ends in pairs. The end with fewer has its threads take turns.
+fn side_by_side(clients: &[u32], servers: &[u32]) -> Vec<CpuPair> {
+    let is_none = clients.is_empty() || servers.is_empty();
+    let most = if is_none { 0 } else { clients.len().max(servers.len()) };
+    let of = |cpus: &[u32], thread: usize| cpus[thread % cpus.len()];
+    let pair = |thread| CpuPair { client: of(clients, thread), server: of(servers, thread) };
+    (0..most).map(pair).collect()
+}
+
+/// The pair of a thread, where there are any: threads take turns where there are fewer pairs.
+pub fn pair_of(cpus: &[CpuPair], thread: usize) -> Option<CpuPair> {
+    cpus.get(thread % cpus.len().max(1)).copied()
+}

@@ -1,0 +1,346 @@
+//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects an endpoint
+//! of its own, and plays the case by itself, beside the other threads of its end.
+//!
+//! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
+
+use super::agent::AgentError;
+use super::protocol::*;
+use super::rehearse;
+use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
+use crate::host::interrupt::Interrupter;
+use crate::host::{self, ResourceUse};
+use crate::pattern::Loop;
+use crate::pattern::gate::Gate;
+use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
+use crate::pattern::schedule::Generator;
+use crate::pattern::stamper::{self, Stamper};
+use crate::pattern::store::Store;
+use crate::plan::Pattern;
+use crate::sample::arena::Arena;
+use crate::sample::recorder::Recorder;
+use crate::transport::{
+    Blob, Endpoint, Opening, Role, Setup, Slot, Transport, TransportKind, Visitor, synthetic,
+    with_transport,
+};
+use crate::units::Span;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
+/// system call is missed, so it is repeated.
+const REPEAT: Duration = Duration::from_millis(5);
+
+/// Exit code of a process that has panicked.
+const PANICKED: i32 = 101;
+
+/// What the main thread tells a playing one.
+pub(super) enum Asked {
+    Connect(Blob),
+    Start,
+}
+
+/// What a playing thread tells the main one.
+pub(super) enum Said {
+    Opened(Blob),
+    Connected(Vec<(String, String)>),
+    Ended(Box<Outcome>, Arena),
+}
+
+/// How the control thread reaches a thread that plays.
+#[derive(Default)]
+pub(super) struct Reach {
+    pub gate: Gate,
+    thread: OnceLock<Interrupter>,
+}
+
+impl Reach {
+    /// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
+    pub fn wake(self: &Arc<Self>) {
+        let reach = Arc::clone(self);
+        std::thread::spawn(move || {
+            while !reach.gate.has_left() {
+                reach.thread.get().inspect(|thread| thread.interrupt());
+                std::thread::sleep(REPEAT);
+            }
+        });
+    }
+}
+
+/// Where the threads of an end wait for each other, so that all loops begin together.
+pub(super) struct StartLine {
+    waiting: AtomicU32,
+    all: u32,
+}
+
+impl StartLine {
+    pub fn of(threads: usize) -> StartLine {
+        StartLine { waiting: AtomicU32::new(0), all: threads as u32 }
+    }
+
+    /// Comes back when all have come, or when the round is to end. A thread that waits gives its
+    /// CPU to one that shares it and has not come yet.
+    fn pass(&self, gate: &Gate) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        while self.waiting.load(Ordering::Acquire) < self.all && !gate.is_stopped() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// All that a thread needs to play.
+pub(super) struct Player {
+    pub assignment: Arc<Assignment>,
+    /// Its number.
+    pub number: usize,
+    /// Where its sample memory is.
+    pub arena: PathBuf,
+    /// A CPU on which no thread of this end measures.
+    pub elsewhere: Option<u32>,
+    pub reach: Arc<Reach>,
+    pub line: Arc<StartLine>,
+    pub asked: Receiver<Asked>,
+    pub says: Sender<(usize, Result<Said, AgentError>)>,
+}
+
+impl Player {
+    /// Plays, and stays until the main thread lets go of it: its end of the connection must not
+    /// close before the other end has read what is on the way.
+    pub fn play(self) {
+        let _ = self.reach.thread.set(Interrupter::this_thread());
+        let (says, number, reach) = (self.says.clone(), self.number, Arc::clone(&self.reach));
+        let kind = self.assignment.case.transport;
+        // The message is on stderr by then; the driver knows a panic by the code.
+        let played = catch_unwind(AssertUnwindSafe(|| with_transport(kind, self)));
+        if let Err(error) = played.unwrap_or_else(|_| std::process::exit(PANICKED)) {
+            let _ = says.send((number, Err(error)));
+        }
+        reach.gate.leave();
+    }
+
+    fn say(&self, said: Said) {
+        // A main thread that is gone takes the process with it.
+        let _ = self.says.send((self.number, Ok(said)));
+    }
+
+    fn cpu(&self) -> Option<u32> {
+        self.assignment.berths.get(self.number).and_then(|berth| berth.cpu)
+    }
+}
+
+impl Visitor for Player {
+    type Output = Result<(), AgentError>;
+
+    fn visit<T: Transport>(self) -> Self::Output {
+        let time = self.assignment.time;
+        match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
+            // A simulated transport brings its own time.
+            (TransportKind::Synthetic, _) => {
+                self.run::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
+            }
+            (_, None) => self.run::<T, _>(Tsc, time),
+            (_, Some(clock)) => self.run::<T, _>(clock, time),
+        }
+    }
+}
+
+impl Player {
+    fn run<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
+        let assignment = &*self.assignment;
+        let case = &assignment.case;
+        let pinned = match self.cpu() {
+            Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
+            None => Err("no CPU of its own was to be had".to_string()),
+        };
+        let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
+        let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
+        let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
+        self.say(Said::Opened(opening.address()));
+
+        let Ok(Asked::Connect(other)) = self.asked.recv() else { return Ok(()) };
+        let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
+        let ticks = |span: Span| time.ticks_for(span.0 as f64);
+        let plan = plan_of(assignment, ticks, arena.capacity() as u64);
+        if case.pattern == Pattern::Load && case.size != case.load.message() {
+            let sentence = "a message of load is as long as an object and its head";
+            return Err(AgentError::Refused(sentence.into()));
+        }
+        let serves = case.pattern == Pattern::Load && assignment.role == Role::Server;
+        let store = serves.then(|| Store::of(&case.load));
+        let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
+        let real = case.transport != TransportKind::Synthetic;
+        let noise = self
+            .cpu()
+            .filter(|_| real && pinned.is_ok())
+            .map(|cpu| host::spin(cpu, clock, &time, assignment.noise.0 as f64));
+        self.say(Said::Connected(T::granted(&endpoint)));
+
+        let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
+        let gate = &self.reach.gate;
+        let spin = ticks(ADAPTIVE_SPIN);
+        let mut recorder = Recorder::new(&mut arena, case.warmup);
+        let stamping = self.stamp_while(&plan, &mut endpoint)?;
+        let generator = generator(assignment, &time)?;
+        let used = ResourceUse::of_thread();
+        self.line.pass(gate);
+        let begin = clock.now();
+        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store };
+        let ended = role::play(case, assignment.role, part, &mut recorder, spin);
+        drop(stamping);
+        let end = clock.now();
+        let used = ResourceUse::of_thread().since(&used);
+        let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
+        gate.leave();
+        let outcome = Outcome {
+            afterwards: T::afterwards(&endpoint),
+            strangers: T::strangers(&endpoint),
+            ended,
+            seen: recorder.seen,
+            server_seen,
+            usage: used,
+            pinned,
+            locked,
+            span: (begin, end),
+            noise,
+            floor: rehearsal.floor,
+            recording_ticks: rehearsal.recording_ticks,
+            pool: recorder.pool,
+            beyond: recorder.into_beyond(),
+        };
+        self.say(Said::Ended(Box::new(outcome), arena));
+        while self.asked.recv().is_ok() {}
+        Ok(())
+    }
+
+    /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
+    /// another CPU than the loop's, which would leave it no time.
+    fn stamp_while<E: Endpoint>(
+        &self,
+        plan: &Loop,
+        endpoint: &mut E,
+    ) -> Result<Option<Stamping>, AgentError> {
+        let Some(stamper) = &plan.stamper else { return Ok(None) };
+        let Some(word) = endpoint.live(Slot::sending(0), stamper::AT) else {
+            return Err(AgentError::Refused(
+                "--stamp-send is not possible here: the adapter copies a message when it is posted"
+                    .into(),
+            ));
+        };
+        let elsewhere = self.elsewhere;
+        let (shared, source) = (Arc::clone(stamper), self.assignment.clock);
+        std::thread::spawn(move || {
+            if let Some(cpu) = elsewhere {
+                // Where that fails it runs beside the loop, and the times are older.
+                let _ = host::pin_to(cpu);
+            }
+            match source.of_the_kernel() {
+                None => shared.run(&word, Tsc),
+                Some(clock) => shared.run(&word, clock),
+            }
+        });
+        Ok(Some(Stamping(Arc::clone(stamper))))
+    }
+}
+
+pub(super) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+    move |error| AgentError::Unable(format!("{what}: {error}"))
+}
+
+/// What the transport is told.
+fn setup(assignment: &Assignment) -> Setup {
+    let setup = role::setup(&assignment.case, assignment.role, assignment.cookie);
+    let site = assignment.site.clone().unwrap_or(setup.site);
+    Setup { site, ..setup }
+}
+
+/// The case as this end's loop needs it.
+fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64) -> Loop {
+    let case = &assignment.case;
+    let mut plan = Loop::of(case, ticks);
+    if case.pattern == Pattern::Oneway {
+        // Both ends' stamps are joined by number: a message without a row has no latency.
+        plan.messages = plan.messages.min(rows);
+    }
+    if case.options.stamps_send() && assignment.role == Role::Client {
+        plan.stamper = Some(Arc::new(Stamper::default()));
+    }
+    plan
+}
+
+/// What says when to send; made by the thread that waits for it.
+fn generator(assignment: &Assignment, time: &Timebase) -> Result<Option<Generator>, AgentError> {
+    match assignment.role {
+        Role::Client => Generator::of(&assignment.case, time).map_err(unable("the timer")),
+        Role::Server => Ok(None),
+    }
+}
+
+/// Ends the thread that stamps when it goes.
+struct Stamping(Arc<Stamper>);
+
+impl Drop for Stamping {
+    fn drop(&mut self) {
+        self.0.disarm();
+        self.0.end();
+    }
+}
+
+/// The server's turn, where one process plays both roles and the pattern stamps at the server.
+fn play_server<T: Transport, C: Clock>(
+    assignment: &Assignment,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+) -> Result<Option<crate::sample::recorder::Seen>, AgentError> {
+    let case = &assignment.case;
+    let Some(path) = &assignment.server_arena else { return Ok(None) };
+    if matches!(case.pattern, Pattern::Latency | Pattern::Load) {
+        return Ok(None);
+    }
+    let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
+    let mut endpoint = T::open(&role::setup(case, Role::Server, assignment.cookie))
+        .and_then(|opening| opening.connect(&Blob::default()))
+        .map_err(|error| AgentError::Unable(error.to_string()))?;
+    let mut recorder = Recorder::new(&mut arena, case.warmup);
+    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator: None, store: None };
+    role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
+    Ok(Some(recorder.seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_passes_the_start_line_before_all_have_come() {
+        let line = Arc::new(StartLine::of(3));
+        let passed = Arc::new(AtomicU32::new(0));
+        let cross = || {
+            let (line, passed) = (Arc::clone(&line), Arc::clone(&passed));
+            std::thread::spawn(move || {
+                line.pass(&Gate::default());
+                passed.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let (first, second) = (cross(), cross());
+        while line.waiting.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        assert_eq!(passed.load(Ordering::SeqCst), 0);
+        for thread in [first, second, cross()] {
+            thread.join().unwrap();
+        }
+        assert_eq!(passed.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn a_round_that_is_to_end_waits_for_nobody() {
+        let gate = Gate::default();
+        gate.stop();
+        StartLine::of(2).pass(&gate);
+    }
+}

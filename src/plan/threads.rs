@@ -1,0 +1,35 @@
+//! What several threads of an end cannot do.
+
+use super::Pattern;
+use super::request::{MOST_COUNT, MOST_THREADS, Refusal, Request, refuse, within};
+
+impl Request {
+    /// Whether several threads can do what is asked.
+    pub(super) fn check_threads(&self) -> Result<(), Refusal> {
+        for threads in &self.threads {
+            within("--threads", Some(u64::from(*threads)), 1, u64::from(MOST_THREADS))?;
+            let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
+            if messages.is_some_and(|messages| messages > MOST_COUNT) {
+                return refuse(format!(
+                    "--count is that of each thread: {} of {threads} threads are more than the \
+                     {MOST_COUNT} messages that a round may have",
+                    self.count.unwrap_or_default()
+                ));
+            }
+        }
+        let several = self.threads.iter().any(|threads| *threads > 1);
+        if several && self.options.stamps_send() {
+            return refuse(
+                "--stamp-send is allowed with one thread only: another one writes the time beside \
+                 it; write --threads 1",
+            );
+        }
+        if several && self.pattern == Pattern::Load {
+            return refuse("load has one thread of each end; write --threads 1");
+        }
+        if several && self.schedule.is_open() {
+            return refuse("--rate is the schedule of one sender; write --threads 1");
+        }
+        Ok(())
+    }
+}
