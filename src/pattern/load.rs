@@ -1,5 +1,5 @@
-//! The client of `load`: requests for objects, by a schedule whatever became of the last, or so many
-//! at a time, each when one has been answered. The server is in [`super::store`].
+//! The client of `load`: requests for objects, by a schedule whatever became of the last, or so
+//! many at a time, each when one has been answered. The server is in [`super::store`].
 
 use super::flow::Flow;
 use super::gate::Gate;

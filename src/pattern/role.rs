@@ -181,30 +181,9 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
         (Pattern::Oneway, Role::Server) => {
             closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
         }
-        (Pattern::Load, Role::Client) => {
-            let mut requests = Outstanding::new();
-            match generator {
-                // It never sleeps while answers are awaited, however the server waits.
-                Some(pace) => {
-                    load::client(endpoint, Busy, clock, gate, plan, pace, &mut requests, recorder)
-                }
-                None => {
-                    let pace = load::Clients(u64::from(plan.load.clients.max(1)));
-                    load::client(endpoint, waiter, clock, gate, plan, pace, &mut requests, recorder)
-                }
-            }
-        }
-        (Pattern::Load, Role::Server) => {
-            let store = store.unwrap_or_else(|| Store::of(&plan.load));
-            match plan.load.buffers {
-                // Its polls are timed, so it makes them.
-                Some(_) => store::server::<_, _, _, true>(
-                    endpoint, Busy, clock, gate, plan, &store, recorder,
-                ),
-                None => store::server::<_, _, _, false>(
-                    endpoint, waiter, clock, gate, plan, &store, recorder,
-                ),
-            }
+        (Pattern::Load, role) => {
+            let part = Part { endpoint, clock, gate, plan, generator, store };
+            play_load(role, part, recorder, waiter)
         }
         (Pattern::Bandwidth, role) => match (case.direction, role) {
             (Direction::Bi, _) => bandwidth::both(endpoint, waiter, clock, gate, plan, recorder),
@@ -215,5 +194,37 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
                 bandwidth::receiver(endpoint, waiter, clock, gate, plan, recorder)
             }
         },
+    }
+}
+
+fn play_load<E: Endpoint, C: Clock, W: Waiter>(
+    role: Role,
+    part: Part<'_, E, C>,
+    recorder: &mut Recorder<'_>,
+    waiter: W,
+) -> Ended {
+    let Part { endpoint, clock, gate, plan, generator, store } = part;
+    if role == Role::Server {
+        let store = store.unwrap_or_else(|| Store::of(&plan.load));
+        return match plan.load.buffers {
+            // Its polls are timed, so it makes them.
+            Some(_) => {
+                store::server::<_, _, _, true>(endpoint, Busy, clock, gate, plan, &store, recorder)
+            }
+            None => store::server::<_, _, _, false>(
+                endpoint, waiter, clock, gate, plan, &store, recorder,
+            ),
+        };
+    }
+    let mut requests = Outstanding::new();
+    match generator {
+        // It never sleeps while answers are awaited, however the server waits.
+        Some(pace) => {
+            load::client(endpoint, Busy, clock, gate, plan, pace, &mut requests, recorder)
+        }
+        None => {
+            let pace = load::Clients(u64::from(plan.load.clients.max(1)));
+            load::client(endpoint, waiter, clock, gate, plan, pace, &mut requests, recorder)
+        }
     }
 }

@@ -18,8 +18,8 @@
 //! message that is late is sent at once, and its lateness is in its response. It takes the same
 //! memory however long it is: times are drawn one by one, in ticks, and no table is made.
 //!
-//! EXECUTIVE SUMMARY: a message costs the generator about 10 ns beside the reading of the clock
-//! (`cargo bench --bench generator`), and its rate is right within the calibration of the clock.
+//! EXECUTIVE SUMMARY: what a message costs the generator `cargo bench --bench generator` says, with
+//! and without the reading of the clock, and its rate is right within the calibration of the clock.
 //!
 //! DETAILS: an exponential interval is one 64-bit draw of ChaCha8 (a block of 64 words at a time)
 //! and one step of the ziggurat, which is exact. Times add up in an `f64`: after 10^8 messages and
