@@ -165,12 +165,7 @@ impl Player {
         let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
-        if case.pattern == Pattern::Load && case.size != case.load.message() {
-            let sentence = "a message of load is as long as an object and its head";
-            return Err(AgentError::Refused(sentence.into()));
-        }
-        let serves = case.pattern == Pattern::Load && assignment.role == Role::Server;
-        let store = serves.then(|| Store::of(&case.load));
+        let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
         let noise = self
@@ -277,6 +272,19 @@ fn generator(assignment: &Assignment, time: &Timebase) -> Result<Option<Generato
         Role::Client => Generator::of(&assignment.case, time).map_err(unable("the timer")),
         Role::Server => Ok(None),
     }
+}
+
+/// The objects that a server of `load` reads; made before the round.
+fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
+    let case = &assignment.case;
+    if case.pattern != Pattern::Load {
+        return Ok(None);
+    }
+    if case.size != case.load.message() {
+        let sentence = "a message of load is as long as an object and its head";
+        return Err(AgentError::Refused(sentence.into()));
+    }
+    Ok((assignment.role == Role::Server).then(|| Store::of(&case.load)))
 }
 
 /// Ends the thread that stamps when it goes.
