@@ -4,14 +4,16 @@ use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TestbedArguments, TransportArguments,
+    PaceArguments, RunArguments, SurveyArguments, Task, TransportArguments,
 };
 use super::far_args::ClocksArguments;
 use super::place;
+use super::testbed_args::TestbedArguments;
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, Standing, text};
 use crate::host::{self, CpuPair};
+use crate::launch::job::rank::Rank;
 use crate::launch::standing::caps::Caps;
 use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
@@ -62,12 +64,12 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
         cpus: cpus(&survey.cpus, &Place::Here)?,
         seed: survey.draw.seed,
         clock: survey.draw.clock,
-        output: output(survey.output)?,
+        output: output(survey.output, None)?,
     })
 }
 
 fn running(run: RunArguments) -> Result<Asked, Refusal> {
-    let place = place::place(run.far)?;
+    let (place, rank) = place::place(run.far)?;
     Ok(Asked::Run {
         study: run.study,
         only: each_once(run.only),
@@ -77,7 +79,8 @@ fn running(run: RunArguments) -> Result<Asked, Refusal> {
         place,
         seed: run.draw.seed,
         clock: run.draw.clock,
-        output: output(run.output)?,
+        output: output(run.output, rank.as_ref())?,
+        rank: rank.map(Box::new),
     })
 }
 
@@ -114,7 +117,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
-    let place = place::place(common.far)?;
+    let (place, rank) = place::place(common.far)?;
     let request = Request {
         transports: each_once(common.transport),
         perturb: common.perturb,
@@ -136,8 +139,9 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
     };
     // A wrong request is refused before a wrong place for what it would give.
     request.clone().plan()?;
-    let output = output(common.output)?;
-    Ok(Asked::Measure { request: Box::new(request), clock: common.draw.clock, output })
+    let output = output(common.output, rank.as_ref())?;
+    let (clock, rank) = (common.draw.clock, rank.map(Box::new));
+    Ok(Asked::Measure { request: Box::new(request), clock, output, rank })
 }
 
 /// In the order in which they were typed.
@@ -223,8 +227,10 @@ fn cpus(typed: &CpuArguments, place: &Place) -> Result<Option<CpuPair>, Refusal>
     checked.map(Some).map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
-fn output(typed: OutputArguments) -> Result<Output, Refusal> {
-    if let Some(directory) = &typed.out
+fn output(typed: OutputArguments, rank: Option<&Rank>) -> Result<Output, Refusal> {
+    // Only rank 0 of a job writes, and another one may come when it has begun to.
+    let writes = rank.is_none_or(|rank| rank.rank == 0);
+    if let Some(directory) = typed.out.as_ref().filter(|_| writes)
         && directory.symlink_metadata().is_ok()
     {
         return Err(Refusal(format!(

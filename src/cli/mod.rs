@@ -12,11 +12,13 @@ mod far_args;
 mod place;
 mod refuse;
 mod schedule_args;
+mod testbed_args;
 mod text;
 mod values;
 mod verbs_args;
 
 use crate::clock::Source;
+use crate::launch::job::rank::Rank;
 use crate::launch::standing::caps::Caps;
 use crate::launch::standing::network::Network;
 use crate::plan::{CpuPair, Far, Place, Refusal, Request};
@@ -60,6 +62,8 @@ pub enum Asked {
         clock: Option<Source>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Carry out a study, or say which there are.
     Run {
@@ -81,6 +85,8 @@ pub enum Asked {
         clock: Option<Source>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Compare this host's clock with another's.
     Clocks {

@@ -12,6 +12,7 @@ mod apart;
 pub mod clocks;
 pub mod far;
 pub mod frame;
+pub mod job;
 pub mod process;
 pub mod protocol;
 pub mod rehearse;
