@@ -31,6 +31,9 @@ fn main() -> std::io::Result<()> {
     let out = args.next().expect("usage: sample_report OUT.html KIND [SAMPLES]");
     let kind = args.next().unwrap_or_else(|| "survey".to_owned());
     let total: u64 = args.next().map_or(1_000_000, |n| n.parse().expect("a number of samples"));
+    if kind == "clocks" {
+        return write(&out, &clocks(), Vec::new());
+    }
     let cases = match kind.as_str() {
         "sweep" | "study" => sweep_cases(),
         "hostile" => survey_cases().into_iter().take(4).collect(),
@@ -55,11 +58,40 @@ fn main() -> std::io::Result<()> {
     if kind == "hostile" {
         make_hostile(&mut record);
     }
+    write(&out, &record, samples)
+}
+
+fn write(out: &str, record: &Record, samples: Vec<RoundSamples>) -> std::io::Result<()> {
     let started = std::time::Instant::now();
-    let page = html::render(&record, samples.into_iter().map(Ok::<_, Infallible>));
+    let page = html::render(record, samples.into_iter().map(Ok::<_, Infallible>));
     println!("rendered {} B in {:.0?}", page.len(), started.elapsed());
-    std::fs::write(&out, page)?;
-    std::fs::write(format!("{out}.json"), serde_json::to_string(&record)?)
+    std::fs::write(out, page)?;
+    std::fs::write(format!("{out}.json"), serde_json::to_string(record)?)
+}
+
+/// The clocks of two other hosts over 100 s.
+fn clocks() -> Record {
+    let history = |(host, ppm): (u32, f64)| {
+        let point = |number: u32| {
+            let after_s = f64::from(number) / 2.0;
+            let offset_ns = 3e9 + 1e3 * ppm * after_s + 200.0 * (after_s / 9.0).sin();
+            let (bound_ns, drift_bound_ppm) = (600.0 + 300.0 * (after_s / 5.0).cos(), 0.01);
+            let drift_ppm = ppm;
+            let true_offset_ns = None;
+            ClockPoint { after_s, offset_ns, bound_ns, drift_ppm, drift_bound_ppm, true_offset_ns }
+        };
+        let known = (1..=10).map(|tenth| {
+            let drift_bound_ppm = 1.0 / f64::from(tenth);
+            let clock = ClockOffset { drift_ppm: ppm, drift_bound_ppm, ..Default::default() };
+            ClockKnown { after_s: 10.0 * f64::from(tenth), clock, ..Default::default() }
+        });
+        let (known, points) = (known.collect(), (0..=200).map(point).collect());
+        ClockHistory { host, known, points, ..Default::default() }
+    };
+    let clocks = [(0, 12.5), (1, -3.0)].map(history).to_vec();
+    let host = |name: &str| OtherHost { name: name.into(), ..Default::default() };
+    let hosts = ["node07", "node<08>"].map(host).to_vec();
+    Record { clocks, hosts, ..record("clocks", Vec::new()) }
 }
 
 fn survey_cases() -> Vec<Case> {
@@ -166,6 +198,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         schedule: Schedule::ClosedLoop,
         trace: None,
         timer: TimerKind::Busy,
+        load: Load::default(),
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
@@ -373,6 +406,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
         hosts: Vec::new(),
         pairs: None,
+        clocks: Vec::new(),
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -382,6 +416,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
         complete: true,
         faults: Vec::new(),
         plan: Plan {
+            search: load::Search::default(),
             name: name.to_owned(),
             cases: cases.clone(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
@@ -389,6 +424,7 @@ fn record(name: &str, cases: Vec<Case>) -> Record {
             pairs: None,
             at_once: Vec::new(),
             cpus: Some(CpuPair { client: 2, server: 3 }),
+            untrue_clock: None,
             seed: 11,
             threshold: Span(100_000),
             study: None,

@@ -3,6 +3,10 @@
 //! Every stage uses this module; it uses none. Parsing is exact about what is allowed, because a
 //! wrong unit must be refused in one sentence before anything runs.
 
+mod untrue;
+
+pub use untrue::{Step, Untrue};
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -32,6 +36,10 @@ pub struct MessageRate(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ByteRate(pub f64);
+
+/// Bits per second of a link, as it is asked for (`--rate 1gbit`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitRate(pub u64);
 
 /// Longest span that a person may ask for: a week. Longer is a slip, and keeps sums far from
 /// overflow.
@@ -197,6 +205,28 @@ impl fmt::Display for MessageRate {
     }
 }
 
+impl FromStr for BitRate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<BitRate, UnitError> {
+        let parsed = whole(text, |unit| {
+            Some(match unit {
+                "kbit" => 1_000,
+                "mbit" => 1_000_000,
+                "gbit" => 1_000_000_000,
+                _ => return None,
+            })
+        });
+        // Below the first a frame takes more than a second, and above the second no link is.
+        let allowed = 10_000..=1_000_000_000_000;
+        parsed.filter(|rate| allowed.contains(rate)).map(BitRate).ok_or_else(|| UnitError {
+            kind: "rate",
+            text: text.into(),
+            allowed: "bits per second from 10kbit to 1000gbit, as 100mbit or 1gbit",
+        })
+    }
+}
+
 impl fmt::Display for ByteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{:.1} MB/s", self.0 / 1e6))
@@ -217,6 +247,7 @@ mod tests {
         assert_eq!("0.3us".parse(), Ok(Span(300)));
         assert_eq!("2s".parse(), Ok(Span(2_000_000_000)));
         assert_eq!("10k/s".parse(), Ok(MessageRate(1e4)));
+        assert_eq!("2.5gbit".parse(), Ok(BitRate(2_500_000_000)));
     }
 
     #[test]
@@ -234,6 +265,9 @@ mod tests {
         for bad in ["0", "1G", "-5", "1e9"] {
             assert!(bad.parse::<MessageRate>().is_err(), "{bad}");
         }
+        for bad in ["0gbit", "1", "1Gb/s", "1bit", "9kbit", "2000gbit", "-1gbit"] {
+            assert!(bad.parse::<BitRate>().is_err(), "{bad}");
+        }
     }
 
     proptest! {
@@ -248,6 +282,7 @@ mod tests {
             let _ = text.parse::<Bytes>();
             let _ = text.parse::<Span>();
             let _ = text.parse::<MessageRate>();
+            let _ = text.parse::<BitRate>();
         }
 
         #[test]

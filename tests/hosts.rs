@@ -1,11 +1,13 @@
-//! Measurements between two hosts: the server's end is started over a real ssh, in a network
-//! namespace that is joined to this one by a veth pair.
+//! Measurements between two hosts of `testbed net`: the server's end is started over a real ssh, in
+//! another network namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod driver;
 #[path = "hosts/far.rs"]
 #[allow(dead_code)]
 mod far;
+#[path = "hosts/testbed.rs"]
+mod testbed;
 
 use driver::{Driver, Ended, Scratch, wiregauge};
 use far::FarHost;
@@ -76,7 +78,8 @@ fn latency_is_measured_between_two_network_stacks() {
     };
     assert!(names(&there.environment.interfaces).contains(&host.interface));
     assert!(!names(&record.environment.interfaces).contains(&host.interface));
-    assert!(!there.environment.host.is_empty() && there.environment.kernel.is_some());
+    assert_eq!(there.environment.host, "wg-h2");
+    assert!(there.environment.kernel.is_some());
     assert!(there.clock.frequency_hz > 1e6 && !there.noise.is_empty());
     assert!(record.doubts.iter().all(|doubt| doubt.kind != "not_on_the_wire"));
     assert!(ended.stdout.contains("hosts: client on "), "{ended:?}");
@@ -242,6 +245,10 @@ fn one_way_is_measured_by_two_clocks_that_were_compared() {
             let clock = round.clock.as_ref().expect("an offset");
             assert!(clock.exchanges >= 200 && clock.steps == 0, "{clock:?}");
             assert!(clock.bound_ns > 0.0 && clock.shortest_round_trip_ns > 0.0, "{clock:?}");
+            // The messages themselves bound the offset from both sides, and agree.
+            let traffic = clock.traffic.expect("traffic both ways");
+            assert!(traffic.least_ns.unwrap() < traffic.most_ns.unwrap(), "{clock:?}");
+            assert_eq!((clock.by.as_str(), traffic.beyond_ns), ("exchanges", 0.0), "{clock:?}");
             // One clock under two names: only the calibrations differ, each by some ppm at most.
             assert!(clock.drift_ppm.abs() <= clock.drift_bound_ppm + 5.0, "{clock:?}");
         }
@@ -285,23 +292,35 @@ fn a_schedule_is_kept_between_two_hosts() {
 fn the_clocks_of_two_hosts_are_compared_over_a_time() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };
-    let ended = wiregauge(&scratch, &command(&host, "clocks --to far --time 2s --json"));
+    let ended = wiregauge(&scratch, &command(&host, "clocks --to far --time 2s --out run"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let rows: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    let rows = rows.as_array().unwrap();
-    let of = |row: usize, name: &str| rows[row][name].as_f64().unwrap();
-    assert_eq!(rows.len(), 10);
-    assert!(of(9, "exchanges") > of(0, "exchanges") && of(9, "after_s") > 1.5, "{rows:?}");
-    // One clock under two names: whatever was known earlier must agree with what is known last.
-    for row in 0..10 {
-        let apart = (of(row, "offset_ns") - of(9, "offset_ns")).abs();
-        let drifted = 5e3 * of(9, "after_s");
-        assert!(apart <= of(row, "bound_ns") + of(9, "bound_ns") + drifted, "{rows:?}");
-    }
-    assert!(of(9, "drift_bound_ppm") < of(0, "drift_bound_ppm"), "{rows:?}");
     host.await_no_agents();
-    let table = wiregauge(&scratch, &command(&host, "clocks --to far --time 1s"));
-    assert!(table.stdout.contains("offset us") && table.stdout.lines().count() == 12, "{table:?}");
+    assert!(ended.stdout.contains("offset us") && ended.stdout.lines().count() >= 12, "{ended:?}");
+    assert!(ended.stdout.contains("clock: on far: CLOCK_REALTIME is "), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let [history] = record.clocks.as_slice() else { panic!("{:?}", record.clocks) };
+    let other = &record.hosts[history.host as usize];
+    assert_eq!((other.name.as_str(), other.environment.host.as_str()), ("far", "wg-h2"));
+    let (first, last) = (&history.known[0], &history.known[9]);
+    assert!(last.clock.exchanges > first.clock.exchanges && last.after_s > 1.5, "{history:?}");
+    // One clock under two names: whatever was known earlier must agree with what is known last.
+    for known in &history.known {
+        let apart = (known.clock.offset_ns - last.clock.offset_ns).abs();
+        let drifted = 5e3 * last.after_s;
+        assert!(apart <= known.clock.bound_ns + last.clock.bound_ns + drifted, "{history:?}");
+    }
+    assert!(last.clock.drift_bound_ppm < first.clock.drift_bound_ppm, "{history:?}");
+    assert!(history.points.len() == 201 && history.later.after_s > 100.0, "{history:?}");
+    // Each exchange takes one datagram there and two back.
+    let cost = other.clock_cost.unwrap();
+    assert!(cost.datagrams >= 3 * cost.exchanges && cost.bytes == 49 * cost.datagrams, "{cost:?}");
+    assert!(cost.client_cpu_ns > 0.0 && cost.server_cpu_ns.unwrap() > 0.0, "{cost:?}");
+    // The page and the tables are made again from the record.
+    let retold = wiregauge(&scratch, &["report", "run"]);
+    assert_eq!(retold.code, Some(0), "{retold:?}");
+    assert!(ended.stdout.starts_with(&retold.stdout.lines().nth(1).unwrap()[..20]), "{retold:?}");
+    let page = fs::read_to_string(scratch.join("run/report.html")).unwrap();
+    assert!(page.contains("<h2 id=\"h-clocks\">Clocks</h2>"));
 }
 
 #[test]
@@ -334,6 +353,7 @@ fn a_stranger_on_the_wire_is_dropped_and_counted() {
     let over = AtomicBool::new(false);
     let knocked = std::thread::scope(|scope| {
         scope.spawn(|| {
+            host.enter();
             // Also where the run fails before it says that it is over.
             let deadline = Instant::now() + Duration::from_secs(40);
             while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
@@ -370,4 +390,28 @@ fn an_interface_with_nothing_but_a_link_local_address_is_measured() {
         // Two ends on one host: no wire.
         assert!(run.doubts.iter().any(|doubt| doubt.kind == "not_on_the_wire"), "{}", run.label);
     }
+}
+
+#[test]
+fn a_clock_that_nobody_keeps_right_is_not_taken_for_one_time() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    if wiregauge::host::Discipline::read().synchronized == Some(true) {
+        // This machine's is kept right: then it is taken, and what it states stands in the record.
+        let line = "oneway --clock ptp --transport udp --wait block --count 100 --rounds 1";
+        let (record, _) = measured(&scratch, &host, line);
+        let clock = record.runs[0].rounds[0].clock.clone().unwrap();
+        assert_eq!((clock.by.as_str(), clock.exchanged.unwrap().beyond_ns), ("ptp", 0.0));
+        return;
+    }
+    for command in ["oneway --clock ptp", "clocks --clock ptp --time 1s"] {
+        let said = refused(&scratch, &host, &format!("{command} --to far"), 2);
+        assert!(
+            said.contains("far: --clock ptp needs a clock that PTP or NTP keeps right"),
+            "{said}"
+        );
+    }
+    let alone = wiregauge(&scratch, &["latency", "--clock", "ptp", "--count", "100"]);
+    assert_eq!(alone.code, Some(2), "{alone:?}");
+    assert!(alone.stderr.contains("CLOCK_REALTIME is not synchronized here"), "{alone:?}");
 }

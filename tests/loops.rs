@@ -40,6 +40,7 @@ fn plan(messages: u64) -> Loop {
         stride: 1,
         completions: false,
         reads_send: false,
+        load: Default::default(),
         stamper: None,
     }
 }

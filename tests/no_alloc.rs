@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
-use wiregauge::clock::{MonotonicRaw, TickSpan};
+use wiregauge::clock::{KernelClock, TickSpan};
 use wiregauge::pattern::gate::Gate;
 use wiregauge::pattern::role::{self, Part};
 use wiregauge::pattern::schedule::Generator;
@@ -69,8 +69,14 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
     };
     let gate = Gate::default();
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part =
-        Part { endpoint: &mut endpoint, clock: MonotonicRaw, gate: &gate, plan: &plan, generator };
+    let part = Part {
+        endpoint: &mut endpoint,
+        clock: KernelClock::MONOTONIC_RAW,
+        gate: &gate,
+        plan: &plan,
+        generator,
+        store: None,
+    };
     COUNT.set(0);
     ARMED.set(true);
     let ended = role::play(case, role, part, &mut recorder, TickSpan(1000));

@@ -1,9 +1,11 @@
-//! Measurements among several hosts: network namespaces on one bridge.
+//! Measurements among several hosts of `testbed net`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod driver;
 #[path = "hosts/net.rs"]
 mod net;
+#[path = "hosts/testbed.rs"]
+mod testbed;
 
 use driver::{Driver, Ended, Scratch, wiregauge};
 use net::Net;

@@ -130,6 +130,9 @@ fn one_way_between_two_hosts_shows_what_their_clocks_may_be_wrong_by() {
         exchanges: 400,
         shortest_round_trip_ns: 600.0,
         steps: 0,
+        by: "exchanges".into(),
+        traffic: None,
+        exchanged: None,
     };
     let first = record.runs[0].rounds[0].clone();
     record.runs[0].rounds =

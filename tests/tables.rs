@@ -71,6 +71,7 @@ fn record(plan: Plan) -> Record {
         plan,
         hosts: Vec::new(),
         pairs: None,
+        clocks: Vec::new(),
     }
 }
 

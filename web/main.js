@@ -79,9 +79,10 @@ function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  for (const draw of [study, distribution, density, rounds, sweep, noise]) drawSection(draw, model);
+  const sections = [study, clocks, distribution, density, rounds, sweep, noise];
+  for (const draw of sections) drawSection(draw, model);
   const results = document.querySelector('[data-csv="results"]');
-  results.addEventListener("click", () =>
+  results?.addEventListener("click", () =>
     save("results.csv", "text/csv", csvText(resultRows(model))));
   document.getElementById("download-record").addEventListener("click", () =>
     save("record.json", "application/json", document.getElementById("record").textContent));

@@ -3,15 +3,16 @@
 
 use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
-use super::schedule_args::{ScheduleArguments, TimerArguments};
-use super::testbed_args::{TESTBED, TestbedArguments};
+use super::load_args::LoadArguments;
+use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
+use super::testbed_args::TestbedTask;
 use super::values;
 use super::verbs_args::VerbsArguments;
 use crate::clock::Source;
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
 use crate::transport::{Interfaces, Operation, Synthetic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -21,17 +22,16 @@ const HELP_WIDTH: usize = 100;
 /// The definition as the parser's own type.
 pub fn definition() -> clap::Command {
     let definition = Arguments::command().max_term_width(HELP_WIDTH).disable_help_subcommand(true);
-    let commands: Vec<String> =
-        definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    // A negative number is then refused by the option that it was given to.
-    commands.iter().fold(definition, |all, name| {
-        all.mut_subcommand(name, |command| {
-            command.mut_args(|argument| match argument.get_action().takes_values() {
-                true => argument.allow_negative_numbers(true),
-                false => argument,
-            })
-        })
-    })
+    definition.mut_subcommands(with_negative_numbers)
+}
+
+/// A negative number is then refused by the option that it was given to.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| match argument.get_action().takes_values() {
+        true => argument.allow_negative_numbers(true),
+        false => argument,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 const EXAMPLES: &str = "\
@@ -88,6 +88,13 @@ Examples:
   wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
   wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms")]
     Bandwidth(BandwidthArguments),
+    /// Measure how a server's answers slow down as the load rises, from idle to saturation
+    #[command(after_help = "\
+Examples:
+  wiregauge load --transport tcp --slo 'p99<100us'
+  wiregauge load --transport shm,tcp --rate 10k..1M/8 --time 1s
+  wiregauge load --transport tcp --clients 1,2,4,8 --tx-buffers 8 --rx-buffers 24")]
+    Load(LoadArguments),
     /// Carry out a study: what it measures is compared with published figures; without a name the
     /// studies that are shipped are listed
     #[command(after_help = "\
@@ -146,9 +153,9 @@ Examples:
     /// Show the gaps that a spinning core sees, per CPU
     #[command(after_help = "Example:\n  wiregauge noise --cpus 2,3 --time 10s")]
     Noise(NoiseArguments),
-    /// Run a command in a small virtual machine that has an RDMA device (Soft-RoCE)
-    #[command(after_help = TESTBED)]
-    Testbed(TestbedArguments),
+    /// Run a command in hosts that are made for it: a machine with an RDMA device, or a network
+    #[command(subcommand)]
+    Testbed(TestbedTask),
     /// Print completions for a shell
     #[command(after_help = "\
 Example:
@@ -210,6 +217,9 @@ pub struct OnewayArguments {
     pub schedule: ScheduleArguments,
     #[command(flatten)]
     pub timer: TimerArguments,
+    /// Make the other host's clock wrong by a known amount, to see whether that is found
+    #[arg(long, value_name = "SPEC", hide = true)]
+    pub untrue_clock: Option<Untrue>,
 }
 
 #[derive(Debug, Args)]
@@ -233,7 +243,7 @@ pub struct BandwidthArguments {
     pub direction: Option<Direction>,
 }
 
-const WHAT: &str = "What is measured";
+pub(super) const WHAT: &str = "What is measured";
 const LONG: &str = "How long";
 const WHERE: &str = "Where, and with what clock";
 const TRANSPORT: &str = "Transport (an option that the transport does not know is refused)";
@@ -271,17 +281,6 @@ pub struct CommonArguments {
     pub threshold: Option<Span>,
     #[command(flatten)]
     pub output: OutputArguments,
-}
-
-/// Bursts and pauses.
-#[derive(Debug, Args)]
-pub struct PaceArguments {
-    /// Messages posted together [default: 1]
-    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
-    pub burst: Option<u32>,
-    /// Pause between two messages or bursts, as 10us
-    #[arg(long, value_name = "TIME", help_heading = WHAT)]
-    pub pause: Option<Span>,
 }
 
 /// When a round and a run end.

@@ -4,20 +4,19 @@ use super::agent_args::AgentArguments;
 use super::args::{
     Arguments, BandwidthArguments, CommonArguments, CompareArguments, CpuArguments,
     ExportArguments, LatencyArguments, NoiseArguments, OnewayArguments, OutputArguments,
-    PaceArguments, RunArguments, SurveyArguments, Task, TransportArguments,
+    RunArguments, SurveyArguments, Task, TransportArguments,
 };
 use super::far_args::ClocksArguments;
 use super::place;
-use super::testbed_args::TestbedArguments;
+use super::schedule_args::PaceArguments;
 use super::values::{Arrivals, CpuList, TwoCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
-use super::{Asked, Output, Standing, text};
+use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
 use crate::launch::job::rank::Rank;
 use crate::launch::standing::caps::Caps;
 use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
-use crate::testbed;
 use crate::transport::verbs::options::VerbsOptions;
 use crate::transport::{Interfaces, Role};
 use std::path::Path;
@@ -29,6 +28,10 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Latency(latency) => measuring_latency(latency),
         Task::Oneway(oneway) => measuring_oneway(oneway),
         Task::Bandwidth(bandwidth) => measuring_bandwidth(bandwidth),
+        Task::Load(load) => {
+            let (request, common) = load.request()?;
+            measuring(request, common)
+        }
         Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {
@@ -43,7 +46,7 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
             Ok(Asked::Hosts { hosts: place::others(hosts.reach, "hosts")?, json: hosts.json })
         }
         Task::Noise(noise) => observing(noise),
-        Task::Testbed(testbed) => testing(testbed),
+        Task::Testbed(task) => testbed_args::asked(task),
         Task::Completions { shell } => Ok(Asked::Text(text::completions(shell))),
         Task::Man => text::man_page().map(Asked::Text),
         Task::Agent(agent) => standing(agent),
@@ -98,6 +101,12 @@ fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
     (request.schedule, request.trace) =
         oneway.schedule.schedule(oneway.rate, Arrivals::Periodic)?;
     request.timer = oneway.timer.timer;
+    request.untrue_clock = oneway.untrue_clock;
+    let place = &oneway.common.far.reach;
+    if request.untrue_clock.is_some() && !place.names_hosts() {
+        let sentence = "--untrue-clock is of another host; write --to HOST as well";
+        return Err(Refusal(sentence.into()));
+    }
     measuring(request, oneway.common)
 }
 
@@ -258,14 +267,14 @@ fn comparing(typed: CompareArguments) -> Asked {
 
 fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
     let hosts = place::others(typed.reach, "clocks")?;
-    let [to] = <[_; 1]>::try_from(hosts)
-        .map_err(|_| Refusal("clocks compares with one other host; write --to HOST".into()))?;
-    let interface = interface(typed.interface, &Place::To(to.clone()))?;
+    let place = hosts.first().cloned().map_or(Place::Here, Place::To);
+    let interface = interface(typed.interface, &place)?;
     if typed.time.0 == 0 {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
-    let (time, clock, json) = (typed.time, typed.clock, typed.json);
-    Ok(Asked::Clocks { to, time, interface, clock, json })
+    let (time, clock, untrue) = (typed.time, typed.clock, typed.untrue_clock);
+    let output = output(typed.output, None)?;
+    Ok(Asked::Clocks { to: hosts, time, interface, clock, untrue, output })
 }
 
 fn standing(typed: AgentArguments) -> Result<Asked, Refusal> {
@@ -310,54 +319,6 @@ fn observing(typed: NoiseArguments) -> Result<Asked, Refusal> {
         host::check_pair(*cpu, *cpu).map_err(|error| Refusal(format!("--cpus: {error}")))?;
     }
     Ok(Asked::Noise { cpus, time: typed.time, clock: typed.clock, json: typed.json })
-}
-
-fn testing(typed: TestbedArguments) -> Result<Asked, Refusal> {
-    if typed.memory < testbed::LEAST_MEMORY {
-        let least = testbed::LEAST_MEMORY;
-        return Err(Refusal(format!(
-            "--memory {} is too little; write {least} or more",
-            typed.memory
-        )));
-    }
-    if typed.peer.is_some() && typed.machines != 2 {
-        return Err(Refusal("--peer needs a second machine; write --machines 2 as well".into()));
-    }
-    if typed.timeout.0 == 0 {
-        return Err(Refusal("--timeout 0 is not allowed; write a time above 0 as 60s".into()));
-    }
-    if let Some(out) = &typed.out {
-        empty_directory(out)?;
-    }
-    if let Some(kernel) = &typed.kernel
-        && let Err(error) = std::fs::File::open(kernel)
-    {
-        let path = kernel.display();
-        return Err(Refusal(format!("--kernel: '{path}' cannot be read ({error})")));
-    }
-    Ok(Asked::Testbed(Box::new(testbed::Wanted {
-        memory: typed.memory,
-        timeout: typed.timeout,
-        out: typed.out,
-        kernel: typed.kernel,
-        machines: typed.machines.into(),
-        peer: typed.peer,
-        command: typed.command,
-    })))
-}
-
-/// Whether a path may take files: an empty directory, or none as yet.
-fn empty_directory(path: &Path) -> Result<(), Refusal> {
-    let wrong = match path.read_dir().map(|mut entries| entries.next()) {
-        Ok(None) => return Ok(()),
-        Ok(Some(_)) => "is not empty".to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => format!("cannot be used ({error})"),
-    };
-    Err(Refusal(format!(
-        "--out: '{}' {wrong}; name an empty directory, or one that does not exist yet",
-        path.display()
-    )))
 }
 
 /// Whether a path may be a run directory. What stands in it is for the reader to judge.

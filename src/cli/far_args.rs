@@ -1,10 +1,11 @@
 //! The options that put ends on other hosts.
 
+use super::args::OutputArguments;
 use super::values;
 use crate::clock::Source;
 use crate::plan::pairs::AtOnce;
 use crate::transport::Interfaces;
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -26,9 +27,11 @@ pub struct ClocksArguments {
     /// The clock of both [default: tsc where it is invariant]
     #[arg(long, value_name = "NAME", value_parser = values::clocks())]
     pub clock: Option<Source>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
+    /// Make the other host's clock wrong by a known amount, to see whether that is found
+    #[arg(long, value_name = "SPEC", hide = true)]
+    pub untrue_clock: Option<Untrue>,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 /// What `hosts` takes.

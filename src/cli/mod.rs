@@ -9,6 +9,7 @@ mod args;
 mod checked;
 pub mod entry;
 mod far_args;
+mod load_args;
 mod place;
 mod refuse;
 mod schedule_args;
@@ -25,7 +26,7 @@ use crate::plan::{CpuPair, Far, Place, Refusal, Request};
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use clap::FromArgMatches;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -90,16 +91,18 @@ pub enum Asked {
     },
     /// Compare this host's clock with another's.
     Clocks {
-        /// The other host.
-        to: Far,
+        /// The other hosts.
+        to: Vec<Far>,
         /// How long.
         time: Span,
         /// Whose addresses are used.
         interface: Option<Interfaces>,
         /// The clock.
         clock: Option<Source>,
-        /// Whether as JSON.
-        json: bool,
+        /// What the other host's clock is made wrong by.
+        untrue: Option<Untrue>,
+        /// Where the output goes.
+        output: Output,
     },
     /// Look at other hosts.
     Hosts {
@@ -160,6 +163,8 @@ pub enum Asked {
     },
     /// Run a command in a machine of the testbed.
     Testbed(Box<crate::testbed::Wanted>),
+    /// Run a command in a network of hosts.
+    TestbedNet(Box<crate::testbed::net::Wanted>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
     /// Be an agent that stands, or offer a pairing with one.

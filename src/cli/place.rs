@@ -102,7 +102,8 @@ fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
 }
 
 impl ReachArguments {
-    fn names_hosts(&self) -> bool {
+    /// Whether another host is named.
+    pub fn names_hosts(&self) -> bool {
         self.to.is_some() || !self.hosts.is_empty() || self.hosts_file.is_some()
     }
 

@@ -44,7 +44,7 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             let near = near(error, ContextKind::SuggestedSubcommand);
-            format!("there is no command '{typed}'; allowed are {}{near}", commands(definition))
+            format!("there is no command '{typed}'; allowed are {}{near}", commands(command))
         }
         ErrorKind::InvalidValue => invalid_value(error, &argument),
         ErrorKind::ValueValidation => match error.source() {
@@ -73,12 +73,19 @@ fn spoken<'a>(
     definition: &'a clap::Command,
     arguments: &[OsString],
 ) -> (&'a clap::Command, String) {
-    let first = arguments.iter().skip(1).find_map(|argument| {
-        definition.get_subcommands().find(|command| Some(command.get_name()) == argument.to_str())
-    });
-    match first {
-        Some(command) => (command, command.get_name().to_owned()),
-        None => (definition, "wiregauge".to_owned()),
+    let mut words = arguments.iter().skip(1);
+    let (mut command, mut names) = (definition, Vec::new());
+    // What stands behind `--` is another program's.
+    while let Some(word) = words.next().filter(|word| *word != "--") {
+        let named = command.get_subcommands().find(|one| Some(one.get_name()) == word.to_str());
+        if let Some(named) = named {
+            command = named;
+            names.push(named.get_name());
+        }
+    }
+    match names.is_empty() {
+        true => (definition, "wiregauge".to_owned()),
+        false => (command, names.join(" ")),
     }
 }
 

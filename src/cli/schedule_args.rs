@@ -1,5 +1,6 @@
 //! The options of a schedule: when the messages of an open loop are sent, and what waits for it.
 
+use super::args::WHAT;
 use super::values::{self, Arrivals};
 use crate::plan::{Refusal, Schedule, TimerKind, Trace, trace};
 use crate::units::{MessageRate, Span};
@@ -35,6 +36,17 @@ pub struct TimerArguments {
     #[arg(long, value_name = "NAME", help_heading = SCHEDULE)]
     #[arg(value_parser = values::timers())]
     pub timer: Option<TimerKind>,
+}
+
+/// Bursts and pauses.
+#[derive(Debug, Args)]
+pub struct PaceArguments {
+    /// Messages posted together [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = WHAT)]
+    pub burst: Option<u32>,
+    /// Pause between two messages or bursts, as 10us
+    #[arg(long, value_name = "TIME", help_heading = WHAT)]
+    pub pause: Option<Span>,
 }
 
 impl ScheduleArguments {

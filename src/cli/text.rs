@@ -17,12 +17,19 @@ pub fn man_page() -> Result<Vec<u8>, Refusal> {
     let mut definition = definition();
     definition.build();
     clap_mangen::Man::new(definition.clone()).render(&mut text).map_err(refused)?;
-    for command in definition.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name().to_uppercase();
-        text.extend(format!(".SH \"WIREGAUGE {name}\"\n").into_bytes());
-        let man = clap_mangen::Man::new(command.clone());
-        man.render_description_section(&mut text).map_err(refused)?;
-        man.render_options_section(&mut text).map_err(refused)?;
-    }
+    describe(&definition, "WIREGAUGE", &mut text).map_err(refused)?;
     Ok(text)
+}
+
+/// The commands below one, and those below them.
+fn describe(above: &clap::Command, path: &str, text: &mut Vec<u8>) -> std::io::Result<()> {
+    for command in above.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let path = format!("{path} {}", command.get_name().to_uppercase());
+        text.extend(format!(".SH \"{path}\"\n").into_bytes());
+        let man = clap_mangen::Man::new(command.clone());
+        man.render_description_section(text)?;
+        man.render_options_section(text)?;
+        describe(command, &path, text)?;
+    }
+    Ok(())
 }

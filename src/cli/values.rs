@@ -8,9 +8,10 @@ use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
+use crate::testbed::net::Topology;
 use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
 use crate::transport::{Interfaces, Operation, TransportKind, parse_ports};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, MessageRate, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::net::{IpAddr, SocketAddr};
 
@@ -104,6 +105,10 @@ pub fn formats() -> impl TypedValueParser<Value = Format> {
 
 pub fn switch() -> impl TypedValueParser<Value = bool> {
     one_of([true, false], |on| if *on { "on" } else { "off" })
+}
+
+pub fn topologies() -> impl TypedValueParser<Value = Topology> {
+    one_of(Topology::ALL, |topology| topology.name())
 }
 
 pub fn directions() -> impl TypedValueParser<Value = Direction> {
@@ -268,6 +273,40 @@ pub fn ssh(text: &str) -> Result<Ssh, String> {
 
 pub fn sizes(text: &str) -> Result<Sizes, SweepError> {
     sweep::parse(text).map(Sizes)
+}
+
+/// Rates of load, rising, each once.
+#[derive(Clone, Debug)]
+pub struct Rates(pub Vec<MessageRate>);
+
+/// Most rates of a list or sweep.
+const MOST_RATES: usize = 100;
+
+pub fn rates(text: &str) -> Result<Rates, String> {
+    let form =
+        || format!("'{text}' is not allowed; write rates as 50k, 10k,20k or 1k..100k/8 (8 steps)");
+    let mut rates: Vec<f64> = Vec::new();
+    for part in text.split(',') {
+        let one = |text: &str| text.trim().parse::<MessageRate>().map(|rate| rate.0);
+        let Some((first, rest)) = part.split_once("..") else {
+            rates.push(one(part).map_err(|error| error.to_string())?);
+            continue;
+        };
+        let (last, steps) = rest.split_once('/').ok_or_else(form)?;
+        let (first, last) = (one(first).map_err(|_| form())?, one(last).map_err(|_| form())?);
+        let steps: usize = steps.trim().parse().map_err(|_| form())?;
+        if !(2..=MOST_RATES).contains(&steps) || last <= first {
+            return Err(form());
+        }
+        let share = |step: usize| step as f64 / (steps - 1) as f64;
+        rates.extend((0..steps).map(|step| first * (last / first).powf(share(step))));
+    }
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    match rates.len() {
+        1..=MOST_RATES => Ok(Rates(rates.into_iter().map(MessageRate).collect())),
+        many => Err(format!("'{text}' has {many} rates; at most {MOST_RATES} are allowed")),
+    }
 }
 
 pub fn limit(text: &str) -> Result<TypedLimit, LimitError> {

@@ -6,7 +6,7 @@
 //! second (some 10 ppm, the same for every program on the machine).
 
 use super::counter::middle;
-use super::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
+use super::{Clock, KernelClock, Source, TickSpan, Ticks, Timebase, Tsc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Anchor {
 
     fn bracket<C: Clock>(clock: C) -> Anchor {
         let before = clock.now();
-        let raw_ns = MonotonicRaw.now().0;
+        let raw_ns = KernelClock::MONOTONIC_RAW.now().0;
         let after = clock.now();
         let (ticks, half_width) = middle(before, after);
         Anchor { ticks, raw_ns, half_width }
@@ -54,9 +54,10 @@ impl Anchor {
         match source {
             Source::Tsc => Anchor::take(Tsc),
             Source::MonotonicRaw => {
-                let ticks = MonotonicRaw.now();
+                let ticks = KernelClock::MONOTONIC_RAW.now();
                 Anchor { ticks, raw_ns: ticks.0, half_width: TickSpan(0) }
             }
+            Source::Ptp => Anchor::take(KernelClock::REALTIME),
         }
     }
 }
@@ -128,11 +129,12 @@ impl Calibration {
         Some(Calibration { ns_per_tick, baseline_ns, residual_ppb })
     }
 
-    /// [`Calibration::fit`] for anchors of that source: exact where it is CLOCK_MONOTONIC_RAW.
+    /// [`Calibration::fit`] for anchors of that source: exact where the kernel says nanoseconds.
+    /// That those of CLOCK_REALTIME are right is its daemon's claim, and not ours to scale again.
     pub fn of(source: Source, anchors: &[Anchor]) -> Option<Calibration> {
         match source {
             Source::Tsc => Calibration::fit(anchors),
-            Source::MonotonicRaw => {
+            Source::MonotonicRaw | Source::Ptp => {
                 let (first, last) = (anchors.first()?, anchors.last()?);
                 Some(Calibration::exact(last.raw_ns.saturating_sub(first.raw_ns) as f64))
             }
@@ -184,17 +186,17 @@ pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
 impl Source {
     /// [`measure_reading`] with the clock of this source.
     pub fn measure_reading(self, base: &Timebase) -> Reading {
-        match self {
-            Source::Tsc => measure_reading(Tsc, base),
-            Source::MonotonicRaw => measure_reading(MonotonicRaw, base),
+        match self.of_the_kernel() {
+            None => measure_reading(Tsc, base),
+            Some(clock) => measure_reading(clock, base),
         }
     }
 }
 
 /// The clock that stamped the samples, as it stands in every record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockReport {
-    /// `tsc` or `monotonic_raw`.
+    /// `tsc`, `monotonic_raw` or `ptp`.
     pub source: String,
     /// Why that source.
     pub reason: String,

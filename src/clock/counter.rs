@@ -1,6 +1,7 @@
 //! What ticks are read from: the processor's counter, the kernel's raw clock, or a virtual one.
 
 use super::{Clock, TickSpan, Ticks};
+use rustix::time::ClockId;
 use std::cell::Cell;
 
 /// The processor's own counter: TSC on x86-64, the generic timer (`cntvct_el0`) on AArch64.
@@ -64,21 +65,28 @@ impl Clock for Tsc {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[inline(always)]
     fn now(self) -> Ticks {
-        MonotonicRaw.now()
+        KernelClock::MONOTONIC_RAW.now()
     }
 }
 
-/// `clock_gettime(CLOCK_MONOTONIC_RAW)`: ticks are nanoseconds since boot.
+/// `clock_gettime(2)` of one of the kernel's clocks: ticks are nanoseconds.
 ///
 /// The kernel's vDSO orders its own reading of the counter; where the clock source has no vDSO
 /// mode, the reading is a system call.
 #[derive(Clone, Copy, Debug)]
-pub struct MonotonicRaw;
+pub struct KernelClock(ClockId);
 
-impl Clock for MonotonicRaw {
+impl KernelClock {
+    /// CLOCK_MONOTONIC_RAW, since boot: no time daemon slews it.
+    pub const MONOTONIC_RAW: KernelClock = KernelClock(ClockId::MonotonicRaw);
+    /// CLOCK_REALTIME, since 1970: what PTP and NTP keep right, and may set.
+    pub const REALTIME: KernelClock = KernelClock(ClockId::Realtime);
+}
+
+impl Clock for KernelClock {
     #[inline(always)]
     fn now(self) -> Ticks {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+        let now = rustix::time::clock_gettime(self.0);
         Ticks(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 }
@@ -118,19 +126,23 @@ pub(crate) const MADE_FROM_TSC: [&str; 5] =
 pub enum Source {
     /// [`Tsc`].
     Tsc,
-    /// [`MonotonicRaw`].
+    /// [`KernelClock::MONOTONIC_RAW`].
     MonotonicRaw,
+    /// [`KernelClock::REALTIME`], where the kernel says that PTP or NTP keeps it right: two hosts'
+    /// readings are then of one time.
+    Ptp,
 }
 
 impl Source {
     /// All of them, the preferred one first.
-    pub const ALL: [Source; 2] = [Source::Tsc, Source::MonotonicRaw];
+    pub const ALL: [Source; 3] = [Source::Tsc, Source::MonotonicRaw, Source::Ptp];
 
     /// The name that the record and the command line use.
     pub fn name(self) -> &'static str {
         match self {
             Source::Tsc => "tsc",
             Source::MonotonicRaw => "monotonic_raw",
+            Source::Ptp => "ptp",
         }
     }
 
@@ -153,11 +165,20 @@ impl Source {
         }
     }
 
-    /// One reading, for control code. Measured loops take [`Tsc`] or [`MonotonicRaw`] instead.
+    /// One reading, for control code. Measured loops take [`Tsc`] or a [`KernelClock`] instead.
     pub fn read(self) -> Ticks {
+        match self.of_the_kernel() {
+            None => Tsc.now(),
+            Some(clock) => clock.now(),
+        }
+    }
+
+    /// The kernel's clock; `None`: the counter itself.
+    pub fn of_the_kernel(self) -> Option<KernelClock> {
         match self {
-            Source::Tsc => Tsc.now(),
-            Source::MonotonicRaw => MonotonicRaw.now(),
+            Source::Tsc => None,
+            Source::MonotonicRaw => Some(KernelClock::MONOTONIC_RAW),
+            Source::Ptp => Some(KernelClock::REALTIME),
         }
     }
 

@@ -9,7 +9,8 @@
 
 use super::offset::Exchange;
 use super::stamped::{Stamped, StampedSocket};
-use super::{Clock, LocalNs, MonotonicRaw, Source, Ticks, Timebase, Tsc};
+use super::{LocalNs, Source, Ticks, Timebase};
+use crate::units::Untrue;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ pub type Cookie = [u8; 32];
 const ASK: u8 = 1;
 const ANSWER: u8 = 2;
 const FOLLOW: u8 = 3;
-/// Cookie, kind, number, a time in nanoseconds.
-const LENGTH: usize = 32 + 1 + 8 + 8;
+/// Bytes of a datagram: cookie, kind, number, a time in nanoseconds.
+pub const LENGTH: usize = 32 + 1 + 8 + 8;
 /// CLOCK_REALTIME may be slewed by so much against the ticks (`adjtimex(2)`).
 const SLEW: f64 = 500e-6;
 /// A stamp older than this when it is read is not worth its slew.
@@ -55,6 +56,8 @@ pub struct Local {
     pub source: Source,
     /// Its scale.
     pub time: Timebase,
+    /// What it is made wrong by, in a test.
+    pub untrue: Option<Untrue>,
 }
 
 /// When something was, at the earliest and at the latest.
@@ -66,13 +69,21 @@ struct When {
 
 impl Local {
     fn now(&self) -> LocalNs {
-        self.time.local(self.ticks())
+        self.shown(self.time.local(self.source.read()))
     }
 
-    fn ticks(&self) -> Ticks {
-        match self.source {
-            Source::Tsc => Tsc.now(),
-            Source::MonotonicRaw => MonotonicRaw.now(),
+    /// What this clock shows at a time of the true one.
+    pub fn shown(&self, at: LocalNs) -> LocalNs {
+        LocalNs(at.0 + self.untrue.map_or(0.0, |untrue| untrue.error_ns(at.0)))
+    }
+
+    /// A stamp as this clock would have taken it; one that was not taken stays so.
+    pub fn stamp(&self, at: Ticks) -> Ticks {
+        match self.untrue {
+            Some(untrue) if at.0 != 0 => {
+                at + self.time.ticks_for(untrue.error_ns(self.time.local(at).0))
+            }
+            _ => at,
         }
     }
 
@@ -113,12 +124,14 @@ pub struct Answering {
     socket: StampedSocket,
     local: Local,
     cookie: Cookie,
+    /// Datagrams that it has sent.
+    pub sent: u64,
 }
 
 impl Answering {
     /// Listens at this address (port 0: one is chosen).
     pub fn at(address: SocketAddr, local: Local, cookie: Cookie) -> io::Result<Answering> {
-        Ok(Answering { socket: StampedSocket::bind(address)?, local, cookie })
+        Ok(Answering { socket: StampedSocket::bind(address)?, local, cookie, sent: 0 })
     }
 
     /// Where.
@@ -142,7 +155,9 @@ impl Answering {
         let own = When { earliest: before, latest: self.local.now() };
         let answered = self.local.when(self.socket.left(sent)?, own);
         let follow = packet(&self.cookie, FOLLOW, number, answered.earliest.0);
-        self.socket.send(&follow, from).map(drop)
+        self.socket.send(&follow, from)?;
+        self.sent += 2;
+        Ok(())
     }
 }
 
@@ -164,6 +179,11 @@ impl Asking {
         cookie: Cookie,
     ) -> io::Result<Asking> {
         Ok(Asking { socket: StampedSocket::bind(own)?, other, local, cookie, number: 0 })
+    }
+
+    /// Datagrams that it has sent.
+    pub fn sent(&self) -> u64 {
+        self.number
     }
 
     /// One exchange; `None` where no answer came within this time.
@@ -224,7 +244,8 @@ mod tests {
             ns_per_tick: here.ns_per_tick * (1.0 + 40e-6),
             ..here
         };
-        (Local { source, time: here }, Local { source, time: there })
+        let local = |time| Local { source, time, untrue: None };
+        (local(here), local(there))
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! the end, and the [`Calibration`] over the whole run for every conversion.
 
 mod calibrate;
+pub mod check;
 mod counter;
 pub mod exchange;
 pub mod offset;
@@ -24,7 +25,7 @@ pub mod timer;
 
 pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};
 pub(crate) use counter::MADE_FROM_TSC;
-pub use counter::{MonotonicRaw, Source, Tsc, Virtual};
+pub use counter::{KernelClock, Source, Tsc, Virtual};
 pub use timebase::{HostClock, Timebase};
 pub use timer::Timer;
 

@@ -79,6 +79,8 @@ type Point = (f64, f64);
 /// A stretch of time in which the offset is a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Piece {
+    /// Where the line surely holds. The first exchange read the other's clock before it was heard,
+    /// and the last one after it was sent; a clock may have been set while one was on its way.
     from_ns: f64,
     to_ns: f64,
     /// The middle in time, and half of the length.
@@ -87,26 +89,29 @@ pub struct Piece {
     /// What the shifts of the corners are added to: the offset is large, its differences are not.
     base_ns: f64,
     corners: Vec<Point>,
+    /// [`WANDER`], or 0 where others keep the clocks even.
+    wander: f64,
 }
 
 impl Piece {
     /// The piece over these exchanges; `None` where no line fits.
     fn over(exchanges: &[Exchange]) -> Option<Piece> {
         let (first, last) = (exchanges.first()?, exchanges.last()?);
-        let (from_ns, to_ns) = (first.sent.0, last.heard.0);
-        let middle_ns = from_ns + (to_ns - from_ns) / 2.0;
+        let length_ns = last.heard.0 - first.sent.0;
+        let middle_ns = first.sent.0 + length_ns / 2.0;
         // A piece of one exchange has a length too.
-        let half_ns = ((to_ns - from_ns) / 2.0).max(1.0);
+        let half_ns = (length_ns / 2.0).max(1.0);
         let base_ns = first.reached.0 - first.sent.0;
         let widest = FASTEST * half_ns;
-        let reach = 2.0 * widest + first.round_trip_ns().abs() + (to_ns - from_ns);
+        let reach = 2.0 * widest + first.round_trip_ns().abs() + length_ns;
         let mut piece = Piece {
-            from_ns,
-            to_ns,
+            from_ns: first.heard.0,
+            to_ns: last.sent.0,
             middle_ns,
             half_ns,
             base_ns,
             corners: vec![(-reach, -widest), (reach, -widest), (reach, widest), (-reach, widest)],
+            wander: WANDER,
         };
         for exchange in exchanges {
             let (sent, heard) = (exchange.sent.0, exchange.heard.0);
@@ -128,7 +133,7 @@ impl Piece {
 
     /// What uneven clocks may have gained by that time.
     fn slack(&self, at_ns: f64) -> f64 {
-        ROUNDING_NS + WANDER * (at_ns - self.middle_ns).abs()
+        ROUNDING_NS + self.wander * (at_ns - self.middle_ns).abs()
     }
 
     /// Keeps the corners with `sign * (shift + rate * place) <= sign * limit` (Sutherland and
@@ -168,7 +173,7 @@ impl Piece {
 
     fn drift(&self) -> Drift {
         let (low, high) = self.range(|corner| corner.1 / self.half_ns);
-        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + WANDER) * 1e6 }
+        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + self.wander) * 1e6 }
     }
 
     /// How far outside of the piece a time is.
@@ -216,6 +221,20 @@ impl Model {
             rest = &rest[fits - shared..];
         }
         (!model.pieces.is_empty()).then_some(model)
+    }
+
+    /// The model of two clocks that others keep right: an offset that stays.
+    pub fn stated(offset: Offset) -> Model {
+        let piece = Piece {
+            from_ns: f64::MIN,
+            to_ns: f64::MAX,
+            middle_ns: 0.0,
+            half_ns: 1.0,
+            base_ns: offset.ns,
+            corners: vec![(-offset.bound_ns, 0.0), (offset.bound_ns, 0.0)],
+            wander: 0.0,
+        };
+        Model { pieces: vec![piece], steps: Vec::new() }
     }
 
     /// The offset at a time of this host's clock. Its bound grows with the distance from the

@@ -1,120 +1,78 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
 use super::hosts::{self, Look};
-use super::{CommandError, Exit, measure, print, print_json};
-use crate::clock::exchange::Local;
-use crate::clock::offset::{Exchange, Model};
-use crate::clock::{Calibration, LocalNs, Source, Ticks, Timebase, anchors};
-use crate::launch::clocks::Comparison;
-use crate::plan::{Far, Place};
-use crate::record::schema::ClockOffset;
-use crate::report::table;
+use super::{CommandError, Exit, measure};
+use crate::cli::Output;
+use crate::clock::Source;
+use crate::conduct::{Stage, compared};
+use crate::launch::far::There;
+use crate::plan::pairs::Node;
+use crate::plan::{Far, Pairs, Place, Plan, Rounds};
 use crate::transport::{Interfaces, TransportKind};
-use crate::units::Span;
-use serde::Serialize;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use crate::units::{Bytes, Span, Untrue};
 
-/// Length of the calibration, as that of a run.
-const CALIBRATION: Duration = Duration::from_millis(100);
-/// Rows of the table.
-const ROWS: u32 = 10;
-/// Between two looks at whether the user wants to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// What the record and the page take at most: 200 points a host.
+const NEED: Bytes = Bytes(1 << 20);
 
-/// A row: what was known at the end of a part of the time.
-#[derive(Debug, Serialize)]
-pub struct At {
-    /// Since the first exchange.
-    pub after_s: f64,
-    /// The offset then, and what it may be wrong by.
-    #[serde(flatten)]
-    pub clock: ClockOffset,
+/// What is compared, and how.
+pub struct Clocks {
+    /// The other hosts.
+    pub to: Vec<Far>,
+    /// How long.
+    pub time: Span,
+    /// Whose addresses are used.
+    pub interface: Option<Interfaces>,
+    /// The clock of all.
+    pub clock: Option<Source>,
+    /// What the other hosts' clocks are made wrong by.
+    pub untrue: Option<Untrue>,
+    /// Where the output goes.
+    pub output: Output,
 }
 
 /// Compares.
-pub fn clocks(
-    far: &Far,
-    time: Span,
-    interface: Option<&Interfaces>,
-    clock: Option<Source>,
-    json: bool,
-) -> Result<Exit, CommandError> {
+pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
+    let Clocks { to, time, interface, clock, untrue, output } = asked;
     let transports = vec![TransportKind::Udp];
-    let look = Look { transports, interfaces: interface.cloned(), cpus: None, clock };
-    let hosts = hosts::reach(&Place::To(far.clone()), &look)?;
-    let Some(there) = hosts.first() else { return Ok(Exit::Nothing) };
-    let source = clock.unwrap_or_else(|| Source::choose().0);
-    let anchors = anchors(source, CALIBRATION, 11);
-    let scale = Calibration::of(source, &anchors)
-        .ok_or_else(|| CommandError::Unable("the clock could not be calibrated".into()))?;
-    let base = Timebase::new(anchors.first().map_or(Ticks(0), |first| first.ticks), &scale);
-    let compared = compare(there, time, interface, Local { source, time: base });
-    hosts::leave(hosts);
-    let rows = rows(&compared?);
-    if rows.is_empty() {
-        return Err(CommandError::Unable("no exchange of times could be used".into()));
-    }
-    if json {
-        return print_json(&rows);
-    }
-    let told: Vec<(f64, &ClockOffset)> = rows.iter().map(|row| (row.after_s, &row.clock)).collect();
-    print(table::clocks(&told).as_bytes())
-}
-
-/// All exchanges of the time; fewer where the user ends it.
-fn compare(
-    there: &crate::launch::far::There,
-    time: Span,
-    interface: Option<&Interfaces>,
-    local: Local,
-) -> Result<Vec<Exchange>, CommandError> {
-    let unable = |fault: crate::launch::round::Fault| CommandError::Unable(fault.sentence);
-    let interrupted = measure::interrupts()?;
-    let comparison = Comparison::start(there, interface, local, None).map_err(unable)?;
-    let begin = Instant::now();
-    while begin.elapsed() < time.duration() && !interrupted.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK);
-    }
-    comparison.exchanges().map_err(unable)
-}
-
-/// The table's rows: each of what was known by then.
-fn rows(exchanges: &[Exchange]) -> Vec<At> {
-    let (Some(first), Some(last)) = (exchanges.first(), exchanges.last()) else {
-        return Vec::new();
-    };
-    let length = last.heard.0 - first.sent.0;
-    let row = |number: u32| {
-        let after = length * f64::from(number) / f64::from(ROWS);
-        let until = exchanges.partition_point(|e| e.heard.0 - first.sent.0 <= after);
-        let known = &exchanges[..until];
-        let at = known.last()?.heard;
-        let clock = ClockOffset::at(&Model::fit(known)?, known, LocalNs(at.0))?;
-        Some(At { after_s: after / 1e9, clock })
-    };
-    (1..=ROWS).filter_map(row).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_row_knows_what_was_known_by_then() {
-        let exchange = |number: u32| {
-            let sent = f64::from(number) * 1e7;
-            let stamp = LocalNs(sent + 500.0 + 1e6);
-            let heard = LocalNs(sent + 1000.0);
-            Exchange { sent: LocalNs(sent), reached: stamp, answered: stamp, heard }
+    let look = Look { transports, interfaces: interface.clone(), cpus: None, clock };
+    let nodes = to.iter().cloned().map(Node::There).collect();
+    let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
+    let all = |hosts: &mut [There]| -> Result<Exit, CommandError> {
+        let plan = plan(&to, untrue);
+        let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
+        let interrupted = measure::interrupts()?;
+        let stage = Stage {
+            program: measure::program()?,
+            command: typed,
+            clock,
+            interrupted: &interrupted,
+            hosts: &[],
+            unavailable: Vec::new(),
         };
-        let all: Vec<Exchange> = (0..101).map(exchange).collect();
-        let rows = rows(&all);
-        assert_eq!(rows.len(), ROWS as usize);
-        assert!((rows[9].after_s - 1.0).abs() < 1e-3);
-        assert_eq!(rows[9].clock.exchanges, 101);
-        assert!(rows.iter().all(|row| (row.clock.offset_ns - 1e6).abs() <= row.clock.bound_ns));
-        assert!(rows[9].clock.drift_bound_ppm < rows[0].clock.drift_bound_ppm);
-        assert!(super::rows(&[]).is_empty());
+        let hosts = hosts.iter_mut().collect();
+        let record = compared::compare(&plan, &stage, hosts, interface.as_ref(), time)?;
+        measure::tell(&record, writer, json)?;
+        Ok(if record.complete { Exit::Right } else { Exit::Incomplete })
+    };
+    let exit = all(&mut hosts);
+    hosts::leave(hosts);
+    exit
+}
+
+/// A plan that measures nothing but clocks.
+fn plan(to: &[Far], untrue_clock: Option<Untrue>) -> Plan {
+    Plan {
+        name: "clocks".into(),
+        cases: Vec::new(),
+        rounds: Rounds { least: 1, most: 1, until: None },
+        cpus: None,
+        hosts: to.to_vec(),
+        pairs: None,
+        at_once: Vec::new(),
+        untrue_clock,
+        seed: 0,
+        threshold: Span(0),
+        search: Default::default(),
+        study: None,
     }
 }

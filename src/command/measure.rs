@@ -118,16 +118,7 @@ pub fn carry_out(
 ) -> Result<Exit, CommandError> {
     let program = program()?;
     let interrupted = interrupts()?;
-    // With --json the record goes to stdout, and a directory is made only where one was named.
-    let mut writer = match (&output.directory, output.json) {
-        (None, true) => None,
-        (Some(path), _) => Some(RunDirectory::create(path, need(&plan))?),
-        (None, false) => {
-            let now = jiff::Timestamp::now();
-            let base = Path::new(DEFAULT_BASE);
-            Some(RunDirectory::create_named(base, &word(&plan), now, need(&plan))?)
-        }
-    };
+    let mut writer = writer(&output, &word(&plan), need(&plan))?;
     let interrupted = &*interrupted;
     let stage = Stage { program, command: typed, clock, interrupted, hosts, unavailable };
     let mut progress = Progress::new();
@@ -141,12 +132,26 @@ pub fn carry_out(
     let record = record?;
     tell(&record, writer, output.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
+        (true, _) if table::breaks_bound(&record) => Exit::Exceeded,
         (true, _) => Exit::Right,
         (false, true) => Exit::Incomplete,
         (false, false) if record.faults.iter().any(|fault| fault.contains("interrupted")) => {
             Exit::Incomplete
         }
         (false, false) => Exit::Nothing,
+    })
+}
+
+/// Prepares the run directory. With --json the record goes to stdout, and a directory is made only
+/// where one was named.
+pub fn writer(output: &Output, word: &str, need: Bytes) -> Result<Option<Writer>, CommandError> {
+    Ok(match (&output.directory, output.json) {
+        (None, true) => None,
+        (Some(path), _) => Some(RunDirectory::create(path, need)?),
+        (None, false) => {
+            let base = Path::new(DEFAULT_BASE);
+            Some(RunDirectory::create_named(base, word, jiff::Timestamp::now(), need)?)
+        }
     })
 }
 
@@ -157,7 +162,8 @@ fn word(plan: &Plan) -> String {
     study.name.chars().take(LONGEST_WORD).map(plain).collect()
 }
 
-fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
+/// Keeps a record and prints it.
+pub fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
     let kept = writer.map(|writer| keep(record, writer)).transpose()?;
     if json {
         print_json(record)?;

@@ -150,8 +150,9 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
-        Asked::Clocks { to, time, interface, clock, json } => {
-            clocks::clocks(&to, time, interface.as_ref(), clock, json)
+        Asked::Clocks { to, time, interface, clock, untrue, output } => {
+            let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
+            clocks::clocks(asked, typed)
         }
         Asked::Hosts { hosts, json } => hosts::hosts(hosts, json),
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
@@ -163,6 +164,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         }
         Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
         Asked::Testbed(wanted) => testbed::testbed(&wanted),
+        Asked::TestbedNet(wanted) => testbed::net(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
         Asked::Text(text) => print(&text),
         Asked::Agent(standing) => agent::agent(*standing),

@@ -1,7 +1,7 @@
-//! `testbed`: a command in a machine with an RDMA device.
+//! `testbed`: a command in a machine with an RDMA device, or in a network of hosts.
 
 use super::{CommandError, Exit, complain};
-use crate::testbed::{self, Ended, Wanted};
+use crate::testbed::{self, Ended, TestbedError, Wanted, net};
 
 /// What `timeout` of coreutils gives for a command that took too long.
 const TIMED_OUT: u8 = 124;
@@ -10,20 +10,34 @@ const SIGNALLED: u8 = 128;
 
 /// Runs it. The exit code is the command's own.
 pub fn testbed(wanted: &Wanted) -> Result<Exit, CommandError> {
-    let ended = testbed::run(wanted, &|sentence| complain(&sentence));
-    match ended.map_err(|error| CommandError::Unable(error.to_string()))? {
-        Ended::Exited(code) => Ok(Exit::Other(code)),
-        Ended::TimedOut => {
-            complain(&format!(
-                "the command took longer than --timeout {} and was ended with its machine",
-                wanted.timeout
-            ));
-            Ok(Exit::Other(TIMED_OUT))
-        }
+    let ended = testbed::run(wanted, &|sentence| complain(&sentence)).map_err(unable)?;
+    if ended == Ended::TimedOut {
+        complain(&format!(
+            "the command took longer than --timeout {} and was ended with its machine",
+            wanted.timeout
+        ));
+    }
+    Ok(exit(ended, "the machine was ended by a signal"))
+}
+
+/// The same in a network of hosts.
+pub fn net(wanted: &net::Wanted) -> Result<Exit, CommandError> {
+    let ended = net::run(wanted, &|sentence| complain(&sentence)).map_err(unable)?;
+    Ok(exit(ended, "the command and its network were ended by a signal"))
+}
+
+fn unable(error: TestbedError) -> CommandError {
+    CommandError::Unable(error.to_string())
+}
+
+fn exit(ended: Ended, signalled: &str) -> Exit {
+    match ended {
+        Ended::Exited(code) => Exit::Other(code),
+        Ended::TimedOut => Exit::Other(TIMED_OUT),
         Ended::Signalled(number) => {
-            complain(&"the machine was ended by a signal");
-            Ok(Exit::Other(SIGNALLED.saturating_add(number)))
+            complain(&signalled);
+            Exit::Other(SIGNALLED.saturating_add(number))
         }
-        Ended::Unread => Ok(Exit::Incomplete),
+        Ended::Unread => Exit::Incomplete,
     }
 }

@@ -1,20 +1,29 @@
-//! The clocks of the other hosts against this one's: compared while rounds run, and what that says
-//! of each.
+//! The clocks of the other hosts against this one's: compared while rounds run, what that says of
+//! each, and what it has cost.
 
 use super::{ConductError, Stage, Time};
-use crate::clock::LocalNs;
-use crate::clock::exchange::Local;
-use crate::clock::offset::{Exchange, Model};
-use crate::launch::clocks::Comparison;
+use crate::clock::check::{self, At, Check, Message};
+use crate::clock::exchange::{LENGTH, Local};
+use crate::clock::offset::{Exchange, Model, Offset};
+use crate::clock::{LocalNs, Source, Ticks};
+use crate::host::Environment;
+use crate::launch::clocks::{Comparison, Cost};
+use crate::launch::far::There;
 use crate::launch::round::Fault;
 use crate::plan::{Case, Pattern, Plan};
-use crate::record::schema::ClockOffset;
+use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
 use crate::sample::RoundSamples;
+use crate::sample::arena::Row;
+use crate::sample::join::{End, Times};
 use crate::transport::Role;
 
 /// The comparison of each host's clock with this one's, where one-way times are taken there: as
 /// many as there are hosts, however many pairs these have.
-pub struct Comparisons(Vec<Option<Comparison>>);
+pub struct Comparisons {
+    running: Vec<Option<Comparison>>,
+    /// What the clocks say of themselves, where that is to be believed.
+    stated: Vec<Option<Offset>>,
+}
 
 impl Comparisons {
     /// Begins to compare. `cpu` is left alone.
@@ -23,8 +32,12 @@ impl Comparisons {
         stage: &Stage<'_>,
         time: &Time,
         cpu: Option<u32>,
+        environment: &Environment,
     ) -> Result<Comparisons, ConductError> {
-        let local = Local { source: time.source, time: time.base };
+        let hosts = stage.hosts.iter();
+        let stated =
+            hosts.map(|there| stated(there, time, environment)).collect::<Result<_, _>>()?;
+        let local = Local { source: time.source, time: time.base, untrue: None };
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
             let case = plan.cases.iter().find(|case| {
@@ -36,7 +49,7 @@ impl Comparisons {
             // Where neither end is here, no interface of this host was named.
             let is_here = case.ends.client.is_none() || plan.pairs.is_some();
             let interface = case.options.interface.as_ref().filter(|_| is_here);
-            Some(Comparison::start(there, interface, local, cpu))
+            Some(Comparison::start(there, interface, local, cpu, plan.untrue_clock))
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
             let hosts = 0..stage.hosts.len();
@@ -44,11 +57,8 @@ impl Comparisons {
             let failed = |_| Some(Err(Fault::new("comparing the clocks of two hosts panicked")));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
         });
-        let comparisons = started.into_iter().map(Option::transpose).collect::<Result<_, _>>();
-        comparisons.map(Comparisons).map_err(|fault| match fault.wrong_use {
-            true => ConductError::Refused(fault.sentence),
-            false => ConductError::Unable(fault.sentence),
-        })
+        let running = started.into_iter().map(Option::transpose).collect::<Result<_, _>>();
+        Ok(Comparisons { running: running.map_err(failed)?, stated })
     }
 
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
@@ -57,21 +67,64 @@ impl Comparisons {
         if case.pattern != Pattern::Oneway || !case.ends.are_apart() {
             return None;
         }
-        let comparison = self.0.get(case.ends.of(role)? as usize)?.as_ref()?;
-        Some(comparison.exchanges().and_then(|exchanges| {
-            let none = || Fault::new("no exchange of times could be used");
-            Ok(Known { model: Model::fit(&exchanges).ok_or_else(none)?, exchanges })
-        }))
+        let number = case.ends.of(role)? as usize;
+        let stated = self.stated.get(number).copied().flatten();
+        let exchanges = self.running.get(number)?.as_ref()?.exchanges();
+        Some(exchanges.and_then(|exchanges| Known::of(exchanges, stated)))
     }
+
+    /// Ends them; what each has cost.
+    pub fn end(self) -> Vec<Option<ClockCost>> {
+        self.running.into_iter().map(|one| one.map(end)).collect()
+    }
+}
+
+/// An error of the conductor.
+pub fn failed(fault: Fault) -> ConductError {
+    match fault.wrong_use {
+        true => ConductError::Refused(fault.sentence),
+        false => ConductError::Unable(fault.sentence),
+    }
+}
+
+/// What two clocks say of themselves, where they are kept right: how far the other's local time is
+/// from this one's, by each one's own zero, and what both may be wrong by.
+pub fn stated(
+    there: &There,
+    time: &Time,
+    environment: &Environment,
+) -> Result<Option<Offset>, ConductError> {
+    if time.source != Source::Ptp {
+        return Ok(None);
+    }
+    let error = |environment: &Environment| {
+        environment.discipline.stated_error_ns().map_err(ConductError::Refused)
+    };
+    let bound_ns = error(environment)? + error(&there.seen.environment)?;
+    // Both tick in nanoseconds since 1970.
+    let ns = (time.base.epoch - there.seen.time.epoch).0 as f64;
+    Ok(Some(Offset { ns, bound_ns }))
 }
 
 /// What is known of another host's clock at the end of a round.
 pub struct Known {
+    /// By which times are converted.
     pub model: Model,
     exchanges: Vec<Exchange>,
+    /// What the exchanges say, where the model is what the clocks say of themselves.
+    exchanged: Option<Model>,
 }
 
 impl Known {
+    fn of(exchanges: Vec<Exchange>, stated: Option<Offset>) -> Result<Known, Fault> {
+        let none = || Fault::new("no exchange of times could be used");
+        let fitted = Model::fit(&exchanges).ok_or_else(none)?;
+        Ok(match stated.map(Model::stated) {
+            Some(model) => Known { model, exchanges, exchanged: Some(fitted) },
+            None => Known { model: fitted, exchanges, exchanged: None },
+        })
+    }
+
     /// The offset during a round, with the widest bound of its samples.
     fn during(&self, samples: &RoundSamples) -> Option<ClockOffset> {
         let received = samples.samples.iter().map(|sample| sample.receive_ns);
@@ -83,25 +136,35 @@ impl Known {
             }
         };
         let (_, at) = received.filter(|at| at.is_finite()).fold(None, widest)?;
-        ClockOffset::at(&self.model, &self.exchanges, at)
+        let clock = ClockOffset::at(&self.model, &self.exchanges, at)?;
+        let exchanged = self.exchanged.as_ref();
+        Some(ClockOffset {
+            by: if exchanged.is_some() { "ptp" } else { "exchanges" }.into(),
+            exchanged: exchanged.map(|model| check::by_model(&self.model, model, at).into()),
+            steps: exchanged.map_or(clock.steps, |model| model.steps.len() as u64),
+            ..clock
+        })
     }
 }
 
-/// The offset between both ends during a round; `None` on one clock.
+/// The offset between both ends during a round, and what its messages say of it; `None` on one
+/// clock.
 pub fn of_round(
     client: Option<&Known>,
     server: Option<&Known>,
     samples: &RoundSamples,
+    messages: impl Iterator<Item = Message>,
 ) -> Option<ClockOffset> {
     let of = |known: Option<&Known>| known.and_then(|known| known.during(samples));
-    match (of(client), of(server)) {
-        (None, server) => server,
-        (Some(client), None) => Some(ClockOffset {
+    let clock = match (of(client), of(server)) {
+        (None, server) => server?,
+        (Some(client), None) => ClockOffset {
             offset_ns: -client.offset_ns,
             drift_ppm: -client.drift_ppm,
+            exchanged: client.exchanged.map(OffsetCheck::turned),
             ..client
-        }),
-        (Some(client), Some(server)) => Some(ClockOffset {
+        },
+        (Some(client), Some(server)) => ClockOffset {
             offset_ns: server.offset_ns - client.offset_ns,
             bound_ns: server.bound_ns + client.bound_ns,
             drift_ppm: server.drift_ppm - client.drift_ppm,
@@ -111,7 +174,60 @@ pub fn of_round(
                 .shortest_round_trip_ns
                 .max(client.shortest_round_trip_ns),
             steps: server.steps + client.steps,
-        }),
+            exchanged: server.exchanged.zip(client.exchanged).map(|(to, from)| to.less(from)),
+            ..server
+        },
+    };
+    let traffic = check::by_traffic(clock.offset_ns, messages).map(OffsetCheck::from);
+    Some(ClockOffset { traffic, ..clock })
+}
+
+/// The messages of a round that have arrived, each stamp in this host's time with what it may be
+/// wrong by.
+pub fn messages<'a>(
+    client: &'a [Row],
+    server: &'a [Row],
+    times: Times<'a>,
+) -> impl Iterator<Item = Message> + 'a {
+    let at = |end: End<'_>, ticks: Ticks| {
+        let local = end.time.local(ticks);
+        let (at, bound_ns) = end.offset.map_or((local, 0.0), |offset| offset.here(local));
+        At { ns: at.0, bound_ns }
+    };
+    let both = client.iter().zip(server);
+    both.filter(|(here, there)| here.submit.0 != 0 && there.receive.0 != 0).map(
+        move |(here, there)| Message {
+            sent: at(times.client, here.submit),
+            reached: at(times.server, there.receive),
+            heard: (here.receive.0 != 0).then(|| at(times.client, here.receive)),
+        },
+    )
+}
+
+impl From<Check> for OffsetCheck {
+    fn from(check: Check) -> OffsetCheck {
+        let Check { least_ns, most_ns, beyond_ns } = check;
+        OffsetCheck { least_ns, most_ns, beyond_ns }
+    }
+}
+
+impl OffsetCheck {
+    /// Of the first clock by the second.
+    fn turned(self) -> OffsetCheck {
+        let turned = |ns: f64| -ns;
+        let (least_ns, most_ns) = (self.most_ns.map(turned), self.least_ns.map(turned));
+        OffsetCheck { least_ns, most_ns, ..self }
+    }
+
+    /// Between two hosts of which each was compared with this one.
+    fn less(self, from: OffsetCheck) -> OffsetCheck {
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        let from = from.turned();
+        OffsetCheck {
+            least_ns: sum(self.least_ns, from.least_ns),
+            most_ns: sum(self.most_ns, from.most_ns),
+            beyond_ns: self.beyond_ns.max(from.beyond_ns),
+        }
     }
 }
 
@@ -119,15 +235,41 @@ impl ClockOffset {
     /// What the model of these exchanges says of a time of this host's clock.
     pub fn at(model: &Model, exchanges: &[Exchange], at: LocalNs) -> Option<ClockOffset> {
         let (offset, drift) = (model.offset_at(at), model.drift_at(at)?);
-        let shortest = exchanges.iter().map(Exchange::round_trip_ns).fold(f64::INFINITY, f64::min);
+        let shortest = exchanges.iter().map(Exchange::round_trip_ns).reduce(f64::min);
         Some(ClockOffset {
             offset_ns: offset.ns,
             bound_ns: offset.bound_ns,
             drift_ppm: drift.ppm,
             drift_bound_ppm: drift.bound_ppm,
             exchanges: exchanges.len() as u64,
-            shortest_round_trip_ns: shortest,
+            shortest_round_trip_ns: shortest.unwrap_or(0.0),
             steps: model.steps.len() as u64,
+            by: "exchanges".into(),
+            traffic: None,
+            exchanged: None,
         })
+    }
+}
+
+/// Ends a comparison; what it took.
+fn end(comparison: Comparison) -> ClockCost {
+    let exchanges = comparison.exchanges().unwrap_or_default();
+    cost(&exchanges, comparison.end())
+}
+
+/// What the exchanges took.
+pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
+    let length_ns = match (exchanges.first(), exchanges.last()) {
+        (Some(first), Some(last)) => last.heard - first.sent,
+        _ => 0.0,
+    };
+    let datagrams = cost.asked + cost.there.map_or(0, |(datagrams, _)| datagrams);
+    ClockCost {
+        length_ns,
+        exchanges: exchanges.len() as u64,
+        datagrams,
+        bytes: datagrams * LENGTH as u64,
+        client_cpu_ns: cost.cpu_ns,
+        server_cpu_ns: cost.there.map(|(_, cpu_ns)| cpu_ns),
     }
 }

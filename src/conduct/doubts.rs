@@ -1,6 +1,7 @@
 //! What weakens the figures of a run.
 
 use super::figures::RunSoFar;
+use super::search::ACHIEVED;
 use crate::plan::Plan;
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::doubt::{of_rate, of_summary};
@@ -94,9 +95,14 @@ impl RunSoFar {
         };
         if let (Some(offered), Some(achieved)) =
             (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
-            && achieved < 0.99 * offered
+            && achieved < ACHIEVED * offered
+            && self.counts.held_up == 0
         {
             found.push(Doubt::GeneratorBound { offered, achieved });
+        }
+        let counts = self.counts;
+        if counts.held_up > 0 && self.case.schedule.is_open() {
+            found.push(Doubt::HeldUp { times: counts.held_up, sent: counts.sent });
         }
         found
     }

@@ -1,5 +1,7 @@
 //! From the rounds of a case to its run in the record.
 
+use super::load;
+use super::search::{ACHIEVED, Point};
 use super::tally::{add, between, counts, delivered};
 use crate::clock::Timebase;
 use crate::host::CpuPair;
@@ -7,9 +9,9 @@ use crate::host::Noise;
 use crate::launch::protocol::Outcome;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
-use crate::plan::{Case, Pattern, Plan, Rounds};
+use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -45,11 +47,12 @@ pub struct RunSoFar {
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
-    beyond: Vec<Option<LiveHistogram>>,
+    beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
     /// What each round delivered, in messages, and in what time.
     delivered: Vec<Delivered>,
     posted: Vec<Delivered>,
     pub(super) counts: Counts,
+    costs: load::Costs,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
@@ -72,6 +75,7 @@ impl RunSoFar {
             delivered: Vec::new(),
             posted: Vec::new(),
             counts: Counts::default(),
+            costs: load::Costs::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
@@ -146,6 +150,7 @@ impl RunSoFar {
             }
         }
         self.take_rates(case, &samples);
+        self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
         round.ended = match (&fault, &client.outcome) {
             (Some(fault), _) => fault.sentence.clone(),
@@ -161,14 +166,9 @@ impl RunSoFar {
         round.length_ns = base.span(outcome.span.1 - outcome.span.0);
         self.floor.push(outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick).collect());
         self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-        let beyond = outcome.beyond.as_ref().map(|sparse| {
-            // The agent counted in ticks; what a tick is is known here.
-            let mut sparse = sparse.clone();
-            sparse.unit_ns = base.ns_per_tick;
-            LiveHistogram::from_sparse(&sparse)
-        });
-        let beyond = beyond.and_then(Result::ok);
-        round.samples_in_histogram_only = beyond.as_ref().map_or(0, LiveHistogram::count);
+        let beyond = load::beyond(&outcome.beyond, base);
+        let counts = beyond.values().map(LiveHistogram::count);
+        round.samples_in_histogram_only = counts.max().unwrap_or(0);
         self.beyond.push(beyond);
     }
 
@@ -199,7 +199,7 @@ impl RunSoFar {
         if case.pattern == Pattern::Bandwidth {
             let stride = role::stride(case) as f64;
             self.delivered.push(delivered(samples, stride, case.direction));
-        } else if scheduled {
+        } else if scheduled || case.pattern == Pattern::Load {
             self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
             self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
         }
@@ -254,14 +254,15 @@ impl RunSoFar {
     fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {
         let none = Vec::new();
         let series = self.series.get(&metric).unwrap_or(&none);
-        if !self.beyond.iter().any(Option::is_some) {
+        if self.beyond.iter().all(BTreeMap::is_empty) {
             return summarize(series, threshold_ns);
         }
         let half = if metric == Metric::HalfRtt { 0.5 } else { 1.0 };
         let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
             let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
             raw.iter().for_each(|ns| all.record_ns(*ns));
-            if let Some(beyond) = beyond {
+            let kind = load::counted_as(metric);
+            if let Some(beyond) = beyond.get(&kind) {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
                 }
@@ -321,12 +322,27 @@ impl RunSoFar {
         bounds.map(|clock| clock.bound_ns).reduce(f64::max)
     }
 
+    /// What contradicts the clocks, each at its worst.
+    fn clocks_disagree(&self) -> Vec<Doubt> {
+        let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
+        let sources = [
+            ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
+            ("the exchange of times", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
+        ];
+        let worst = sources.into_iter().map(|(by, checks): (&str, Vec<OffsetCheck>)| {
+            (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
+        });
+        let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
+        beyond.map(|(by, beyond_ns)| Doubt::ClocksDisagree { by: by.into(), beyond_ns }).collect()
+    }
+
     /// A figure that is smaller than what its clocks may be wrong by is none.
     fn leave_out_what_the_clocks_do_not_tell(&mut self, figures: &mut Vec<Figure>) {
         let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
         if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
             self.doubts.push(Doubt::ClockSet { times: steps });
         }
+        self.doubts.extend(self.clocks_disagree());
         figures.retain(|figure| {
             let Some(bound_ns) = figure.clock_bound_ns else { return true };
             let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
@@ -338,6 +354,25 @@ impl RunSoFar {
             }
             is_told
         });
+    }
+
+    /// What a point of a curve over load says; `None`: it has no schedule.
+    pub(super) fn point(&self, quantile: f64) -> Option<Point> {
+        let offered = self.case.schedule.rate()?.0;
+        let achieved = rate(&self.posted).value;
+        let summary = self.summary(Metric::Response, f64::INFINITY);
+        let at = |p: f64| {
+            let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
+            found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
+        };
+        let generator_bound = achieved < ACHIEVED * offered && self.counts.held_up == 0;
+        let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
+        Some(Point { offered, achieved, p50_ns, bounded_ns, generator_bound })
+    }
+
+    /// Messages per second that were answered.
+    pub(super) fn capacity(&self) -> f64 {
+        rate(&self.delivered).value
     }
 
     fn rates(&self) -> Vec<RateFigure> {
@@ -352,14 +387,22 @@ impl RunSoFar {
                 figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
                 figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
             ],
+            (Pattern::Load, Schedule::ClosedLoop) => {
+                let mut rates =
+                    vec![figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0)];
+                rates.extend(self.costs.figures());
+                rates
+            }
             (_, schedule) => {
                 let Some(rate) = schedule.rate() else { return Vec::new() };
                 let offered = Delivered { work: rate.0, seconds: 1.0 };
-                vec![
+                let mut rates = vec![
                     figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),
                     figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
                     figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
-                ]
+                ];
+                rates.extend(self.costs.figures());
+                rates
             }
         }
     }

@@ -4,25 +4,29 @@
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
 mod clocks;
+pub mod compared;
 mod doubts;
 mod figures;
+mod load;
 mod pairs;
 mod progress;
+pub mod search;
 mod tally;
 mod whole;
 
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
-use crate::host::{self, CpuPair, Environment};
+use crate::host::{self, CpuPair, Environment, Noise};
 use crate::launch::far::There;
 use crate::launch::round::{Conditions, Fault, Finished};
 use crate::launch::together;
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{OtherHost, Record, SCHEMA, Unavailable, VERSION};
+use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of};
+use crate::stats::Doubt;
 use crate::transport::{Role, TransportKind};
 use crate::units::Span;
 use clocks::Comparisons;
@@ -98,22 +102,14 @@ pub fn conduct(
     let (cpus, one_cpu) = choose_cpus(plan);
     let own_cpus = cpu_list(plan, cpus);
     let environment = Environment::read(&own_cpus);
+    let client_cpu = cpus.map(|pair| pair.client);
     let mut conductor = Conductor {
-        plan,
+        plan: plan.clone(),
         stage,
         keep,
         watcher,
-        conditions: Conditions {
-            program: stage.program.clone(),
-            hosts: stage.hosts,
-            cpus,
-            clock: time.source,
-            time: time.base,
-            noise: NOISE,
-            floor: FLOOR,
-            interrupted: stage.interrupted,
-        },
-        comparisons: Comparisons::start(plan, stage, &time, cpus.map(|pair| pair.client))?,
+        conditions: conditions(plan, stage, &time, cpus),
+        comparisons: Comparisons::start(plan, stage, &time, client_cpu, &environment)?,
         runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
@@ -121,8 +117,10 @@ pub fn conduct(
     };
     conductor.runs =
         plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
-    conductor.all_rounds()?;
-    let Conductor { runs, faults, .. } = conductor;
+    conductor.all_points()?;
+    let Conductor { runs, faults, comparisons, plan, .. } = conductor;
+    let plan = &plan;
+    let costs = comparisons.end();
     let whole = whole::Whole {
         cpus: own_cpus,
         one_cpu,
@@ -146,10 +144,12 @@ pub fn conduct(
         unavailable: stage.unavailable.clone(),
         doubts: Vec::new(),
         environment: environment.clone(),
-        hosts: other_hosts(stage, &whole, &runs),
+        hosts: other_hosts(stage, &whole, &runs, costs),
         pairs: None,
+        clocks: Vec::new(),
     };
     record.doubts = whole.doubts(&record.noise);
+    record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
     record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
     record.pairs = pairs::figures(plan, &record.runs);
@@ -157,23 +157,56 @@ pub fn conduct(
     Ok(record)
 }
 
+/// What is the same for all rounds.
+fn conditions<'a>(
+    plan: &Plan,
+    stage: &Stage<'a>,
+    time: &Time,
+    cpus: Option<CpuPair>,
+) -> Conditions<'a> {
+    Conditions {
+        program: stage.program.clone(),
+        hosts: stage.hosts,
+        cpus,
+        clock: time.source,
+        time: time.base,
+        untrue: plan.untrue_clock,
+        noise: NOISE,
+        floor: FLOOR,
+        interrupted: stage.interrupted,
+    }
+}
+
 /// What the record says of the other hosts.
-fn other_hosts(stage: &Stage<'_>, whole: &whole::Whole<'_>, runs: &[RunSoFar]) -> Vec<OtherHost> {
+fn other_hosts(
+    stage: &Stage<'_>,
+    whole: &whole::Whole<'_>,
+    runs: &[RunSoFar],
+    costs: Vec<Option<ClockCost>>,
+) -> Vec<OtherHost> {
     let noise = |number: usize| {
         let there = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
         whole.noise(there(Role::Client).chain(there(Role::Server)))
     };
-    let told = stage.hosts.iter().enumerate().map(|(number, there)| OtherHost {
+    let told = stage.hosts.iter().zip(costs).enumerate();
+    told.map(|(number, (there, cost))| other_host(there, noise(number), cost)).collect()
+}
+
+fn other_host(there: &There, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
+    OtherHost {
         name: there.session.host().to_string(),
         address: there.seen.address.map(|address| address.to_string()),
         environment: there.seen.environment.clone(),
         clock: there.seen.clock.clone(),
-        noise: noise(number),
-    });
-    told.collect()
+        noise,
+        clock_cost,
+    }
 }
 
 fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
+    if asked == Some(Source::Ptp) {
+        host::Discipline::read().stated_error_ns().map_err(ConductError::Refused)?;
+    }
     let (source, reason) = match asked {
         Some(source) => (source, "asked for".to_string()),
         None => Source::choose(),
@@ -231,7 +264,7 @@ fn cpu_list(plan: &Plan, cpus: Option<CpuPair>) -> Vec<u32> {
 }
 
 struct Conductor<'a, 'w> {
-    plan: &'a Plan,
+    plan: Plan,
     stage: &'a Stage<'a>,
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
@@ -244,6 +277,27 @@ struct Conductor<'a, 'w> {
 }
 
 impl Conductor<'_, '_> {
+    /// All rounds of the plan's cases, and of those that a search adds to it.
+    fn all_points(&mut self) -> Result<(), ConductError> {
+        self.all_rounds()?;
+        for _ in 0..=search::MOST_PASSES {
+            let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
+            if !self.plan.search.adds || !is_whole {
+                break;
+            }
+            let more = load::more(&self.plan, &self.runs);
+            if more.is_empty() {
+                break;
+            }
+            for case in more {
+                self.runs.push(self.run(self.runs.len(), &case));
+                self.plan.cases.push(case);
+            }
+            self.all_rounds()?;
+        }
+        Ok(())
+    }
+
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
         RunSoFar::new(index, case, self.conditions.cpus_of(case))
@@ -358,9 +412,10 @@ impl Conductor<'_, '_> {
         let samples =
             RoundSamples { run: index as u32, round, ..join_of(shape, client, server, times) };
         (self.keep)(&samples)?;
+        let messages = clocks::messages(client, server, times);
+        let clock = clocks::of_round(of_client, of_server, &samples, messages);
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let clock = clocks::of_round(of_client, of_server, &samples);
         let at = At { round, position: self.position, overlap };
         self.runs[index].take(case, at, finished, samples, times, clock);
         self.position += 1;

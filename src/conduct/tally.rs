@@ -49,7 +49,8 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
         at_server = simulated;
     }
     let both = case.pattern == Pattern::Bandwidth && case.direction == Direction::Bi;
-    let comes_back = case.pattern == Pattern::Latency || role::is_one_sided(case);
+    let comes_back =
+        matches!(case.pattern, Pattern::Latency | Pattern::Load) || role::is_one_sided(case);
     let receiver = if comes_back && !both { at_client } else { at_server };
     let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
     let mut counts = Counts {
@@ -64,6 +65,8 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
             .sum(),
         missed_steps: at_client.missed_steps,
         gaps: receiver.gaps,
+        held_up: at_client.held_up,
+        unsent: at_client.unsent,
         corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
         ..Counts::default()
     };
@@ -77,9 +80,9 @@ pub(super) fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundS
     }
     counts.warmup = match case.pattern {
         Pattern::Bandwidth => case.warmup.min(counts.sent),
-        Pattern::Latency | Pattern::Oneway => has(Flags::WARMUP),
+        Pattern::Latency | Pattern::Oneway | Pattern::Load => has(Flags::WARMUP),
     };
-    counts.lost = counts.sent.saturating_sub(counts.received);
+    counts.lost = counts.sent.saturating_sub(counts.received) + counts.unsent;
     counts
 }
 
@@ -95,4 +98,6 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
     all.strangers += one.strangers;
     all.missed_steps += one.missed_steps;
     all.gaps += one.gaps;
+    all.held_up += one.held_up;
+    all.unsent += one.unsent;
 }

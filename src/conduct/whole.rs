@@ -56,8 +56,7 @@ impl Whole<'_> {
         let mut doubts = Vec::new();
         if self.one_cpu {
             let cpu = self.cpus.first().copied().unwrap_or(0);
-            let doubt = Doubt::OneCpu { cpu };
-            doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+            doubts.push(doubtful(&Doubt::OneCpu { cpu }));
         }
         for concern in self.environment.concerns(&self.cpus) {
             doubts.push(Doubtful { kind: concern.kind.into(), text: concern.text });
@@ -67,14 +66,18 @@ impl Whole<'_> {
     }
 }
 
+/// As it stands in the record.
+pub fn doubtful(doubt: &Doubt) -> Doubtful {
+    Doubtful { kind: doubt.kind().into(), text: doubt.to_string() }
+}
+
 /// Cores that lose too much of their time.
 fn noisy(noise: &[Noise]) -> impl Iterator<Item = Doubtful> {
     let observed = noise.iter().filter(|noise| noise.observed_ns > 0.0);
     observed.filter_map(|noise| {
         let share = noise.lost_ns / noise.observed_ns;
         let doubt = Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
-        (share > NOISE_LIMIT)
-            .then(|| Doubtful { kind: doubt.kind().into(), text: doubt.to_string() })
+        (share > NOISE_LIMIT).then(|| doubtful(&doubt))
     })
 }
 
@@ -89,8 +92,7 @@ pub fn doubts_there(there: &OtherHost) -> Vec<Doubtful> {
     let mut doubts: Vec<Doubtful> = concerns.chain(noisy(&there.noise)).map(on_it).collect();
     let address = there.address.as_ref().and_then(|address| address.parse().ok());
     if let Some(interface) = address.and_then(interface_with) {
-        let doubt = Doubt::NotOnTheWire { interface: interface.name };
-        doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+        doubts.push(doubtful(&Doubt::NotOnTheWire { interface: interface.name }));
     }
     doubts
 }

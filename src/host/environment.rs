@@ -3,7 +3,7 @@
 use super::network::sysctls;
 use super::processor::flags;
 use super::tree::value_of;
-use super::{CpuState, Interface, Node, Processor, Tree};
+use super::{CpuState, Discipline, Interface, Node, Processor, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,6 +38,8 @@ pub struct Environment {
     pub clock_source: Option<String>,
     /// Clock sources that it could use.
     pub clock_sources: Vec<String>,
+    /// How CLOCK_REALTIME is kept right.
+    pub discipline: Discipline,
     /// Network interfaces, at most 64.
     pub interfaces: Vec<Interface>,
     /// Settings of the kernel that change what sockets do: name, value.
@@ -71,6 +73,7 @@ impl Environment {
         if let Some(vendor) = hypervisor_vendor() {
             found.hypervisor = Some(vendor);
         }
+        found.discipline = Discipline::read();
         found
     }
 
@@ -96,6 +99,7 @@ impl Environment {
             memory: Memory::read(tree),
             clock_source: tree.text(&format!("{CLOCKS}/current_clocksource")),
             clock_sources: clocks.split_whitespace().map(str::to_string).collect(),
+            discipline: Discipline::read_from(tree),
             interfaces: Interface::read_all(tree),
             sysctls: sysctls(tree),
             load_average: tree.text("/proc/loadavg").and_then(|text| load_average(&text)),

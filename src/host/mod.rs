@@ -11,6 +11,7 @@ mod address;
 mod affinity;
 pub mod child;
 mod concerns;
+mod discipline;
 mod environment;
 mod inherited;
 pub mod interrupt;
@@ -28,6 +29,7 @@ pub use address::{
 };
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pair, pin_to};
 pub use concerns::Concern;
+pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
 pub use inherited::inherited;
 pub use memory::{LockError, lock, touch};

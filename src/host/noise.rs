@@ -1,7 +1,7 @@
 //! The noise floor of a CPU: what is taken from a program that does nothing but read the clock.
 
 use super::{CpuError, pin_to};
-use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::{Clock, Source, TickSpan, Ticks, Timebase, Tsc};
 use serde::{Deserialize, Serialize};
 
 /// No turn shorter than this is a gap. An interrupt costs at least its entry and exit, some
@@ -158,9 +158,9 @@ pub fn observe(
 ) -> Vec<Result<Noise, CpuError>> {
     let one = |cpu: u32| {
         pin_to(cpu)?;
-        Ok(match source {
-            Source::Tsc => spin(cpu, Tsc, base, length_ns),
-            Source::MonotonicRaw => spin(cpu, MonotonicRaw, base, length_ns),
+        Ok(match source.of_the_kernel() {
+            None => spin(cpu, Tsc, base, length_ns),
+            Some(clock) => spin(cpu, clock, base, length_ns),
         })
     };
     let died = |cpu| CpuError::Pin { cpu, source: std::io::Error::other("its thread died") };

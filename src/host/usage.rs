@@ -1,5 +1,6 @@
 //! What a process or a thread used between two moments.
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// What was used so far; the difference of two says what was used between them (getrusage).
@@ -9,6 +10,8 @@ pub struct ResourceUse {
     pub user_ns: f64,
     /// System CPU time in nanoseconds, as coarse.
     pub system_ns: f64,
+    /// CPU time of both kinds in nanoseconds, exact: of the thread or the process by its own clock.
+    pub cpu_ns: f64,
     /// Context switches that were asked for (a blocking call).
     pub voluntary_switches: u64,
     /// Context switches that were suffered (preemption).
@@ -20,15 +23,16 @@ pub struct ResourceUse {
 impl ResourceUse {
     /// Of the whole process, so far.
     pub fn of_process() -> ResourceUse {
-        ResourceUse::read(libc::RUSAGE_SELF)
+        ResourceUse::read(libc::RUSAGE_SELF, ClockId::ProcessCPUTime)
     }
 
     /// Of the calling thread, so far.
     pub fn of_thread() -> ResourceUse {
-        ResourceUse::read(libc::RUSAGE_THREAD)
+        ResourceUse::read(libc::RUSAGE_THREAD, ClockId::ThreadCPUTime)
     }
 
-    fn read(who: libc::c_int) -> ResourceUse {
+    fn read(who: libc::c_int, clock: ClockId) -> ResourceUse {
+        let cpu = clock_gettime(clock);
         // SAFETY: `rusage` is plain integers, for which all zeros is a value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: getrusage(2) writes one `rusage`, and the pointer is to one.
@@ -41,6 +45,7 @@ impl ResourceUse {
         ResourceUse {
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
+            cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64,
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
             page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),
@@ -53,6 +58,7 @@ impl ResourceUse {
         ResourceUse {
             user_ns: (self.user_ns - earlier.user_ns).max(0.0),
             system_ns: (self.system_ns - earlier.system_ns).max(0.0),
+            cpu_ns: (self.cpu_ns - earlier.cpu_ns).max(0.0),
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
             involuntary_switches: self
                 .involuntary_switches

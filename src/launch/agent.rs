@@ -9,7 +9,8 @@ use super::clocks;
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::rehearse;
-use crate::clock::{Clock, MonotonicRaw, Source, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::exchange::Local;
+use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
 use crate::host::interrupt::{self, Interrupter};
 use crate::host::{self, ResourceUse};
 use crate::pattern::Loop;
@@ -17,6 +18,7 @@ use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
 use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
+use crate::pattern::store::Store;
 use crate::plan::Pattern;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
@@ -215,13 +217,13 @@ impl<O: io::Write> Visitor for RoundOf<'_, O> {
 
     fn visit<T: Transport>(self) -> Self::Output {
         let time = self.assignment.time;
-        match (self.assignment.case.transport, self.assignment.clock) {
+        match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
             // A simulated transport brings its own time.
             (TransportKind::Synthetic, _) => {
                 self.run::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
             }
-            (_, Source::Tsc) => self.run::<T, _>(Tsc, time),
-            (_, Source::MonotonicRaw) => self.run::<T, _>(MonotonicRaw, time),
+            (_, None) => self.run::<T, _>(Tsc, time),
+            (_, Some(clock)) => self.run::<T, _>(clock, time),
         }
     }
 }
@@ -246,6 +248,12 @@ impl<O: io::Write> RoundOf<'_, O> {
         let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
+        if case.pattern == Pattern::Load && case.size != case.load.message() {
+            let sentence = "a message of load is as long as an object and its head";
+            return Err(AgentError::Refused(sentence.into()));
+        }
+        let serves = case.pattern == Pattern::Load && assignment.role == Role::Server;
+        let store = serves.then(|| Store::of(&case.load));
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let real = case.transport != TransportKind::Synthetic;
         let noise = assignment
@@ -263,7 +271,7 @@ impl<O: io::Write> RoundOf<'_, O> {
         let begin = clock.now();
         let stamping = stamp_while(assignment, &plan, &mut endpoint, &allowed)?;
         let generator = generator(assignment, &time)?;
-        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator };
+        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
@@ -283,10 +291,12 @@ impl<O: io::Write> RoundOf<'_, O> {
             noise,
             floor: rehearsal.floor,
             recording_ticks: rehearsal.recording_ticks,
+            pool: recorder.pool,
             beyond: recorder.into_beyond(),
         };
-        if assignment.apart.is_some() {
-            apart::hand_over(&arena, output)?;
+        if let Some(Apart { untrue, .. }) = assignment.apart {
+            let clock = Local { source: assignment.clock, time, untrue };
+            apart::hand_over(&arena, &clock, output)?;
         }
         frame::write(output, &FromAgent::Ended(Box::new(outcome)))?;
         // The endpoint lives until the driver has heard of the end, so that the other end does not
@@ -358,9 +368,9 @@ fn stamp_while<E: Endpoint>(
             // Where that fails it runs beside the loop, and the times are older.
             let _ = host::pin_to(cpu);
         }
-        match source {
-            Source::Tsc => shared.run(&word, Tsc),
-            Source::MonotonicRaw => shared.run(&word, MonotonicRaw),
+        match source.of_the_kernel() {
+            None => shared.run(&word, Tsc),
+            Some(clock) => shared.run(&word, clock),
         }
     });
     Ok(Some(Stamping(Arc::clone(stamper))))
@@ -375,7 +385,7 @@ fn play_server<T: Transport, C: Clock>(
 ) -> Result<Option<crate::sample::recorder::Seen>, AgentError> {
     let case = &assignment.case;
     let Some(path) = &assignment.server_arena else { return Ok(None) };
-    if case.pattern == Pattern::Latency {
+    if matches!(case.pattern, Pattern::Latency | Pattern::Load) {
         return Ok(None);
     }
     let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
@@ -383,7 +393,14 @@ fn play_server<T: Transport, C: Clock>(
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| AgentError::Unable(error.to_string()))?;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate: gate.as_ref(), plan, generator: None };
+    let part = Part {
+        endpoint: &mut endpoint,
+        clock,
+        gate: gate.as_ref(),
+        plan,
+        generator: None,
+        store: None,
+    };
     role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
     Ok(Some(recorder.seen))
 }

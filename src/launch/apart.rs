@@ -4,9 +4,10 @@
 use super::frame::{self, FrameError};
 use super::protocol::*;
 use super::round;
+use crate::clock::exchange::Local;
 use crate::clock::{self, Calibration, Source, Ticks, Timebase};
 use crate::host::{self, Environment};
-use crate::sample::arena::Arena;
+use crate::sample::arena::{Arena, Row};
 use crate::transport::TransportKind;
 use std::io;
 use std::net::IpAddr;
@@ -50,8 +51,12 @@ pub(super) fn look(asked: &Look) -> Result<Seen, String> {
     let time = Timebase::new(epoch, &scale);
     let clock = clock::report(source, &reason, &scale, &source.measure_reading(&time));
     let works = |transport: &TransportKind| transport.available().err();
+    let environment = Environment::read(&cpu.into_iter().collect::<Vec<_>>());
+    if source == Source::Ptp {
+        environment.discipline.stated_error_ns()?;
+    }
     Ok(Seen {
-        environment: Environment::read(&cpu.into_iter().collect::<Vec<_>>()),
+        environment,
         cpu,
         source,
         time,
@@ -74,7 +79,7 @@ fn is_link_local(address: IpAddr) -> bool {
 pub(super) fn memory(assignment: &Assignment, allowed: &[u32]) -> io::Result<Arena> {
     match &assignment.apart {
         None => Arena::open(&assignment.arena),
-        Some(Apart { rows }) => {
+        Some(Apart { rows, .. }) => {
             let made = Arena::create(usize::try_from(*rows).map_err(io::Error::other)?)?;
             // Opened again as the driver's would be: every page is touched.
             let own = Arena::open(&made.path())?;
@@ -111,19 +116,28 @@ fn watch_over(memory: &Arena, limit: Duration, cpu: Option<u32>) {
     std::process::exit(3);
 }
 
-/// Sends what was recorded.
-pub(super) fn hand_over(arena: &Arena, output: &mut impl io::Write) -> Result<(), FrameError> {
-    arena
-        .rows()
-        .chunks(ROWS)
-        .try_for_each(|rows| frame::write(output, &FromAgent::Rows(rows.to_vec())))
+/// Sends what was recorded, as this host's clock has stamped it.
+pub(super) fn hand_over(
+    arena: &Arena,
+    clock: &Local,
+    output: &mut impl io::Write,
+) -> Result<(), FrameError> {
+    let stamped = |row: &Row| Row {
+        intended: clock.stamp(row.intended),
+        submit: clock.stamp(row.submit),
+        receive: clock.stamp(row.receive),
+        complete: clock.stamp(row.complete),
+        ..*row
+    };
+    arena.rows().chunks(ROWS).try_for_each(|rows| {
+        frame::write(output, &FromAgent::Rows(rows.iter().map(stamped).collect()))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::Flags;
-    use crate::sample::arena::Row;
 
     #[test]
     fn the_largest_rows_fit_a_frame_and_come_back() {
@@ -140,7 +154,9 @@ mod tests {
         assert!(arena.extend(&vec![row; ROWS]) && arena.extend(&[Row::default()]));
         assert!(!arena.extend(&[row]), "there is no room");
         let mut channel = Vec::new();
-        hand_over(&arena, &mut channel).unwrap();
+        let time = Timebase::nanoseconds(Ticks(0));
+        let clock = Local { source: Source::MonotonicRaw, time, untrue: None };
+        hand_over(&arena, &clock, &mut channel).unwrap();
         let mut channel = channel.as_slice();
         let mut back = Vec::new();
         for _ in 0..2 {

@@ -9,9 +9,10 @@ use super::round::Fault;
 use super::secret;
 use crate::clock::exchange::{Answering, Asking, Cookie, Local};
 use crate::clock::offset::Exchange;
-use crate::host;
+use crate::host::{self, ResourceUse};
 use crate::launch::frame;
 use crate::transport::{Interfaces, Role, Site, address_of_site, bind_within_limits, towards};
+use crate::units::Untrue;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,8 @@ const ANSWER: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(100);
 /// The fewest before the first round, where the way is so long that no more come in time.
 const LEAST: usize = 20;
+/// How long what an agent that has ended has said may take to be read.
+const LAST_WORD: Duration = Duration::from_millis(200);
 /// How long exchanges may take to come before a run begins, and after a round.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -41,9 +44,10 @@ pub(super) fn keep_time(
     output: &mut impl io::Write,
 ) -> Result<(), AgentError> {
     stay_off(asked.leaves);
+    let before = ResourceUse::of_thread();
     let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
     let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
-    let local = Local { source: asked.source, time: asked.time };
+    let local = Local { source: asked.source, time: asked.time, untrue: asked.untrue };
     let answering = |address| Answering::at(address, local, asked.cookie);
     let mut answering =
         bind_within_limits(address, answering).map_err(|error| refused(error.to_string()))?;
@@ -52,7 +56,26 @@ pub(super) fn keep_time(
     while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
         answering.answer(LOOK).map_err(|error| refused(error.to_string()))?;
     }
+    let cpu_ns = cpu_since(&before);
+    // Where the driver is gone, nobody wants to know.
+    let _ = frame::write(output, &FromAgent::KeptTime { datagrams: answering.sent, cpu_ns });
     Ok(())
+}
+
+fn cpu_since(before: &ResourceUse) -> f64 {
+    let used = ResourceUse::of_thread().since(before);
+    used.user_ns + used.system_ns
+}
+
+/// What the comparison has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Datagrams sent from here.
+    pub asked: u64,
+    /// CPU time of the thread that asks.
+    pub cpu_ns: f64,
+    /// Datagrams sent from there, and the CPU time of the one that answers; `None`: it did not say.
+    pub there: Option<(u64, f64)>,
 }
 
 /// Moves this thread to another CPU than the measuring one, where there is one.
@@ -66,6 +89,7 @@ fn stay_off(cpu: Option<u32>) {
 /// The driver's side of the comparison while it goes on.
 pub struct Comparison {
     agent: Option<Agent>,
+    ears: Receiver<Heard>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -75,6 +99,8 @@ struct Shared {
     over: AtomicBool,
     exchanges: Mutex<Vec<Exchange>>,
     fault: Mutex<Option<String>>,
+    /// Set when the thread ends.
+    cost: Mutex<Cost>,
 }
 
 impl Shared {
@@ -119,6 +145,7 @@ impl Comparison {
         interface: Option<&Interfaces>,
         local: Local,
         cpu: Option<u32>,
+        untrue: Option<Untrue>,
     ) -> Result<Comparison, Fault> {
         let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
         let site = |role| match (interface, role) {
@@ -132,8 +159,9 @@ impl Comparison {
             time: there.seen.time,
             cookie,
             leaves: there.seen.cpu,
+            untrue,
         };
-        let (agent, other) = answering(there, asked)?;
+        let (agent, ears, other) = answering(there, asked)?;
         let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
         let other = towards(other, own);
         let asking = Asking::from(own, other, local, cookie)
@@ -147,7 +175,7 @@ impl Comparison {
                     Some(error.to_string());
             }
         });
-        let comparison = Comparison { agent: Some(agent), shared, thread: Some(thread) };
+        let comparison = Comparison { agent: Some(agent), ears, shared, thread: Some(thread) };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
         Ok(comparison)
     }
@@ -159,10 +187,21 @@ impl Comparison {
         self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
         Ok(self.shared.exchanges().clone())
     }
-}
 
-impl Drop for Comparison {
-    fn drop(&mut self) {
+    /// Ends it; what it has cost.
+    pub fn end(mut self) -> Cost {
+        self.stop();
+        let mut cost = *self.shared.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its process has ended: what it said is there, or comes from the pipe at once.
+        while let Ok(Heard { said: Ok(said), .. }) = self.ears.recv_timeout(LAST_WORD) {
+            if let FromAgent::KeptTime { datagrams, cpu_ns } = said {
+                cost.there = Some((datagrams, cpu_ns));
+            }
+        }
+        cost
+    }
+
+    fn stop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -173,8 +212,22 @@ impl Drop for Comparison {
     }
 }
 
+impl Drop for Comparison {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 /// Asks until it is over.
 fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
+    let before = ResourceUse::of_thread();
+    let done = ask_on(&mut asking, shared);
+    let cost = Cost { asked: asking.sent(), cpu_ns: cpu_since(&before), there: None };
+    *shared.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+    done
+}
+
+fn ask_on(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
     while !shared.over.load(Ordering::Relaxed) {
         let exchange = asking.ask(ANSWER)?;
         let count = {
@@ -188,7 +241,10 @@ fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
 }
 
 /// An agent there that answers, and where.
-fn answering(there: &There, asked: KeepTime) -> Result<(Agent, SocketAddr), Fault> {
+fn answering(
+    there: &There,
+    asked: KeepTime,
+) -> Result<(Agent, Receiver<Heard>, SocketAddr), Fault> {
     let (mouth, ears) = mpsc::channel();
     let place = Place::There(&there.session);
     let mut agent = Agent::start(place, Role::Server, VERSION, mouth).map_err(Fault::new)?;
@@ -206,7 +262,9 @@ fn answering(there: &There, asked: KeepTime) -> Result<(Agent, SocketAddr), Faul
             Ok(FromAgent::Welcome { .. }) if asked.is_some() => {
                 asked.take().into_iter().for_each(|a| agent.say(&ToAgent::KeepTime(Box::new(a))));
             }
-            Ok(FromAgent::KeepsTime(address)) if asked.is_none() => return Ok((agent, address)),
+            Ok(FromAgent::KeepsTime(address)) if asked.is_none() => {
+                return Ok((agent, ears, address));
+            }
             Ok(FromAgent::Refused { sentence, wrong_use }) => {
                 return Err(Fault { wrong_use, ..Fault::new(sentence) });
             }

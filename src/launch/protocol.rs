@@ -20,10 +20,9 @@ use crate::host::{Environment, Noise, ResourceUse};
 use crate::pattern::Ended;
 use crate::plan::Case;
 use crate::sample::arena::Row;
-use crate::sample::histogram::SparseHistogram;
-use crate::sample::recorder::Seen as Tally;
+use crate::sample::recorder::{Beyond, PoolUse, Seen as Tally};
 use crate::transport::{Blob, Role, Site, TransportKind};
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -76,6 +75,8 @@ pub struct KeepTime {
     pub cookie: [u8; 32],
     /// The measuring CPU, which it leaves alone.
     pub leaves: Option<u32>,
+    /// What its clock is made wrong by, in a test.
+    pub untrue: Option<Untrue>,
 }
 
 /// What is asked of another host before anything runs.
@@ -115,6 +116,8 @@ pub struct Seen {
 pub struct Apart {
     /// Rows of sample memory that it is to make; it sends them back.
     pub rows: u64,
+    /// What its clock is made wrong by, in a test.
+    pub untrue: Option<Untrue>,
 }
 
 /// All that an agent needs to know of its round.
@@ -173,6 +176,13 @@ pub enum FromAgent {
     Seen(Box<Seen>),
     /// Exchanges of times are answered there.
     KeepsTime(SocketAddr),
+    /// They were, until its channel was closed.
+    KeptTime {
+        /// Datagrams that it has sent.
+        datagrams: u64,
+        /// CPU time of the thread that answered.
+        cpu_ns: f64,
+    },
     /// The next rows of an agent whose memory is its own, before it tells of its end.
     Rows(Vec<Row>),
     /// So many messages have been handled by an agent on another host, where the driver does not
@@ -208,5 +218,7 @@ pub struct Outcome {
     /// Ticks of recording one sample, beyond the clock's readings, on average over many.
     pub recording_ticks: f64,
     /// Latencies in ticks of messages for which there was no row.
-    pub beyond: Option<SparseHistogram>,
+    pub beyond: Beyond,
+    /// What the pools of a server of `load` cost.
+    pub pool: PoolUse,
 }

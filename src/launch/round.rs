@@ -13,7 +13,7 @@ use crate::pattern::Ended;
 use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
-use crate::units::Span;
+use crate::units::{Span, Untrue};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -40,6 +40,8 @@ pub struct Conditions<'a> {
     pub clock: Source,
     /// Its scale.
     pub time: Timebase,
+    /// What the other host's clock is made wrong by, in a test.
+    pub untrue: Option<Untrue>,
     /// How long each CPU's noise is watched before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
@@ -251,7 +253,10 @@ impl Round<'_> {
             cpu: there.map_or_else(own_cpu, |there| there.seen.cpu),
             arena: self.arenas[index(role)].path(),
             server_arena: one_process.then(|| self.arenas[1].path()),
-            apart: there.map(|_| Apart { rows: self.arenas[index(role)].capacity() as u64 }),
+            apart: there.map(|_| Apart {
+                rows: self.arenas[index(role)].capacity() as u64,
+                untrue: self.conditions.untrue,
+            }),
             site: self.site(role),
             cookie,
             clock,

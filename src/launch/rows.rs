@@ -11,11 +11,14 @@ const MOST_ROWS_BY_TIME: u64 = 4 << 20;
 /// Rows for each second of a bandwidth round that only time bounds.
 const MARKS_PER_SECOND: f64 = 1e6;
 
+/// Requests of a round of `load` that are kept one by one (40 MB in the agent, 56 MB in the driver
+/// while it joins them, 24 MB of durations): later ones go into histograms.
+const MOST_ROWS_OF_LOAD: u64 = 1_000_000;
 /// Rows of sample memory that a role needs.
 pub fn rows_for(case: &Case, role: Role) -> u64 {
     let needs = match (case.pattern, role, case.direction) {
-        (Pattern::Latency, Role::Server, _) => false,
-        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway, ..) => true,
+        (Pattern::Latency | Pattern::Load, Role::Server, _) => false,
+        (Pattern::Bandwidth, ..) | (Pattern::Latency | Pattern::Oneway | Pattern::Load, ..) => true,
     };
     if !needs {
         return 0;
@@ -26,8 +29,13 @@ pub fn rows_for(case: &Case, role: Role) -> u64 {
     let by_count = messages.map(|messages| messages / stride + 1);
     let per_second = match case.pattern {
         Pattern::Bandwidth => MARKS_PER_SECOND,
-        Pattern::Latency | Pattern::Oneway => ROWS_PER_SECOND,
+        Pattern::Latency | Pattern::Oneway | Pattern::Load => ROWS_PER_SECOND,
     };
     let by_time = (seconds * per_second).min(MOST_ROWS_BY_TIME as f64) as u64 + case.warmup;
-    by_count.unwrap_or(by_time)
+    if case.pattern != Pattern::Load {
+        return by_count.unwrap_or(by_time);
+    }
+    // A Poisson process may bring some more than its rate says.
+    let offered = case.schedule.rate().map(|rate| (1.2 * rate.0 * seconds) as u64 + 1000);
+    by_count.or(offered).unwrap_or(by_time).min(MOST_ROWS_OF_LOAD)
 }

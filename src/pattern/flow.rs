@@ -46,6 +46,12 @@ impl Flow {
         self.sent - self.completed < self.window
     }
 
+    /// The slot of the next message.
+    #[inline(always)]
+    pub fn slot(&self) -> Slot {
+        Slot::sending(self.slot)
+    }
+
     /// Writes the next message into its slot.
     #[inline(always)]
     pub fn write<E: Endpoint>(&self, endpoint: &mut E, plan: &Loop) -> Slot {

@@ -12,15 +12,18 @@ pub mod bandwidth;
 pub mod closed;
 pub mod flow;
 pub mod gate;
+pub mod load;
 pub mod one_sided;
 pub mod open;
 pub mod payload;
 pub mod role;
 pub mod schedule;
 pub mod stamper;
+pub mod store;
 pub mod waiter;
 
 use crate::clock::TickSpan;
+use crate::plan::load::Load;
 use crate::transport::Link;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -59,6 +62,8 @@ pub struct Loop {
     pub completions: bool,
     /// Whether messages carry the last time at which they were still at the sender.
     pub reads_send: bool,
+    /// What is read, and through how many buffers.
+    pub load: Load,
     /// What writes that time.
     pub stamper: Option<Arc<stamper::Stamper>>,
 }

@@ -1,10 +1,13 @@
 //! From a case and a role to the loop that plays it.
 
 use super::gate::Gate;
+use super::load::Outstanding;
 use super::schedule::Generator;
+use super::store::Store;
 use super::waiter::{Adaptive, Block, Busy, Waiter};
-use super::{Ended, Loop, bandwidth, closed, one_sided, open};
+use super::{Ended, Loop, bandwidth, closed, load, one_sided, open, store};
 use crate::clock::{Clock, TickSpan};
+use crate::plan::load::MOST_BUFFERS;
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
@@ -35,7 +38,7 @@ pub fn traffic(case: &Case) -> Traffic {
         return Traffic::OneSided;
     }
     match (case.pattern, case.schedule, case.direction) {
-        (Pattern::Latency, ..) => Traffic::Echo { every: 1 },
+        (Pattern::Latency | Pattern::Load, ..) => Traffic::Echo { every: 1 },
         (Pattern::Oneway, Schedule::ClosedLoop, _) => Traffic::Echo { every: case.burst.max(1) },
         (Pattern::Oneway, ..) | (Pattern::Bandwidth, _, Direction::Uni) => Traffic::Forward,
         (Pattern::Bandwidth, _, Direction::Bi) => Traffic::Both,
@@ -46,7 +49,7 @@ pub fn traffic(case: &Case) -> Traffic {
 pub fn stride(case: &Case) -> u64 {
     match case.pattern {
         Pattern::Bandwidth => (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE),
-        Pattern::Latency | Pattern::Oneway => 1,
+        Pattern::Latency | Pattern::Oneway | Pattern::Load => 1,
     }
 }
 
@@ -59,6 +62,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         size: case.size.0 as usize,
         // A closed loop never has more than a burst on the way.
         window: match (traffic(case), case.pattern) {
+            (_, Pattern::Load) => MOST_BUFFERS,
             (Traffic::Echo { .. }, _) | (Traffic::OneSided, Pattern::Latency) => case.burst,
             (Traffic::Forward | Traffic::Both | Traffic::OneSided, _) => {
                 case.window.max(case.burst)
@@ -103,6 +107,7 @@ impl Loop {
             completions: case.pattern == Pattern::Oneway
                 && case.transport.completes_each(&case.options),
             reads_send: case.options.stamps_send(),
+            load: case.load,
             stamper: None,
         }
     }
@@ -120,6 +125,8 @@ pub struct Part<'a, E, C> {
     pub plan: &'a Loop,
     /// What says when to send, where the case has a schedule and this role sends by it.
     pub generator: Option<Generator>,
+    /// The objects that a server of `load` reads.
+    pub store: Option<Store>,
 }
 
 /// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
@@ -146,10 +153,10 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
     recorder: &mut Recorder<'_>,
     waiter: W,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator } = part;
+    let Part { endpoint, clock, gate, plan, generator, store } = part;
     if is_one_sided(case) {
         return match (case.pattern, case.direction, role) {
-            (Pattern::Latency | Pattern::Oneway, _, Role::Client) => {
+            (Pattern::Latency | Pattern::Oneway | Pattern::Load, _, Role::Client) => {
                 one_sided::latency(endpoint, waiter, clock, gate, plan, recorder)
             }
             (Pattern::Bandwidth, Direction::Bi, _) | (Pattern::Bandwidth, _, Role::Client) => {
@@ -173,6 +180,31 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
         },
         (Pattern::Oneway, Role::Server) => {
             closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
+        }
+        (Pattern::Load, Role::Client) => {
+            let mut requests = Outstanding::new();
+            match generator {
+                // It never sleeps while answers are awaited, however the server waits.
+                Some(pace) => {
+                    load::client(endpoint, Busy, clock, gate, plan, pace, &mut requests, recorder)
+                }
+                None => {
+                    let pace = load::Clients(u64::from(plan.load.clients.max(1)));
+                    load::client(endpoint, waiter, clock, gate, plan, pace, &mut requests, recorder)
+                }
+            }
+        }
+        (Pattern::Load, Role::Server) => {
+            let store = store.unwrap_or_else(|| Store::of(&plan.load));
+            match plan.load.buffers {
+                // Its polls are timed, so it makes them.
+                Some(_) => store::server::<_, _, _, true>(
+                    endpoint, Busy, clock, gate, plan, &store, recorder,
+                ),
+                None => store::server::<_, _, _, false>(
+                    endpoint, waiter, clock, gate, plan, &store, recorder,
+                ),
+            }
         }
         (Pattern::Bandwidth, role) => match (case.direction, role) {
             (Direction::Bi, _) => bandwidth::both(endpoint, waiter, clock, gate, plan, recorder),

@@ -89,7 +89,10 @@ impl Arrivals {
     }
 
     /// The next time, not rounded. Called where time is measured: no allocation, no system call.
-    #[inline(always)]
+    ///
+    /// Not inlined: each of the loops, of which there is one a transport, would have its own copy
+    /// of the cipher.
+    #[inline(never)]
     pub fn draw(&mut self) -> Option<f64> {
         Some(match &mut self.law {
             Law::Periodic { interval, number } => {

@@ -6,7 +6,7 @@ use crate::transport::{Endpoint, Events};
 
 /// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
 /// a stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
-const POLLS: u32 = 256;
+pub(super) const POLLS: u32 = 256;
 
 /// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub trait Waiter {
 
 /// What is looked at when nothing has happened for a while.
 #[inline]
-fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
+pub(super) fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
     if gate.is_stopped() || gate.expected().is_some() {
         return Some(Waited::Look);
     }

@@ -5,6 +5,7 @@
 //! sentence that says what is allowed.
 
 pub mod far;
+pub mod load;
 pub mod pairs;
 pub mod reference;
 pub mod request;
@@ -19,13 +20,14 @@ pub use crate::host::CpuPair;
 pub use crate::transport::{Options, Wait};
 
 pub use far::Far;
+pub use load::Load;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
 pub use study::Study;
 pub use trace::Trace;
 
 use crate::transport::{Traffic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 use serde::{Deserialize, Serialize};
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
@@ -41,11 +43,14 @@ pub enum Pattern {
     Oneway,
     /// As many messages as the transport takes, one way or both.
     Bandwidth,
+    /// Requests that a server answers from a table of objects, by a schedule.
+    Load,
 }
 
 impl Pattern {
     /// All.
-    pub const ALL: &'static [Pattern] = &[Pattern::Latency, Pattern::Oneway, Pattern::Bandwidth];
+    pub const ALL: &'static [Pattern] =
+        &[Pattern::Latency, Pattern::Oneway, Pattern::Bandwidth, Pattern::Load];
 
     /// The name as typed and recorded.
     pub const fn name(self) -> &'static str {
@@ -53,6 +58,7 @@ impl Pattern {
             Pattern::Latency => "latency",
             Pattern::Oneway => "oneway",
             Pattern::Bandwidth => "bandwidth",
+            Pattern::Load => "load",
         }
     }
 
@@ -62,7 +68,7 @@ impl Pattern {
             transport.descriptor().traffic.iter().any(|known| known.same_kind(traffic))
         };
         match self {
-            Pattern::Latency => carries(Traffic::Echo { every: 1 }),
+            Pattern::Latency | Pattern::Load => carries(Traffic::Echo { every: 1 }),
             Pattern::Oneway | Pattern::Bandwidth => carries(Traffic::Forward),
         }
     }
@@ -109,6 +115,18 @@ impl Schedule {
             | Schedule::Poisson { rate }
             | Schedule::OnOff { rate, .. }
             | Schedule::Trace { rate } => Some(rate),
+        }
+    }
+
+    /// The same at another rate; a Poisson process where it has none.
+    #[must_use]
+    pub fn at(self, rate: MessageRate) -> Schedule {
+        match self {
+            Schedule::Periodic { .. } => Schedule::Periodic { rate },
+            Schedule::OnOff { on, off, .. } => Schedule::OnOff { rate, on, off },
+            Schedule::ClosedLoop | Schedule::Poisson { .. } | Schedule::Trace { .. } => {
+                Schedule::Poisson { rate }
+            }
         }
     }
 
@@ -201,6 +219,9 @@ pub struct Case {
     /// What waits for the intended times.
     #[serde(default)]
     pub timer: TimerKind,
+    /// What `load` reads, and for how many clients.
+    #[serde(default)]
+    pub load: Load,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).
@@ -236,10 +257,16 @@ pub struct Plan {
     /// Cases that run at the same time, by their numbers; one that is in no list runs by itself.
     #[serde(default)]
     pub at_once: Vec<Vec<u32>>,
+    /// What the other hosts' clocks are made wrong by, to prove that this is found.
+    #[serde(default)]
+    pub untrue_clock: Option<Untrue>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
     pub threshold: Span,
+    /// Whether points are added while it runs, and the bound that the highest rate is wanted for.
+    #[serde(default)]
+    pub search: load::Search,
     /// The study that the plan carries out, where it is one.
     #[serde(default)]
     pub study: Option<Study>,
@@ -304,6 +331,12 @@ impl Case {
     pub fn label(&self) -> String {
         let pattern = self.pattern.name();
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
-        format!("{pattern}{both} {} {} {} B", self.transport, self.wait.name(), self.size.0)
+        let pace = match (self.pattern, self.load.clients, self.schedule.rate()) {
+            (Pattern::Load, 0, Some(rate)) => format!(" at {}/s", rate.0.round()),
+            (Pattern::Load, clients, _) => format!(" of {clients} clients"),
+            _ => String::new(),
+        };
+        let (transport, wait) = (self.transport, self.wait.name());
+        format!("{pattern}{both} {transport} {wait} {} B{pace}", self.size.0)
     }
 }

@@ -5,9 +5,9 @@ use super::sweep;
 use super::{
     Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
 };
-use super::{TimerKind, Trace};
+use super::{Load, TimerKind, Trace, load};
 use crate::transport::{Asked, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, MessageRate, Span, Untrue};
 
 /// A request that cannot be met: one sentence that names what was wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +66,14 @@ pub struct Request {
     pub schedule: Schedule,
     /// The messages of a schedule that was written down.
     pub trace: Option<Trace>,
+    /// The rates of `load`, each a case; empty: `schedule` alone.
+    pub rates: Vec<MessageRate>,
+    /// The numbers of clients of `load`, each a case.
+    pub clients: Vec<u32>,
+    /// What `load` reads.
+    pub load: Load,
+    /// Whether the rates of `load` are searched for.
+    pub search: load::Search,
     /// What waits for the intended times; `None`: the busy one.
     pub timer: Option<TimerKind>,
     /// Whether payloads are verified.
@@ -82,6 +90,8 @@ pub struct Request {
     pub cpus: Option<CpuPair>,
     /// The hosts of both ends.
     pub place: Place,
+    /// What the other hosts' clocks are made wrong by.
+    pub untrue_clock: Option<Untrue>,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
@@ -99,6 +109,7 @@ impl Request {
             sizes: vec![match pattern {
                 Pattern::Bandwidth => Bytes(64 << 10),
                 Pattern::Latency | Pattern::Oneway => Bytes(64),
+                Pattern::Load => Load::default().message(),
             }],
             perturb: false,
             waits: vec![Wait::Busy],
@@ -107,10 +118,17 @@ impl Request {
             warmup: None,
             pause: Span(0),
             burst: 1,
-            window: 64,
+            window: match pattern {
+                Pattern::Load => load::MOST_OUTSTANDING,
+                _ => 64,
+            },
             direction: Direction::Uni,
             schedule: Schedule::ClosedLoop,
             trace: None,
+            rates: Vec::new(),
+            clients: Vec::new(),
+            load: Load::default(),
+            search: load::Search::default(),
             timer: None,
             check: false,
             loss_after: Span(100_000_000),
@@ -119,6 +137,7 @@ impl Request {
             until: None,
             cpus: None,
             place: Place::Here,
+            untrue_clock: None,
             threshold: Span(10_000),
             options: Options::default(),
             seed: 1,
@@ -160,15 +179,30 @@ impl Request {
                     let first = cases.len() as u32;
                     let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
                     at_once.extend(layout.at_once.iter().map(numbered));
-                    let case = |ends: &Ends| self.case(*transport, *wait, *size, *ends);
-                    cases.extend(layout.ends.iter().map(case));
+                    for pace in self.paces() {
+                        let case = |ends: &Ends| pace.case(*transport, *wait, *size, *ends);
+                        cases.extend(layout.ends.iter().map(case));
+                    }
                 }
             }
         }
         let name = self.pattern.name().to_string();
-        let (cpus, seed, threshold) = (self.cpus, self.seed, self.threshold);
+        let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
         let (hosts, pairs) = (layout.hosts, self.place.pairs());
-        Ok(Plan { name, cases, rounds, cpus, hosts, pairs, at_once, seed, threshold, study: None })
+        Ok(Plan {
+            name,
+            cases,
+            rounds,
+            cpus,
+            hosts,
+            pairs,
+            at_once,
+            untrue_clock: self.untrue_clock,
+            seed,
+            threshold,
+            search,
+            study: None,
+        })
     }
 
     fn rounds(&self) -> Rounds {
@@ -194,7 +228,9 @@ impl Request {
 
     fn case(&self, transport: TransportKind, wait: Wait, size: Bytes, ends: Ends) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
-            (Pattern::Bandwidth, None, None) => Bound { count: None, time: Some(BANDWIDTH_TIME) },
+            (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
+                Bound { count: None, time: Some(BANDWIDTH_TIME) }
+            }
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
@@ -213,10 +249,11 @@ impl Request {
             schedule: self.schedule,
             trace: self.trace.clone(),
             timer: self.timer.unwrap_or_default(),
+            load: self.load,
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
-            options: self.options.clone(),
+            options: self.options(transport),
             seed: self.seed,
             ends,
         }
@@ -249,8 +286,8 @@ impl Request {
                 "--stamp-send is allowed for oneway only, without --rate, --burst and --check",
             );
         }
-        if !closed && self.pattern != Pattern::Oneway {
-            return refuse("--rate is allowed for oneway only, which is sent by a schedule");
+        if !closed && !matches!(self.pattern, Pattern::Oneway | Pattern::Load) {
+            return refuse("--rate is allowed for oneway and load, which are sent by a schedule");
         }
         if !closed && (self.burst > 1 || self.pause.0 > 0) {
             return refuse(
@@ -258,6 +295,7 @@ impl Request {
             );
         }
         self.check_timer()?;
+        self.check_load()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
@@ -325,7 +363,7 @@ impl Request {
         let descriptor = transport.descriptor();
         let closed = !self.schedule.is_open();
         let needs = match (self.pattern, self.direction) {
-            (Pattern::Latency, _) => Traffic::Echo { every: 1 },
+            (Pattern::Latency | Pattern::Load, _) => Traffic::Echo { every: 1 },
             (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },
             (Pattern::Bandwidth, Direction::Bi) => Traffic::Both,
             (Pattern::Oneway | Pattern::Bandwidth, _) => Traffic::Forward,
@@ -377,7 +415,7 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
     ))
 }
 
-fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
+pub(super) fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
             refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
@@ -386,7 +424,7 @@ fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), R
     }
 }
 
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(sentence.into()))
 }
 

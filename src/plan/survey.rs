@@ -40,6 +40,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         }
     }
     Plan {
+        search: Default::default(),
         name: "survey".into(),
         cases,
         rounds: Rounds { least: ROUNDS, most: ROUNDS, until: None },
@@ -49,6 +50,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         hosts: Vec::new(),
         pairs: None,
         at_once: Vec::new(),
+        untrue_clock: None,
         study: None,
     }
 }
@@ -77,6 +79,7 @@ fn case(
         schedule,
         trace: None,
         timer: TimerKind::Busy,
+        load: Default::default(),
         check: false,
         loss_after,
         timeout,

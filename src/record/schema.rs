@@ -57,6 +57,9 @@ pub struct Record {
     /// What pairs of several hosts show together; `None` where no more than one was measured.
     #[serde(default)]
     pub pairs: Option<PairFigures>,
+    /// The other hosts' clocks over a time, where the command was `clocks`.
+    #[serde(default)]
+    pub clocks: Vec<ClockHistory>,
 }
 
 /// What pairs of several hosts show together.
@@ -97,7 +100,7 @@ pub struct Bisection {
 }
 
 /// How far the server's clock was from the client's during a round between two hosts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockOffset {
     /// The server's clock less the client's, at the sample with the widest bound.
     pub offset_ns: f64,
@@ -113,10 +116,91 @@ pub struct ClockOffset {
     pub shortest_round_trip_ns: f64,
     /// How often a clock was set, or changed its rate, in that time.
     pub steps: u64,
+    /// By what the offset is known: `exchanges` of times, or `ptp`, what keeps both clocks right.
+    #[serde(default)]
+    pub by: String,
+    /// What the round's own messages say of the offset at that sample.
+    #[serde(default)]
+    pub traffic: Option<OffsetCheck>,
+    /// What the exchanges say of it, where it is known by `ptp`.
+    #[serde(default)]
+    pub exchanged: Option<OffsetCheck>,
+}
+
+/// An offset from a second, independent source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OffsetCheck {
+    /// It is not less than this; `None`: nothing came back.
+    pub least_ns: Option<f64>,
+    /// It is not more than this; `None`: nothing arrived.
+    pub most_ns: Option<f64>,
+    /// How much more the two sources are apart than both may be wrong by; 0 where they agree.
+    pub beyond_ns: f64,
+}
+
+/// What it took to compare the clocks of two hosts while rounds ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockCost {
+    /// How long, from the first exchange to the last.
+    pub length_ns: f64,
+    /// Exchanges that came back.
+    pub exchanges: u64,
+    /// Datagrams sent by both hosts.
+    pub datagrams: u64,
+    /// Their payloads.
+    pub bytes: u64,
+    /// CPU time of the thread that asks, on this host.
+    pub client_cpu_ns: f64,
+    /// CPU time of the one that answers, on the other; `None`: it did not say.
+    pub server_cpu_ns: Option<f64>,
+}
+
+/// How another host's clock went against this one's over a time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClockHistory {
+    /// Which of the record's hosts.
+    pub host: u32,
+    /// What was known by then, at ten times.
+    pub known: Vec<ClockKnown>,
+    /// What is known at the end, of 201 times.
+    pub points: Vec<ClockPoint>,
+    /// What is known at the end of a time 100 s later, without another exchange.
+    pub later: ClockPoint,
+}
+
+/// What the exchanges until a time told of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockKnown {
+    /// Seconds since the first exchange.
+    pub after_s: f64,
+    /// The offset then.
+    #[serde(flatten)]
+    pub clock: ClockOffset,
+    /// The truth, where the other host's clock was made wrong by a known amount.
+    pub true_offset_ns: Option<f64>,
+    /// The same of the drift.
+    pub true_drift_ppm: Option<f64>,
+}
+
+/// What is known of one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockPoint {
+    /// Seconds since the first exchange.
+    pub after_s: f64,
+    /// The other host's clock less this one's, each since its own epoch.
+    pub offset_ns: f64,
+    /// The truth lies within so much of it.
+    pub bound_ns: f64,
+    /// What the other host's clock gains, in parts per million.
+    pub drift_ppm: f64,
+    /// The truth lies within so much of it.
+    pub drift_bound_ppm: f64,
+    /// The truth, where the other host's clock was made wrong by a known amount.
+    pub true_offset_ns: Option<f64>,
 }
 
 /// Another host, on which ends ran.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OtherHost {
     /// Its name, as it was typed.
     pub name: String,
@@ -128,6 +212,9 @@ pub struct OtherHost {
     pub clock: ClockReport,
     /// Gaps seen by a spinning loop on its measuring CPU, beside the runs.
     pub noise: Vec<Noise>,
+    /// What the comparison of its clock with the driver's has cost, where there was one.
+    #[serde(default)]
+    pub clock_cost: Option<ClockCost>,
 }
 
 /// The instrument's own floor: the latency loop on the null transport, same CPU, same clock.
@@ -292,6 +379,12 @@ pub struct Counts {
     /// Sequence numbers that were passed over when a later one arrived at the server.
     #[serde(default)]
     pub gaps: u64,
+    /// Times that a request was due and waited: it had no buffer, or too many were on the way.
+    #[serde(default)]
+    pub held_up: u64,
+    /// Requests that were intended and never sent; they count as lost.
+    #[serde(default)]
+    pub unsent: u64,
 }
 
 /// What a role's process used from arm to disarm, and the settings that it really got.

@@ -4,6 +4,7 @@
 //! are drawn by `web/` from the record itself and from the curves of [`super::curves`]. A record
 //! is foreign input: every text of it passes `escape` or `script_json`.
 
+mod clocks;
 mod encode;
 mod main_table;
 mod number;
@@ -16,7 +17,7 @@ use crate::record::schema::{Metric, Record, Run};
 use crate::sample::RoundSamples;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -28,6 +29,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("../../web/sweep.js"),
     include_str!("../../web/noise.js"),
     include_str!("../../web/study.js"),
+    include_str!("../../web/clocks.js"),
     include_str!("../../web/main.js"),
 ];
 const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
@@ -60,11 +62,16 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&tables::header(record, &reduced));
     page.push_str("<main>\n");
     page.push_str(&pairs::section(record));
-    page.push_str(&main_table::section(record));
+    if record.clocks.is_empty() {
+        page.push_str(&main_table::section(record));
+    }
     page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
     page.push_str(&study::section(record));
+    page.push_str(&clocks::section(record));
     page.push_str(PLOTS);
-    page.push_str(&tables::runs(record));
+    if record.clocks.is_empty() {
+        page.push_str(&tables::runs(record));
+    }
     page.push_str(&tables::environment(record));
     page.push_str(&tables::plan(record));
     page.push_str(&tables::data(record, &reduced));

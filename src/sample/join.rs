@@ -54,7 +54,7 @@ pub struct End<'a> {
 pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> RoundSamples {
     let time = times.client;
     let samples = match shape.pattern {
-        Pattern::Latency => client
+        Pattern::Latency | Pattern::Load => client
             .iter()
             .enumerate()
             .map(|(sequence, row)| {

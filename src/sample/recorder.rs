@@ -20,8 +20,56 @@ pub struct Recorder<'a> {
     highest: u64,
     /// Latencies, in ticks, of messages beyond the rows.
     beyond: Option<LiveHistogram>,
+    beyond_response: Option<LiveHistogram>,
+    beyond_lateness: Option<LiveHistogram>,
     /// What became of the messages.
     pub seen: Seen,
+    /// What the pools of a server cost.
+    pub pool: PoolUse,
+}
+
+/// What the server's pools cost, in ticks and counts. A poll that brings completions is a full one,
+/// whatever arrives with them; every other is an empty one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PoolUse {
+    /// Requests answered.
+    pub reads: u64,
+    /// From the wish for a transmit buffer until one was there.
+    pub buffer_ticks: i64,
+    /// Reads that found none.
+    pub buffer_waits: u64,
+    /// Polls without a completion ...
+    pub empty_polls: u64,
+    /// ... and their time.
+    pub empty_ticks: i64,
+    /// Polls with completions ...
+    pub full_polls: u64,
+    /// ... and their time.
+    pub full_ticks: i64,
+    /// Completions of replies.
+    pub completions: u64,
+}
+
+/// The times of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When the schedule wanted it sent; 0: no schedule.
+    pub intended: Ticks,
+    /// Before the post.
+    pub submit: Ticks,
+    /// When the answer was there.
+    pub receive: Ticks,
+}
+
+/// Latencies in ticks of messages for which there was no row.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Beyond {
+    /// From the submit.
+    pub service: Option<SparseHistogram>,
+    /// From the intended time, where a schedule had one.
+    pub response: Option<SparseHistogram>,
+    /// From the intended time to the submit.
+    pub lateness: Option<SparseHistogram>,
 }
 
 /// Messages by what became of them, as one role sees it.
@@ -45,6 +93,10 @@ pub struct Seen {
     pub missed_steps: u64,
     /// Sequence numbers that were passed over when a later one arrived.
     pub gaps: u64,
+    /// Times that a message was due and had no buffer, or too many were on the way.
+    pub held_up: u64,
+    /// Messages that were intended and not sent.
+    pub unsent: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -60,6 +112,9 @@ impl<'a> Recorder<'a> {
             highest: 0,
             // The unit is a tick; what a tick is the driver knows.
             beyond: LiveHistogram::new(1.0).ok(),
+            beyond_response: LiveHistogram::new(1.0).ok(),
+            beyond_lateness: LiveHistogram::new(1.0).ok(),
+            pool: PoolUse::default(),
             seen: Seen::default(),
         }
     }
@@ -202,16 +257,74 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    #[cold]
     fn beyond(&mut self, record: impl FnOnce(&mut LiveHistogram)) {
         if let Some(beyond) = &mut self.beyond {
             record(beyond);
         }
     }
 
+    /// A request was sent.
+    #[inline(always)]
+    pub fn asked(&mut self, sequence: u64, intended: Ticks, submit: Ticks) {
+        self.sent(sequence, intended, submit, Ticks(0));
+    }
+
+    /// A request was answered.
+    #[inline(always)]
+    pub fn answered(&mut self, sequence: u64, times: Times, flags: Flags) {
+        let Times { intended, submit, receive } = times;
+        self.arrived += 1;
+        self.seen.received += 1;
+        if sequence + 1 < self.highest {
+            self.seen.reordered += 1;
+        }
+        self.highest = self.highest.max(sequence + 1);
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.receive = receive;
+            row.flags = row.flags.with(flags);
+            row.order = self.arrived as u32;
+            return;
+        }
+        self.beyond(|beyond| beyond.record((receive - submit).0));
+        if intended.0 != 0 {
+            if let Some(response) = &mut self.beyond_response {
+                response.record((receive - intended).0);
+            }
+            if let Some(lateness) = &mut self.beyond_lateness {
+                lateness.record((submit - intended).0);
+            }
+        }
+    }
+
+    /// A request was not answered, or (with a submit of 0) not even sent.
+    #[cold]
+    pub fn unanswered(&mut self, sequence: u64, intended: Ticks, submit: Ticks) {
+        let warm = sequence < self.warmup;
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.intended = intended;
+            row.submit = submit;
+            row.flags = if warm { Flags::LOST.with(Flags::WARMUP) } else { Flags::LOST };
+            self.use_row(sequence);
+            return;
+        }
+        if submit.0 != 0 {
+            self.beyond(|beyond| beyond.record_lost(1));
+        }
+        if let Some(response) = self.beyond_response.as_mut().filter(|_| intended.0 != 0) {
+            response.record_lost(1);
+        }
+    }
+
     /// The messages beyond the rows, where there were any.
-    pub fn into_beyond(self) -> Option<SparseHistogram> {
-        self.beyond.filter(|beyond| beyond.count() > 0).map(|beyond| beyond.to_sparse())
+    pub fn into_beyond(self) -> Beyond {
+        let sparse = |live: Option<LiveHistogram>| {
+            live.filter(|live| live.count() > 0).map(|live| live.to_sparse())
+        };
+        Beyond {
+            service: sparse(self.beyond),
+            response: sparse(self.beyond_response),
+            lateness: sparse(self.beyond_lateness),
+        }
     }
 
     /// So many messages have been handled (for the display and to notice a stall).

@@ -41,6 +41,22 @@ pub enum RateMetric {
     OfferedRate,
     /// Messages that were posted per second.
     AchievedRate,
+    /// CPU time of the client's thread for a message.
+    CpuClient,
+    /// CPU time of the server's thread for a message.
+    CpuServer,
+    /// Completions that a poll of the server brought which brought any.
+    CompletionsPerPoll,
+    /// Time of the server for a read: from the wish for a transmit buffer until it was there.
+    BufferTime,
+    /// Time of the server for a read in polls that brought no completion.
+    EmptyPollTime,
+    /// Time of the server for a read in polls that brought completions.
+    FullPollTime,
+    /// Polls of the server for a read that brought no completion.
+    EmptyPolls,
+    /// Polls of the server for a read that brought completions.
+    FullPolls,
 }
 
 impl Metric {
@@ -100,6 +116,8 @@ impl Metric {
             (Pattern::Oneway, true) => {
                 vec![Metric::OneWay, Metric::Response, Metric::Service, Metric::Lateness]
             }
+            (Pattern::Load, false) => vec![Metric::Rtt],
+            (Pattern::Load, true) => vec![Metric::Response, Metric::Service, Metric::Lateness],
             (Pattern::Bandwidth, _) => vec![Metric::Complete],
         }
     }
@@ -133,11 +151,19 @@ impl Metric {
 
 impl RateMetric {
     /// All of them.
-    pub const ALL: [RateMetric; 4] = [
+    pub const ALL: [RateMetric; 12] = [
         RateMetric::Bandwidth,
         RateMetric::MessageRate,
         RateMetric::OfferedRate,
         RateMetric::AchievedRate,
+        RateMetric::CpuClient,
+        RateMetric::CpuServer,
+        RateMetric::CompletionsPerPoll,
+        RateMetric::BufferTime,
+        RateMetric::EmptyPollTime,
+        RateMetric::FullPollTime,
+        RateMetric::EmptyPolls,
+        RateMetric::FullPolls,
     ];
 
     /// The name as it is written in records, limits and tables.
@@ -147,6 +173,14 @@ impl RateMetric {
             RateMetric::MessageRate => "message_rate",
             RateMetric::OfferedRate => "offered_rate",
             RateMetric::AchievedRate => "achieved_rate",
+            RateMetric::CpuClient => "cpu_client",
+            RateMetric::CpuServer => "cpu_server",
+            RateMetric::CompletionsPerPoll => "completions_per_poll",
+            RateMetric::BufferTime => "buffer_time",
+            RateMetric::EmptyPollTime => "empty_poll_time",
+            RateMetric::FullPollTime => "full_poll_time",
+            RateMetric::EmptyPolls => "empty_polls",
+            RateMetric::FullPolls => "full_polls",
         }
     }
 

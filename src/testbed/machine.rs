@@ -60,7 +60,7 @@ pub fn private_folder(kind: &str) -> Result<PathBuf, TestbedError> {
 
 /// A folder that goes with its owner.
 #[derive(Debug)]
-struct Private(PathBuf);
+pub struct Private(pub PathBuf);
 
 impl Drop for Private {
     fn drop(&mut self) {

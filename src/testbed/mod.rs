@@ -1,4 +1,5 @@
-//! A small machine with an RDMA device, for tests on hosts that have none.
+//! Hosts that are made for a command and taken away again: a small machine with an RDMA device, for
+//! tests where there is none (this file), and several hosts of a network ([`net`]).
 //!
 //! Takes a [`Wanted`]: a command and how much machine it needs. Boots a virtual machine (QEMU
 //! without hardware virtualisation, Debian's own kernel, this host's files) that has a Soft-RoCE
@@ -13,14 +14,18 @@ mod cache;
 mod job;
 mod kit;
 mod machine;
+pub mod net;
 mod tools;
 mod watch;
 
 pub use watch::Ended;
 
 use crate::units::{Bytes, Span};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// Environment variable that names the cache's folder.
 pub const CACHE_VARIABLE: &str = "WIREGAUGE_TESTBED_CACHE";
@@ -96,6 +101,16 @@ pub enum TestbedError {
 fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TestbedError {
     let path = path.to_path_buf();
     move |error| TestbedError::File { doing, path, error }
+}
+
+/// The number of the signal that told this process to end; 0 until one has.
+fn signals() -> Result<Arc<AtomicUsize>, TestbedError> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
+            .map_err(file("watching signals of", Path::new("/proc/self")))?;
+    }
+    Ok(signal)
 }
 
 /// Boots, runs the command, ends the machine. `tell` is given what a person should know: what is

@@ -68,7 +68,7 @@ fn starts(name: &OsStr, with: &str) -> bool {
 }
 
 /// The error for pairs of a program and its package.
-fn lacking(missing: &[(&str, &str)]) -> TestbedError {
+pub fn lacking(missing: &[(&str, &str)]) -> TestbedError {
     let mut packages: Vec<String> = Vec::new();
     for (_, package) in missing {
         if !packages.iter().any(|known| known == package) {

@@ -4,13 +4,11 @@ use super::kit::Kit;
 use super::machine::{Machine, Ports, Shape, private_folder};
 use super::tools::Tools;
 use super::{TestbedError, Wanted, file};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -66,11 +64,7 @@ pub fn run(
     kit: &Kit,
     tell: &dyn Fn(&str),
 ) -> Result<Ended, TestbedError> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .map_err(file("watching signals of", Path::new("/proc/self")))?;
-    }
+    let signal = super::signals()?;
     let out = Out::new(wanted.out.as_deref())?;
     let (sender, news) = channel();
     let mut machines = Vec::new();

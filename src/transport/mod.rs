@@ -111,6 +111,7 @@ pub enum Link {
 pub struct Events {
     arrivals: [Arrival; MOST_EVENTS],
     arrived: usize,
+    most: usize,
     /// Posts that have completed since the last poll, in the order of posting. Their slots may be
     /// written again.
     pub completed: u32,
@@ -123,6 +124,7 @@ impl Default for Events {
         Events {
             arrivals: [Arrival::default(); MOST_EVENTS],
             arrived: 0,
+            most: MOST_EVENTS,
             completed: 0,
             link: Link::Up,
         }
@@ -135,6 +137,19 @@ impl Events {
     pub fn clear(&mut self) {
         self.arrived = 0;
         self.completed = 0;
+    }
+
+    /// Sets how many messages a poll may hand over from now on, [`MOST_EVENTS`] unless said: with 0
+    /// it brings completions alone. What has arrived meanwhile comes with a later poll.
+    #[inline(always)]
+    pub fn limit(&mut self, most: usize) {
+        self.most = most.min(MOST_EVENTS);
+    }
+
+    /// How many messages a poll may hand over.
+    #[inline(always)]
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// Adds a message that has arrived. The caller sees to it that there is room.
@@ -164,7 +179,7 @@ impl Events {
     /// Whether no further arrival fits.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.arrived == MOST_EVENTS
+        self.arrived >= self.most
     }
 
     /// The messages that have arrived, oldest first.

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -22,8 +23,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// for a message.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A directory under `target/` that goes away with its owner, and the turn to run something.
-pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>);
+/// A directory under `target/` that goes away with its owner, the turn to run something, and the
+/// words before the program that put it into another place.
+pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>, Mutex<Vec<String>>);
 
 impl Scratch {
     /// A fresh one.
@@ -35,7 +37,21 @@ impl Scratch {
         let name = format!("faults-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&path).unwrap();
-        Scratch(path, turn)
+        Scratch(path, turn, Mutex::default())
+    }
+
+    /// Has what is run from now on run behind these words.
+    pub fn run_behind(&self, words: &[&str]) {
+        *self.2.lock().unwrap() = words.iter().map(|word| word.to_string()).collect();
+    }
+
+    /// The program, wherever it is to run.
+    fn program(&self) -> Command {
+        let words = self.2.lock().unwrap();
+        let mut all = words.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_wiregauge")]);
+        let mut command = Command::new(all.next().unwrap());
+        command.args(all);
+        command
     }
 
     /// A path in it.
@@ -82,7 +98,7 @@ impl Process {
 pub struct Driver {
     child: Child,
     out: PathBuf,
-    agents: std::cell::RefCell<Vec<Process>>,
+    agents: RefCell<Vec<Process>>,
     dir: PathBuf,
     told: Instant,
 }
@@ -105,7 +121,7 @@ pub struct Ended {
 impl Driver {
     /// Starts the program in a directory, in a process group of its own.
     pub fn start(scratch: &Scratch, arguments: &[&str]) -> Driver {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+        let mut program = scratch.program();
         program.args(arguments);
         Driver::of(scratch, program)
     }

@@ -1,21 +1,19 @@
-//! Another host for a test: a network namespace with an sshd of its own, joined by a veth pair. It
-//! shares this machine's files and CPUs, and has another network stack.
+//! Two hosts for a test, made by `testbed net`: tests run the program in the first, and the second
+//! is known to ssh as `far`. Both share this machine's files and CPUs.
 
 use super::driver::Scratch;
+use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long sshd may take to listen.
+/// How long something may take that takes a moment.
 const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// The other host.
 pub struct FarHost {
-    /// Its address, and this host's on the same wire.
+    /// Its address, and the first one's.
     pub address: String,
     pub own: String,
     /// The interface of each end.
@@ -23,109 +21,71 @@ pub struct FarHost {
     pub own_interface: String,
     /// The value of --ssh.
     pub ssh: String,
-    namespace: String,
-    sshd: Child,
+    /// The namespace of the first.
+    here: String,
+    testbed: Testbed,
 }
 
-fn run(line: &str) {
-    let words: Vec<&str> = line.split(' ').collect();
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn has(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
-    found.status.success()
-}
-
-/// Keys, and the configuration of both sides.
-fn configure(dir: &Path, address: &str, own: &str) -> PathBuf {
-    for key in ["host", "user"] {
-        // An empty pass phrase is a word that `run` does not know.
-        let mut keygen = Command::new("ssh-keygen");
-        keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(dir.join(key));
-        assert!(keygen.status().unwrap().success());
+/// Waits until the kernel has seen that a link is up.
+fn await_link(namespace: &str, interface: &str) {
+    let deadline = Instant::now() + WATCHDOG;
+    let is_up = || {
+        let words = ["-n", namespace, "-brief", "link", "show", interface];
+        let shown = Command::new("ip").args(words).output().unwrap();
+        String::from_utf8(shown.stdout).unwrap().split_whitespace().nth(1) == Some("UP")
+    };
+    while !is_up() {
+        assert!(Instant::now() < deadline, "{interface} stays down");
+        std::thread::sleep(Duration::from_millis(10));
     }
-    let at = dir.display();
-    fs::copy(dir.join("user.pub"), dir.join("authorized")).unwrap();
-    let host_key = fs::read_to_string(dir.join("host.pub")).unwrap();
-    fs::write(dir.join("known"), format!("{address} {host_key}")).unwrap();
-    let sshd = format!(
-        "ListenAddress {address}\nPort 22\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
-         StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
-         PidFile none\nLogLevel ERROR\n"
-    );
-    fs::write(dir.join("sshd_config"), sshd).unwrap();
-    let hosts = format!(
-        "Host far\n  HostName {address}\n  User root\n\
-         Host closed\n  HostName {own}\n  Port 1\n\
-         Host *\n  IdentityFile {at}/user\n  IdentitiesOnly yes\n  IdentityAgent none\n  \
-         UserKnownHostsFile {at}/known\n  GlobalKnownHostsFile /dev/null\n  \
-         StrictHostKeyChecking yes\n"
-    );
-    fs::write(dir.join("ssh_config"), hosts).unwrap();
-    dir.join("ssh_config")
 }
 
 impl FarHost {
-    /// A host beside this one. `None`, said on stderr, where none can be made.
+    /// A host beside the first, in which this scratch's programs now run. `None`, said on stderr,
+    /// where none can be made.
     pub fn beside(scratch: &Scratch) -> Option<FarHost> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: a network namespace needs root");
-            return None;
+        let testbed = Testbed::of(2, "pair", scratch)?;
+        let [here, there] = [0, 1].map(|host| testbed.namespaces[host].clone());
+        let (own_interface, interface) = ("wire0", "wirefar");
+        for change in [format!("{own_interface} down"), format!("{own_interface} name {interface}")]
+        {
+            run(&format!("ip -n {there} link set {change}"));
         }
-        for program in ["ip", "ssh", "ssh-keygen", "/usr/sbin/sshd"] {
-            assert!(has(program), "{program} is missing: install what ./test lists");
-        }
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let id = std::process::id() % 50_000;
-        let namespace = format!("wg{id}n{number}");
-        let (near, far) = (format!("wa{id}n{number}"), format!("wb{id}n{number}"));
-        // 198.18.0.0/15 is for benchmarks of networks (RFC 2544).
-        let base = (id * 5 + number) % 32_000 * 4;
-        let at = |last: u32| {
-            let word = base + last;
-            format!("198.{}.{}.{}", 18 + (word >> 16), (word >> 8) & 255, word & 255)
-        };
-        let (own, address) = (at(1), at(2));
-        run(&format!("ip netns add {namespace}"));
-        run(&format!("ip link add {near} type veth peer name {far} netns {namespace}"));
-        run(&format!("ip addr add {own}/30 dev {near}"));
-        run(&format!("ip link set {near} up"));
-        run(&format!("ip -n {namespace} addr add {address}/30 dev {far}"));
-        run(&format!("ip -n {namespace} link set {far} up"));
-        run(&format!("ip -n {namespace} link set lo up"));
-        let dir = scratch.join("ssh");
-        fs::create_dir_all(&dir).unwrap();
-        // sshd wants it, whoever starts it.
-        fs::create_dir_all("/run/sshd").unwrap();
-        let config = configure(&dir, &address, &own);
-        let sshd = Command::new("ip")
-            .args(["netns", "exec", &namespace, "/usr/sbin/sshd", "-D", "-e", "-f"])
-            .arg(dir.join("sshd_config"))
-            .stdin(Stdio::null())
-            .stderr(fs::File::create(dir.join("sshd.log")).unwrap())
-            .spawn()
-            .unwrap();
-        let ssh = format!("ssh -F {}", config.display());
-        let host =
-            FarHost { address, own, interface: far, own_interface: near, ssh, namespace, sshd };
-        host.await_sshd();
-        Some(host)
+        run(&format!("ip -n {there} link set {interface} up"));
+        await_link(&there, interface);
+        let config = scratch.join("ssh_config");
+        let hosts = "Host far\n  HostName wg-h2\nHost closed\n  HostName wg-h1\n  Port 1\n\
+                     Host *\n  Include /etc/ssh/ssh_config\n";
+        fs::write(&config, hosts).unwrap();
+        Some(FarHost {
+            address: "198.18.0.2".into(),
+            own: "198.18.0.1".into(),
+            interface: interface.into(),
+            own_interface: own_interface.into(),
+            ssh: format!("ssh -F {}", config.display()),
+            here,
+            testbed,
+        })
     }
 
-    fn await_sshd(&self) {
-        let deadline = Instant::now() + WATCHDOG;
-        while TcpStream::connect((self.address.as_str(), 22)).is_err() {
-            assert!(Instant::now() < deadline, "sshd does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    /// Puts the calling thread into the first host's network.
+    pub fn enter(&self) {
+        let network = fs::File::open(format!("/run/netns/{}", self.here)).unwrap();
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&network), kind)
+            .unwrap();
+    }
+
+    /// The sshd that listens there: the testbed's own child.
+    fn sshd(&self) -> i32 {
+        let own = self.testbed.pid();
+        let found = self.testbed.pids(1).into_iter().find(|pid| parent(*pid) == Some(own));
+        found.expect("an sshd")
     }
 
     /// Ports but ssh's on which something listens there, as its own /proc/net/tcp says.
     pub fn listening(&self) -> Vec<u16> {
-        let table = fs::read_to_string(format!("/proc/{}/net/tcp", self.sshd.id()));
+        let table = fs::read_to_string(format!("/proc/{}/net/tcp", self.sshd()));
         let listens = |line: &str| {
             let mut words = line.split_whitespace().skip(1);
             let (local, state) = (words.next()?, words.nth(1)?);
@@ -137,11 +97,11 @@ impl FarHost {
 
     /// Leaves this host's end of the wire with its link-local address alone.
     pub fn take_ipv4_away_here(&self) {
-        run(&format!("ip addr flush dev {} scope global", self.own_interface));
+        run(&format!("ip -n {} addr flush dev {} scope global", self.here, self.own_interface));
         let deadline = Instant::now() + WATCHDOG;
         let tentative = || {
             let shown = Command::new("ip")
-                .args(["-6", "addr", "show", "dev", &self.own_interface])
+                .args(["-n", &self.here, "-6", "addr", "show", "dev", &self.own_interface])
                 .output()
                 .unwrap();
             let shown = String::from_utf8(shown.stdout).unwrap();
@@ -155,10 +115,6 @@ impl FarHost {
 
     /// Whether a process is below another.
     fn is_below(pid: i32, ancestor: i32) -> bool {
-        let parent = |pid: i32| -> Option<i32> {
-            let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-        };
         let mut at = pid;
         while let Some(above) = parent(at) {
             if above == ancestor {
@@ -171,7 +127,7 @@ impl FarHost {
 
     /// The processes of its sessions.
     pub fn sessions(&self) -> Vec<i32> {
-        let own = self.sshd.id() as i32;
+        let own = self.sshd();
         let all = fs::read_dir("/proc").unwrap();
         all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .filter(|pid| Self::is_below(*pid, own))
@@ -190,16 +146,13 @@ impl FarHost {
 
     /// Programs of wiregauge in its namespace.
     pub fn agents(&self) -> usize {
-        let pids = Command::new("ip").args(["netns", "pids", &self.namespace]).output().unwrap();
-        let pids = String::from_utf8(pids.stdout).unwrap();
-        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        pids.lines().filter(|pid| name(pid).starts_with("wiregauge")).count()
+        self.testbed.agents(1)
     }
 
     /// A program that is to run there.
     pub fn program(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace, program]);
+        command.args(["netns", "exec", &self.testbed.namespaces[1], program]);
         command
     }
 
@@ -213,11 +166,8 @@ impl FarHost {
     }
 }
 
-impl Drop for FarHost {
-    fn drop(&mut self) {
-        let _ = self.sshd.kill();
-        let _ = self.sshd.wait();
-        let _ = Command::new("ip").args(["link", "del", &self.own_interface]).status();
-        let _ = Command::new("ip").args(["netns", "del", &self.namespace]).status();
-    }
+/// The process that started another.
+fn parent(pid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }

@@ -14,7 +14,7 @@ use wiregauge::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, VerbsOptions,
 };
 use wiregauge::transport::{Interfaces, Operation, TransportKind};
-use wiregauge::units::{Bytes, MessageRate, Span};
+use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
 
 /// A directory under `target/` that goes away with its owner.
 pub struct Scratch(pub PathBuf);
@@ -92,7 +92,44 @@ pub fn full_record() -> Record {
             environment: Default::default(),
             clock: clock(),
             noise: Vec::new(),
+            clock_cost: Some(clock_cost()),
         }],
+        clocks: vec![ClockHistory {
+            known: vec![ClockKnown {
+                after_s: 1.5,
+                clock: clock_offset(),
+                true_offset_ns: Some(-1.5e9),
+                true_drift_ppm: Some(12.0),
+            }],
+            points: vec![ClockPoint::default()],
+            ..ClockHistory::default()
+        }],
+    }
+}
+
+fn clock_cost() -> ClockCost {
+    ClockCost {
+        length_ns: 2e9,
+        exchanges: 100,
+        datagrams: 300,
+        bytes: 14_700,
+        client_cpu_ns: 4e6,
+        server_cpu_ns: Some(5e6),
+    }
+}
+
+fn clock_offset() -> ClockOffset {
+    ClockOffset {
+        offset_ns: -1.5e9,
+        bound_ns: 812.5,
+        drift_ppm: 12.25,
+        drift_bound_ppm: 0.5,
+        exchanges: 400,
+        shortest_round_trip_ns: 1600.0,
+        steps: 1,
+        by: "ptp".to_string(),
+        traffic: Some(OffsetCheck { least_ns: None, most_ns: Some(-1.4e9), beyond_ns: 0.0 }),
+        exchanged: Some(OffsetCheck { least_ns: None, most_ns: None, beyond_ns: 1.5 }),
     }
 }
 
@@ -113,9 +150,18 @@ fn doubt() -> Doubt {
     Doubt { kind: "unpinned".to_string(), text: "The threads were not pinned.".to_string() }
 }
 
+fn step() -> Step {
+    Step { by_ns: -4e4, at_ns: 2e9 }
+}
+
 fn full_plan() -> Plan {
     Plan {
         name: "latency".to_string(),
+        search: load::Search {
+            adds: true,
+            arrivals: Schedule::ClosedLoop,
+            slo: "p99<50us".parse().ok(),
+        },
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: Some(CpuPair { client: 2, server: 3 }),
@@ -128,6 +174,7 @@ fn full_plan() -> Plan {
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
         at_once: vec![vec![0]],
+        untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
         seed: 7,
         threshold: Span(50_000),
         study: Some(full_study()),
@@ -182,6 +229,7 @@ fn full_case(schedule: Schedule) -> Case {
             sizes: vec![Bytes(64); 2],
         }),
         timer: TimerKind::IoUring,
+        load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -261,6 +309,8 @@ fn counts() -> Counts {
         strangers: 5,
         missed_steps: 6,
         gaps: 7,
+        held_up: 8,
+        unsent: 9,
     }
 }
 
@@ -290,15 +340,7 @@ fn full_round() -> Round {
         counts: counts(),
         client: usage.clone(),
         server: usage,
-        clock: Some(ClockOffset {
-            offset_ns: -1.5e9,
-            bound_ns: 812.5,
-            drift_ppm: 12.25,
-            drift_bound_ppm: 0.5,
-            exchanges: 400,
-            shortest_round_trip_ns: 1600.0,
-            steps: 1,
-        }),
+        clock: Some(clock_offset()),
     }
 }
 

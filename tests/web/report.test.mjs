@@ -388,3 +388,21 @@ test("the tables of a study carry the exact figures and the published ones", asy
   assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
   assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
 });
+
+test("clocks show their offset with its bound and their drift over the time", async (t) => {
+  const { page, record } = await open(t, "clocks");
+  assert.equal(await page.locator("#clocks table").count(), 2);
+  assert.equal(await page.locator("#clocks canvas").count(), 2);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator("#plot-clock-offset .bar button").first().click(),
+  ]);
+  const rows = parseCsv(readFileSync(await download.path(), "utf8"));
+  assert.equal(rows.length, 2 * record.clocks[0].points.length);
+  assert.equal(Number(rows[7].offset_ns), record.clocks[0].points[7].offset_ns);
+  // The line through both ends is taken off: a drift of 12.5 us a second is not what is seen.
+  await page.locator("#plot-clock-offset .plot").focus();
+  await page.keyboard.press("End");
+  const said = await page.locator("#plot-clock-offset output").textContent();
+  assert.match(said, /node07: after 100 s: .* us ± .* 0\.0000 ns off the line/);
+});

@@ -170,3 +170,24 @@ fn exchanges_that_no_clock_has_made_do_no_harm() {
         }
     });
 }
+
+#[test]
+fn a_clock_that_is_set_while_an_exchange_is_on_its_way_is_within_the_bound() {
+    // Ways of 4 ms: there until 4, back until 8.002 of every 10 ms.
+    let slow = [(4e6, 1.0), (4e6, 1.0)];
+    for after_ms in [1.0, 3.0, 5.0, 7.0, 9.0] {
+        for by in [1e9, -1e9, 5e7, -5e7] {
+            let at = 1e9 + after_ms * 1e6;
+            let truth = Truth { offset_ns: 5e6, ppm: 20.0, step: Some((at, by)) };
+            let model = Model::fit(&exchanges(truth, 2.0, slow, 5)).unwrap();
+            assert_eq!(model.steps.len(), 1, "{after_ms} ms, {by} ns");
+            for place in 0..4000 {
+                let here = f64::from(place) * 5e5;
+                let offset = model.offset_at(LocalNs(here));
+                let off = (offset.ns - (truth.other(here) - here)).abs();
+                let told = offset.bound_ns;
+                assert!(off <= told, "{after_ms} ms, {by} ns: off by {off} of {told} at {here}");
+            }
+        }
+    }
+}

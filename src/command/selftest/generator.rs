@@ -1,16 +1,18 @@
-//! T8: what the generator intends, and what it makes of it.
+//! T7 and T8: what the generator intends, what it makes of it, and what a stall does to that.
 
 use super::Row;
-use super::simulate::{play, scheduled};
+use super::simulate::{self, play, scheduled};
 use super::statistics::row;
 use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
 use crate::launch::rehearse;
 use crate::pattern::Ended;
 use crate::pattern::gate::Gate;
 use crate::pattern::schedule::{Arrivals, Generator};
-use crate::plan::{Case, Schedule};
+use crate::plan::{Case, Pattern, Schedule};
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
-use crate::units::MessageRate;
+use crate::stats::metric::durations;
+use crate::stats::{Metric, summarize};
+use crate::units::{MessageRate, Span};
 use std::time::Duration;
 
 /// Intervals that are tested for being exponential.
@@ -30,6 +32,43 @@ const COVERED: f64 = 0.9;
 const LEAST_RATE: f64 = 1e3;
 /// Seed of all.
 const SEED: u64 = 8;
+
+/// T7: a server that stands still, asked by a client with one buffer.
+///
+/// The server takes s = 1 us a request and stands still once, for D = 100 ms of T = 5 s. Requests
+/// come at 100 k/s, so that rho = 0.1. One that is intended a time t after the stall began is
+/// answered D minus t (1 minus rho) later: those that waited before it take s each. So the share of
+/// responses above x is (D minus x) / (1 minus rho) / T, and the p99 is D minus 0.01 T (1 minus
+/// rho), 55 ms. Only one request was on the way in the stall: the service time of the others is
+/// what it is without one.
+pub fn t7_stall() -> Row {
+    let what = (
+        "T7",
+        "server stalls 100 ms under 100 k/s Poisson",
+        "response p99 within 5 %; service p99 unmoved",
+    );
+    let done = || {
+        let served = |spec: &str| -> Result<[f64; 2], String> {
+            let schedule = Schedule::Poisson { rate: MessageRate(1e5) };
+            let case = simulate::case(Pattern::Load, spec, 500_000)?;
+            let loss_after = Span(1_000_000_000);
+            let played = play(&Case { schedule, window: 1, loss_after, seed: SEED, ..case })?;
+            let p99 = |metric| {
+                let all = summarize(&[durations(&played.samples, metric)], f64::INFINITY);
+                let found = all.quantiles.iter().find(|quantile| quantile.p == 0.99);
+                found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
+            };
+            Ok([p99(Metric::Response), p99(Metric::Service)])
+        };
+        let [_, calm] = served("normal(1us,100ns)")?;
+        let [response, service] = served("normal(1us,100ns) stall(100ms@250000)")?;
+        let passes = (response / 55e6 - 1.0).abs() < 0.05 && (service / calm - 1.0).abs() < 0.01;
+        let truth = format!("response p99 55 ms, service p99 {calm} ns");
+        let measured = format!("response p99 {:.2} ms, service p99 {service} ns", response / 1e6);
+        Ok((truth, measured, passes))
+    };
+    row(what, done())
+}
 
 /// T8: the generators, from 1 k/s to the highest rate that the generator states for this machine.
 pub fn t8_generators() -> Row {

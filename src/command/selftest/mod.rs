@@ -73,7 +73,7 @@ pub fn rows() -> Vec<Row> {
         statistics::t4_whole_run(),
         statistics::t5_count_and_time(),
         statistics::t6_pauses(),
-        Row::not_built("T7", "server stalls 100 ms under 100 k/s Poisson"),
+        generator::t7_stall(),
         generator::t8_generators(),
         statistics::t9_loss_and_reordering(),
         clocks::t10_offset_and_drift(),

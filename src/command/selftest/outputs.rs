@@ -33,6 +33,7 @@ impl Drop for Kept {
 fn keep(spec: &str, count: u64) -> Result<Kept, String> {
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let plan = Plan {
+        search: Default::default(),
         name: "selftest".into(),
         cases: vec![case(Pattern::Latency, spec, count)?],
         rounds: Rounds { least: 1, most: 1, until: None },
@@ -40,6 +41,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         hosts: Vec::new(),
         pairs: None,
         at_once: Vec::new(),
+        untrue_clock: None,
         seed: 1,
         threshold: Span(10_000),
         study: None,

@@ -19,7 +19,11 @@ use crate::units::Bytes;
 pub fn case(pattern: Pattern, spec: &str, count: u64) -> Result<Case, String> {
     let mut request = Request::new(pattern);
     request.transports = vec![TransportKind::Synthetic];
-    request.sizes = vec![Bytes(8)];
+    request.load.object_size = Bytes(8);
+    request.sizes = match pattern {
+        Pattern::Load => vec![request.load.message()],
+        _ => vec![Bytes(8)],
+    };
     request.waits = vec![Wait::Busy];
     request.warmup = Some(0);
     request.count = Some(count);
@@ -44,7 +48,7 @@ pub struct Played {
 pub fn play(case: &Case) -> Result<Played, String> {
     let most = case.bound.count.map_or(1 << 20, |count| count + case.warmup) as usize;
     let memory = |rows| Arena::create(rows).map_err(|error| format!("sample memory: {error}"));
-    let with_server = case.pattern != Pattern::Latency;
+    let with_server = !matches!(case.pattern, Pattern::Latency | Pattern::Load);
     let mut client = memory(most)?;
     let mut server = memory(if with_server { most } else { 0 })?;
     let time = Timebase::nanoseconds(Ticks(0));
@@ -80,7 +84,7 @@ fn one_role(
     let gate = Gate::default();
     let clock = synthetic::clock();
     let mut recorder = Recorder::new(arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator };
+    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator, store: None };
     let ended = role::play(case, role, part, &mut recorder, TickSpan(0));
     Ok((recorder.seen, ended))
 }

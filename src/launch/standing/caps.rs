@@ -3,6 +3,7 @@
 
 use super::super::frame::FrameError;
 use super::super::protocol::*;
+use crate::plan::load::MOST_BUFFERS;
 use crate::plan::request::{MOST_COUNT, MOST_WINDOW};
 use crate::plan::{Case, MOST_BURST, Pattern, Schedule};
 use crate::sample::arena::Row;
@@ -166,17 +167,28 @@ fn length(case: &Case) -> Option<f64> {
     }
 }
 
+/// Bytes of an index for each object, about: key and place in a table that is at least half full.
+const INDEX_BYTES: u64 = 34;
+
 /// Bytes for samples, payloads both ways, and the instrument's own round trips.
 fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = match case.pattern {
         Pattern::Bandwidth => case.window.max(case.burst),
         Pattern::Latency | Pattern::Oneway => case.burst,
+        Pattern::Load => MOST_BUFFERS,
+    };
+    // The server's objects, with the index that finds them.
+    let object = case.load.object_size.0.saturating_add(INDEX_BYTES);
+    let table = match case.pattern {
+        Pattern::Load => case.load.objects.saturating_mul(object),
+        _ => 0,
     };
     let slots = u64::from(slots);
     rows.saturating_add(floor.into())
         .saturating_mul(row)
         .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(2))
+        .saturating_add(table)
 }
 
 /// Frames of one session: a round has six, and more would only fill memory.

@@ -148,8 +148,8 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     fields.done()?;
     if entries.is_empty() || entries.len() > MOST {
         let sentence = format!(
-            "a study has 1 to {MOST} entries, not {}; write one as [[latency]], [[oneway]] or \
-             [[bandwidth]]",
+            "a study has 1 to {MOST} entries, not {}; write one as [[latency]], [[oneway]], \
+             [[bandwidth]] or [[load]]",
             entries.len()
         );
         return Err(written.wrong(&(0..0), sentence));

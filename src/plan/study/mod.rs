@@ -163,6 +163,11 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
     let mut whole: Option<Plan> = None;
+    if requests.iter().any(|(_, request)| request.search.adds) {
+        let sentence = "a study has no search over load; write rate, clients or trace for each \
+                        [[load]]";
+        return Err(Refusal(sentence.into()));
+    }
     for (name, request) in requests {
         let own = request.clone().plan()?;
         let Plan { cases, at_once, .. } = match &mut whole {

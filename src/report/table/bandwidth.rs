@@ -55,7 +55,7 @@ pub fn schedules(record: &Record) -> Option<String> {
         "delivered k msg/s",
         "±",
     ]));
-    let rates = |run: &&Run| run.case.pattern != Pattern::Bandwidth && !run.rates.is_empty();
+    let rates = |run: &&Run| run.case.pattern == Pattern::Oneway && !run.rates.is_empty();
     for run in record.runs.iter().filter(rates) {
         // What was asked for has no error.
         let [offered, _] = number::rate(Some(run), RateMetric::OfferedRate, THOUSANDS);

@@ -26,7 +26,7 @@ pub fn table(record: &Record) -> Option<String> {
         "lost",
         above.as_str(),
     ]));
-    for run in record.runs.iter().filter(|run| run.case.pattern != Pattern::Bandwidth) {
+    for run in record.runs.iter().filter(|run| answers_here(run)) {
         for figure in shown(run) {
             let summary = &figure.summary;
             let head = [
@@ -50,6 +50,11 @@ pub fn table(record: &Record) -> Option<String> {
         }
     }
     (!grid.is_empty()).then(|| grid.to_string())
+}
+
+/// Bandwidth and load have tables of their own.
+fn answers_here(run: &Run) -> bool {
+    !matches!(run.case.pattern, Pattern::Bandwidth | Pattern::Load)
 }
 
 /// A round trip is twice its half: one line tells both.

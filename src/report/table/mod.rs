@@ -12,6 +12,7 @@ mod clocks;
 pub mod comparison;
 pub mod grid;
 mod latency;
+mod load;
 mod noise;
 mod notes;
 pub mod number;
@@ -19,8 +20,8 @@ mod pairs;
 mod study;
 mod survey;
 
-pub use clocks::clocks;
 pub use grid::{Cell, Grid};
+pub use load::breaks_bound;
 pub use noise::noise;
 pub use notes::notes;
 pub use pairs::{bisections, notes as pairs_notes};
@@ -43,9 +44,12 @@ pub fn runs(record: &Record) -> String {
         pairs::tables(record),
         pairs::bisections(record),
         each(latency::table),
+        each(load::table),
+        each(load::pools),
         each(bandwidth::schedules),
         each(bandwidth::table),
         study::tables(record),
+        clocks::tables(record),
     ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

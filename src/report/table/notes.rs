@@ -10,11 +10,15 @@ const NAMED: usize = 3;
 
 /// The sentences.
 pub fn notes(record: &Record) -> String {
-    let mut lines = vec![legend(record), instrument(record), clock(record)];
+    let mut lines = match record.clocks.is_empty() {
+        true => vec![legend(record), instrument(record), clock(record)],
+        false => vec![clock(record)],
+    };
     lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
     lines.extend(hosts(record));
     lines.extend(clocks(record));
     lines.extend(super::pairs_notes(record));
+    lines.extend(super::clocks::notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));

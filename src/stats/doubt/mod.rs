@@ -75,6 +75,13 @@ pub enum Doubt {
         /// Messages per second that were posted.
         achieved: f64,
     },
+    /// Requests that were due waited for a buffer, or because too many were on the way.
+    HeldUp {
+        /// How often the loop found it so.
+        times: u64,
+        /// Requests.
+        sent: u64,
+    },
     /// Rounds differ by more than chance within them explains.
     RoundsDisagree {
         /// The probability of the quantile that shows it most, `None` for a rate.
@@ -174,6 +181,15 @@ pub enum Doubt {
         /// What the median would have been.
         p50_ns: f64,
     },
+    /// What is known of two hosts' clocks from two sources cannot both be true.
+    ClocksDisagree {
+        /// What contradicts that by which times were converted.
+        by: String,
+        /// How far apart the two are, beyond what both allow.
+        beyond_ns: f64,
+    },
+    /// The other host's clock was made wrong on purpose.
+    UntrueClock,
     /// One of two hosts' clocks was set, or changed its rate, while rounds ran.
     ClockSet {
         /// How often.
@@ -197,6 +213,7 @@ impl Doubt {
             Doubt::WarmupShort(_) => "warmup_short",
             Doubt::GeneratorLate { .. } => "generator_late",
             Doubt::GeneratorBound { .. } => "generator_bound",
+            Doubt::HeldUp { .. } => "held_up",
             Doubt::RoundsDisagree { .. } => "rounds_disagree",
             Doubt::Correlated { .. } => "correlated",
             Doubt::InvoluntarySwitches { .. } => "involuntary_switches",
@@ -211,6 +228,8 @@ impl Doubt {
             Doubt::Incomplete { .. } => "incomplete",
             Doubt::NotOnTheWire { .. } => "not_on_the_wire",
             Doubt::ClocksUnknown { .. } => "clocks_unknown",
+            Doubt::ClocksDisagree { .. } => "clocks_disagree",
+            Doubt::UntrueClock => "untrue_clock",
             Doubt::ClockSet { .. } => "clock_set",
             Doubt::NotInterleaved => "not_interleaved",
         }

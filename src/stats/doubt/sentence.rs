@@ -13,12 +13,16 @@ impl fmt::Display for Doubt {
             | Doubt::Correlated { .. } => self.of_samples(f),
             Doubt::GeneratorLate { .. }
             | Doubt::GeneratorBound { .. }
+            | Doubt::HeldUp { .. }
             | Doubt::HistogramOnly { .. }
             | Doubt::Loss { .. }
             | Doubt::CorruptPayload { .. }
             | Doubt::Incomplete { .. }
             | Doubt::NotInterleaved => self.of_messages(f),
-            Doubt::ClocksUnknown { .. } | Doubt::ClockSet { .. } => self.of_clocks(f),
+            Doubt::ClocksUnknown { .. }
+            | Doubt::ClocksDisagree { .. }
+            | Doubt::UntrueClock
+            | Doubt::ClockSet { .. } => self.of_clocks(f),
             _ => self.of_machine(f),
         }
     }
@@ -34,6 +38,17 @@ impl Doubt {
                  known within {} only; latency gives half_rtt",
                 Time(*p50_ns),
                 Time(*bound_ns)
+            ),
+            Doubt::ClocksDisagree { by, beyond_ns } => write!(
+                f,
+                "{by} contradicts the offset of the two hosts' clocks by {} more than both may be \
+                 wrong by: one-way times of this run are not to be trusted",
+                Time(*beyond_ns)
+            ),
+            Doubt::UntrueClock => write!(
+                f,
+                "the other host's clock was made wrong on purpose (--untrue-clock), to see whether \
+                 that is found"
             ),
             Doubt::ClockSet { times } => write!(
                 f,
@@ -176,6 +191,12 @@ impl Doubt {
                 "generator-bound: {achieved:.0} of {offered:.0} messages/s offered were posted, so \
                  the load was the generator's limit and not the transport's"
             ),
+            Doubt::HeldUp { times, sent } => write!(
+                f,
+                "of {sent} requests some that were due had no buffer or found too many on the way \
+                 ({times} looks): they waited in the schedule, which their response has, and the \
+                 arrivals at the server were not those of the schedule"
+            ),
             Doubt::HistogramOnly { count, of } => write!(
                 f,
                 "{count} of {of} samples stand in the histogram alone (relative error 0.05 %): \
@@ -282,6 +303,7 @@ mod tests {
             Doubt::WarmupShort(window),
             Doubt::GeneratorLate { share: 0.1, allowed_ns: 1.0, worst_ns: 2.0 },
             Doubt::GeneratorBound { offered: 2.0, achieved: 1.0 },
+            Doubt::HeldUp { times: 2, sent: 1 },
             Doubt::RoundsDisagree { p: None, ratio: 0.5 },
             Doubt::Correlated { p: 0.5, count: 100, effective_n: 2.0 },
             Doubt::InvoluntarySwitches { role: s(), count: 1 },
@@ -294,6 +316,11 @@ mod tests {
             Doubt::VirtualMachine { hypervisor: s() },
             Doubt::TimerInterrupted { cpu: 0, per_second: 1000.0 },
             Doubt::Incomplete { done: 1, planned: 2 },
+            Doubt::ClocksUnknown { metric: s(), bound_ns: 1.0, p50_ns: 0.5 },
+            Doubt::ClocksDisagree { by: s(), beyond_ns: 1.0 },
+            Doubt::ClockSet { times: 1 },
+            Doubt::UntrueClock,
+            Doubt::NotOnTheWire { interface: s() },
             Doubt::NotInterleaved,
         ];
         let kinds: std::collections::BTreeSet<_> = all.iter().map(Doubt::kind).collect();

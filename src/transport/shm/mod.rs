@@ -193,8 +193,9 @@ impl ShmEndpoint {
     /// Takes what has arrived.
     #[inline(always)]
     fn take(&mut self, events: &mut Events) {
+        let most = self.batch.min(events.most());
         let took = |place, length| events.place(place, Slot::arrived(place as u32), length as u32);
-        let taken = self.consumer.pop(&mut self.incoming, self.size, self.batch, took);
+        let taken = self.consumer.pop(&mut self.incoming, self.size, most, took);
         events.placed(taken);
         self.told |= self.consumer.tell(self.tell_after);
     }

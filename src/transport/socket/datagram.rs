@@ -165,7 +165,7 @@ impl Endpoint for DatagramEndpoint {
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.flush();
-        if !self.has_pending_echo() {
+        if !self.has_pending_echo() && !events.is_full() {
             self.receive(RecvFlags::DONTWAIT, events);
         }
         self.report(events);

@@ -19,7 +19,7 @@ impl VerbsEndpoint {
     /// Takes completions of receives.
     #[inline(always)]
     pub(super) fn receive(&mut self, events: &mut Events) {
-        let Some(found) = self.completions_of(Queue::Receive) else { return };
+        let Some(found) = self.completions_of(Queue::Receive, events.most()) else { return };
         let header = if self.shape.service == Service::Ud { GRH as u32 } else { 0 };
         for number in 0..found {
             let completion = self.lists.completions[number];
@@ -48,7 +48,7 @@ impl VerbsEndpoint {
     /// Takes completions of sends.
     #[inline(always)]
     pub(super) fn reap(&mut self) {
-        let Some(found) = self.completions_of(Queue::Send) else { return };
+        let Some(found) = self.completions_of(Queue::Send, MOST_EVENTS) else { return };
         for number in 0..found {
             let completion = self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
@@ -62,18 +62,21 @@ impl VerbsEndpoint {
         }
     }
 
-    /// Takes completions of a queue into the list; how many.
+    /// Takes at most so many completions of a queue into the list; how many.
     #[inline(always)]
-    fn completions_of(&mut self, queue: Queue) -> Option<usize> {
+    fn completions_of(&mut self, queue: Queue, most: usize) -> Option<usize> {
+        if most == 0 {
+            return Some(0);
+        }
         let queue = match queue {
             Queue::Send => &self.send_queue,
             Queue::Receive => &self.receive_queue,
         };
-        let into = &mut self.lists.completions;
+        let into = &mut self.lists.completions[..most];
         let found = match self.shape.polling {
             // SAFETY: a live queue, and room for as many completions.
             Polling::Classic => unsafe {
-                inline::poll_cq(queue.raw(), MOST_EVENTS as c_int, into.as_mut_ptr())
+                inline::poll_cq(queue.raw(), most as c_int, into.as_mut_ptr())
             },
             Polling::Extended => queue.poll_extended(into),
         };
@@ -81,7 +84,7 @@ impl VerbsEndpoint {
             self.link = Link::Failed(-found);
             return None;
         }
-        Some((found as usize).min(MOST_EVENTS))
+        Some((found as usize).min(most))
     }
 
     /// Learns what has befallen the device. One that can no longer be asked is gone.

@@ -16,7 +16,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
         cpu: None,
         arena: "".into(),
         server_arena: None,
-        apart: Some(Apart { rows: 1000 }),
+        apart: Some(Apart { rows: 1000, untrue: None }),
         site: None,
         cookie: [0; 32],
         clock: Source::MonotonicRaw,
@@ -75,14 +75,14 @@ fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
-    large.apart = Some(Apart { rows: 1300 });
+    large.apart = Some(Apart { rows: 1300, untrue: None });
     let wrong = said(&caps, large).unwrap_err();
     assert!(wrong.contains("(--most-memory), and this round needs 52128 B"), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
-    endless.apart = Some(Apart { rows: u64::MAX });
+    endless.apart = Some(Apart { rows: u64::MAX, untrue: None });
     assert!(said(&Caps::default(), endless).is_err());
 }
 
@@ -153,7 +153,7 @@ proptest! {
         pause in 0u64..1 << 32, floor: u32,
     ) {
         let mut asked = assignment(|_| ());
-        asked.apart = Some(Apart { rows });
+        asked.apart = Some(Apart { rows, untrue: None });
         asked.floor = floor;
         asked.case.size = Bytes(size);
         (asked.case.window, asked.case.burst) = (window, burst);

@@ -1,0 +1,145 @@
+//! Second sources for offsets whose truth is known.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::clock::offset::Exchange;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Exp1};
+
+/// A host's clock: what it shows at a common time.
+#[derive(Clone, Copy)]
+struct Host {
+    offset_ns: f64,
+    ppm: f64,
+}
+
+impl Host {
+    fn shows(&self, common: f64) -> f64 {
+        self.offset_ns + common * (1.0 + self.ppm * 1e-6)
+    }
+}
+
+const A: Host = Host { offset_ns: 0.0, ppm: 0.0 };
+const B: Host = Host { offset_ns: 3e9, ppm: 40.0 };
+const C: Host = Host { offset_ns: -7e8, ppm: -15.0 };
+const WAY: (f64, f64) = (4000.0, 2000.0);
+
+fn delays(seed: u64) -> impl FnMut((f64, f64)) -> f64 {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    move |(least, mean)| {
+        let part: f64 = Exp1.sample(&mut random);
+        least + mean * part
+    }
+}
+
+/// The model of one host's clock by another's, from exchanges over 2 s; `late_ns` is what the
+/// second host's stamps are wrong by.
+fn model(one: Host, other: Host, seed: u64, late_ns: f64) -> Model {
+    let mut delay = delays(seed);
+    let exchange = |number: u32| {
+        let sent = f64::from(number) * 1e7;
+        let reached = sent + delay(WAY);
+        let answered = reached + 1000.0;
+        let heard = answered + delay(WAY);
+        Exchange {
+            sent: LocalNs(one.shows(sent)),
+            reached: LocalNs(other.shows(reached) + late_ns),
+            answered: LocalNs(other.shows(answered) + late_ns),
+            heard: LocalNs(one.shows(heard)),
+        }
+    };
+    Model::fit(&(0..200).map(exchange).collect::<Vec<_>>()).unwrap()
+}
+
+/// Messages from a to b and their answers, in a's time by a model of b's clock.
+fn messages(model: &Model, ways: [(f64, f64); 2], answered: bool) -> Vec<Message> {
+    let mut delay = delays(99);
+    let own = |ns: f64| At { ns, bound_ns: 0.0 };
+    let of_b = |shown: f64| {
+        let (at, bound_ns) = model.here(LocalNs(shown));
+        At { ns: at.0, bound_ns }
+    };
+    let message = |number: u32| {
+        let sent = f64::from(number) * 1e5;
+        let reached = sent + delay(ways[0]);
+        let heard = reached + 300.0 + delay(ways[1]);
+        Message {
+            sent: own(A.shows(sent)),
+            reached: of_b(B.shows(reached)),
+            heard: answered.then(|| own(A.shows(heard))),
+        }
+    };
+    (0..20_000).map(message).collect()
+}
+
+#[test]
+fn traffic_agrees_with_a_true_model_and_bounds_the_offset_itself() {
+    let at = LocalNs(1e9);
+    let truth = B.shows(1e9) - 1e9;
+    let true_model = model(A, B, 1, 0.0);
+    for ways in [[WAY, WAY], [(9000.0, 500.0), (3000.0, 500.0)], [(1500.0, 1e6), (1500.0, 1e6)]] {
+        let known = true_model.offset_at(at).ns;
+        let check = by_traffic(known, messages(&true_model, ways, true)).unwrap();
+        assert_eq!(check.beyond_ns, 0.0, "{ways:?}");
+        let (least, most) = (check.least_ns.unwrap(), check.most_ns.unwrap());
+        // What one model is off by at another time moves the bounds by no more than its own bound.
+        let room = 2.0 * true_model.offset_at(at).bound_ns;
+        assert!(least <= truth + room && truth - room <= most, "{least} {truth} {most}");
+    }
+    let one_way = by_traffic(truth, messages(&true_model, [WAY, WAY], false)).unwrap();
+    assert_eq!((one_way.least_ns, one_way.beyond_ns), (None, 0.0));
+    assert_eq!(by_traffic(truth, []), None);
+}
+
+#[test]
+fn traffic_contradicts_a_model_that_is_wrong_by_more_than_the_way_is_long() {
+    let at = LocalNs(1e9);
+    for (wrong_ns, answered, seen) in [
+        // The other's clock seems ahead: messages seem to arrive before they were sent.
+        (60_000.0, true, true),
+        (60_000.0, false, true),
+        // It seems behind: the answers do, and without answers nobody sees it.
+        (-60_000.0, true, true),
+        (-60_000.0, false, false),
+        // Within the way nothing can be seen.
+        (1000.0, true, false),
+    ] {
+        let wrong = model(A, B, 1, wrong_ns);
+        let known = wrong.offset_at(at).ns;
+        let check = by_traffic(known, messages(&wrong, [WAY, WAY], answered)).unwrap();
+        assert_eq!(check.beyond_ns > 0.0, seen, "{wrong_ns} {answered}: {check:?}");
+        if seen {
+            assert!((40_000.0..60_000.0).contains(&check.beyond_ns), "{check:?}");
+        }
+    }
+}
+
+#[test]
+fn two_models_agree_where_their_bounds_meet() {
+    let at = LocalNs(1e9);
+    let one = model(A, B, 1, 0.0);
+    assert_eq!(by_model(&one, &model(A, B, 2, 0.0), at).beyond_ns, 0.0);
+    let truth = B.shows(1e9) - 1e9;
+    let stated = |ns: f64| Model::stated(Offset { ns, bound_ns: 500.0 });
+    assert_eq!(by_model(&stated(truth), &one, at).beyond_ns, 0.0);
+    let check = by_model(&stated(truth + 50_000.0), &one, at);
+    assert!((30_000.0..50_000.0).contains(&check.beyond_ns), "{check:?}");
+}
+
+#[test]
+fn offsets_around_three_hosts_come_to_nothing_unless_one_is_wrong() {
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    for trial in 0..50 {
+        let ab = model(A, B, trial, 0.0);
+        let bc = model(B, C, trial + 100, 0.0);
+        let ca = model(C, A, trial + 200, 0.0);
+        let at = LocalNs(random.random_range(0.0..2e9));
+        let sum = closure(&ab, &bc, &ca, at);
+        assert!(sum.ns.abs() <= sum.bound_ns, "trial {trial}: {sum:?}");
+        assert!(sum.bound_ns < 60_000.0, "{sum:?}");
+        let wrong = model(B, C, trial + 100, 100_000.0);
+        let sum = closure(&ab, &wrong, &ca, at);
+        assert!(sum.ns.abs() > sum.bound_ns, "trial {trial}: {sum:?}");
+    }
+}

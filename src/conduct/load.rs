@@ -1,0 +1,124 @@
+//! What a round of `load` cost: CPU time a message, and what the server's pools were waited for.
+
+use super::figures::RunSoFar;
+use super::search::{self, Point};
+use crate::clock::{TickSpan, Timebase};
+use crate::launch::round::Part;
+use crate::plan::{Case, Load, Pattern, Plan};
+use crate::record::schema::RateFigure;
+use crate::sample::histogram::LiveHistogram;
+use crate::sample::recorder::Beyond;
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{Metric, RateMetric};
+use crate::units::MessageRate;
+use std::collections::BTreeMap;
+
+/// Requests for which there was no row, by size, under the metric that they were counted as.
+pub(super) fn beyond(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveHistogram> {
+    let all = [
+        (Metric::Service, &beyond.service),
+        (Metric::Response, &beyond.response),
+        (Metric::Lateness, &beyond.lateness),
+    ];
+    let live = all.into_iter().filter_map(|(metric, sparse)| {
+        // The agent counted in ticks; what a tick is is known here.
+        let mut sparse = sparse.clone()?;
+        sparse.unit_ns = base.ns_per_tick;
+        Some((metric, LiveHistogram::from_sparse(&sparse).ok()?))
+    });
+    live.collect()
+}
+
+/// The cases that a search wants next, over each transport, way to wait and size.
+pub(super) fn more(plan: &Plan, runs: &[RunSoFar]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for first in runs.iter().filter(|run| !run.case.schedule.is_open()) {
+        let case = &first.case;
+        let is_of = |run: &&RunSoFar| {
+            let other = &run.case;
+            (other.transport, other.wait, other.size, other.ends)
+                == (case.transport, case.wait, case.size, case.ends)
+        };
+        let points: Vec<Point> = runs
+            .iter()
+            .filter(is_of)
+            .filter_map(|run| run.point(plan.search.slo.map_or(0.99, |slo| slo.quantile)))
+            .collect();
+        let rates = match points.is_empty() {
+            true => search::grid(first.capacity()),
+            false => search::next(&points, plan.search.slo),
+        };
+        cases.extend(rates.into_iter().map(|rate| Case {
+            schedule: plan.search.arrivals.at(MessageRate(rate)),
+            load: Load { clients: 0, ..case.load },
+            ..case.clone()
+        }));
+    }
+    cases
+}
+
+/// The metric under which a metric's requests without a row were counted.
+pub(super) fn counted_as(metric: Metric) -> Metric {
+    match metric {
+        Metric::Response | Metric::Lateness => metric,
+        _ => Metric::Service,
+    }
+}
+
+/// Costs of each round, as work over what it was done for.
+#[derive(Default)]
+pub(super) struct Costs(BTreeMap<RateMetric, Vec<Delivered>>);
+
+impl Costs {
+    /// Takes one round.
+    pub(super) fn take(
+        &mut self,
+        case: &Case,
+        client: &Part,
+        server: &Part,
+        answered: u64,
+        of_server: &Timebase,
+    ) {
+        if case.pattern != Pattern::Load || answered == 0 {
+            return;
+        }
+        for (metric, part) in [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)] {
+            if let Some(outcome) = &part.outcome {
+                self.add(metric, outcome.usage.cpu_ns, answered);
+            }
+        }
+        let pools = server.outcome.as_ref().filter(|_| case.load.buffers.is_some());
+        let Some(pool) = pools.map(|outcome| outcome.pool) else { return };
+        let ns = |ticks: i64| of_server.span(TickSpan(ticks));
+        self.add(RateMetric::BufferTime, ns(pool.buffer_ticks), pool.reads);
+        self.add(RateMetric::EmptyPollTime, ns(pool.empty_ticks), pool.reads);
+        self.add(RateMetric::FullPollTime, ns(pool.full_ticks), pool.reads);
+        self.add(RateMetric::EmptyPolls, pool.empty_polls as f64, pool.reads);
+        self.add(RateMetric::FullPolls, pool.full_polls as f64, pool.reads);
+        self.add(RateMetric::CompletionsPerPoll, pool.completions as f64, pool.full_polls);
+    }
+
+    fn add(&mut self, metric: RateMetric, work: f64, of: u64) {
+        if of > 0 {
+            self.0.entry(metric).or_default().push(Delivered { work, seconds: of as f64 });
+        }
+    }
+
+    /// The figures over all rounds: all work over all that it was done for.
+    pub(super) fn figures(&self) -> impl Iterator<Item = RateFigure> {
+        self.0.iter().map(|(metric, rounds)| RateFigure {
+            metric: *metric,
+            unit: unit(*metric).into(),
+            rate: rate(rounds),
+        })
+    }
+}
+
+fn unit(metric: RateMetric) -> &'static str {
+    match metric {
+        RateMetric::CpuClient | RateMetric::CpuServer => "ns/msg",
+        RateMetric::CompletionsPerPoll => "1/poll",
+        RateMetric::EmptyPolls | RateMetric::FullPolls => "1/read",
+        _ => "ns/read",
+    }
+}

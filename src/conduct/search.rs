@@ -1,0 +1,170 @@
+//! The next points of a search over load: where the curve is not known well enough yet. Pure.
+//!
+//! First a closed loop of many clients tells what the server can do. Then a grid of rates from
+//! nearly idle to above that. Then points between the knee and its neighbours, and, where a bound
+//! is given, between the highest rate that keeps it and the lowest that does not.
+
+use crate::plan::load::Slo;
+use crate::record::schema::{Metric, RateMetric, Run};
+
+/// Shares of the server's capacity that the first points offer.
+const GRID: [f64; 9] = [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
+/// Points that lie closer than this are not parted any more.
+const CLOSE: f64 = 1.05;
+/// Most times that points are added.
+pub(super) const MOST_PASSES: u32 = 5;
+/// Of what was offered, the share that must be achieved: else the arrivals were not those that were
+/// asked for.
+pub(super) const ACHIEVED: f64 = 0.99;
+
+/// What is known of a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Messages per second that were intended.
+    pub offered: f64,
+    /// Messages per second that were sent.
+    pub achieved: f64,
+    /// The median response in ns; infinite where half was lost, NaN where there is none.
+    pub p50_ns: f64,
+    /// The quantile of the bound in ns.
+    pub bounded_ns: f64,
+    /// Whether the generator itself was the limit: the point says nothing of the server.
+    pub generator_bound: bool,
+}
+
+impl Point {
+    /// What a run in the record says; `None`: it has no schedule.
+    pub fn of(run: &Run, quantile: f64) -> Option<Point> {
+        let offered = run.case.schedule.rate()?.0;
+        let sent = run.rates.iter().find(|figure| figure.metric == RateMetric::AchievedRate);
+        let achieved = sent.map_or(f64::NAN, |figure| figure.rate.value);
+        let at = |p| run.quantile(Metric::Response, p).map_or(f64::NAN, |value| value.0);
+        let generator_bound = achieved < ACHIEVED * offered && run.counts.held_up == 0;
+        let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
+        Some(Point { offered, achieved, p50_ns, bounded_ns, generator_bound })
+    }
+
+    /// Kleinrock's power: what is achieved over what it takes. The knee is where it is highest
+    /// (L. Kleinrock, Power and deterministic rules of thumb, ICC 1979).
+    fn power(&self) -> f64 {
+        let power = self.achieved / self.p50_ns;
+        if power.is_nan() || self.generator_bound { 0.0 } else { power }
+    }
+
+    /// Whether it keeps a bound.
+    pub fn keeps(&self, slo: Slo) -> bool {
+        self.achieved >= ACHIEVED * self.offered && self.bounded_ns < slo.below.0 as f64
+    }
+}
+
+/// The position of the knee among points.
+pub fn knee(points: &[Point]) -> Option<usize> {
+    let best = (0..points.len()).max_by(|a, b| points[*a].power().total_cmp(&points[*b].power()));
+    best.filter(|at| points[*at].power() > 0.0)
+}
+
+/// The highest rate that keeps a bound with all lower ones keeping it too.
+pub fn highest(points: &[Point], slo: Slo) -> Option<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|a, b| points[*a].offered.total_cmp(&points[*b].offered));
+    order.into_iter().take_while(|at| points[*at].keeps(slo)).last()
+}
+
+/// The rates of the first points, of a server that answers so many requests per second.
+pub fn grid(capacity: f64) -> Vec<f64> {
+    GRID.iter().map(|share| rounded(share * capacity)).collect()
+}
+
+/// The rates that are to be measured next; none: the curve is known well enough.
+pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
+    let mut rates: Vec<f64> = points.iter().map(|point| point.offered).collect();
+    rates.sort_by(f64::total_cmp);
+    let mut wanted = Vec::new();
+    let between = |low: Option<f64>, high: Option<f64>, wanted: &mut Vec<f64>| {
+        let (Some(low), Some(high)) = (low, high) else { return };
+        let middle = rounded((low * high).sqrt());
+        if high / low > CLOSE && middle > low && middle < high && !wanted.contains(&middle) {
+            wanted.push(middle);
+        }
+    };
+    if let Some(knee) = knee(points) {
+        let at = points[knee].offered;
+        let lower = rates.iter().copied().rfind(|rate| *rate < at);
+        let higher = rates.iter().copied().find(|rate| *rate > at);
+        between(lower, Some(at), &mut wanted);
+        between(Some(at), higher, &mut wanted);
+    }
+    if let Some(slo) = slo {
+        match highest(points, slo) {
+            Some(kept) => {
+                let kept = points[kept].offered;
+                let broken = rates.iter().copied().find(|rate| *rate > kept);
+                between(Some(kept), broken, &mut wanted);
+            }
+            // Even the lowest is too much: a tenth of it.
+            None => wanted.extend(rates.first().map(|rate| rounded(rate / 10.0))),
+        }
+    }
+    wanted.retain(|rate| *rate >= 1.0);
+    wanted
+}
+
+/// Three digits: a rate that a person can type again.
+fn rounded(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.max(1.0).log10().floor() - 2.0);
+    ((rate / unit).round() * unit * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    /// A server of one queue (M/M/1) that takes 1 us for a request: the power is highest at half.
+    fn mm1(offered: f64) -> Point {
+        let load = offered / 1e6;
+        let achieved = offered.min(1e6);
+        let mean = if load < 1.0 { 1000.0 / (1.0 - load) } else { f64::INFINITY };
+        let p50_ns = mean * std::f64::consts::LN_2;
+        let bounded_ns = mean * 100f64.ln();
+        Point { offered, achieved, p50_ns, bounded_ns, generator_bound: false }
+    }
+
+    fn search(slo: Option<Slo>) -> Vec<Point> {
+        let mut points: Vec<Point> = grid(1e6).into_iter().map(mm1).collect();
+        for _ in 0..MOST_PASSES {
+            points.extend(next(&points, slo).into_iter().map(mm1));
+        }
+        points
+    }
+
+    #[test]
+    fn the_knee_of_a_queue_is_found_where_theory_puts_it() {
+        let points = search(None);
+        let found = points[knee(&points).unwrap()].offered;
+        assert!((found / 5e5 - 1.0).abs() < 0.05, "{found}");
+        assert!(points.len() <= 9 + 2 * MOST_PASSES as usize);
+        assert!(points.windows(2).all(|pair| pair[0].offered != pair[1].offered));
+    }
+
+    #[test]
+    fn the_highest_rate_within_a_bound_is_found_within_a_twentieth() {
+        // p99 = 1 us ln 100 / (1 - load) < 20 us: load < 0.76974.
+        let slo = Slo { quantile: 0.99, below: Span(20_000) };
+        let points = search(Some(slo));
+        let found = points[highest(&points, slo).unwrap()].offered;
+        assert!((found / 769_740.0) <= 1.0 && found / 769_740.0 > 0.95, "{found}");
+        let low = Slo { quantile: 0.99, below: Span(1000) };
+        assert_eq!(highest(&search(Some(low)), low), None, "not even idle keeps it");
+    }
+
+    #[test]
+    fn a_point_where_the_generator_was_the_limit_is_no_knee() {
+        let mut points: Vec<Point> = grid(1e6).into_iter().map(mm1).collect();
+        let first = knee(&points).unwrap();
+        points[first].generator_bound = true;
+        assert_ne!(knee(&points), Some(first));
+        points.iter_mut().for_each(|point| point.generator_bound = true);
+        assert_eq!((knee(&points), next(&points, None)), (None, vec![]));
+    }
+}

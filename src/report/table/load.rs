@@ -1,0 +1,191 @@
+//! Runs of `load`: how the answers slow down as the load rises, and what the server's pools cost.
+
+use super::number::{self, THOUSANDS};
+use super::{Cell, Grid, series_cell, series_head};
+use crate::conduct::search::{self, Point};
+use crate::plan::{Case, Pattern};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
+use crate::units::Bytes;
+
+fn runs(record: &Record) -> Vec<&Run> {
+    let mut runs: Vec<&Run> =
+        record.runs.iter().filter(|run| run.case.pattern == Pattern::Load).collect();
+    // By load, whenever a point was added.
+    let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
+    runs.sort_by(|a, b| {
+        place(&a.case)
+            .cmp(&place(&b.case))
+            .then(a.case.load.clients.cmp(&b.case.load.clients))
+            .then(offered(a).total_cmp(&offered(b)))
+    });
+    runs
+}
+
+/// What the points of one curve share.
+fn place(case: &Case) -> (&'static str, &'static str, Bytes, u32, u32) {
+    let buffers = case.load.buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
+    (case.transport.name(), case.wait.name(), case.size, buffers.0, buffers.1)
+}
+
+/// The table; `None` where there are no such runs. A closed loop is named by its clients, an open
+/// one by what was offered.
+pub fn table(record: &Record) -> Option<String> {
+    let mut grid = Grid::new(series_head(record).into_iter().chain([
+        "transport",
+        "wait",
+        "object B",
+        "clients",
+        "offered k/s",
+        "sent k/s",
+        "answered k/s",
+        "±",
+        "p50 us",
+        "±",
+        "p99 us",
+        "±",
+        "p99.9 us",
+        "±",
+        "service p99 us",
+        "late p99 us",
+        "client ns/msg",
+        "server ns/msg",
+        "n",
+        "lost",
+    ]));
+    for run in runs(record) {
+        let is_open = run.case.schedule.is_open();
+        let main = run.summary(if is_open { Metric::Response } else { Metric::Rtt });
+        let rate = |metric, scale| number::rate(Some(run), metric, scale);
+        let [offered, _] = rate(RateMetric::OfferedRate, THOUSANDS);
+        let [sent, _] = rate(RateMetric::AchievedRate, THOUSANDS);
+        let [client, _] = rate(RateMetric::CpuClient, 1.0);
+        let [server, _] = rate(RateMetric::CpuServer, 1.0);
+        let clients = match is_open {
+            true => Cell::none(),
+            false => Cell::count(u64::from(run.case.load.clients)),
+        };
+        let [service, _] = number::quantile(run.summary(Metric::Service), 0.99);
+        let [late, _] = number::quantile(run.summary(Metric::Lateness), 0.99);
+        let head = [
+            run.case.transport.name().into(),
+            run.case.wait.name().into(),
+            Cell::count(run.case.load.object_size.0),
+            clients,
+            offered,
+            sent,
+        ];
+        let figures = [
+            rate(RateMetric::MessageRate, THOUSANDS),
+            number::quantile(main, 0.5),
+            number::quantile(main, 0.99),
+            number::quantile(main, 0.999),
+        ];
+        let rest = [
+            service,
+            late,
+            client,
+            server,
+            Cell::count(main.map_or(0, |summary| summary.count)),
+            Cell::count(run.counts.lost),
+        ];
+        let cells = series_cell(record, run).into_iter().chain(head);
+        grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
+    }
+    (!grid.is_empty()).then(|| format!("{grid}{}", found(record)))
+}
+
+/// What the server's pools cost; `None` where none was measured.
+pub fn pools(record: &Record) -> Option<String> {
+    let mut grid = Grid::new(series_head(record).into_iter().chain([
+        "transport",
+        "tx",
+        "rx",
+        "clients",
+        "offered k/s",
+        "answered k/s",
+        "±",
+        "completions/poll",
+        "±",
+        "buffer ns/read",
+        "±",
+        "empty polls ns/read",
+        "full polls ns/read",
+        "empty polls/read",
+        "full polls/read",
+    ]));
+    for run in runs(record) {
+        let Some(buffers) = run.case.load.buffers else { continue };
+        let rate = |metric, scale| number::rate(Some(run), metric, scale);
+        let [offered, _] = rate(RateMetric::OfferedRate, THOUSANDS);
+        let head = [
+            run.case.transport.name().into(),
+            Cell::count(u64::from(buffers.transmit)),
+            Cell::count(u64::from(buffers.receive)),
+            Cell::count(u64::from(run.case.load.clients)),
+            offered,
+        ];
+        let figures = [
+            rate(RateMetric::MessageRate, THOUSANDS),
+            rate(RateMetric::CompletionsPerPoll, 1.0),
+            rate(RateMetric::BufferTime, 1.0),
+        ];
+        let alone = [
+            RateMetric::EmptyPollTime,
+            RateMetric::FullPollTime,
+            RateMetric::EmptyPolls,
+            RateMetric::FullPolls,
+        ];
+        let alone = alone.map(|metric| rate(metric, 1.0)[0].clone());
+        let cells = series_cell(record, run).into_iter().chain(head);
+        grid.row(cells.chain(figures.into_iter().flatten()).chain(alone));
+    }
+    (!grid.is_empty()).then(|| grid.to_string())
+}
+
+/// A sentence for each curve: its knee, and the highest rate within the bound.
+fn found(record: &Record) -> String {
+    let slo = record.plan.search.slo;
+    let mut out = String::new();
+    for (name, points) in curves(record) {
+        if let Some(knee) = search::knee(&points).filter(|_| points.len() > 2) {
+            out.push_str(&format!(
+                "knee: {name}: {} k/s, where the rate over the median response is highest\n",
+                number::short(points[knee].offered * THOUSANDS)
+            ));
+        }
+        let Some(slo) = slo else { continue };
+        out.push_str(&match search::highest(&points, slo) {
+            Some(at) => format!(
+                "slo: {name}: {slo} is kept up to {} k/s\n",
+                number::short(points[at].offered * THOUSANDS)
+            ),
+            None => format!("slo: {name}: {slo} is kept at no rate that was measured\n"),
+        });
+    }
+    out
+}
+
+/// The points of each curve.
+fn curves(record: &Record) -> Vec<(String, Vec<Point>)> {
+    let quantile = record.plan.search.slo.map_or(0.99, |slo| slo.quantile);
+    let mut curves: Vec<(_, String, Vec<Point>)> = Vec::new();
+    for run in runs(record) {
+        let Some(point) = Point::of(run, quantile) else { continue };
+        let case = &run.case;
+        match curves.iter_mut().find(|(of, ..)| *of == place(case)) {
+            Some((.., points)) => points.push(point),
+            None => {
+                let name = format!("{} {}", case.transport, case.wait.name());
+                curves.push((place(case), name, vec![point]));
+            }
+        }
+    }
+    curves.into_iter().map(|(_, name, points)| (name, points)).collect()
+}
+
+/// Whether there is a bound that some curve keeps at no rate.
+pub fn breaks_bound(record: &Record) -> bool {
+    let Some(slo) = record.plan.search.slo else { return false };
+    let curves = curves(record);
+    curves.is_empty() || curves.iter().any(|(_, points)| search::highest(points, slo).is_none())
+}

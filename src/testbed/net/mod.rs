@@ -1,0 +1,145 @@
+//! Several hosts of one network, made of this machine: network namespaces joined by veth pairs.
+//!
+//! Takes a [`Wanted`]: how many hosts, how they are joined, and a command. Makes the namespaces,
+//! gives each host a name, an address and an sshd, runs the command in the first, and takes
+//! everything away again. `docs/testbed-net.md` tells what the command finds.
+//!
+//! Nothing is made in this machine's own network: the links are between the namespaces, and go with
+//! them. Their names hold the number of the process that owns them; what a dead owner has left (it
+//! was killed) is taken away by the next start.
+//!
+//! Must never: touch an interface, a namespace or a process that it has not made.
+
+mod hosts;
+mod login;
+mod wiring;
+
+use super::{Ended, TestbedError};
+use crate::units::{BitRate, Span};
+use hosts::Hosts;
+use std::ffi::OsString;
+use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most hosts: the links of 200 are made in some 20 s, and each has an sshd of 7 MB.
+pub const MOST_HOSTS: i64 = 200;
+
+/// How the hosts are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// Each to a switch.
+    Star,
+    /// Two by a wire.
+    Pair,
+    /// Each to the next, the last to the first; hosts between two pass their packets on.
+    Ring,
+}
+
+impl Topology {
+    /// All.
+    pub const ALL: [Topology; 3] = [Topology::Star, Topology::Pair, Topology::Ring];
+
+    /// As it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Topology::Star => "star",
+            Topology::Pair => "pair",
+            Topology::Ring => "ring",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many hosts.
+    pub hosts: usize,
+    /// How they are joined.
+    pub topology: Topology,
+    /// What each link carries, each way; `None`: what the machine can.
+    pub rate: Option<BitRate>,
+    /// What a packet takes on a host's way out.
+    pub delay: Option<Span>,
+    /// The command of the first host, and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Between two looks at whether the command has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long the command may take to end by itself after a Ctrl-C, which its group has had too ...
+const GRACE: Duration = Duration::from_secs(3);
+/// ... and after SIGTERM, before it is killed.
+const LAST_GRACE: Duration = Duration::from_secs(3);
+
+/// Makes the hosts, runs the command in the first, takes the hosts away. `tell` is given what a
+/// person should know: what a dead owner had left.
+///
+/// Errors: whatever keeps the hosts from being made or the command from being started.
+pub fn run(wanted: &Wanted, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+    if !rustix::process::geteuid().is_root() {
+        let sentence = "testbed net makes network namespaces, which needs root; run it as root, \
+                        with sudo say";
+        return Err(TestbedError::Unable(sentence.into()));
+    }
+    let tools = hosts::Tools::find()?;
+    hosts::sweep(&tools, tell);
+    let signal = super::signals()?;
+    let hosts = Hosts::make(wanted, &tools, &signal)?;
+    let ended = match signal.load(Ordering::Relaxed) {
+        0 => watch(hosts.start(&wanted.command)?, &signal),
+        number => Ok(Ended::Signalled(number as u8)),
+    };
+    hosts.remove()?;
+    ended
+}
+
+/// Waits for the command, or for a signal and then for the command.
+fn watch(mut child: Child, signal: &AtomicUsize) -> Result<Ended, TestbedError> {
+    let number = loop {
+        if let Some(status) = over(&mut child) {
+            return Ok(Ended::Exited(code(status)));
+        }
+        match signal.load(Ordering::Relaxed) {
+            0 => std::thread::sleep(LOOK),
+            number => break number,
+        }
+    };
+    // A terminal sends SIGINT to the whole group; the others are for this process alone.
+    let told = number == signal_hook::consts::SIGINT as usize && ends_within(&mut child, GRACE);
+    if !told {
+        let _ = rustix::process::kill_process(pid(&child), rustix::process::Signal::TERM);
+        if !ends_within(&mut child, LAST_GRACE) {
+            // The child is ours and was not waited for: its number cannot be another's.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+    Ok(Ended::Signalled(number as u8))
+}
+
+fn pid(child: &Child) -> rustix::process::Pid {
+    rustix::process::Pid::from_child(child)
+}
+
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    while over(child).is_none() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+fn over(child: &mut Child) -> Option<ExitStatus> {
+    child.try_wait().ok().flatten()
+}
+
+/// As a shell gives it: 128 and its number where a signal ended it.
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}

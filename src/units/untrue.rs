@@ -1,0 +1,96 @@
+//! A clock of the other host that is made wrong by a known amount, to prove that the comparison of
+//! clocks finds it. Pure.
+
+use super::Span;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// What the other host's clock is made wrong by. All times are since its own epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Untrue {
+    /// What it is ahead by from the begin.
+    pub offset_ns: f64,
+    /// What it gains, in parts per million.
+    pub drift_ppm: f64,
+    /// By what it is set forward (or back), and when.
+    pub step: Option<Step>,
+}
+
+/// A clock that is set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// By so much.
+    pub by_ns: f64,
+    /// At this time of the true clock.
+    pub at_ns: f64,
+}
+
+const ALLOWED: &str = "offset(T), drift(Xppm), step(T@T), each T with or without a minus, as \
+                       'offset(-1s) drift(50ppm) step(40us@2s)'";
+
+impl FromStr for Untrue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Untrue, String> {
+        let mut untrue = Untrue::default();
+        for word in text.split_whitespace() {
+            untrue
+                .apply(word)
+                .ok_or_else(|| format!("'{word}' is not known; allowed are {ALLOWED}"))?;
+        }
+        Ok(untrue)
+    }
+}
+
+impl Untrue {
+    fn apply(&mut self, word: &str) -> Option<()> {
+        let (name, rest) = word.split_once('(')?;
+        let inner = rest.strip_suffix(')')?;
+        match name {
+            "offset" => self.offset_ns = ns(inner)?,
+            "drift" => {
+                let ppm: f64 = inner.strip_suffix("ppm")?.parse().ok()?;
+                // No two working clocks run further apart; NaN is refused too.
+                self.drift_ppm = (ppm.abs() <= 900.0).then_some(ppm)?;
+            }
+            "step" => {
+                let (by, at) = inner.split_once('@')?;
+                self.step = Some(Step { by_ns: ns(by)?, at_ns: ns(at)? });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// What the clock is ahead by when the true one shows `at_ns`.
+    pub fn error_ns(&self, at_ns: f64) -> f64 {
+        let stepped = self.step.filter(|step| at_ns >= step.at_ns).map_or(0.0, |step| step.by_ns);
+        self.offset_ns + at_ns * self.drift_ppm * 1e-6 + stepped
+    }
+}
+
+fn ns(text: &str) -> Option<f64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text),
+    };
+    text.parse::<Span>().ok().map(|span| sign * span.0 as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_read_word_by_word_and_adds_up() {
+        let untrue: Untrue = "offset(-1s) drift(50ppm) step(40us@2s)".parse().unwrap();
+        assert_eq!(untrue.error_ns(1e9), -1e9 + 50e3);
+        assert_eq!(untrue.error_ns(2e9), -1e9 + 100e3 + 40e3);
+        assert_eq!("".parse::<Untrue>().unwrap().error_ns(5.0), 0.0);
+        for bad in ["drift(1)", "drift(1000ppm)", "drift(NaNppm)", "offset(1)", "step(1s)", "x(1s)"]
+        {
+            let said = bad.parse::<Untrue>().unwrap_err();
+            assert!(said.contains(bad) && said.contains("allowed are"), "{said}");
+        }
+    }
+}
