@@ -9,6 +9,8 @@ mod far;
 mod standing;
 #[path = "agents/strangers.rs"]
 mod strangers;
+#[path = "hosts/testbed.rs"]
+mod testbed;
 
 use driver::Scratch;
 use far::FarHost;
