@@ -42,6 +42,7 @@ fn record(scratch: &Scratch) -> Record {
 fn a_host_without_ssh_is_measured_with() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };
+    host.enter();
     let listen = format!("--listen {}:0", host.address);
     let agent = Standing::of(&scratch, host.program(PROGRAM), &listen);
     agent.pair(&scratch);
@@ -147,11 +148,10 @@ fn a_certificate_that_has_expired_is_refused_on_either_side() {
     assert!(said.contains("says that this host's certificate has expired"), "{said}");
     agent.await_log("turned away");
     fs::remove_file(driver_folder(&scratch).join("identity.pem")).unwrap();
-    // Its folder is there before it starts.
-    let folder = scratch.join("agent1");
+    let folder = scratch.join("expired");
     expired.save(&folder).unwrap();
-    let agent = Standing::start(&scratch, "");
-    assert_eq!(agent.folder, folder);
+    let listen = "--listen 127.0.0.1:0";
+    let agent = Standing::who_is(folder, Command::new(PROGRAM), listen);
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("the certificate of the agent at"), "{said}");

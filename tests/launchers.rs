@@ -106,7 +106,8 @@ fn ranks_of_slurm_measure_with_each_other_and_end_with_the_first() {
         return;
     }
     let Some(cluster) = Cluster::start(&scratch) else { return };
-    let study = "title = \"t\"\n[all]\nrounds = 1\n[[latency]]\nseries = \"s\"\ntransport = \"tcp\"\n\
+    let study = "title = \"t\"\n[all]\nrounds = 1\n[[latency]]\nseries = \"s\"\n\
+                 transport = \"tcp\"\n\
                  wait = \"block\"\ncount = 200\n";
     fs::write(scratch.join("study.toml"), study).unwrap();
     let srun = |launcher: &str, line: &str| {
