@@ -7,7 +7,12 @@ use wiregauge::{cli, command, launch};
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let typed = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let done = cli::parse(&words).map_err(command::CommandError::from).and_then(|asked| {
+    let asked = cli::parse(&words).map_err(command::CommandError::from);
+    if let (Err(error), true) = (&asked, launch::job::is_silent()) {
+        // All processes of a job refuse the same; its first says so.
+        return ExitCode::from(error.exit().code());
+    }
+    let done = asked.and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
             cli::Asked::Play => std::process::exit(launch::agent::main().into()),

@@ -42,6 +42,7 @@ fn record(scratch: &Scratch) -> Record {
 fn a_host_without_ssh_is_measured_with() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };
+    host.enter();
     let listen = format!("--listen {}:0", host.address);
     let agent = Standing::of(&scratch, host.program(PROGRAM), &listen);
     agent.pair(&scratch);
@@ -55,7 +56,8 @@ fn a_host_without_ssh_is_measured_with() {
         let granted = &run.rounds[0].server.granted;
         assert_eq!((&granted["address"], &granted["interface"]), (&host.address, &host.interface));
     }
-    assert_eq!(found.plan.hosts[0].agent, Some(agent.at.port()));
+    let named = format!("[{}]:{}", agent.at.ip(), agent.at.port());
+    assert_eq!(found.plan.hosts[0].agent.as_deref(), Some(&*named));
     assert_eq!(found.hosts[0].address.as_deref(), Some(&*host.address));
     fs::remove_dir_all(scratch.join("run")).unwrap();
     let line = "oneway --transport udp --wait block --count 300 --rounds 1 --out run";
@@ -69,6 +71,23 @@ fn a_host_without_ssh_is_measured_with() {
         agent.await_log(said);
     }
     agent.await_log("clocks: the driver left");
+}
+
+#[test]
+fn agents_are_hosts_as_any_other() {
+    let scratch = Scratch::new();
+    let agents: Vec<Standing> = (0..3).map(|_| Standing::start(&scratch, "")).collect();
+    agents.iter().for_each(|agent| agent.pair(&scratch));
+    let list: Vec<String> = agents.iter().map(Standing::host).collect();
+    let list = list.join(",");
+    let line = "latency --wait block --count 100 --rounds 1 --all-pairs --out run --hosts";
+    let words: Vec<&str> = line.split(' ').chain([&*list]).collect();
+    let ended = driver::Driver::of(&scratch, program(&scratch, &words)).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let found = record(&scratch);
+    assert!(found.complete && found.hosts.len() == 3, "{ended:?}");
+    assert!(found.runs.iter().all(|run| run.counts.received == 110), "{ended:?}");
+    agents.iter().for_each(|agent| agent.await_log("ended"));
 }
 
 #[test]
@@ -129,11 +148,10 @@ fn a_certificate_that_has_expired_is_refused_on_either_side() {
     assert!(said.contains("says that this host's certificate has expired"), "{said}");
     agent.await_log("turned away");
     fs::remove_file(driver_folder(&scratch).join("identity.pem")).unwrap();
-    // Its folder is there before it starts.
-    let folder = scratch.join("agent1");
+    let folder = scratch.join("expired");
     expired.save(&folder).unwrap();
-    let agent = Standing::start(&scratch, "");
-    assert_eq!(agent.folder, folder);
+    let listen = "--listen 127.0.0.1:0";
+    let agent = Standing::who_is(folder, Command::new(PROGRAM), listen);
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("the certificate of the agent at"), "{said}");

@@ -14,6 +14,7 @@ use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};
 use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
+use crate::launch::job::rank::Rank;
 use crate::launch::standing::caps::Caps;
 use crate::plan::{Options, Pattern, Place, Refusal, Request};
 use crate::report::export::Selection;
@@ -67,12 +68,12 @@ fn surveying(survey: SurveyArguments) -> Result<Asked, Refusal> {
         cpus: cpus(&survey.cpus, &Place::Here)?,
         seed: survey.draw.seed,
         clock: survey.draw.clock,
-        output: output(survey.output)?,
+        output: output(survey.output, None)?,
     })
 }
 
 fn running(run: RunArguments) -> Result<Asked, Refusal> {
-    let place = place::place(run.far)?;
+    let (place, rank) = place::place(run.far)?;
     Ok(Asked::Run {
         study: run.study,
         only: each_once(run.only),
@@ -82,7 +83,8 @@ fn running(run: RunArguments) -> Result<Asked, Refusal> {
         place,
         seed: run.draw.seed,
         clock: run.draw.clock,
-        output: output(run.output)?,
+        output: output(run.output, rank.as_ref())?,
+        rank: rank.map(Box::new),
     })
 }
 
@@ -125,7 +127,7 @@ fn set_pace(request: &mut Request, pace: &PaceArguments) {
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {
     let length = common.length;
-    let place = place::place(common.far)?;
+    let (place, rank) = place::place(common.far)?;
     let request = Request {
         transports: each_once(common.transport),
         perturb: common.perturb,
@@ -151,8 +153,9 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
     };
     // A wrong request is refused before a wrong place for what it would give.
     request.clone().plan()?;
-    let output = output(common.output)?;
-    Ok(Asked::Measure { request: Box::new(request), clock: common.draw.clock, output })
+    let output = output(common.output, rank.as_ref())?;
+    let (clock, rank) = (common.draw.clock, rank.map(Box::new));
+    Ok(Asked::Measure { request: Box::new(request), clock, output, rank })
 }
 
 /// In the order in which they were typed.
@@ -242,8 +245,10 @@ fn cpus(typed: &CpuArguments, place: &Place) -> Result<Vec<CpuPair>, Refusal> {
     pairs.map_err(|error| Refusal(format!("--cpus: {error}")))
 }
 
-fn output(typed: OutputArguments) -> Result<Output, Refusal> {
-    if let Some(directory) = &typed.out
+fn output(typed: OutputArguments, rank: Option<&Rank>) -> Result<Output, Refusal> {
+    // Only rank 0 of a job writes, and another one may come when it has begun to.
+    let writes = rank.is_none_or(|rank| rank.rank == 0);
+    if let Some(directory) = typed.out.as_ref().filter(|_| writes)
         && directory.symlink_metadata().is_ok()
     {
         return Err(Refusal(format!(
@@ -277,7 +282,7 @@ fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
     let (time, clock, untrue) = (typed.time, typed.clock, typed.untrue_clock);
-    let output = output(typed.output)?;
+    let output = output(typed.output, None)?;
     Ok(Asked::Clocks { to: hosts, time, interface, clock, untrue, output })
 }
 

@@ -10,6 +10,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 const FAR: &str = "Other hosts";
+const JOB: &str = "Processes of one job (srun, mpirun and such start them; the first drives)";
 
 /// What `clocks` takes.
 #[derive(Debug, Args)]
@@ -48,6 +49,8 @@ pub struct HostsArguments {
 pub struct FarArguments {
     #[command(flatten)]
     pub reach: ReachArguments,
+    #[command(flatten)]
+    pub job: RankArguments,
     /// Measure every pair of --hosts: a matrix, with slow pairs named
     #[arg(long, help_heading = FAR)]
     pub all_pairs: bool,
@@ -58,6 +61,20 @@ pub struct FarArguments {
     /// Measure so many random perfect matchings of --hosts: effective bisection bandwidth
     #[arg(long, value_name = "MATCHINGS", value_parser = values::count32, help_heading = FAR)]
     pub bisection: Option<u32>,
+}
+
+/// Which process of a job this is. A launcher says it by itself.
+#[derive(Debug, Args)]
+pub struct RankArguments {
+    /// Which process of a job this is, from 0, where no launcher says it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32), help_heading = JOB)]
+    pub rank: Option<u32>,
+    /// Of how many; 1: measure alone whatever a launcher says
+    #[arg(long, value_name = "N", value_parser = values::count32, help_heading = JOB)]
+    pub ranks: Option<u32>,
+    /// The host of rank 0, as node01 or 10.1.0.1:7426
+    #[arg(long, value_name = "HOST", value_parser = values::leader, help_heading = JOB)]
+    pub leader: Option<(String, u16)>,
 }
 
 /// The other hosts, and how they are reached.

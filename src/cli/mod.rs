@@ -20,6 +20,7 @@ mod values;
 mod verbs_args;
 
 use crate::clock::Source;
+use crate::launch::job::rank::Rank;
 use crate::launch::standing::caps::Caps;
 use crate::launch::standing::network::Network;
 use crate::plan::{CpuPair, Far, Place, Refusal, Request};
@@ -63,6 +64,8 @@ pub enum Asked {
         clock: Option<Source>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Carry out a study, or say which there are.
     Run {
@@ -84,6 +87,8 @@ pub enum Asked {
         clock: Option<Source>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Compare this host's clock with another's.
     Clocks {

@@ -1,8 +1,10 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
-use super::far_args::{FarArguments, ReachArguments};
+use super::far_args::{FarArguments, RankArguments, ReachArguments};
 use super::values::{self, Host, Ssh};
-use crate::plan::pairs::{HERE, MOST_HOSTS, Node};
+use crate::launch::job;
+use crate::launch::job::rank::{self, Rank, Typed};
+use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
 use crate::plan::{Far, Pairs, Place, Refusal};
 use std::io::Read;
 use std::path::Path;
@@ -10,14 +12,38 @@ use std::path::Path;
 /// Longest file of hosts that is read: room for `MOST_HOSTS` names.
 const LONGEST_FILE: u64 = 4 << 20;
 
-/// The place that was asked for.
-pub fn place(typed: FarArguments) -> Result<Place, Refusal> {
+/// The place that was asked for, and which process of a job this is.
+pub fn place(typed: FarArguments) -> Result<(Place, Option<Rank>), Refusal> {
     let pairs = typed.pairs()?;
+    let RankArguments { rank, ranks, leader } = &typed.job;
+    let job = Typed { rank: *rank, ranks: *ranks, leader: leader.clone() };
+    let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(Refusal)?;
+    if let Some(found) = found {
+        if typed.reach.names_hosts() {
+            return refuse(format!(
+                "hosts are named, and this is rank {} of the {} that a launcher has started; leave \
+                 the names out, or write --ranks 1",
+                found.rank, found.ranks
+            ));
+        }
+        let far = |rank| Far { host: job::name(rank), ..Far::default() };
+        let place = match (found.ranks, pairs) {
+            (2, Pairs::First) => Place::To(far(1)),
+            (ranks, pairs) => {
+                // Nobody has to name hosts here, so nobody has to say that all are meant.
+                let all = Pairs::All { at_once: AtOnce::default() };
+                let pairs = if pairs == Pairs::First { all } else { pairs };
+                let others = (1..ranks).map(|rank| Node::There(far(rank)));
+                Place::Hosts([Node::Here].into_iter().chain(others).collect(), pairs)
+            }
+        };
+        return Ok((place, Some(found)));
+    }
     if pairs != Pairs::First && !typed.reach.names_hosts() {
         let option = if typed.all_pairs { "--all-pairs" } else { "--bisection" };
         return refuse(format!("{option} needs several hosts; write --hosts A,B,C"));
     }
-    of(typed.reach, pairs)
+    Ok((of(typed.reach, pairs)?, None))
 }
 
 /// The other hosts of a command that measures no pairs.
@@ -59,9 +85,10 @@ fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
         ));
     }
     let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
-    let far = |Host { name, agent }| {
+    let far = |Host { name, agent }: Host| {
         let (ssh, binary) = (ssh.clone(), remote_binary.clone());
-        Far { host: name, agent, ssh, binary, push: push && agent.is_none() }
+        let push = push && agent.is_none();
+        Far { host: name, agent, ssh, binary, push, key: None }
     };
     let node = |host: Host| match host.name == HERE && host.agent.is_none() {
         true => Node::Here,

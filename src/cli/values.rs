@@ -2,6 +2,7 @@
 
 use crate::clock::Source;
 use crate::host;
+use crate::launch::job::rank::PORT as LEADER_PORT;
 use crate::plan::pairs::AtOnce;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
@@ -35,7 +36,7 @@ pub struct TypedLimit(pub String, pub Limit);
 #[derive(Clone, Debug)]
 pub struct Host {
     pub name: String,
-    pub agent: Option<u16>,
+    pub agent: Option<String>,
 }
 
 /// ssh with its own arguments.
@@ -209,8 +210,8 @@ pub fn interfaces(text: &str) -> Result<Interfaces, String> {
 /// of its own.
 pub fn host(text: &str) -> Result<Host, String> {
     if let Some(agent) = text.strip_prefix(far::AGENT) {
-        let (name, port) = agent_address(agent)?;
-        return Ok(Host { name, agent: Some(port) });
+        let (host, port) = agent_address(agent)?;
+        return Ok(Host { name: agent.to_owned(), agent: Some(format!("[{host}]:{port}")) });
     }
     let plain = |c: char| !c.is_whitespace() && !c.is_control();
     if (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
@@ -227,6 +228,13 @@ pub fn agent_address(text: &str) -> Result<(String, u16), String> {
             "'{text}' is not allowed; write an agent's address as node07, node07:7425 or \
              [2001:db8::7]:7425"
         )
+    })
+}
+
+/// Where rank 0 is.
+pub fn leader(text: &str) -> Result<(String, u16), String> {
+    far::address(text, LEADER_PORT).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+        format!("'{text}' is not allowed; write the host of rank 0 as node01 or 10.1.0.1:7426")
     })
 }
 

@@ -4,6 +4,7 @@ mod agent;
 mod clocks;
 mod compare;
 mod hosts;
+mod jobs;
 mod list;
 mod measure;
 mod noise;
@@ -18,6 +19,7 @@ use crate::plan::Refusal;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
+use jobs::Joined;
 use std::io::Write;
 
 /// How the program ends.
@@ -122,10 +124,29 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Survey { cpus, seed, clock, output } => {
             measure::survey(cpus, seed, clock, output, typed)
         }
-        Asked::Measure { request, clock, output } => {
+        Asked::Measure { mut request, clock, output, rank } => {
+            let _others = match jobs::join(rank.as_deref(), &mut request.place)? {
+                Joined::Served => return Ok(Exit::Right),
+                Joined::Drives(others) => others,
+            };
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Run { study, only, quick, place, interface, cpus, seed, clock, output } => {
+        Asked::Run {
+            study,
+            only,
+            quick,
+            mut place,
+            interface,
+            cpus,
+            seed,
+            clock,
+            output,
+            rank,
+        } => {
+            let _others = match jobs::join(rank.as_deref(), &mut place)? {
+                Joined::Served => return Ok(Exit::Right),
+                Joined::Drives(others) => others,
+            };
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }

@@ -38,6 +38,21 @@ pub fn session_address() -> Result<SocketAddr, String> {
     })
 }
 
+/// The addresses of this host at which another one may reach it, loopback last. Link-local ones
+/// mean nothing to others.
+pub fn own_addresses() -> Vec<IpAddr> {
+    let is_link_local = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    let all = addresses();
+    let up = all.iter().filter(|(name, _)| is_up(&Tree::default(), name));
+    let mut found: Vec<IpAddr> = up.map(|(_, address)| address.ip()).collect();
+    found.retain(|ip| !is_link_local(ip));
+    found.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    found
+}
+
 /// Where sshd says who is connected to whom.
 pub const SSH_CONNECTION: &str = "SSH_CONNECTION";
 /// Where a standing agent says the same to the processes that it starts. Who has it has been let

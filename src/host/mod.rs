@@ -13,6 +13,7 @@ pub mod child;
 mod concerns;
 mod discipline;
 mod environment;
+mod inherited;
 pub mod interrupt;
 mod memory;
 mod network;
@@ -24,12 +25,13 @@ mod usage;
 
 pub use address::{
     CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
-    session_address,
+    own_addresses, session_address,
 };
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to};
 pub use concerns::Concern;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
+pub use inherited::inherited;
 pub use memory::{LockError, lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};

@@ -9,11 +9,12 @@ use super::agent::PLAY;
 use super::process::{Agent, Place, Tail};
 use super::protocol::*;
 use super::round::Fault;
-use super::standing::dial::DIAL;
+use super::secret;
+use super::standing::dial::{DIAL, KEY_VARIABLE};
 use crate::host;
 use crate::launch::frame::FrameError;
 use crate::plan::Far;
-use crate::plan::far::quoted;
+use crate::plan::far::{JobKey, quoted};
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
 use std::io::Read;
@@ -55,14 +56,14 @@ pub struct Session {
 enum Way {
     /// By ssh with its own arguments; the agent's command is for the shell there.
     Ssh { ssh: Vec<String>, agent: String },
-    /// By this program, to the agent that stands at a port there.
-    Standing { program: PathBuf, port: u16 },
+    /// By this program, to the agent that stands at this host and port.
+    Standing { program: PathBuf, at: String, key: Option<JobKey> },
 }
 
 impl Session {
     fn new(far: &Far, program: &Path) -> Session {
-        let way = match far.agent {
-            Some(port) => Way::Standing { program: program.into(), port },
+        let way = match far.agent.clone() {
+            Some(at) => Way::Standing { program: program.into(), at, key: far.key },
             None => {
                 let binary = far.binary.as_deref().map_or("wiregauge".into(), quoted);
                 Way::Ssh { ssh: far.ssh.clone(), agent: format!("{binary} {PLAY}") }
@@ -80,9 +81,12 @@ impl Session {
     pub(super) fn agent(&self) -> Command {
         match &self.way {
             Way::Ssh { ssh, agent } => self.run(ssh, agent),
-            Way::Standing { program, port } => {
+            Way::Standing { program, at, key } => {
                 let mut dial = Command::new(program);
-                dial.args([DIAL, &format!("[{}]:{port}", self.host)]);
+                dial.args([DIAL, at]).env_remove(KEY_VARIABLE);
+                if let Some(JobKey(key)) = key {
+                    dial.env(KEY_VARIABLE, secret::to_hex(key));
+                }
                 dial
             }
         }
@@ -382,7 +386,7 @@ mod tests {
     fn far(binary: Option<&str>) -> Far {
         let ssh = ["ssh", "-F", "a b"].map(String::from).to_vec();
         let binary = binary.map(String::from);
-        Far { host: "node07".into(), agent: None, ssh, binary, push: false }
+        Far { host: "node07".into(), ssh, binary, ..Far::default() }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod clocks;
 pub mod conditions;
 pub mod far;
 pub mod frame;
+pub mod job;
 pub mod process;
 pub mod protocol;
 pub mod rehearse;

@@ -4,19 +4,32 @@
 use serde::{Deserialize, Serialize};
 
 /// Another host, as it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Far {
     /// Its name, as ssh is told it, or where its agent stands.
     pub host: String,
-    /// The port of the agent that stands there; `None`: it is reached by ssh.
+    /// Host and port of the agent that stands there; `None`: it is reached by ssh.
     #[serde(default)]
-    pub agent: Option<u16>,
+    pub agent: Option<String>,
     /// ssh with its own arguments.
     pub ssh: Vec<String>,
     /// Where wiregauge is there; `None`: where its shell finds it.
     pub binary: Option<String>,
     /// Whether this program is copied there, and removed afterwards.
     pub push: bool,
+    /// What its agent and this program share where a launcher has started both. It is in no record.
+    #[serde(skip)]
+    pub key: Option<JobKey>,
+}
+
+/// What the processes of one job share, and nobody else knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JobKey(pub [u8; 32]);
+
+impl std::fmt::Debug for JobKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JobKey")
+    }
 }
 
 /// What a host's name begins with where an agent stands there.
@@ -26,6 +39,11 @@ pub const AGENT_PORT: u16 = 7425;
 
 /// The host and the port of an agent's address: `node07`, `node07:7425`, `[fe80::7%eth0]:7425`.
 pub fn agent_address(text: &str) -> Option<(String, u16)> {
+    address(text, AGENT_PORT)
+}
+
+/// The same with another port where none is named.
+pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -40,7 +58,7 @@ pub fn agent_address(text: &str) -> Option<(String, u16)> {
     };
     let port = match port {
         Some(port) => port.parse().ok().filter(|port| *port > 0)?,
-        None => AGENT_PORT,
+        None => port_else,
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
     let is_plain = !host.is_empty() && !host.starts_with('-') && host.chars().all(plain);

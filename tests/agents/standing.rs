@@ -51,11 +51,15 @@ impl Standing {
     }
 
     /// One that a command runs, as in another namespace.
-    pub fn of(scratch: &Scratch, mut program: Command, options: &str) -> Standing {
+    pub fn of(scratch: &Scratch, program: Command, options: &str) -> Standing {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = scratch.join(&format!("agent{number}"));
-        let log = scratch.join(&format!("agent{number}.log"));
+        Standing::who_is(scratch.join(&format!("agent{number}")), program, options)
+    }
+
+    /// One with a folder that may have an identity already.
+    pub fn who_is(folder: PathBuf, mut program: Command, options: &str) -> Standing {
+        let log = folder.with_extension("log");
         let child = program
             .arg("agent")
             .args(options.split_whitespace())

@@ -167,10 +167,10 @@ fn full_plan() -> Plan {
         cpus: vec![CpuPair { client: 2, server: 3 }],
         hosts: vec![Far {
             host: "node07".to_string(),
-            agent: Some(7425),
+            agent: Some("[node07]:7425".to_string()),
             ssh: vec!["ssh".to_string()],
             binary: Some("/opt/wiregauge".to_string()),
-            push: false,
+            ..Far::default()
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
         at_once: vec![vec![0]],

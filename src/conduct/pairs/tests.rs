@@ -9,7 +9,7 @@ use crate::stats::{Metric, Rate, Value, summarize};
 fn plan(pattern: Pattern, hosts: usize, pairs: Pairs) -> Plan {
     let far = |number: usize| {
         let (host, ssh) = (format!("n{number}"), vec!["ssh".to_string()]);
-        Node::There(Far { host, agent: None, ssh, binary: None, push: false })
+        Node::There(Far { host, ssh, ..Far::default() })
     };
     let place = Place::Hosts((0..hosts).map(far).collect(), pairs);
     Request { place, rounds: Some(2), ..Request::new(pattern) }.plan().unwrap()

@@ -3,9 +3,11 @@
 
 use super::super::frame::FrameError;
 use super::super::round::Fault;
-use super::identity::{self, Identity};
+use super::super::secret;
+use super::identity::{self, End, Identity};
 use super::pairing::agent_file;
 use super::tls::{self, Channel, Reader, TlsError, Writer};
+use rustls::pki_types::CertificateDer;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The hidden command.
 pub const DIAL: &str = "dial-agent";
+/// Where it is told what the processes of one job share; their identities are made of that.
+pub const KEY_VARIABLE: &str = "WIREGAUGE_JOB_KEY";
 /// How long the network may take to connect, and TLS to prove both sides.
 const CONNECTING: Duration = Duration::from_secs(10);
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -108,10 +112,12 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
 
 /// Carries the control channel until either side ends it; the process's exit code.
 pub fn main(host: &str, port: u16) -> u8 {
-    let carried = identity::folder()
-        .map_err(Fault::new)
-        .and_then(|folder| open(&folder, host, port))
-        .and_then(|(reader, writer)| carry(host, port, reader, writer));
+    let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
+    let opened = match key {
+        Some(key) => of_job(&key, host, port),
+        None => identity::folder().map_err(Fault::new).and_then(|folder| open(&folder, host, port)),
+    };
+    let carried = opened.and_then(|(reader, writer)| carry(host, port, reader, writer));
     match carried {
         Ok(()) => 0,
         Err(fault) => {
@@ -133,8 +139,24 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fa
     };
     let theirs = identity::certificate(&known).map_err(Fault::new)?;
     let own = Identity::of_host(folder).map_err(Fault::new)?;
+    prove(&own, &theirs, host, port)
+}
+
+/// A channel to an agent of the same job.
+fn of_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+    let own = Identity::derived(key, End::Driver).map_err(Fault::new)?;
+    let theirs = Identity::derived(key, End::Agent).map_err(Fault::new)?;
+    prove(&own, &theirs.certificate, host, port)
+}
+
+fn prove(
+    own: &Identity,
+    theirs: &CertificateDer<'static>,
+    host: &str,
+    port: u16,
+) -> Result<(Reader, Writer), Fault> {
     let opened = || {
-        let config = tls::dialling(&own, &theirs, tls::FRAMES)?;
+        let config = tls::dialling(own, theirs, tls::FRAMES)?;
         let socket = connect(host, port)?;
         Ok(Channel::dial(socket, Instant::now() + HANDSHAKE, config)?.split()?)
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 fn far(name: &str) -> Node {
     let (host, ssh) = (name.to_string(), vec!["ssh".to_string()]);
-    Node::There(Far { host, agent: None, ssh, binary: None, push: false })
+    Node::There(Far { host, ssh, ..Far::default() })
 }
 
 fn nodes(count: usize) -> Vec<Node> {

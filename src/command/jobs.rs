@@ -1,0 +1,73 @@
+//! Processes that a launcher has started together, before anything is measured: rank 0 learns where
+//! the others are, and these are its agents.
+
+use super::CommandError;
+use super::measure::{interrupts, program};
+use crate::launch::job::rank::Rank;
+use crate::launch::job::{self, Gathered};
+use crate::launch::round::Fault;
+use crate::plan::pairs::Node;
+use crate::plan::{Far, Place, Refusal};
+
+/// What became of this process.
+pub enum Joined {
+    /// It was an agent until rank 0 ended.
+    Served,
+    /// It drives: the other ranks, where there are any. They end when this goes.
+    Drives(Option<Gathered>),
+}
+
+/// Takes its part in a job.
+pub fn join(rank: Option<&Rank>, place: &mut Place) -> Result<Joined, CommandError> {
+    let Some(rank) = rank else { return Ok(Joined::Drives(None)) };
+    let failed = |fault: Fault| match fault.wrong_use {
+        true => CommandError::Refused(Refusal(fault.sentence)),
+        false => CommandError::Unable(fault.sentence),
+    };
+    if rank.rank > 0 {
+        job::serve(rank, &program()?).map_err(failed)?;
+        return Ok(Joined::Served);
+    }
+    let gathered = job::gather(rank, &*interrupts()?).map_err(failed)?;
+    fill(place, &gathered.hosts);
+    Ok(Joined::Drives(Some(gathered)))
+}
+
+/// Says of the ranks among the hosts where their agents are.
+fn fill(place: &mut Place, ranks: &[Far]) {
+    let one = |far: &mut Far| {
+        if let Some(known) = ranks.iter().find(|known| known.host == far.host) {
+            *far = known.clone();
+        }
+    };
+    match place {
+        Place::Here => {}
+        Place::To(far) => one(far),
+        Place::Hosts(nodes, _) => nodes.iter_mut().for_each(|node| match node {
+            Node::Here => {}
+            Node::There(far) => one(far),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pairs;
+
+    #[test]
+    fn ranks_are_given_their_addresses() {
+        let far = |rank, agent: Option<&str>| Far {
+            host: job::name(rank),
+            agent: agent.map(String::from),
+            ..Far::default()
+        };
+        let known = [far(1, Some("[10.0.0.1]:80")), far(2, Some("[10.0.0.2]:80"))];
+        let nodes = vec![Node::Here, Node::There(far(2, None)), Node::There(far(1, None))];
+        let mut place = Place::Hosts(nodes, Pairs::First);
+        fill(&mut place, &known);
+        let Place::Hosts(nodes, _) = place else { panic!() };
+        let [Node::Here, Node::There(two), Node::There(one)] = &nodes[..] else { panic!() };
+        assert_eq!((two, one), (&known[1], &known[0]));
+    }
+}

@@ -1,0 +1,143 @@
+//! The words that Hydra's processes exchange (PMI-1): a line of `key=value` asks, another answers.
+//! Rank 0 puts where it listens and what proves who is who; the others get it.
+
+use crate::host;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long an answer may take: the others' processes are being started meanwhile.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Longest line of an answer (PMI-1 allows 1024 B for a value).
+const LONGEST: u64 = 4096;
+/// What our word is called.
+const KEY: &str = "wiregauge";
+
+/// A channel to the process manager.
+struct Manager<C> {
+    channel: BufReader<C>,
+}
+
+/// The value of a word in `cmd=get_result rc=0 value=x`.
+fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split_whitespace().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
+}
+
+impl<C: Read + Write> Manager<C> {
+    fn ask(&mut self, question: &str, answer: &str) -> Result<String, String> {
+        let wrong = |what: &dyn std::fmt::Display| format!("the launcher's channel (PMI): {what}");
+        let channel = self.channel.get_mut();
+        channel
+            .write_all(format!("{question}\n").as_bytes())
+            .and_then(|()| channel.flush())
+            .map_err(|error| wrong(&error))?;
+        let mut line = String::new();
+        let mut bounded = (&mut self.channel).take(LONGEST);
+        bounded.read_line(&mut line).map_err(|error| wrong(&error))?;
+        let went = word(&line, "rc").is_none_or(|code| code == "0");
+        match word(&line, "cmd") == Some(answer) && went {
+            true => Ok(line),
+            false => Err(wrong(&format!("'{}' was answered", line.trim().escape_default()))),
+        }
+    }
+
+    /// Rank 0 gives a word; every other rank is given it.
+    fn share(&mut self, own: Option<&str>) -> Result<String, String> {
+        self.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
+        let named = self.ask("cmd=get_my_kvsname", "my_kvsname")?;
+        let space = word(&named, "kvsname").unwrap_or_default().to_string();
+        if let Some(own) = own {
+            self.ask(&format!("cmd=put kvsname={space} key={KEY} value={own}"), "put_result")?;
+        }
+        self.ask("cmd=barrier_in", "barrier_out")?;
+        let value = match own {
+            Some(own) => own.to_string(),
+            None => {
+                let question = format!("cmd=get kvsname={space} key={KEY}");
+                let answer = self.ask(&question, "get_result")?;
+                word(&answer, "value").unwrap_or_default().to_string()
+            }
+        };
+        self.ask("cmd=finalize", "finalize_ack")?;
+        Ok(value)
+    }
+}
+
+/// Shares a word over the channel whose number PMI_FD has.
+pub fn share(own: Option<&str>) -> Result<String, String> {
+    let number = std::env::var("PMI_FD").ok().and_then(|text| text.parse().ok());
+    let number = number.ok_or("PMI_FD is no number")?;
+    let wrong =
+        |error: std::io::Error| format!("the launcher's channel (PMI_FD {number}): {error}");
+    let channel = UnixStream::from(host::inherited(number).map_err(wrong)?);
+    channel.set_read_timeout(Some(LIMIT)).map_err(wrong)?;
+    Manager { channel: BufReader::new(channel) }.share(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// A manager that has its answers ready.
+    struct Scripted {
+        answers: io::Cursor<Vec<u8>>,
+        asked: Vec<u8>,
+    }
+
+    impl Read for Scripted {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.answers.read(bytes)
+        }
+    }
+
+    impl Write for Scripted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.asked.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shared(answers: &str, own: Option<&str>) -> (Result<String, String>, String) {
+        let answers = io::Cursor::new(answers.as_bytes().to_vec());
+        let scripted = Scripted { answers, asked: Vec::new() };
+        let mut manager = Manager { channel: BufReader::new(scripted) };
+        let said = manager.share(own);
+        (said, String::from_utf8(manager.channel.get_ref().asked.clone()).unwrap())
+    }
+
+    const BEGIN: &str = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n\
+                         cmd=my_kvsname kvsname=kvs_1_0\n";
+    const END: &str = "cmd=finalize_ack\n";
+
+    #[test]
+    fn rank_0_puts_and_the_others_get() {
+        let answers = format!("{BEGIN}cmd=put_result rc=0 msg=success\ncmd=barrier_out\n{END}");
+        let (said, asked) = shared(&answers, Some("a/b:1"));
+        assert_eq!(said, Ok("a/b:1".into()));
+        assert!(asked.contains("\ncmd=put kvsname=kvs_1_0 key=wiregauge value=a/b:1\n"), "{asked}");
+        let answers =
+            format!("{BEGIN}cmd=barrier_out\ncmd=get_result rc=0 msg=success value=x=1\n{END}");
+        let (said, asked) = shared(&answers, None);
+        assert_eq!(said, Ok("x=1".into()));
+        assert!(
+            asked.ends_with("cmd=get kvsname=kvs_1_0 key=wiregauge\ncmd=finalize\n"),
+            "{asked}"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_a_sentence() {
+        for answers in ["", "cmd=response_to_init rc=-1\n", "\u{1b}[31m\n", "cmd=barrier_out\n"] {
+            let (said, _) = shared(answers, None);
+            let sentence = said.unwrap_err();
+            assert!(sentence.starts_with("the launcher's channel (PMI): "), "{sentence}");
+            assert!(!sentence.contains(char::is_control), "{sentence}");
+        }
+        let (said, _) = shared(&"x".repeat(100_000), None);
+        assert!(said.is_err(), "a line without an end");
+    }
+}
