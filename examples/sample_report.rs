@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example sample_report -- OUT.html [survey|sweep|study|hostile] [SAMPLES]`
 //!
-//! The samples are seeded draws, not measurements; the title says so. `hostile` has text in every
-//! field that would run as a script if it were not escaped, an incomplete run and lost messages.
+//! The samples are seeded draws, not measurements. `hostile` has text in every field that would run
+//! as a script if it were not escaped, an incomplete run and lost messages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use rand_chacha::ChaCha8Rng;
@@ -34,15 +34,11 @@ fn main() -> std::io::Result<()> {
     if kind == "clocks" {
         return write(&out, &clocks(), Vec::new());
     }
-    let cases = match kind.as_str() {
-        "sweep" | "study" => sweep_cases(),
-        "hostile" => survey_cases().into_iter().take(4).collect(),
-        _ => survey_cases(),
-    };
-    let name = match kind.as_str() {
-        "sweep" => "latency",
-        "study" => "run",
-        _ => "survey",
+    let (name, cases) = match kind.as_str() {
+        "sweep" => ("latency", sweep_cases()),
+        "study" => ("run", sweep_cases()),
+        "hostile" => ("survey", survey_cases().into_iter().take(4).collect()),
+        _ => ("survey", survey_cases()),
     };
     let mut record = record(name, cases);
     if kind == "study" {

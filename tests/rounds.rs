@@ -208,7 +208,8 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
         if transport.descriptor().one_process || transport.available().is_err() {
             continue;
         }
-        for pattern in Pattern::ALL {
+        // Load has one thread of each end.
+        for pattern in Pattern::ALL.iter().filter(|pattern| **pattern != Pattern::Load) {
             let mut case = case(*pattern, *transport, Wait::Block);
             case.threads = 3;
             let (finished, label) = (play(&case), case.label());
