@@ -106,7 +106,7 @@ fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
     assert!(ended.survivors.is_empty(), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
-    let lost = samples(&scratch).iter().filter(|sample| sample.flags.has(Flags::LOST)).count();
+    let lost = samples(&scratch, 0).iter().filter(|sample| sample.flags.has(Flags::LOST)).count();
     assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
 }
 
@@ -115,7 +115,7 @@ fn what_a_saturated_server_has_not_taken_is_not_dropped() {
     // No server here reads 50 million objects per second.
     let (scratch, record) = measured("--transport tcp --rate 50M --time 2ms --warmup 0 --rounds 1");
     let run = &record.runs[0];
-    let samples = samples(&scratch);
+    let samples = samples(&scratch, 0);
     let intended = samples.iter().filter(|sample| !sample.intended_ns.is_nan()).count();
     assert!((90_000..110_000).contains(&intended), "{intended}");
     let lost = samples.iter().filter(|sample| sample.flags.has(Flags::LOST)).count() as u64;
