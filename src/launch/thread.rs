@@ -6,9 +6,11 @@
 use super::agent::AgentError;
 use super::protocol::*;
 use super::rehearse;
-use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::{
+    Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase, Tsc,
+};
 use crate::host::interrupt::Interrupter;
-use crate::host::{self, ResourceUse};
+use crate::host::{self, Noise, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
@@ -16,7 +18,7 @@ use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
 use crate::pattern::store::Store;
 use crate::plan::Pattern;
-use crate::sample::arena::Arena;
+use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::Recorder;
 use crate::transport::{
     Blob, Endpoint, Opening, Role, Setup, Slot, Transport, TransportKind, Visitor, synthetic,
@@ -167,11 +169,7 @@ impl Player {
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
-        let real = case.transport != TransportKind::Synthetic;
-        let noise = self
-            .cpu()
-            .filter(|_| real && pinned.is_ok())
-            .map(|cpu| host::spin(cpu, clock, &time, assignment.noise.0 as f64));
+        let noise = self.noise(clock, &time, pinned.is_ok());
         self.say(Said::Connected(T::granted(&endpoint)));
 
         let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
@@ -181,6 +179,8 @@ impl Player {
         let stamping = self.stamp_while(&plan, &mut endpoint)?;
         let generator = generator(assignment, &time)?;
         let used = ResourceUse::of_thread();
+        let read = |endpoint: &_| DeviceReading::take(|| clock.now(), || T::device_clock(endpoint));
+        let device = read(&endpoint);
         self.line.pass(gate);
         let begin = clock.now();
         let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store };
@@ -190,11 +190,19 @@ impl Player {
         let used = ResourceUse::of_thread().since(&used);
         let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
+        let (pool, seen) = (recorder.pool, recorder.seen);
+        let beyond = recorder.into_beyond();
+        let device = device.zip(device.and_then(|_| read(&endpoint)));
+        let by_device = T::device_stamps(&endpoint).zip(device).map(|(stamps, (first, last))| {
+            let bound = stamp_completions(arena.writer().0, stamps, first, last);
+            bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string())
+        });
+        let by_device = by_device.map(|bound| ("complete_clock_bound_ns".to_string(), bound));
         let outcome = Outcome {
-            afterwards: T::afterwards(&endpoint),
+            afterwards: T::afterwards(&endpoint).into_iter().chain(by_device).collect(),
             strangers: T::strangers(&endpoint),
             ended,
-            seen: recorder.seen,
+            seen,
             server_seen,
             usage: used,
             pinned,
@@ -203,12 +211,19 @@ impl Player {
             noise,
             floor: rehearsal.floor,
             recording_ticks: rehearsal.recording_ticks,
-            pool: recorder.pool,
-            beyond: recorder.into_beyond(),
+            pool,
+            beyond,
         };
         self.say(Said::Ended(Box::new(outcome), arena));
         while self.asked.recv().is_ok() {}
         Ok(())
+    }
+
+    /// What the CPU does by itself, where the thread has it and time is real.
+    fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
+        let real = self.assignment.case.transport != TransportKind::Synthetic;
+        let cpu = self.cpu().filter(|_| real && is_pinned)?;
+        Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
@@ -287,6 +302,23 @@ fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
     Ok((assignment.role == Role::Server).then(|| Store::of(&case.load)))
 }
 
+/// Puts the adapter's stamps of completions, as this host's time, into the rows; what they may be
+/// wrong by. A row whose send has none has no time of completion: one clock is not mixed with
+/// another.
+fn stamp_completions(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    first: DeviceReading,
+    last: DeviceReading,
+) -> Option<TickSpan> {
+    let line = DeviceLine::through(first, last, stamps.mask);
+    for (number, row) in rows.iter_mut().enumerate() {
+        let stamp = stamps.of_send.get(number).filter(|stamp| stamp.0 != 0);
+        row.complete = stamp.zip(line).map_or(Ticks(0), |(stamp, line)| line.host(*stamp));
+    }
+    line.map(|line| TickSpan(line.bound.ceil() as i64))
+}
+
 /// Ends the thread that stamps when it goes.
 struct Stamping(Arc<Stamper>);
 
@@ -322,6 +354,7 @@ fn play_server<T: Transport, C: Clock>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::DeviceTicks;
 
     #[test]
     fn nobody_passes_the_start_line_before_all_have_come() {
@@ -343,6 +376,26 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn an_adapter_s_stamps_become_times_of_completion_and_a_send_without_one_has_none() {
+        let reading = |host: u64, device: u64| DeviceReading {
+            before: Ticks(host),
+            device: DeviceTicks(device),
+            after: Ticks(host + 10),
+        };
+        let mut rows = vec![Row { complete: Ticks(77), ..Row::default() }; 3];
+        // One tick of the adapter for ten of the host.
+        let (first, last) = (reading(1000, 500), reading(11_000, 1500));
+        let of_send = [DeviceTicks(600), DeviceTicks(0)];
+        let stamps = DeviceStamps { mask: u64::MAX, of_send: &of_send };
+        assert_eq!(stamp_completions(&mut rows, stamps, first, last), Some(TickSpan(5)));
+        let complete: Vec<u64> = rows.iter().map(|row| row.complete.0).collect();
+        assert_eq!(complete, [2005, 0, 0]);
+        // A clock that stood still says nothing.
+        assert_eq!(stamp_completions(&mut rows, stamps, first, first), None);
+        assert!(rows.iter().all(|row| row.complete == Ticks(0)));
     }
 
     #[test]
