@@ -205,7 +205,9 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
         take(endpoint, &events, plan, &mut count, &mut highest, recorder);
         count.mark(clock, plan, recorder, true);
         let now = clock.now();
-        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages {
+        // An end may be so much slower that it hears of the other's end first.
+        let alone = gate.expected().is_some();
+        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages || alone {
             // Its own sending is over: what the other end still sends is awaited for a while.
             let until = quiet_until.get_or_insert(now + plan.drain);
             if count.messages > before {
@@ -213,7 +215,11 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
             }
             let all = count.messages >= plan.messages && flow.completed == flow.sent;
             if all || now >= *until {
-                return if flow.sent >= plan.messages { Ended::Count } else { Ended::Time };
+                return match flow.sent >= plan.messages {
+                    true => Ended::Count,
+                    false if count.messages < plan.warmup => Ended::WarmingUp,
+                    false => Ended::Time,
+                };
             }
         }
         if gate.is_stopped() {
