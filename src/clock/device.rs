@@ -108,7 +108,7 @@ mod tests {
             calls.set(calls.get() + 1);
             let pair = calls.get().div_ceil(2);
             let gap = if pair == 3 { 7 } else { 100 };
-            Ticks(pair * 1000 + if calls.get() % 2 == 0 { gap } else { 0 })
+            Ticks(pair * 1000 + if calls.get().is_multiple_of(2) { gap } else { 0 })
         };
         let taken = DeviceReading::take(host, || Some(DeviceTicks(5))).unwrap();
         assert_eq!((taken.before, taken.after), (Ticks(3000), Ticks(3007)));

@@ -55,5 +55,5 @@ pub(super) fn read(context: &Context) -> Option<DeviceTicks> {
     let error = unsafe { extended::query_rt_values(context.raw(), &mut values) };
     let answered = error == 0 && values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK != 0;
     // The raw clock stands in the nanoseconds, whatever its unit is (ibv_query_rt_values_ex(3)).
-    answered.then(|| DeviceTicks(values.raw_clock.tv_nsec as u64))
+    answered.then_some(DeviceTicks(values.raw_clock.tv_nsec as u64))
 }
