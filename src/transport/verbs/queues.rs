@@ -4,6 +4,7 @@ use super::adapter::Adapter;
 use super::extended;
 use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service};
 use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
+use super::stamps;
 use crate::transport::{Operation, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
 use std::sync::Arc;
@@ -86,12 +87,19 @@ impl Queues {
     ) -> Result<Queues, SetupError> {
         let options = &setup.options.verbs;
         let channel = Channel::new(&adapter.context)?;
-        let extended = (options.polling == Some(Polling::Extended) || options.stamps_complete())
-            .then_some(Extended { stamps: options.stamps_complete() });
+        let stamps = options.stamps_complete();
+        if stamps {
+            stamps::check(&adapter.context, &adapter.name)?;
+        }
+        let extended = options.polling == Some(Polling::Extended) || stamps;
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
-        let queue = |entries| CompletionQueue::new(&channel, entries, extended, at_once);
-        let (send, receive) = (queue((depths.send + 1) * depths.pairs)?, queue(depths.receives)?);
+        let queue = |entries, stamps| {
+            let extended = extended.then_some(Extended { stamps });
+            CompletionQueue::new(&channel, entries, extended, at_once)
+        };
+        let send = queue((depths.send + 1) * depths.pairs, stamps)?;
+        let receive = queue(depths.receives, false)?;
         let shared = match options.shared_receives {
             true => Some(SharedReceives::new(domain, depths.receives)?),
             false => None,

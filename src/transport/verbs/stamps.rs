@@ -21,17 +21,7 @@ impl Stamps {
     /// # Errors
     /// The adapter has no clock by which it stamps.
     pub fn of(context: &Context, device: &str) -> Result<Stamps, SetupError> {
-        let mut attributes = ibv_device_attr_ex::default();
-        // SAFETY: a live context and room for the answer.
-        let error = unsafe { extended::query_device_ex(context.raw(), &mut attributes) };
-        let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
-        if error != 0 || mask == 0 || khz == 0 || read(context).is_none() {
-            return Err(SetupError::NotAllowed(format!(
-                "--stamp-complete device is not possible with {device}, which has no clock of its \
-                 own that stamps completions; write --stamp-complete cpu"
-            )));
-        }
-        Ok(Stamps { mask, of_send: vec![DeviceTicks(0); MOST] })
+        Ok(Stamps { mask: check(context, device)?, of_send: vec![DeviceTicks(0); MOST] })
     }
 
     /// Keeps the stamp of a send. Called where time is measured.
@@ -46,6 +36,24 @@ impl Stamps {
     pub fn all(&self) -> DeviceStamps<'_> {
         DeviceStamps { mask: self.mask, of_send: &self.of_send }
     }
+}
+
+/// The bits of the clock by which an adapter stamps completions.
+///
+/// # Errors
+/// It has none.
+pub(super) fn check(context: &Context, device: &str) -> Result<u64, SetupError> {
+    let mut attributes = ibv_device_attr_ex::default();
+    // SAFETY: a live context and room for the answer.
+    let error = unsafe { extended::query_device_ex(context.raw(), &mut attributes) };
+    let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
+    if error != 0 || mask == 0 || khz == 0 || read(context).is_none() {
+        return Err(SetupError::NotAllowed(format!(
+            "--stamp-complete device is not possible with {device}, which has no clock of its own \
+             that stamps completions; write --stamp-complete cpu"
+        )));
+    }
+    Ok(mask)
 }
 
 /// Reads the adapter's clock; `None` where it has none, or says nothing.
