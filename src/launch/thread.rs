@@ -4,6 +4,7 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
+use super::kept;
 use super::protocol::*;
 use super::rehearse;
 use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
@@ -15,6 +16,7 @@ use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
 use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
 use crate::pattern::store::Store;
+use crate::pattern::stream::Streaming;
 use crate::plan::Pattern;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
@@ -158,6 +160,8 @@ impl Player {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
+        let steps = kept::steps(assignment, &time)?;
+        let mut writing = kept::writing(assignment, &time, self.elsewhere)?;
         let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
         self.say(Said::Opened(opening.address()));
 
@@ -183,15 +187,22 @@ impl Player {
         let used = ResourceUse::of_thread();
         self.line.pass(gate);
         let begin = clock.now();
-        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store };
+        let to = writing.as_mut().map(|(sink, _)| Streaming::To(sink));
+        let stream = steps.map(Streaming::From).or(to);
+        let part =
+            Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store, stream };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
         let used = ResourceUse::of_thread().since(&used);
         let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
+        let mut afterwards = T::afterwards(&endpoint);
+        if let Some((sink, writing)) = writing {
+            afterwards.extend(kept::told(writing.end(sink)));
+        }
         let outcome = Outcome {
-            afterwards: T::afterwards(&endpoint),
+            afterwards,
             strangers: T::strangers(&endpoint),
             ended,
             seen: recorder.seen,
@@ -314,7 +325,8 @@ fn play_server<T: Transport, C: Clock>(
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| AgentError::Unable(error.to_string()))?;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator: None, store: None };
+    let (generator, store, stream) = (None, None, None);
+    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator, store, stream };
     role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
     Ok(Some(recorder.seen))
 }
