@@ -229,6 +229,7 @@ fn verbs(typed: VerbsArguments) -> VerbsOptions {
         send_wait: typed.send_wait,
         relaxed_ordering: typed.relaxed_ordering,
         stamp_send: typed.stamp_send,
+        stamp_complete: typed.stamp_complete,
     }
 }
 

@@ -30,7 +30,7 @@ pub struct StreamArguments {
     #[arg(long, value_name = "FILE", help_heading = WHAT)]
     pub file: Option<PathBuf>,
     /// Its format, as VILLASnode names it [default: csv]
-    #[arg(long, value_name = "FORMAT", help_heading = WHAT, requires = "file")]
+    #[arg(long, value_name = "FORMAT", help_heading = WHAT)]
     #[arg(value_parser = values::sample_formats())]
     pub format: Option<Format>,
     /// What the values are over time [default: mixed]
@@ -74,6 +74,10 @@ impl StreamArguments {
             phase: self.phase.unwrap_or(usual.phase),
             deviation: self.deviation.unwrap_or(usual.deviation),
         };
+        if self.format.is_some() && self.file.is_none() {
+            let sentence = "--format is that of --file; write --file out.csv as well";
+            return Err(Refusal(sentence.into()));
+        }
         let format = self.format.unwrap_or_default();
         let keep = self.file.map(|path| Keep { path, format, kind: shape.kind });
         if let Some(keep) = &keep {

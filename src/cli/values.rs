@@ -10,7 +10,9 @@ use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
 use crate::stream;
 use crate::testbed::net::Topology;
-use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
+use crate::transport::verbs::options::{
+    Connect, Inline, Polling, Posting, Service, Signal, StampComplete,
+};
 use crate::transport::{Interfaces, Operation, TransportKind, parse_ports};
 use crate::units::{Bytes, MessageRate, Span};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -87,6 +89,10 @@ pub fn transports() -> impl TypedValueParser<Value = TransportKind> {
 
 pub fn waits() -> impl TypedValueParser<Value = Wait> {
     one_of(Wait::ALL.iter().copied(), |wait| wait.name())
+}
+
+pub fn stamps_complete() -> impl TypedValueParser<Value = StampComplete> {
+    one_of(StampComplete::ALL, |clock| clock.name())
 }
 
 pub fn at_once() -> impl TypedValueParser<Value = AtOnce> {

@@ -2,7 +2,9 @@
 
 use super::values;
 use crate::plan::Wait;
-use crate::transport::verbs::options::{Connect, Inline, Polling, Posting, Service, Signal};
+use crate::transport::verbs::options::{
+    Connect, Inline, Polling, Posting, Service, Signal, StampComplete,
+};
 use clap::Args;
 
 const VERBS: &str = "Transport verbs";
@@ -72,4 +74,9 @@ pub struct VerbsArguments {
     /// Keep writing the time into the message until the adapter has taken it: figure transfer
     #[arg(long, help_heading = VERBS)]
     pub stamp_send: bool,
+    /// Whose clock says when a send has completed: the CPU's as the loop takes the completion, or
+    /// the device's own (oneway) [default: cpu]
+    #[arg(long, value_name = "CLOCK", help_heading = VERBS)]
+    #[arg(value_parser = values::stamps_complete())]
+    pub stamp_complete: Option<StampComplete>,
 }

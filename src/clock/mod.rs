@@ -17,6 +17,7 @@
 mod calibrate;
 pub mod check;
 mod counter;
+mod device;
 pub mod exchange;
 pub mod offset;
 mod stamped;
@@ -28,6 +29,7 @@ pub use calibrate::{
 };
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{KernelClock, Source, Tsc, Virtual};
+pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};
 pub use timebase::{HostClock, Timebase};
 pub use timer::Timer;
 

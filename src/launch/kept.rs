@@ -5,7 +5,7 @@ use super::agent::AgentError;
 use super::protocol::Assignment;
 use crate::clock::{Timebase, epoch_of_day};
 use crate::host;
-use crate::pattern::stream::Steps;
+use crate::pattern::stream::{Steps, Streaming};
 use crate::stream::file::{Kept, Sink, Writing};
 use crate::stream::signal::Source;
 use crate::stream::{METADATA, MOST_VALUES, message_bytes};
@@ -25,16 +25,45 @@ fn epoch(assignment: &Assignment, time: &Timebase) -> u64 {
     assignment.epoch_of_day_ns.unwrap_or_else(|| epoch_of_day(assignment.clock, time))
 }
 
+/// What an end of a stream has, and every other end has not.
+pub(super) struct Streamed {
+    steps: Option<Steps>,
+    writing: Option<(Sink, Writing)>,
+}
+
+impl Streamed {
+    /// Of an end. The file is written on another CPU than the loop's where there is one.
+    pub fn of(
+        assignment: &Assignment,
+        time: &Timebase,
+        elsewhere: Option<u32>,
+    ) -> Result<Streamed, AgentError> {
+        let steps = steps(assignment, time)?;
+        Ok(Streamed { steps, writing: writing(assignment, time, elsewhere)? })
+    }
+
+    /// What the loop needs of it.
+    pub fn begin(&mut self) -> Option<Streaming<'_>> {
+        let to = self.writing.as_mut().map(|(sink, _)| Streaming::To(sink));
+        self.steps.as_mut().map(Streaming::From).or(to)
+    }
+
+    /// What became of the file, as the record has it, once all is written.
+    pub fn end(self) -> Vec<(String, String)> {
+        self.writing.map_or_else(Vec::new, |(sink, writing)| told(writing.end(sink)))
+    }
+}
+
 /// The samples that this end is to make; `None`: none.
-pub(super) fn steps(assignment: &Assignment, time: &Timebase) -> Result<Option<Steps>, AgentError> {
+fn steps(assignment: &Assignment, time: &Timebase) -> Result<Option<Steps>, AgentError> {
     let case = &assignment.case;
     let Some(stream) = case.stream.as_ref().filter(|_| assignment.role == Role::Client) else {
         return Ok(None);
     };
     let values = stream.values as usize;
-    if values > MOST_VALUES || case.size.0 != message_bytes(values) as u64 {
+    if !(1..=MOST_VALUES).contains(&values) || case.size.0 != message_bytes(values) as u64 {
         let sentence = format!(
-            "a message of a stream has {METADATA} B and 8 B for each of at most {MOST_VALUES} values"
+            "a stream's message has {METADATA} B and 8 B for each of 1 to {MOST_VALUES} values"
         );
         return Err(AgentError::Refused(sentence));
     }
@@ -45,9 +74,8 @@ pub(super) fn steps(assignment: &Assignment, time: &Timebase) -> Result<Option<S
     Ok(Some(Steps::new(source, rate.0, *time, epoch(assignment, time))))
 }
 
-/// Opens the file in which this end keeps what comes, on another CPU than the loop's where there is
-/// one; `None`: it keeps nothing.
-pub(super) fn writing(
+/// Opens the file in which this end keeps what comes; `None`: it keeps nothing.
+fn writing(
     assignment: &Assignment,
     time: &Timebase,
     elsewhere: Option<u32>,
@@ -72,8 +100,7 @@ pub(super) fn writing(
     Ok(Some(started.map_err(|error| AgentError::Refused(named(error)))?))
 }
 
-/// What became of the file, as the record has it.
-pub(super) fn told(kept: Kept) -> Vec<(String, String)> {
+fn told(kept: Kept) -> Vec<(String, String)> {
     let Kept { written, bytes, left_out, fault } = kept;
     let mut told = vec![
         (WRITTEN.to_string(), written.to_string()),

@@ -4,21 +4,22 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
-use super::kept;
+use super::kept::Streamed;
 use super::protocol::*;
 use super::rehearse;
-use crate::clock::{Clock, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::{
+    Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase, Tsc,
+};
 use crate::host::interrupt::Interrupter;
-use crate::host::{self, ResourceUse};
+use crate::host::{self, Noise, ResourceUse};
 use crate::pattern::Loop;
 use crate::pattern::gate::Gate;
 use crate::pattern::role::{self, ADAPTIVE_SPIN, Part};
 use crate::pattern::schedule::Generator;
 use crate::pattern::stamper::{self, Stamper};
 use crate::pattern::store::Store;
-use crate::pattern::stream::Streaming;
 use crate::plan::Pattern;
-use crate::sample::arena::Arena;
+use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::Recorder;
 use crate::transport::{
     Blob, Endpoint, Opening, Role, Setup, Slot, Transport, TransportKind, Visitor, synthetic,
@@ -160,8 +161,7 @@ impl Player {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let steps = kept::steps(assignment, &time)?;
-        let mut writing = kept::writing(assignment, &time, self.elsewhere)?;
+        let mut streamed = Streamed::of(assignment, &time, self.elsewhere)?;
         let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
         self.say(Said::Opened(opening.address()));
 
@@ -171,11 +171,7 @@ impl Player {
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
-        let real = case.transport != TransportKind::Synthetic;
-        let noise = self
-            .cpu()
-            .filter(|_| real && pinned.is_ok())
-            .map(|cpu| host::spin(cpu, clock, &time, assignment.noise.0 as f64));
+        let noise = self.noise(clock, &time, pinned.is_ok());
         self.say(Said::Connected(T::granted(&endpoint)));
 
         let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
@@ -185,10 +181,11 @@ impl Player {
         let stamping = self.stamp_while(&plan, &mut endpoint)?;
         let generator = generator(assignment, &time)?;
         let used = ResourceUse::of_thread();
+        let read = |endpoint: &_| DeviceReading::take(|| clock.now(), || T::device_clock(endpoint));
+        let device = read(&endpoint);
         self.line.pass(gate);
         let begin = clock.now();
-        let to = writing.as_mut().map(|(sink, _)| Streaming::To(sink));
-        let stream = steps.map(Streaming::From).or(to);
+        let stream = streamed.begin();
         let part =
             Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store, stream };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
@@ -197,15 +194,18 @@ impl Player {
         let used = ResourceUse::of_thread().since(&used);
         let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
-        let mut afterwards = T::afterwards(&endpoint);
-        if let Some((sink, writing)) = writing {
-            afterwards.extend(kept::told(writing.end(sink)));
-        }
+        let (pool, seen) = (recorder.pool, recorder.seen);
+        let beyond = recorder.into_beyond();
+        let device = device.zip(device.and_then(|_| read(&endpoint)));
+        let stamped = T::device_stamps(&endpoint).zip(device);
+        let by_device =
+            stamped.map(|(stamps, readings)| by_device(arena.writer().0, stamps, readings, &time));
+        let told = by_device.into_iter().chain(streamed.end());
         let outcome = Outcome {
-            afterwards,
+            afterwards: T::afterwards(&endpoint).into_iter().chain(told).collect(),
             strangers: T::strangers(&endpoint),
             ended,
-            seen: recorder.seen,
+            seen,
             server_seen,
             usage: used,
             pinned,
@@ -214,12 +214,19 @@ impl Player {
             noise,
             floor: rehearsal.floor,
             recording_ticks: rehearsal.recording_ticks,
-            pool: recorder.pool,
-            beyond: recorder.into_beyond(),
+            pool,
+            beyond,
         };
         self.say(Said::Ended(Box::new(outcome), arena));
         while self.asked.recv().is_ok() {}
         Ok(())
+    }
+
+    /// What the CPU does by itself, where the thread has it and time is real.
+    fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
+        let real = self.assignment.case.transport != TransportKind::Synthetic;
+        let cpu = self.cpu().filter(|_| real && is_pinned)?;
+        Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
@@ -298,6 +305,35 @@ fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
     Ok((assignment.role == Role::Server).then(|| Store::of(&case.load)))
 }
 
+/// Puts the adapter's stamps of completions, as this host's time, into the rows; what they may be
+/// wrong by. A row whose send has none has no time of completion: one clock is not mixed with
+/// another.
+fn stamp_completions(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    first: DeviceReading,
+    last: DeviceReading,
+) -> Option<TickSpan> {
+    let line = DeviceLine::through(first, last, stamps.mask);
+    for (number, row) in rows.iter_mut().enumerate() {
+        let stamp = stamps.of_send.get(number).filter(|stamp| stamp.0 != 0);
+        row.complete = stamp.zip(line).map_or(Ticks(0), |(stamp, line)| line.host(*stamp));
+    }
+    line.map(|line| TickSpan(line.bound.ceil() as i64))
+}
+
+/// The same, and what the record says of it.
+fn by_device(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    (first, last): (DeviceReading, DeviceReading),
+    time: &Timebase,
+) -> (String, String) {
+    let bound = stamp_completions(rows, stamps, first, last);
+    let bound = bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string());
+    ("complete_clock_bound_ns".to_string(), bound)
+}
+
 /// Ends the thread that stamps when it goes.
 struct Stamping(Arc<Stamper>);
 
@@ -334,6 +370,7 @@ fn play_server<T: Transport, C: Clock>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::DeviceTicks;
 
     #[test]
     fn nobody_passes_the_start_line_before_all_have_come() {
@@ -355,6 +392,26 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn an_adapter_s_stamps_become_times_of_completion_and_a_send_without_one_has_none() {
+        let reading = |host: u64, device: u64| DeviceReading {
+            before: Ticks(host),
+            device: DeviceTicks(device),
+            after: Ticks(host + 10),
+        };
+        let mut rows = vec![Row { complete: Ticks(77), ..Row::default() }; 3];
+        // One tick of the adapter for ten of the host.
+        let (first, last) = (reading(1000, 500), reading(11_000, 1500));
+        let of_send = [DeviceTicks(600), DeviceTicks(0)];
+        let stamps = DeviceStamps { mask: u64::MAX, of_send: &of_send };
+        assert_eq!(stamp_completions(&mut rows, stamps, first, last), Some(TickSpan(5)));
+        let complete: Vec<u64> = rows.iter().map(|row| row.complete.0).collect();
+        assert_eq!(complete, [2005, 0, 0]);
+        // A clock that stood still says nothing.
+        assert_eq!(stamp_completions(&mut rows, stamps, first, first), None);
+        assert!(rows.iter().all(|row| row.complete == Ticks(0)));
     }
 
     #[test]

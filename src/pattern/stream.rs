@@ -36,7 +36,7 @@ impl Taker for &mut Sink {
 /// What a stream needs of its role.
 pub enum Streaming<'a> {
     /// The source: the samples that it makes.
-    From(Steps),
+    From(&'a mut Steps),
     /// The other end: where it keeps them.
     To(&'a mut Sink),
 }
@@ -90,7 +90,7 @@ pub fn source<E: Endpoint, W: Waiter, C: Clock>(
     gate: &Gate,
     plan: &Loop,
     mut generator: Generator,
-    mut steps: Steps,
+    steps: &mut Steps,
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
@@ -123,7 +123,7 @@ pub fn source<E: Endpoint, W: Waiter, C: Clock>(
                 break;
             }
             // Once, whatever passes meanwhile: else a source of long samples would send none.
-            submit = remake(endpoint, slot, &mut steps, step, clock);
+            submit = remake(endpoint, slot, steps, step, clock);
         }
         let Some(intended) = generator.upcoming() else { break };
         while !flow.post(endpoint, slot, plan) {

@@ -303,6 +303,9 @@ impl Request {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
         let closed = !self.schedule.is_open();
+        if self.options.verbs.stamps_complete() && self.pattern != Pattern::Oneway {
+            return refuse("--stamp-complete device is allowed for oneway only");
+        }
         let stamps = self.options.stamps_send();
         if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
             return refuse(

@@ -14,7 +14,8 @@
 //! `match`. To add a transport: its file, one line in the registry, and the conformance suite
 //! (`tests/conformance.rs`) turns green.
 //!
-//! Must never: know a pattern, read a clock (but for simulated transports, which are clocks).
+//! Must never: know a pattern, read a clock (but for simulated transports, which are clocks, and an
+//! adapter's own, which says when it has completed what).
 
 pub mod null;
 pub mod registry;
@@ -24,6 +25,7 @@ pub mod socket;
 pub mod synthetic;
 pub mod verbs;
 
+use crate::clock::{DeviceStamps, DeviceTicks};
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
 pub use setup::{
     Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
@@ -299,5 +301,15 @@ pub trait Transport {
     /// What an end has seen from its connection on, when its round is over: name, value.
     fn afterwards(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)> {
         Vec::new()
+    }
+
+    /// What the clock of the adapter shows now, where completions are stamped by it.
+    fn device_clock(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Option<DeviceTicks> {
+        None
+    }
+
+    /// The adapter's stamps of the sends that have completed, when the round is over.
+    fn device_stamps(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Option<DeviceStamps<'_>> {
+        None
     }
 }

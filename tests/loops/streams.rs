@@ -19,11 +19,12 @@ const DAY_NS: u64 = 7_000_000_000;
 fn streamed(end: &mut Scripted, plan: &Loop) -> (Ended, Vec<Row>, Seen, Vec<Sample>) {
     let shape = Shape { signal: Signal::Counter, kind: Kind::Integer, ..Shape::default() };
     let time = Timebase::nanoseconds(Ticks(0));
-    let steps = Steps::new(Source::new(shape, 1, 1), 1e6, time, DAY_NS);
+    let mut steps = Steps::new(Source::new(shape, 1, 1), 1e6, time, DAY_NS);
     let mut arena = Arena::create(1000).unwrap();
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
     let (clock, gate) = (clock_at(5000), Gate::default());
-    let ended = stream::source(end, Busy, clock, &gate, plan, generator(1e6), steps, &mut recorder);
+    let ended =
+        stream::source(end, Busy, clock, &gate, plan, generator(1e6), &mut steps, &mut recorder);
     let seen = recorder.seen;
     assert_eq!(end.overwritten, 0, "a slot was written before it had completed");
     let samples = end.messages.iter().map(|m| read_message(m, Kind::Integer).unwrap()).collect();

@@ -13,7 +13,7 @@ use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::verbs::options::{
-    Connect, Inline, Polling, Posting, Service, Signal, VerbsOptions,
+    Connect, Inline, Polling, Posting, Service, Signal, StampComplete, VerbsOptions,
 };
 use wiregauge::transport::{Interfaces, Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
@@ -269,6 +269,7 @@ fn full_case(schedule: Schedule) -> Case {
                 send_wait: Some(Wait::Block),
                 relaxed_ordering: true,
                 stamp_send: false,
+                stamp_complete: Some(StampComplete::Device),
             },
         },
         seed: u64::MAX,

@@ -2,7 +2,11 @@
 //! `ibv_wr_*`, through the table that stands before the context.
 
 use super::types::*;
+use std::ffi::c_int;
 use std::mem::offset_of;
+
+/// EOPNOTSUPP of asm-generic/errno.h: what a provider that lacks a call is taken to have returned.
+const UNSUPPORTED: c_int = 95;
 
 /// The larger context around an extended one, and null around a plain one.
 ///
@@ -75,6 +79,52 @@ pub unsafe fn create_cq_ex(
                 create(context, attributes)
             }
             _ => std::ptr::null_mut(),
+        }
+    }
+}
+
+/// Asks for the attributes of a device beyond the plain ones; an errno where the provider cannot.
+///
+/// # Safety
+/// `context` is live and `attributes` may be written.
+pub unsafe fn query_device_ex(
+    context: *mut ibv_context,
+    attributes: *mut ibv_device_attr_ex,
+) -> c_int {
+    // SAFETY: passed on to the caller.
+    let around = unsafe { around(context) };
+    if around.is_null() {
+        return UNSUPPORTED;
+    }
+    // SAFETY: as above; no further attributes are asked for.
+    unsafe {
+        match (*around).query_device_ex {
+            Some(query) if reaches(around, offset_of!(verbs_context, query_device_ex)) => {
+                query(context, std::ptr::null(), attributes, size_of::<ibv_device_attr_ex>())
+            }
+            _ => UNSUPPORTED,
+        }
+    }
+}
+
+/// Reads what the mask of `values` asks for, the device's raw clock; an errno where the provider
+/// cannot.
+///
+/// # Safety
+/// `context` is live and `values` may be written.
+pub unsafe fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
+    // SAFETY: passed on to the caller.
+    let around = unsafe { around(context) };
+    if around.is_null() {
+        return UNSUPPORTED;
+    }
+    // SAFETY: as above.
+    unsafe {
+        match (*around).query_rt_values {
+            Some(query) if reaches(around, offset_of!(verbs_context, query_rt_values)) => {
+                query(context, values)
+            }
+            _ => UNSUPPORTED,
         }
     }
 }

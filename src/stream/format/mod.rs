@@ -130,7 +130,7 @@ fn complex(word: &str) -> Option<super::Value> {
     let is_sign = |(at, sign): &(usize, char)| {
         matches!(sign, '+' | '-') && *at > 0 && !both[..*at].ends_with(['e', 'E'])
     };
-    Some(match both.char_indices().filter(is_sign).last() {
+    Some(match both.char_indices().rfind(is_sign) {
         Some((at, _)) => Value::Complex(both[..at].parse().ok()?, both[at..].parse().ok()?),
         None => Value::Complex(0.0, both.parse().ok()?),
     })

@@ -55,6 +55,9 @@ impl VerbsEndpoint {
                 self.failed(&completion, self.shape.operation.name());
             } else {
                 self.order.completed(completion.wr_id);
+                if let Some(stamps) = &mut self.stamps {
+                    stamps.keep(completion.wr_id, self.lists.stamps[number]);
+                }
             }
         }
         if found > 0 {
@@ -73,12 +76,13 @@ impl VerbsEndpoint {
             Queue::Receive => &self.receive_queue,
         };
         let into = &mut self.lists.completions[..most];
+        let stamps = &mut self.lists.stamps[..most];
         let found = match self.shape.polling {
             // SAFETY: a live queue, and room for as many completions.
             Polling::Classic => unsafe {
                 inline::poll_cq(queue.raw(), most as c_int, into.as_mut_ptr())
             },
-            Polling::Extended => queue.poll_extended(into),
+            Polling::Extended => queue.poll_extended(into, stamps),
         };
         if found < 0 {
             self.link = Link::Failed(-found);

@@ -12,6 +12,7 @@ use super::memory::Memory;
 use super::options::{Polling, Posting, Service};
 use super::order::Order;
 use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
+use super::stamps::Stamps;
 use crate::transport::*;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, inline};
@@ -24,6 +25,8 @@ pub(super) struct Lists {
     pub receives: [ibv_recv_wr; MOST_EVENTS],
     pub receive_pieces: [ibv_sge; MOST_EVENTS],
     pub completions: [ibv_wc; MOST_EVENTS],
+    /// When the device says that each was completed, where it stamps.
+    pub stamps: [u64; MOST_EVENTS],
 }
 
 /// What an end is, once it is connected.
@@ -92,6 +95,8 @@ pub struct VerbsEndpoint {
     device: (String, u8),
     before: Counters,
     pub(super) granted: Vec<(String, String)>,
+    /// The device's own stamps of completed sends, where they were asked for.
+    pub(super) stamps: Option<Stamps>,
 }
 
 // SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
@@ -117,6 +122,7 @@ pub(super) struct Made {
     pub device: (String, u8),
     pub before: Counters,
     pub granted: Vec<(String, String)>,
+    pub stamps: Option<Stamps>,
 }
 
 impl VerbsEndpoint {
@@ -128,6 +134,7 @@ impl VerbsEndpoint {
             receives: [ibv_recv_wr::default(); MOST_EVENTS],
             receive_pieces: [ibv_sge::default(); MOST_EVENTS],
             completions: [ibv_wc::default(); MOST_EVENTS],
+            stamps: [0; MOST_EVENTS],
         };
         let mut endpoint = VerbsEndpoint {
             order: Order::new(made.pairs.len(), made.shape.signal_every),
@@ -157,6 +164,7 @@ impl VerbsEndpoint {
             device: made.device,
             before: made.before,
             granted: made.granted,
+            stamps: made.stamps,
         };
         endpoint.prepare(key);
         endpoint

@@ -25,7 +25,9 @@ mod queues;
 mod receives;
 mod resources;
 mod sends;
+mod stamps;
 
+use crate::clock::{DeviceStamps, DeviceTicks};
 use crate::transport::*;
 use crate::units::Bytes;
 use adapter::{Adapter, is_ethernet, port_folder};
@@ -38,6 +40,7 @@ use memory::{Layout, Memory};
 use options::{Polling, Posting, Service, Signal, VerbsOptions};
 use queues::{Depths, Queues};
 use resources::{Domain, QueuePair};
+use stamps::Stamps;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -108,7 +111,7 @@ impl Transport for Verbs {
     }
 
     fn completes_each(options: &Options) -> bool {
-        options.verbs.signal == Some(Signal::Every(1))
+        options.verbs.signal == Some(Signal::Every(1)) || options.verbs.stamps_complete()
     }
 
     fn open(setup: &Setup) -> Result<VerbsOpening, SetupError> {
@@ -168,6 +171,15 @@ impl Transport for Verbs {
     fn afterwards(endpoint: &VerbsEndpoint) -> Vec<(String, String)> {
         endpoint.afterwards()
     }
+
+    fn device_clock(endpoint: &VerbsEndpoint) -> Option<DeviceTicks> {
+        endpoint.stamps.as_ref()?;
+        stamps::read(&endpoint.receive_queue.channel.context)
+    }
+
+    fn device_stamps(endpoint: &VerbsEndpoint) -> Option<DeviceStamps<'_>> {
+        endpoint.stamps.as_ref().map(Stamps::all)
+    }
 }
 
 /// The key that datagrams to this end carry.
@@ -204,6 +216,10 @@ impl Opening for VerbsOpening {
         };
         let granted = self.granted(&shape, &other);
         let before = Counters::of_port(&self.adapter.name, self.adapter.port);
+        let stamps = match options.stamps_complete() && self.setup.role == Role::Client {
+            true => Some(Stamps::of(&self.adapter.context, &self.adapter.name)?),
+            false => None,
+        };
         let VerbsOpening { queues, memory, connection, adapter, own, setup, .. } = self;
         let numbers = other.pairs.iter().map(|(number, _)| *number);
         let made = Made {
@@ -218,6 +234,7 @@ impl Opening for VerbsOpening {
             device: (adapter.name.clone(), adapter.port),
             before,
             granted,
+            stamps,
         };
         let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup));
         if !shape.deaf && !shape.watches_memory {
@@ -268,6 +285,7 @@ impl VerbsOpening {
             (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
         };
         let signal_every = match options.signal.unwrap_or_default() {
+            _ if options.stamps_complete() => 1,
             Signal::Auto => most,
             Signal::Every(every) => u64::from(every).clamp(1, most),
         };
@@ -283,7 +301,10 @@ impl VerbsOpening {
             service,
             operation,
             posting: options.posting.unwrap_or_default(),
-            polling: options.polling.unwrap_or_default(),
+            polling: match options.stamps_complete() {
+                true => Polling::Extended,
+                false => options.polling.unwrap_or_default(),
+            },
             inline: self.queues.inline,
             signal_every,
             send_depth: depth * u64::from(depths.pairs),

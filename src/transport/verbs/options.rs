@@ -107,6 +107,29 @@ pub enum Polling {
     Extended,
 }
 
+/// Whose clock says when a send has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StampComplete {
+    /// The CPU's, when the loop takes the completion.
+    Cpu,
+    /// The device's, when it completes.
+    Device,
+}
+
+impl StampComplete {
+    /// All.
+    pub const ALL: [StampComplete; 2] = [StampComplete::Cpu, StampComplete::Device];
+
+    /// The word as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StampComplete::Cpu => "cpu",
+            StampComplete::Device => "device",
+        }
+    }
+}
+
 /// Settings of the verbs transport.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -151,6 +174,9 @@ pub struct VerbsOptions {
     pub relaxed_ordering: bool,
     /// A thread writes the time into the message until the adapter has taken it.
     pub stamp_send: bool,
+    /// Whose clock says when a send has completed; `None`: the CPU's.
+    #[serde(default)]
+    pub stamp_complete: Option<StampComplete>,
 }
 
 impl VerbsOptions {
@@ -177,6 +203,7 @@ impl VerbsOptions {
             ("send-wait", self.send_wait.is_some()),
             ("relaxed-ordering", self.relaxed_ordering),
             ("stamp-send", self.stamp_send),
+            ("stamp-complete", self.stamp_complete.is_some()),
         ]
         .into_iter()
         .filter(|(_, asked)| *asked)
@@ -191,6 +218,11 @@ impl VerbsOptions {
     /// How many queue pairs an end has.
     pub fn pairs(&self) -> u32 {
         self.queue_pairs.unwrap_or(1).clamp(1, MOST_QUEUE_PAIRS)
+    }
+
+    /// Whether completions of sends are stamped by the device's own clock.
+    pub fn stamps_complete(&self) -> bool {
+        self.stamp_complete == Some(StampComplete::Device)
     }
 
     /// Whether the connection manager connects.
@@ -222,6 +254,7 @@ pub const NAMES: &[&str] = &[
     "send-wait",
     "relaxed-ordering",
     "stamp-send",
+    "stamp-complete",
 ];
 
 /// Path MTUs that there are.
@@ -287,6 +320,14 @@ pub fn refuse(options: &VerbsOptions, operation: Operation, size: u64) -> Result
             return Err(format!("--{name} {depth} is not allowed; write 1 to {MOST_DEPTH}"));
         }
     }
+    if options.stamps_complete() && matches!(options.signal, Some(Signal::Every(2..))) {
+        return Err("--stamp-complete device is of every send; write --signal-every 1".into());
+    }
+    if options.stamps_complete() && options.polling == Some(Polling::Classic) {
+        return Err(
+            "--stamp-complete device needs completions with a time; write --poll extended".into()
+        );
+    }
     if options.signal == Some(Signal::Every(0)) {
         return Err("--signal-every 0 is not allowed; write auto, or 1 or more".into());
     }
@@ -334,6 +375,17 @@ mod tests {
         );
         assert!(refuse(&with(Service::Uc), Operation::Read, 64).is_err());
         assert!(refuse(&with(Service::Rc), Operation::Read, 64).is_ok());
+    }
+
+    #[test]
+    fn a_device_stamps_every_send_and_its_completions_carry_the_time() {
+        let stamped =
+            VerbsOptions { stamp_complete: Some(StampComplete::Device), ..VerbsOptions::default() };
+        assert!(refuse(&stamped, Operation::Send, 64).is_ok());
+        let rarely = VerbsOptions { signal: Some(Signal::Every(4)), ..stamped.clone() };
+        assert!(refuse(&rarely, Operation::Send, 64).unwrap_err().contains("--signal-every 1"));
+        let classic = VerbsOptions { polling: Some(Polling::Classic), ..stamped };
+        assert!(refuse(&classic, Operation::Send, 64).unwrap_err().contains("--poll extended"));
     }
 
     #[test]

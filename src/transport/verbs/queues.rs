@@ -3,7 +3,7 @@
 use super::adapter::Adapter;
 use super::extended;
 use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service};
-use super::resources::{Channel, CompletionQueue, Domain, QueuePair, SharedReceives};
+use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
 use crate::transport::{Operation, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ impl Queues {
     ) -> Result<Queues, SetupError> {
         let options = &setup.options.verbs;
         let channel = Channel::new(&adapter.context)?;
-        let extended = options.polling == Some(Polling::Extended);
+        let extended = (options.polling == Some(Polling::Extended) || options.stamps_complete())
+            .then_some(Extended { stamps: options.stamps_complete() });
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
         let queue = |entries| CompletionQueue::new(&channel, entries, extended, at_once);

@@ -104,6 +104,11 @@ impl Context {
         self.verbs
     }
 
+    /// The library's pointer, live as long as this is.
+    pub fn raw(&self) -> *mut ibv_context {
+        self.raw
+    }
+
     /// Where the device tells what befalls it.
     pub fn events(&self) -> BorrowedFd<'_> {
         // SAFETY: a live context has an open descriptor, which is closed with it.
@@ -310,17 +315,25 @@ pub struct CompletionQueue {
 // SAFETY: as for the others.
 unsafe impl Send for CompletionQueue {}
 
+/// What a completion queue with `ibv_start_poll` is made for.
+#[derive(Clone, Copy)]
+pub struct Extended {
+    /// Whether the device stamps completions.
+    pub stamps: bool,
+}
+
 impl CompletionQueue {
     /// A new one; an extended one may be polled both ways.
     pub fn new(
         channel: &Arc<Channel>,
         entries: u32,
-        extended: bool,
+        extended: Option<Extended>,
         most_at_once: usize,
     ) -> Result<CompletionQueue, SetupError> {
         let (verbs, context) = (channel.verbs, channel.context.raw);
-        let raw = if extended {
-            let flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM;
+        let raw = if let Some(Extended { stamps }) = extended {
+            let stamp = if stamps { IBV_WC_EX_WITH_COMPLETION_TIMESTAMP } else { 0 };
+            let flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | stamp;
             let mut attributes = ibv_cq_init_attr_ex {
                 cqe: entries,
                 channel: channel.raw,
@@ -350,12 +363,14 @@ impl CompletionQueue {
     /// Takes completions by `ibv_start_poll` to `ibv_end_poll`, as `ibv_poll_cq` does; the queue
     /// must have been made as an extended one.
     #[inline(always)]
-    pub fn poll_extended(&self, into: &mut [ibv_wc]) -> c_int {
+    pub fn poll_extended(&self, into: &mut [ibv_wc], stamps: &mut [u64]) -> c_int {
         let mut found = 0;
         while found < into.len() {
             let most = self.most_at_once.min(into.len() - found);
+            let (some, stamps) = (found..found + most, &mut *stamps);
+            let (some, stamps) = (&mut into[some.clone()], &mut stamps[some]);
             // SAFETY: the queue is live and was made as an extended one.
-            match unsafe { poll_some(self.raw.cast(), &mut into[found..found + most]) } {
+            match unsafe { poll_some(self.raw.cast(), some, stamps) } {
                 Some(Ok(some)) => {
                     found += some;
                     if some < most {
@@ -376,7 +391,11 @@ impl CompletionQueue {
 /// # Safety
 /// `queue` is a live extended completion queue, polled by nobody else.
 #[inline(always)]
-unsafe fn poll_some(queue: *mut ibv_cq_ex, into: &mut [ibv_wc]) -> Option<Result<usize, c_int>> {
+unsafe fn poll_some(
+    queue: *mut ibv_cq_ex,
+    into: &mut [ibv_wc],
+    stamps: &mut [u64],
+) -> Option<Result<usize, c_int>> {
     let mut attributes = ibv_poll_cq_attr::default();
     // SAFETY: the caller's promise; fields are read between a start that succeeded and the end.
     unsafe {
@@ -392,6 +411,9 @@ unsafe fn poll_some(queue: *mut ibv_cq_ex, into: &mut [ibv_wc]) -> Option<Result
             completion.byte_len = (*queue).read_byte_len.map_or(0, |read| read(queue));
             if let Some(read) = (*queue).read_imm_data {
                 completion.__bindgen_anon_1.imm_data = read(queue);
+            }
+            if let Some(read) = (*queue).read_completion_ts {
+                stamps[taken] = read(queue);
             }
             taken += 1;
             if taken == into.len() || ((*queue).next_poll?)(queue) != 0 {

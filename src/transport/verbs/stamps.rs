@@ -1,0 +1,59 @@
+//! The adapter's own clock, and its stamps of completed sends.
+
+use super::resources::Context;
+use crate::clock::{DeviceStamps, DeviceTicks};
+use crate::transport::SetupError;
+use fabric_sys::verbs::extended;
+use fabric_sys::verbs::types::*;
+
+/// Sends of which stamps are kept (8 MiB): later ones have no time of completion.
+const MOST: usize = 1 << 20;
+
+/// The stamps of an end.
+pub(super) struct Stamps {
+    mask: u64,
+    of_send: Vec<DeviceTicks>,
+}
+
+impl Stamps {
+    /// Room for stamps, made before a loop runs.
+    ///
+    /// # Errors
+    /// The adapter has no clock by which it stamps.
+    pub fn of(context: &Context, device: &str) -> Result<Stamps, SetupError> {
+        let mut attributes = ibv_device_attr_ex::default();
+        // SAFETY: a live context and room for the answer.
+        let error = unsafe { extended::query_device_ex(context.raw(), &mut attributes) };
+        let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
+        if error != 0 || mask == 0 || khz == 0 || read(context).is_none() {
+            return Err(SetupError::NotAllowed(format!(
+                "--stamp-complete device is not possible with {device}, which has no clock of its \
+                 own that stamps completions; write --stamp-complete cpu"
+            )));
+        }
+        Ok(Stamps { mask, of_send: vec![DeviceTicks(0); MOST] })
+    }
+
+    /// Keeps the stamp of a send. Called where time is measured.
+    #[inline(always)]
+    pub fn keep(&mut self, number: u64, stamp: u64) {
+        if let Some(place) = self.of_send.get_mut(number as usize) {
+            *place = DeviceTicks(stamp);
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> DeviceStamps<'_> {
+        DeviceStamps { mask: self.mask, of_send: &self.of_send }
+    }
+}
+
+/// Reads the adapter's clock; `None` where it has none, or says nothing.
+pub(super) fn read(context: &Context) -> Option<DeviceTicks> {
+    let mut values = ibv_values_ex { comp_mask: IBV_VALUES_MASK_RAW_CLOCK, ..Default::default() };
+    // SAFETY: a live context and room for the answer.
+    let error = unsafe { extended::query_rt_values(context.raw(), &mut values) };
+    let answered = error == 0 && values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK != 0;
+    // The raw clock stands in the nanoseconds, whatever its unit is (ibv_query_rt_values_ex(3)).
+    answered.then_some(DeviceTicks(values.raw_clock.tv_nsec as u64))
+}
