@@ -4,7 +4,7 @@
 //! message is 24 bytes of metadata (number, origin time) and 8 bytes a value.
 //!
 //! Must never: know who carries the message, or wait for a disk in a measured loop
-//! ([`file`](self::file) has a thread of its own).
+//! ([`file`] has a thread of its own).
 
 pub mod file;
 pub mod format;
