@@ -91,7 +91,8 @@ fn bandwidth_brings_the_far_side_s_samples_home() {
     let Some(host) = FarHost::beside(&scratch) else { return };
     for (way, count) in [("uni", 1), ("bi", 2)] {
         let line = format!(
-            "bandwidth --transport tcp --size 64KiB --time 100ms --rounds 2 --direction {way}"
+            "bandwidth --transport tcp --size 64KiB --time 100ms --warmup 10 --rounds 2 \
+             --direction {way}"
         );
         let (record, _) = measured(&scratch, &host, &line);
         let run = &record.runs[0];

@@ -377,6 +377,20 @@ fn both_ways_ends_when_all_is_sent_completed_and_received() {
 }
 
 #[test]
+fn an_end_that_is_still_warming_up_when_the_other_has_ended_does_not_wait_for_ever() {
+    let mut end = Scripted::with_room(5);
+    (0..30).for_each(|sequence| end.will_receive(3, sequence));
+    let mut arena = Arena::create(2000).unwrap();
+    let mut recorder = Recorder::new(&mut arena, 100);
+    let gate = Gate::default();
+    gate.expect(30);
+    let by_time = Loop { time: Some(TickSpan(50)), warmup: 100, ..plan(u64::MAX) };
+    let ended = bandwidth::both(&mut end, Busy, clock_at(1000), &gate, &by_time, &mut recorder);
+    assert_eq!((ended, recorder.seen.received), (Ended::WarmingUp, 30));
+    assert!(!ended.as_planned());
+}
+
+#[test]
 fn rows_of_a_writer_that_was_killed_are_readable() {
     let arena = Arena::create(100).unwrap();
     {

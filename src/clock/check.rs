@@ -1,5 +1,6 @@
 //! Whether what is known of two hosts' clocks is true, by what else is known of them: the measured
-//! messages themselves, a second model, and a third host.
+//! messages themselves, and a second model. Of two hosts whose clocks are both compared with a third's
+//! (the driver's) the messages between them close the triangle.
 //!
 //! No message arrives before it was sent. A message that was sent at `sent` and reached the other
 //! host at `reached`, and whose answer was here at `heard`, says so twice, in one time: by the
@@ -7,7 +8,7 @@
 //! by other stamps: the programs' own, and not the kernel's.
 
 use super::LocalNs;
-use super::offset::{Model, Offset};
+use super::offset::Model;
 
 /// A stamp in one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,23 +86,6 @@ pub fn by_model(model: &Model, other: &Model, at: LocalNs) -> Check {
         most_ns: Some(told.ns + told.bound_ns),
         beyond_ns: ((told.ns - asked.ns).abs() - told.bound_ns - asked.bound_ns).max(0.0),
     }
-}
-
-/// The offsets around three hosts, which are 0 together: from a to b, from b to c, from c to a.
-/// Each model is of the second host's clock by the first one's; `at` is a time of a's clock.
-///
-/// The sum may be off by no more than its bound; that it is says that one of the three models is
-/// not true, and not which.
-pub fn closure(ab: &Model, bc: &Model, ca: &Model, at: LocalNs) -> Offset {
-    let first = ab.offset_at(at);
-    let at_b = LocalNs(at.0 + first.ns);
-    let second = bc.offset_at(at_b);
-    let at_c = LocalNs(at_b.0 + second.ns);
-    let third = ca.offset_at(at_c);
-    let bound_ns = first.bound_ns + second.bound_ns + third.bound_ns;
-    // Where a time is wrong by its offset's bound, the next offset is another one: by at most the
-    // 1000 ppm that clocks drift, twice.
-    Offset { ns: first.ns + second.ns + third.ns, bound_ns: bound_ns * 1.002 + ROUNDING_NS }
 }
 
 #[cfg(test)]

@@ -362,8 +362,9 @@ impl Round<'_> {
                 if !ended.as_planned() {
                     return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
-                if role == Role::Client && self.case.direction == Direction::Uni {
-                    for agent in self.agents.iter_mut().filter(|a| a.role() == Role::Server) {
+                // Of both directions each end waits for the other.
+                if role == Role::Client || self.case.direction == Direction::Bi {
+                    for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
                         agent.say(&ToAgent::Expect { thread, messages });
                     }
                 }
@@ -464,6 +465,11 @@ fn unplanned(ended: Ended) -> String {
         Ended::Closed => "saw its connection closed by the other end in mid-round".into(),
         Ended::Failed(errno) => {
             format!("lost its connection: {}", std::io::Error::from_raw_os_error(errno))
+        }
+        Ended::WarmingUp => {
+            "was still warming up when the other end's time was over; write a longer --time or a \
+             smaller --warmup"
+                .into()
         }
         Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }

@@ -186,9 +186,9 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
     let mut count = Count::new(plan);
     let mut highest = 0;
     let mut end = None;
-    let mut quiet_until: Option<Ticks> = None;
+    let mut quiet: Option<(Ticks, Option<Ticks>)> = None;
     loop {
-        let sending = quiet_until.is_none() && flow.sent < plan.messages;
+        let sending = quiet.is_none() && flow.sent < plan.messages;
         let most = if sending { plan.burst.min(plan.messages - flow.sent) } else { 0 };
         let posted = flow.post_some(endpoint, plan, most);
         endpoint.flush();
@@ -205,15 +205,26 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(
         take(endpoint, &events, plan, &mut count, &mut highest, recorder);
         count.mark(clock, plan, recorder, true);
         let now = clock.now();
-        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages {
-            // Its own sending is over: what the other end still sends is awaited for a while.
-            let until = quiet_until.get_or_insert(now + plan.drain);
+        // An end may be so much slower that it hears of the other's end first.
+        let alone = gate.expected().is_some();
+        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages || alone {
+            // Its own sending is over: what the other end still sends is awaited for a while. An
+            // end whose time has begun needs no longer than that; one that is still warming up
+            // would send for ever, since nothing comes to it any more.
+            let (until, latest) = quiet.get_or_insert_with(|| {
+                (now + plan.drain, plan.time.map(|time| now + time + plan.drain))
+            });
             if count.messages > before {
-                *until = now + plan.drain;
+                let longer = now + plan.drain;
+                *until = latest.map_or(longer, |latest| longer.min(latest));
             }
             let all = count.messages >= plan.messages && flow.completed == flow.sent;
             if all || now >= *until {
-                return if flow.sent >= plan.messages { Ended::Count } else { Ended::Time };
+                return match flow.sent >= plan.messages {
+                    true => Ended::Count,
+                    false if count.messages < plan.warmup => Ended::WarmingUp,
+                    false => Ended::Time,
+                };
             }
         }
         if gate.is_stopped() {

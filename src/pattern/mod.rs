@@ -84,6 +84,8 @@ pub enum Ended {
     Closed,
     /// The connection failed with this errno.
     Failed(i32),
+    /// The other end's time was over before this one's warm-up.
+    WarmingUp,
 }
 
 impl Ended {

@@ -404,5 +404,5 @@ test("clocks show their offset with its bound and their drift over the time", as
   await page.locator("#plot-clock-offset .plot").focus();
   await page.keyboard.press("End");
   const said = await page.locator("#plot-clock-offset output").textContent();
-  assert.match(said, /node07: after 100 s: .* us ± .* 0\.0000 ns off the line/);
+  assert.match(said, /node07: after 100\.0 s: .* us ± .*, 0\.0000 ns off the line/);
 });

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::clock::offset::Exchange;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 
@@ -22,7 +22,6 @@ impl Host {
 
 const A: Host = Host { offset_ns: 0.0, ppm: 0.0 };
 const B: Host = Host { offset_ns: 3e9, ppm: 40.0 };
-const C: Host = Host { offset_ns: -7e8, ppm: -15.0 };
 const WAY: (f64, f64) = (4000.0, 2000.0);
 
 fn delays(seed: u64) -> impl FnMut((f64, f64)) -> f64 {
@@ -121,25 +120,8 @@ fn two_models_agree_where_their_bounds_meet() {
     let one = model(A, B, 1, 0.0);
     assert_eq!(by_model(&one, &model(A, B, 2, 0.0), at).beyond_ns, 0.0);
     let truth = B.shows(1e9) - 1e9;
-    let stated = |ns: f64| Model::stated(Offset { ns, bound_ns: 500.0 });
+    let stated = |ns: f64| Model::stated(crate::clock::offset::Offset { ns, bound_ns: 500.0 });
     assert_eq!(by_model(&stated(truth), &one, at).beyond_ns, 0.0);
     let check = by_model(&stated(truth + 50_000.0), &one, at);
     assert!((30_000.0..50_000.0).contains(&check.beyond_ns), "{check:?}");
-}
-
-#[test]
-fn offsets_around_three_hosts_come_to_nothing_unless_one_is_wrong() {
-    let mut random = ChaCha8Rng::seed_from_u64(3);
-    for trial in 0..50 {
-        let ab = model(A, B, trial, 0.0);
-        let bc = model(B, C, trial + 100, 0.0);
-        let ca = model(C, A, trial + 200, 0.0);
-        let at = LocalNs(random.random_range(0.0..2e9));
-        let sum = closure(&ab, &bc, &ca, at);
-        assert!(sum.ns.abs() <= sum.bound_ns, "trial {trial}: {sum:?}");
-        assert!(sum.bound_ns < 60_000.0, "{sum:?}");
-        let wrong = model(B, C, trial + 100, 100_000.0);
-        let sum = closure(&ab, &wrong, &ca, at);
-        assert!(sum.ns.abs() > sum.bound_ns, "trial {trial}: {sum:?}");
-    }
 }
