@@ -11,6 +11,7 @@ use driver::{Driver, Ended, Scratch, wiregauge};
 use net::Net;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::{Ends, Pairs};
 use wiregauge::record::read_record;
@@ -145,6 +146,51 @@ fn a_host_that_is_cut_off_ends_its_pair_alone() {
     assert!(!whole.is_empty() && !broken.is_empty(), "{ended:?}");
     assert!(broken.iter().all(|run| run.label.contains(name.as_str())), "{ended:?}");
     assert!(record.faults.iter().all(|fault| fault.contains(name.as_str())), "{ended:?}");
+}
+
+#[test]
+fn a_link_that_flaps_is_in_the_tail_and_ends_nothing() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(2, &scratch) else { return };
+    let line = format!(
+        "latency --hosts {} --wait block --time 4s --rounds 1 --warmup 0 --out run",
+        net.list()
+    );
+    let driver = Driver::start(&scratch, &words(&net, &line));
+    net.await_agents(2);
+    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..3 {
+        net.cut_off_for(1, Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let run = &record.runs[0];
+    let rtt = run.figures.iter().find(|figure| figure.metric == Metric::Rtt).unwrap();
+    assert_eq!((run.counts.lost, run.complete), (0, true), "{ended:?}");
+    assert!(rtt.summary.max.0 > 1e8, "the longest is the outage: {:?}", rtt.summary.max);
+    net.await_no_agents();
+}
+
+#[test]
+fn a_slow_host_is_named_by_its_pairs() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    net.slow_down(2);
+    let line = format!(
+        "bandwidth --hosts {} --all-pairs --at-once pair --wait block --time 50ms --rounds 3 \
+         --warmup 10",
+        net.list()
+    );
+    let (record, ended) = measured(&scratch, &net, &line);
+    let slow = &record.pairs.unwrap().slow;
+    let sent_by = |run: u32| record.runs[run as usize].case.ends.client;
+    assert!(!slow.is_empty(), "{ended:?}");
+    assert!(slow.iter().all(|pair| sent_by(pair.run) == Some(2)), "{slow:?}");
+    assert!(
+        ended.stdout.contains(&format!("slow pair: bandwidth tcp block 65536 B {}", net.names[2]))
+    );
 }
 
 #[test]

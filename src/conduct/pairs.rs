@@ -7,8 +7,8 @@ use crate::stats::{Interval, RateMetric};
 
 /// Fewer pairs show no rule from which one could differ.
 const FEWEST: usize = 4;
-/// A pair is slow where its interval lies so many spreads beyond the median of all. The spread is
-/// the median of the distances from it, times 1.4826, and 3.5 the usual limit (Iglewicz and
+/// A pair is slow where its interval lies so many spreads beyond the median of all, by logarithms.
+/// The spread is the median of the distances from it, times 1.4826, and 3.5 the usual limit (Iglewicz and
 /// Hoaglin, How to Detect and Handle Outliers, 1993).
 const SPREADS: f64 = 3.5;
 const TO_SIGMA: f64 = 1.4826;
@@ -61,14 +61,17 @@ pub fn headline(run: &Run) -> Option<(&'static str, f64, Option<Interval>)> {
 fn slow(group: &[&Run]) -> Vec<SlowPair> {
     let known: Vec<_> = group.iter().filter_map(|run| Some((run.index, headline(run)?))).collect();
     let median = median(known.iter().map(|(_, (_, value, _))| *value));
-    let Some(median) = median.filter(|_| known.len() >= FEWEST) else { return Vec::new() };
-    let distances = known.iter().map(|(_, (_, value, _))| (value - median).abs());
+    let positive = |median: &f64| *median > 0.0 && known.len() >= FEWEST;
+    let Some(median) = median.filter(positive) else { return Vec::new() };
+    // By the logarithm, since a pair is slow by a factor: a rate cannot lie far below the median.
+    let apart = |value: f64| (value / median).ln();
+    let distances = known.iter().map(|(_, (_, value, _))| apart(*value).abs());
     let spread = TO_SIGMA * self::median(distances).unwrap_or(0.0);
-    let limit = (SPREADS * spread).max(LEAST_SHARE * median);
+    let limit = (SPREADS * spread).max((1.0 + LEAST_SHARE).ln());
     let is_rate = group.iter().any(|run| run.case.pattern == Pattern::Bandwidth);
     let beyond = |value: f64, interval: Option<Interval>| match is_rate {
-        true => interval.map_or(value, |i| i.high.0) < median - limit,
-        false => interval.map_or(value, |i| i.low.0) > median + limit,
+        true => apart(interval.map_or(value, |i| i.high.0)) < -limit,
+        false => apart(interval.map_or(value, |i| i.low.0)) > limit,
     };
     let found = known.into_iter().filter(|(_, (_, value, interval))| beyond(*value, *interval));
     let mut found: Vec<SlowPair> = found

@@ -66,7 +66,25 @@ impl Net {
 
     /// Takes a host's wire away.
     pub fn cut_off(&self, host: usize) {
-        run(&format!("ip -n {} link set wire0 down", self.testbed.namespaces[host + 1]));
+        self.set_wire(host, "down");
+    }
+
+    /// Takes a host's wire away for a while.
+    pub fn cut_off_for(&self, host: usize, time: Duration) {
+        self.set_wire(host, "down");
+        std::thread::sleep(time);
+        self.set_wire(host, "up");
+    }
+
+    fn set_wire(&self, host: usize, state: &str) {
+        run(&format!("ip -n {} link set wire0 {state}", self.testbed.namespaces[host + 1]));
+    }
+
+    /// Has what a host sends go slowly.
+    pub fn slow_down(&self, host: usize) {
+        let namespace = &self.testbed.namespaces[host + 1];
+        let shape = "root tbf rate 40mbit burst 64kb latency 20ms";
+        run(&format!("ip netns exec {namespace} tc qdisc add dev wire0 {shape}"));
     }
 
     fn agents(&self) -> usize {
