@@ -1,7 +1,7 @@
 //! Streams of samples: a time and up to 1024 values each, as a real-time simulator sends them.
 //!
-//! Takes a [`signal::Source`]; gives the bytes of a message, and of a file that VILLASnode reads too.
-//! A message is 24 bytes of metadata (number, origin time) and 8 bytes a value.
+//! Takes a [`signal::Source`]; gives the bytes of a message, and of a file that VILLASnode reads
+//! too. A message is 24 bytes of metadata (number, origin time) and 8 bytes a value.
 //!
 //! Must never: know who carries the message, or wait for a disk in a measured loop
 //! ([`mod@file`] has a thread of its own).
