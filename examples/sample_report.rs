@@ -41,9 +41,7 @@ fn main() -> std::io::Result<()> {
         _ => ("survey", survey_cases()),
     };
     let mut record = record(name, cases);
-    if kind == "study" {
-        record.plan.study = Some(study(&record.plan.cases));
-    }
+    record.plan.study = (kind == "study").then(|| study(&record.plan.cases));
     let latencies = record.runs.iter().filter(|r| r.case.pattern == Pattern::Latency).count();
     let per_round = total / latencies as u64 / u64::from(ROUNDS);
     let mut samples = Vec::new();
@@ -196,6 +194,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         trace: None,
         timer: TimerKind::Busy,
         load: Load::default(),
+        stream: None,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),

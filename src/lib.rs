@@ -18,6 +18,8 @@ pub mod host;
 
 pub mod testbed;
 
+pub mod stream;
+
 pub mod transport;
 
 pub mod plan;

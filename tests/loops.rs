@@ -6,6 +6,8 @@
 mod schedules;
 #[path = "loops/scripted.rs"]
 mod scripted;
+#[path = "loops/streams.rs"]
+mod streams;
 
 use scripted::{Scripted, clock_at};
 use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};

@@ -76,6 +76,7 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
         plan: &plan,
         generator,
         store: None,
+        stream: None,
     };
     COUNT.set(0);
     ARMED.set(true);

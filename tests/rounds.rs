@@ -42,6 +42,7 @@ fn play(case: &Case) -> Finished {
         hosts: &[],
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
+        epoch_of_day_ns: 0,
         untrue: None,
         noise: Span(0),
         floor: 100,

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 15] = [
+const STAGES: [&str; 16] = [
     "units",
     "clock",
     "host",
     "testbed",
+    "stream",
     "transport",
     "plan",
     "sample",

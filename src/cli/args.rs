@@ -6,6 +6,7 @@ use super::cpu_args::{CpuArguments, ThreadArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::load_args::LoadArguments;
 use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
+use super::stream_args::StreamArguments;
 use super::testbed_args::TestbedTask;
 use super::values;
 use super::verbs_args::VerbsArguments;
@@ -96,6 +97,13 @@ Examples:
   wiregauge load --transport shm,tcp --rate 10k..1M/8 --time 1s
   wiregauge load --transport tcp --clients 1,2,4,8 --tx-buffers 8 --rx-buffers 24")]
     Load(LoadArguments),
+    /// Measure a stream of samples as a real-time simulator sends them, one a step
+    #[command(after_help = "\
+Examples:
+  wiregauge stream --transport shm,tcp --rate 100k --time 1s
+  wiregauge stream --transport shm --values 8,16,32,64 --rate 25k --timer timerfd
+  wiregauge stream --signal sine --frequency 50 --file out.csv --rounds 1")]
+    Stream(StreamArguments),
     /// Carry out a study: what it measures is compared with published figures; without a name the
     /// studies that are shipped are listed
     #[command(after_help = "\

@@ -33,6 +33,10 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
             let (request, common) = load.request()?;
             measuring(request, common)
         }
+        Task::Stream(stream) => {
+            let (request, common) = stream.request()?;
+            measuring(request, common)
+        }
         Task::Run(run) => running(run),
         Task::List { json } => Ok(Asked::List { json }),
         Task::Report { directories, no_html } => {

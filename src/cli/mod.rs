@@ -14,6 +14,7 @@ mod load_args;
 mod place;
 mod refuse;
 mod schedule_args;
+mod stream_args;
 mod testbed_args;
 mod text;
 mod values;

@@ -91,7 +91,10 @@ fn a_rate_makes_a_schedule() {
 
 #[test]
 fn an_option_of_another_command_is_refused_with_that_command() {
-    assert!(refusal("latency --rate 1k").contains("'--rate', which is for oneway, load; allowed"));
+    assert!(
+        refusal("latency --rate 1k")
+            .contains("'--rate', which is for oneway, load, stream; allowed")
+    );
     assert!(refusal("latency --window 3").contains("which is for bandwidth"));
 }
 

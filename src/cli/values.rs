@@ -8,6 +8,7 @@ use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
 use crate::stats::limit::{Limit, LimitError};
+use crate::stream;
 use crate::testbed::net::Topology;
 use crate::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, StampComplete,
@@ -108,6 +109,18 @@ pub fn formats() -> impl TypedValueParser<Value = Format> {
         Format::Json => "json",
         Format::Parquet => "parquet",
     })
+}
+
+pub fn sample_formats() -> impl TypedValueParser<Value = stream::format::Format> {
+    one_of(stream::format::Format::ALL, |format| format.name())
+}
+
+pub fn signals() -> impl TypedValueParser<Value = stream::signal::Signal> {
+    one_of(stream::signal::Signal::ALL, |signal| signal.name())
+}
+
+pub fn kinds() -> impl TypedValueParser<Value = stream::Kind> {
+    one_of(stream::Kind::ALL, |kind| kind.name())
 }
 
 pub fn switch() -> impl TypedValueParser<Value = bool> {

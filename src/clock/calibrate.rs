@@ -62,6 +62,28 @@ impl Anchor {
     }
 }
 
+/// The time of day, in nanoseconds since 1970, at the epoch of a scale of this clock.
+///
+/// Error: as of [`Anchor::take`], and what the kernel sets its clock by until a later time is made
+/// of it.
+pub fn epoch_of_day(source: Source, base: &Timebase) -> u64 {
+    match source.of_the_kernel() {
+        None => epoch_of_day_by(Tsc, base),
+        Some(clock) => epoch_of_day_by(clock, base),
+    }
+}
+
+fn epoch_of_day_by<C: Clock>(clock: C, base: &Timebase) -> u64 {
+    let bracket = || {
+        let before = clock.now();
+        let day = KernelClock::REALTIME.now().0;
+        let (ticks, half_width) = middle(before, clock.now());
+        (half_width, day.saturating_add_signed(-base.local(ticks).0.round() as i64))
+    };
+    let tightest = (0..BRACKETS).map(|_| bracket()).min_by_key(|(half_width, _)| *half_width);
+    tightest.map_or(0, |(_, day)| day)
+}
+
 /// `count` anchors (at least two) spread evenly over `length`; the thread sleeps between them.
 ///
 /// 80 ms and 5 anchors suit the start: with brackets of 40 ns the scale is then known within

@@ -24,7 +24,9 @@ mod stamped;
 mod timebase;
 pub mod timer;
 
-pub use calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, measure_reading, report};
+pub use calibrate::{
+    Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading, report,
+};
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{KernelClock, Source, Tsc, Virtual};
 pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};

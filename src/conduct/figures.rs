@@ -1,8 +1,10 @@
 //! From the rounds of a case to its run in the record.
 
 use super::cpus;
+use super::included;
 use super::load;
 use super::search::{ACHIEVED, Point};
+use super::stream;
 use super::tally::{add, between, delivered};
 use super::threads::{self, ended};
 use crate::clock::Timebase;
@@ -21,11 +23,14 @@ use crate::sample::join::Times;
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
-use crate::transport::{Role, Wait};
+use crate::transport::Role;
 use std::collections::BTreeMap;
 
 /// The metrics of a case.
 fn metrics_of(case: &Case) -> Vec<Metric> {
+    if case.stream.is_some() {
+        return Metric::OF_STREAM.to_vec();
+    }
     Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
 }
 
@@ -247,6 +252,7 @@ impl RunSoFar {
         usage.page_faults = outcome.usage.page_faults;
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
+        self.doubts.extend(stream::left_out(&usage.seen));
         let role = role.name().to_string();
         if !usage.pinned {
             self.doubts.push(Doubt::Unpinned { role: role.clone() });
@@ -351,7 +357,7 @@ impl RunSoFar {
         self.leave_out_what_the_clocks_do_not_tell(&mut figures);
         let rates = self.rates();
         self.doubt(&figures, &rates, plan);
-        let included = self.included();
+        let included = included::of(&self.case);
         let complete = self.is_complete();
         let stopped = self
             .fault
@@ -464,33 +470,13 @@ impl RunSoFar {
                     figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
                     figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
                 ];
+                if self.case.stream.is_some() {
+                    let ceiling = stream::ceiling(&self.rounds, rate.0);
+                    rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, size));
+                }
                 rates.extend(self.costs.figures());
                 rates
             }
         }
-    }
-
-    /// What was included.
-    fn included(&self) -> BTreeMap<String, String> {
-        let case = &self.case;
-        let wait = match case.wait {
-            Wait::Busy => "busy: both ends poll without a pause".to_string(),
-            Wait::Block => "block: both ends sleep in the kernel".to_string(),
-            Wait::Adaptive => format!(
-                "adaptive: both ends poll for {} us, then sleep",
-                role::ADAPTIVE_SPIN.0 / 1000
-            ),
-        };
-        let check = if case.check { "filled and verified" } else { "numbered, not verified" };
-        let batching = match case.burst {
-            1 => "one message a flush".to_string(),
-            burst => format!("{burst} messages a flush"),
-        };
-        BTreeMap::from([
-            ("wait".to_string(), wait),
-            ("payload".to_string(), check.to_string()),
-            ("batching".to_string(), batching),
-            ("path".to_string(), case.transport.descriptor().path.to_string()),
-        ])
     }
 }

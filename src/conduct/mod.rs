@@ -8,10 +8,12 @@ pub mod compared;
 mod cpus;
 mod doubts;
 mod figures;
+mod included;
 mod load;
 mod pairs;
 mod progress;
 pub mod search;
+mod stream;
 mod tally;
 mod threads;
 mod whole;
@@ -173,6 +175,7 @@ fn conditions<'a>(
         clock: time.source,
         time: time.base,
         untrue: plan.untrue_clock,
+        epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
         floor: FLOOR,
         interrupted: stage.interrupted,
@@ -315,7 +318,12 @@ impl Conductor<'_, '_> {
         });
         let seeded = |index: &usize| {
             let case = &self.plan.cases[*index];
-            Case { seed: round_seed(case.seed, round), ..case.clone() }
+            let mut case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+            let keep = case.stream.as_mut().and_then(|stream| stream.keep.as_mut());
+            if let Some(keep) = keep.filter(|_| self.plan.rounds.most > 1) {
+                *keep = keep.of_round(round);
+            }
+            case
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
         let watcher = &mut *self.watcher;

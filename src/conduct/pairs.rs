@@ -8,8 +8,8 @@ use crate::stats::{Interval, RateMetric};
 /// Fewer pairs show no rule from which one could differ.
 const FEWEST: usize = 4;
 /// A pair is slow where its interval lies so many spreads beyond the median of all, by logarithms.
-/// The spread is the median of the distances from it, times 1.4826, and 3.5 the usual limit (Iglewicz and
-/// Hoaglin, How to Detect and Handle Outliers, 1993).
+/// The spread is the median of the distances from it, times 1.4826, and 3.5 the usual limit
+/// (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
 const SPREADS: f64 = 3.5;
 const TO_SIGMA: f64 = 1.4826;
 /// ... and by at least this share of the median: a difference that matters to a user.

@@ -1,11 +1,12 @@
 //! What became of a round's messages: how many, and in what time.
 
+use super::stream;
 use super::window;
 use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Direction, Pattern};
 use crate::record::schema::Counts;
-use crate::sample::{Flags, RoundSamples};
+use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::rate::Delivered;
 use std::collections::BTreeMap;
 
@@ -76,7 +77,11 @@ fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> 
     let comes_back =
         matches!(case.pattern, Pattern::Latency | Pattern::Load) || role::is_one_sided(case);
     let receiver = if comes_back && !both { at_client } else { at_server };
-    let has = |flag: Flags| samples.samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
+    let was_sent = |s: &&Sample| !s.flags.has(Flags::MISSED);
+    let has = |flag: Flags| {
+        let sent = samples.samples.iter().filter(was_sent);
+        sent.filter(|s| s.flags.has(flag)).count() as u64
+    };
     let mut counts = Counts {
         sent: at_client.sent + if both { at_server.sent } else { 0 },
         received: receiver.received + if both { at_client.received } else { 0 },
@@ -106,6 +111,9 @@ fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> 
         Pattern::Bandwidth => case.warmup.min(counts.sent),
         Pattern::Latency | Pattern::Oneway | Pattern::Load => has(Flags::WARMUP),
     };
+    if case.stream.is_some() {
+        counts.lost_before_first = stream::lost_before_first(samples);
+    }
     counts.lost = counts.sent.saturating_sub(counts.received) + counts.unsent;
     counts
 }
@@ -124,4 +132,5 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
     all.gaps += one.gaps;
     all.held_up += one.held_up;
     all.unsent += one.unsent;
+    all.lost_before_first += one.lost_before_first;
 }

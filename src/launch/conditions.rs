@@ -21,6 +21,8 @@ pub struct Conditions<'a> {
     pub clock: Source,
     /// Its scale.
     pub time: Timebase,
+    /// Time of day at its epoch, nanoseconds since 1970.
+    pub epoch_of_day_ns: u64,
     /// What the other hosts' clocks are made wrong by, in a test.
     pub untrue: Option<Untrue>,
     /// How long each CPU's noise is watched before a round.

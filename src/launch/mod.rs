@@ -14,6 +14,7 @@ pub mod conditions;
 pub mod far;
 pub mod frame;
 pub mod job;
+pub mod kept;
 pub mod process;
 pub mod protocol;
 pub mod rehearse;

@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -158,6 +158,9 @@ pub struct Assignment {
     pub clock: Source,
     /// Its scale as measured on the agent's host before the first round.
     pub time: Timebase,
+    /// Time of day at its epoch, nanoseconds since 1970, so that both ends say the same; `None`:
+    /// the agent's own host knows it.
+    pub epoch_of_day_ns: Option<u64>,
     /// How long the noise of the CPU is watched before the round.
     pub noise: Span,
     /// Messages of the null transport that measure the instrument's floor before the round.

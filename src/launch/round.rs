@@ -216,6 +216,7 @@ impl Round<'_> {
             cookie,
             clock,
             time,
+            epoch_of_day_ns: there.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
             floor: self.conditions.floor,
         }

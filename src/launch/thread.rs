@@ -4,6 +4,7 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
+use super::kept::Streamed;
 use super::protocol::*;
 use super::rehearse;
 use crate::clock::{
@@ -160,6 +161,7 @@ impl Player {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
+        let mut streamed = Streamed::of(assignment, &time, self.elsewhere)?;
         let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
         self.say(Said::Opened(opening.address()));
 
@@ -183,7 +185,9 @@ impl Player {
         let device = read(&endpoint);
         self.line.pass(gate);
         let begin = clock.now();
-        let part = Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store };
+        let stream = streamed.begin();
+        let part =
+            Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store, stream };
         let ended = role::play(case, assignment.role, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
@@ -193,13 +197,12 @@ impl Player {
         let (pool, seen) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
         let device = device.zip(device.and_then(|_| read(&endpoint)));
-        let by_device = T::device_stamps(&endpoint).zip(device).map(|(stamps, (first, last))| {
-            let bound = stamp_completions(arena.writer().0, stamps, first, last);
-            bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string())
-        });
-        let by_device = by_device.map(|bound| ("complete_clock_bound_ns".to_string(), bound));
+        let stamped = T::device_stamps(&endpoint).zip(device);
+        let by_device =
+            stamped.map(|(stamps, readings)| by_device(arena.writer().0, stamps, readings, &time));
+        let told = by_device.into_iter().chain(streamed.end());
         let outcome = Outcome {
-            afterwards: T::afterwards(&endpoint).into_iter().chain(by_device).collect(),
+            afterwards: T::afterwards(&endpoint).into_iter().chain(told).collect(),
             strangers: T::strangers(&endpoint),
             ended,
             seen,
@@ -319,6 +322,18 @@ fn stamp_completions(
     line.map(|line| TickSpan(line.bound.ceil() as i64))
 }
 
+/// The same, and what the record says of it.
+fn by_device(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    (first, last): (DeviceReading, DeviceReading),
+    time: &Timebase,
+) -> (String, String) {
+    let bound = stamp_completions(rows, stamps, first, last);
+    let bound = bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string());
+    ("complete_clock_bound_ns".to_string(), bound)
+}
+
 /// Ends the thread that stamps when it goes.
 struct Stamping(Arc<Stamper>);
 
@@ -346,7 +361,8 @@ fn play_server<T: Transport, C: Clock>(
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| AgentError::Unable(error.to_string()))?;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator: None, store: None };
+    let (generator, store, stream) = (None, None, None);
+    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator, store, stream };
     role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
     Ok(Some(recorder.seen))
 }

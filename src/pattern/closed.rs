@@ -4,6 +4,7 @@
 use super::gate::Gate;
 use super::payload;
 use super::stamper;
+use super::stream::Taker;
 use super::waiter::{Waited, Waiter};
 use super::{Ended, Loop};
 use crate::clock::{Clock, Ticks};
@@ -304,10 +305,25 @@ fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>, los
 /// answer is for one), and with `RECORD` stamps what it receives.
 pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
     endpoint: &mut E,
+    waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    server_with::<E, W, C, (), RECORD>(endpoint, waiter, clock, gate, plan, (), recorder)
+}
+
+/// The same, with something that takes each message that it stamps.
+#[allow(clippy::too_many_arguments)] // As above.
+#[inline(always)]
+pub fn server_with<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: bool>(
+    endpoint: &mut E,
     mut waiter: W,
     clock: C,
     gate: &Gate,
     plan: &Loop,
+    mut taker: T,
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
@@ -333,7 +349,9 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
         }
         let receive = if RECORD { clock.now() } else { Ticks(0) };
         open -= u64::from(events.completed).min(open);
-        open += serve::<E, RECORD>(endpoint, &events, receive, gate, plan, arrived, recorder);
+        open += serve::<E, T, RECORD>(
+            endpoint, &events, receive, gate, plan, arrived, &mut taker, recorder,
+        );
         arrived += events.arrivals().len() as u64;
         endpoint.flush();
         recorder.handled(arrived);
@@ -374,13 +392,15 @@ fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
 
 /// Answers and records what one poll brought; the number of answers posted.
 #[inline(always)]
-fn serve<E: Endpoint, const RECORD: bool>(
+#[allow(clippy::too_many_arguments)] // As above.
+fn serve<E: Endpoint, T: Taker, const RECORD: bool>(
     endpoint: &mut E,
     events: &Events,
     receive: Ticks,
     gate: &Gate,
     plan: &Loop,
     near: u64,
+    taker: &mut T,
     recorder: &mut Recorder<'_>,
 ) -> u64 {
     let mut posted = 0;
@@ -396,6 +416,7 @@ fn serve<E: Endpoint, const RECORD: bool>(
                 if plan.reads_send {
                     recorder.stood(sequence, Ticks(stamper::read(message)));
                 }
+                taker.take(message, receive);
                 recorder.arrived(sequence, receive, corrupt);
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
-//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`bandwidth`],
+//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`stream`] (oneway of
+//! samples), [`bandwidth`],
 //! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses
 //! the loop of a case and role, and is compiled once for each transport, wait mode and clock.
 //!
@@ -20,6 +21,7 @@ pub mod role;
 pub mod schedule;
 pub mod stamper;
 pub mod store;
+pub mod stream;
 pub mod waiter;
 
 use crate::clock::TickSpan;

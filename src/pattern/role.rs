@@ -4,7 +4,8 @@ use super::gate::Gate;
 use super::load::Outstanding;
 use super::schedule::Generator;
 use super::store::Store;
-use super::waiter::{Adaptive, Block, Busy, Waiter};
+use super::stream::{self, Streaming};
+use super::waiter::{Adaptive, Any, Block, Busy, Waiter};
 use super::{Ended, Loop, bandwidth, closed, load, one_sided, open, store};
 use crate::clock::{Clock, TickSpan};
 use crate::plan::load::MOST_BUFFERS;
@@ -127,6 +128,8 @@ pub struct Part<'a, E, C> {
     pub generator: Option<Generator>,
     /// The objects that a server of `load` reads.
     pub store: Option<Store>,
+    /// What a stream has beside the messages of oneway.
+    pub stream: Option<Streaming<'a>>,
 }
 
 /// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
@@ -137,6 +140,9 @@ pub fn play<E: Endpoint, C: Clock>(
     recorder: &mut Recorder<'_>,
     adaptive_spin: TickSpan,
 ) -> Ended {
+    if part.stream.is_some() {
+        return play_stream(case, part, recorder, adaptive_spin);
+    }
     match case.wait {
         Wait::Busy => play_waiting(case, role, part, recorder, Busy),
         Wait::Block => play_waiting(case, role, part, recorder, Block),
@@ -153,7 +159,7 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
     recorder: &mut Recorder<'_>,
     waiter: W,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator, store } = part;
+    let Part { endpoint, clock, gate, plan, generator, store, .. } = part;
     if is_one_sided(case) {
         return match (case.pattern, case.direction, role) {
             (Pattern::Latency | Pattern::Oneway | Pattern::Load, _, Role::Client) => {
@@ -182,7 +188,7 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
             closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
         }
         (Pattern::Load, role) => {
-            let part = Part { endpoint, clock, gate, plan, generator, store };
+            let part = Part { endpoint, clock, gate, plan, generator, store, stream: None };
             play_load(role, part, recorder, waiter)
         }
         (Pattern::Bandwidth, role) => match (case.direction, role) {
@@ -197,13 +203,42 @@ fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
     }
 }
 
+/// Compiled once for all wait modes: a source polls while it has no room, and a receiver's mode is
+/// looked at once a wait.
+#[inline(never)]
+fn play_stream<E: Endpoint, C: Clock>(
+    case: &Case,
+    part: Part<'_, E, C>,
+    recorder: &mut Recorder<'_>,
+    spin: TickSpan,
+) -> Ended {
+    let Part { endpoint, clock, gate, plan, generator, stream, .. } = part;
+    match (stream, generator) {
+        (Some(Streaming::From(steps)), Some(generator)) => {
+            stream::source(endpoint, Busy, clock, gate, plan, generator, steps, recorder)
+        }
+        (Some(Streaming::To(sink)), _) => {
+            let waiter = match case.wait {
+                Wait::Busy => Any::Busy,
+                Wait::Block => Any::Block,
+                Wait::Adaptive => Any::Adaptive(Adaptive { spin }),
+            };
+            closed::server_with::<_, _, _, _, true>(
+                endpoint, waiter, clock, gate, plan, sink, recorder,
+            )
+        }
+        // A source is never without its schedule: the plan refuses it.
+        (Some(Streaming::From(_)) | None, _) => Ended::Stopped,
+    }
+}
+
 fn play_load<E: Endpoint, C: Clock, W: Waiter>(
     role: Role,
     part: Part<'_, E, C>,
     recorder: &mut Recorder<'_>,
     waiter: W,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator, store } = part;
+    let Part { endpoint, clock, gate, plan, generator, store, .. } = part;
     if role == Role::Server {
         let store = store.unwrap_or_else(|| Store::of(&plan.load));
         return match plan.load.buffers {

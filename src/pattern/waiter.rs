@@ -106,6 +106,43 @@ impl Waiter for Block {
     }
 }
 
+/// Whichever is asked for, chosen at each wait: for a loop that is not worth a variant a mode.
+pub enum Any {
+    /// Polls.
+    Busy,
+    /// Sleeps.
+    Block,
+    /// Does the one, then the other.
+    Adaptive(Adaptive),
+}
+
+impl Waiter for Any {
+    #[inline(always)]
+    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
+        match self {
+            Any::Busy => Busy.once(endpoint, events),
+            Any::Block => Block.once(endpoint, events),
+            Any::Adaptive(adaptive) => adaptive.once(endpoint, events),
+        }
+    }
+
+    #[inline(always)]
+    fn next<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Waited {
+        match self {
+            Any::Busy => Busy.next(endpoint, events, clock, gate, until),
+            Any::Block => Block.next(endpoint, events, clock, gate, until),
+            Any::Adaptive(adaptive) => adaptive.next(endpoint, events, clock, gate, until),
+        }
+    }
+}
+
 /// Polls for a while, then sleeps.
 pub struct Adaptive {
     /// How long it polls.

@@ -10,6 +10,7 @@ pub mod load;
 pub mod pairs;
 pub mod reference;
 pub mod request;
+pub mod stream;
 pub mod study;
 pub mod survey;
 pub mod sweep;
@@ -25,6 +26,7 @@ pub use far::Far;
 pub use load::Load;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
+pub use stream::Stream;
 pub use study::Study;
 pub use trace::Trace;
 
@@ -228,6 +230,9 @@ pub struct Case {
     /// What `load` reads, and for how many clients.
     #[serde(default)]
     pub load: Load,
+    /// What the messages of a stream are; `None`: it is none.
+    #[serde(default)]
+    pub stream: Option<Stream>,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).
@@ -341,9 +346,10 @@ impl Plan {
 impl Case {
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
-        let pattern = self.pattern.name();
+        let pattern = self.stream.as_ref().map_or(self.pattern.name(), |_| "stream");
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
         let pace = match (self.pattern, self.load.clients, self.schedule.rate()) {
+            (_, _, Some(rate)) if self.stream.is_some() => format!(" at {}/s", rate.0.round()),
             (Pattern::Load, 0, Some(rate)) => format!(" at {}/s", rate.0.round()),
             (Pattern::Load, clients, _) => format!(" of {clients} clients"),
             _ => String::new(),

@@ -4,7 +4,7 @@
 use super::{
     Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
 };
-use super::{Load, TimerKind, Trace, load};
+use super::{Load, Stream, TimerKind, Trace, load};
 use super::{cpus, sweep};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span, Untrue};
@@ -70,12 +70,14 @@ pub struct Request {
     pub schedule: Schedule,
     /// The messages of a schedule that was written down.
     pub trace: Option<Trace>,
-    /// The rates of `load`, each a case; empty: `schedule` alone.
+    /// The rates of `load` and of streams, each a case; empty: `schedule` alone.
     pub rates: Vec<MessageRate>,
     /// The numbers of clients of `load`, each a case.
     pub clients: Vec<u32>,
     /// What `load` reads.
     pub load: Load,
+    /// What the messages of a stream are; `None`: it is none.
+    pub stream: Option<Stream>,
     /// Whether the rates of `load` are searched for.
     pub search: load::Search,
     /// What waits for the intended times; `None`: the busy one.
@@ -133,6 +135,7 @@ impl Request {
             rates: Vec::new(),
             clients: Vec::new(),
             load: Load::default(),
+            stream: None,
             search: load::Search::default(),
             timer: None,
             check: false,
@@ -196,7 +199,7 @@ impl Request {
             }
         }
         cpus::check(&self.cpus, &cases)?;
-        let name = self.pattern.name().to_string();
+        let name = if self.stream.is_some() { "stream" } else { self.pattern.name() }.to_string();
         let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
         let (hosts, pairs) = (layout.hosts, self.place.pairs());
         Ok(Plan {
@@ -268,6 +271,7 @@ impl Request {
             trace: self.trace.clone(),
             timer: self.timer.unwrap_or_default(),
             load: self.load,
+            stream: self.stream.clone().map(|stream| stream.of(size)),
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
@@ -318,6 +322,7 @@ impl Request {
         }
         self.check_timer()?;
         self.check_load()?;
+        self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }

@@ -81,6 +81,7 @@ fn case(
         trace: None,
         timer: TimerKind::Busy,
         load: Default::default(),
+        stream: None,
         check: false,
         loss_after,
         timeout,

@@ -396,7 +396,8 @@ pub struct Counts {
     pub corrupt: u64,
     /// Connections of strangers that were dropped during set-up.
     pub strangers: u64,
-    /// Steps of a schedule that had passed before the generator came to them; none was dropped.
+    /// Steps of a schedule that had passed before the generator came to them; none was dropped, but
+    /// of a stream, which leaves them out.
     #[serde(default)]
     pub missed_steps: u64,
     /// Sequence numbers that were passed over when a later one arrived at the server.
@@ -408,6 +409,9 @@ pub struct Counts {
     /// Requests that were intended and never sent; they count as lost.
     #[serde(default)]
     pub unsent: u64,
+    /// Of a stream: those of `lost` before the first that arrived.
+    #[serde(default)]
+    pub lost_before_first: u64,
 }
 
 /// What a role's threads used from arm to disarm, and the settings that it really got.

@@ -117,9 +117,10 @@ fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
     let joined = sent.map(|(sequence, row)| {
         let there = server.get(sequence).copied().unwrap_or_default();
         // Whether the answer was lost says nothing of the way there.
-        let kept = Flags(row.flags.0 & Flags::WARMUP.0);
+        let kept = Flags(row.flags.0 & Flags::WARMUP.with(Flags::MISSED).0);
         let arrived = Flags(there.flags.0 & !Flags::WARMUP.0);
-        let lost = if there.receive.0 == 0 { Flags::LOST } else { Flags::default() };
+        let is_lost = there.receive.0 == 0 && !kept.has(Flags::MISSED);
+        let lost = if is_lost { Flags::LOST } else { Flags::default() };
         let flags = kept.with(arrived).with(lost);
         // Of a message that has arrived, the server's row has the time that stood in it.
         let mut joined = sample(sequence as u64, row, there.submit, Ticks(0), flags, times.client);

@@ -31,6 +31,8 @@ impl Flags {
     pub const LATE: Flags = Flags(32);
     /// Went from server to client in a bidirectional run.
     pub const REVERSE: Flags = Flags(64);
+    /// Of a stream: its step was missed, so that nothing was sent.
+    pub const MISSED: Flags = Flags(128);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Flags) -> bool {

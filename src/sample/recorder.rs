@@ -197,6 +197,18 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// A step of a schedule has passed, and no message was sent for it.
+    #[cold]
+    pub fn missed(&mut self, sequence: u64, intended: Ticks) {
+        let warm = sequence < self.warmup;
+        self.seen.missed_steps += 1;
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.intended = intended;
+            row.flags = if warm { Flags::MISSED.with(Flags::WARMUP) } else { Flags::MISSED };
+            self.use_row(sequence);
+        }
+    }
+
     /// The post of a message has completed.
     #[inline]
     pub fn completed(&mut self, sequence: u64, complete: Ticks) {

@@ -23,6 +23,9 @@ pub enum Metric {
     /// From the intended time to the actual submit: what the generator, or the lack of a buffer,
     /// adds to a response.
     Lateness,
+    /// Of a stream: how much the one-way times of two samples differ that arrived and follow each
+    /// other.
+    Jitter,
     /// From submit until the post has returned.
     Post,
     /// From submit until the completion was seen.
@@ -57,11 +60,13 @@ pub enum RateMetric {
     EmptyPolls,
     /// Polls of the server for a read that brought completions.
     FullPolls,
+    /// Of a stream: bytes per second at its rate, less the steps that were missed.
+    Ceiling,
 }
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 9] = [
+    pub const ALL: [Metric; 10] = [
         Metric::Rtt,
         Metric::HalfRtt,
         Metric::OneWay,
@@ -69,9 +74,13 @@ impl Metric {
         Metric::Service,
         Metric::Transfer,
         Metric::Lateness,
+        Metric::Jitter,
         Metric::Post,
         Metric::Complete,
     ];
+    /// Those of a stream.
+    pub const OF_STREAM: [Metric; 4] =
+        [Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness];
 
     /// The name as it is written in records, limits and tables.
     pub fn name(self) -> &'static str {
@@ -83,6 +92,7 @@ impl Metric {
             Metric::Service => "service",
             Metric::Transfer => "transfer",
             Metric::Lateness => "lateness",
+            Metric::Jitter => "jitter",
             Metric::Post => "post",
             Metric::Complete => "complete",
         }
@@ -125,8 +135,11 @@ impl Metric {
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
     /// metric has no sample (a stamp that was never to be taken).
     fn of_sample(self, s: &Sample) -> Option<f64> {
+        if s.flags.has(Flags::MISSED) {
+            return None;
+        }
         let (start, end) = match self {
-            Metric::Rtt | Metric::HalfRtt | Metric::OneWay | Metric::Service => {
+            Metric::Rtt | Metric::HalfRtt | Metric::OneWay | Metric::Jitter | Metric::Service => {
                 (s.submit_ns, s.receive_ns)
             }
             Metric::Response => (s.intended_ns, s.receive_ns),
@@ -151,7 +164,7 @@ impl Metric {
 
 impl RateMetric {
     /// All of them.
-    pub const ALL: [RateMetric; 12] = [
+    pub const ALL: [RateMetric; 13] = [
         RateMetric::Bandwidth,
         RateMetric::MessageRate,
         RateMetric::OfferedRate,
@@ -164,6 +177,7 @@ impl RateMetric {
         RateMetric::FullPollTime,
         RateMetric::EmptyPolls,
         RateMetric::FullPolls,
+        RateMetric::Ceiling,
     ];
 
     /// The name as it is written in records, limits and tables.
@@ -181,6 +195,7 @@ impl RateMetric {
             RateMetric::FullPollTime => "full_poll_time",
             RateMetric::EmptyPolls => "empty_polls",
             RateMetric::FullPolls => "full_polls",
+            RateMetric::Ceiling => "ceiling",
         }
     }
 
@@ -193,10 +208,16 @@ impl RateMetric {
 /// Durations of one metric in ns, in the order of sending, without the warm-up (which stays in the
 /// samples and is counted there). A lost message is +infinity; a late, reordered,
 /// repeated or corrupt one keeps its latency. A sample without the stamp where the metric starts,
-/// and for `post` and `complete` without the one where it ends, is none of the metric's.
+/// and for `post` and `complete` without the one where it ends, is none of the metric's; a step
+/// that was missed is no message. `jitter` has one duration less than samples have arrived.
 pub fn durations(round: &RoundSamples, metric: Metric) -> Vec<f64> {
     let kept = round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
-    kept.filter_map(|s| metric.of_sample(s)).collect()
+    let all: Vec<f64> = kept.filter_map(|s| metric.of_sample(s)).collect();
+    if metric != Metric::Jitter {
+        return all;
+    }
+    let arrived: Vec<f64> = all.into_iter().filter(|ns| ns.is_finite()).collect();
+    arrived.windows(2).map(|two| (two[1] - two[0]).abs()).collect()
 }
 
 #[cfg(test)]
@@ -223,7 +244,8 @@ mod tests {
     #[test]
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
-        let got = Metric::ALL.map(|m| durations(&r, m)[0]);
+        let single = Metric::ALL.into_iter().filter(|m| *m != Metric::Jitter);
+        let got: Vec<f64> = single.map(|m| durations(&r, m)[0]).collect();
         assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 1.0, 1.0]);
     }
 
@@ -240,6 +262,22 @@ mod tests {
         assert_eq!(durations(&r, Metric::Rtt), [f64::INFINITY, f64::INFINITY, 2.0]);
         assert_eq!(durations(&r, Metric::Response), [f64::INFINITY, f64::INFINITY]);
         assert_eq!(durations(&r, Metric::Complete), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn jitter_is_of_samples_that_arrived_and_a_missed_step_is_none() {
+        let none = f64::NAN;
+        let r = round(&[
+            (0.0, 0.0, 5.0, 1.0, Flags::default()),
+            (1.0, none, none, none, Flags::MISSED),
+            (2.0, 2.0, none, 3.0, Flags::LOST),
+            (3.0, 3.0, 5.0, 4.0, Flags::default()),
+            (4.0, 5.0, 13.0, 6.0, Flags::default()),
+        ]);
+        assert_eq!(durations(&r, Metric::Jitter), [3.0, 6.0]);
+        assert_eq!(durations(&r, Metric::OneWay), [5.0, f64::INFINITY, 2.0, 8.0]);
+        assert_eq!(durations(&r, Metric::Response), [5.0, f64::INFINITY, 2.0, 9.0]);
+        assert_eq!(durations(&r, Metric::Lateness), [0.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]

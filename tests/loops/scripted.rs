@@ -45,6 +45,8 @@ pub struct Scripted {
     /// Every so-manieth post takes so long.
     pub slow_post: Option<(u64, u64)>,
     pub posted: u64,
+    /// What was posted from the slots of its own messages.
+    pub messages: Vec<Vec<u8>>,
     pub completed: u64,
     /// Messages whose slot was written while they were on the way.
     pub overwritten: u64,
@@ -66,6 +68,7 @@ impl Scripted {
             post_takes: 1,
             slow_post: None,
             posted: 0,
+            messages: Vec::new(),
             completed: 0,
             overwritten: 0,
         }
@@ -126,6 +129,7 @@ impl Endpoint for Scripted {
                 self.overwritten += 1;
             }
             self.held[number] = self.payload(slot).to_vec();
+            self.messages.push(self.held[number].clone());
             if self.echoes {
                 let sequence = payload::sequence(&self.held[number], self.posted);
                 self.coming.push_back((5, sequence));

@@ -1,6 +1,8 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
 #![allow(dead_code)]
 
+mod stream;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -231,6 +233,7 @@ fn full_case(schedule: Schedule) -> Case {
         }),
         timer: TimerKind::IoUring,
         load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
+        stream: Some(stream::full()),
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -313,6 +316,7 @@ fn counts() -> Counts {
         gaps: 7,
         held_up: 8,
         unsent: 9,
+        lost_before_first: 10,
     }
 }
 

@@ -84,7 +84,8 @@ fn one_role(
     let gate = Gate::default();
     let clock = synthetic::clock();
     let mut recorder = Recorder::new(arena, case.warmup);
-    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator, store: None };
+    let (store, stream) = (None, None);
+    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator, store, stream };
     let ended = role::play(case, role, part, &mut recorder, TickSpan(0));
     Ok((recorder.seen, ended))
 }

@@ -17,6 +17,7 @@ mod noise;
 mod notes;
 pub mod number;
 mod pairs;
+mod stream;
 mod study;
 mod survey;
 
@@ -47,6 +48,7 @@ pub fn runs(record: &Record) -> String {
         each(latency::table),
         each(load::table),
         each(load::pools),
+        each(stream::table),
         each(bandwidth::schedules),
         each(bandwidth::table),
         study::tables(record),

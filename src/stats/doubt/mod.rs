@@ -94,6 +94,13 @@ pub enum Doubt {
         /// Requests.
         sent: u64,
     },
+    /// A stream's file has not all samples that arrived.
+    FileShort {
+        /// Samples that it lacks.
+        left_out: u64,
+        /// Why it ends before the stream, a sentence.
+        reason: Option<String>,
+    },
     /// Rounds differ by more than chance within them explains.
     RoundsDisagree {
         /// The probability of the quantile that shows it most, `None` for a rate.
@@ -228,6 +235,7 @@ impl Doubt {
             Doubt::GeneratorLate { .. } => "generator_late",
             Doubt::GeneratorBound { .. } => "generator_bound",
             Doubt::HeldUp { .. } => "held_up",
+            Doubt::FileShort { .. } => "file_short",
             Doubt::RoundsDisagree { .. } => "rounds_disagree",
             Doubt::Correlated { .. } => "correlated",
             Doubt::InvoluntarySwitches { .. } => "involuntary_switches",

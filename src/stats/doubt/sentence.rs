@@ -14,6 +14,7 @@ impl fmt::Display for Doubt {
             Doubt::GeneratorLate { .. }
             | Doubt::GeneratorBound { .. }
             | Doubt::HeldUp { .. }
+            | Doubt::FileShort { .. }
             | Doubt::HistogramOnly { .. }
             | Doubt::Loss { .. }
             | Doubt::CorruptPayload { .. }
@@ -216,6 +217,16 @@ impl Doubt {
                  ({times} looks): they waited in the schedule, which their response has, and the \
                  arrivals at the server were not those of the schedule"
             ),
+            Doubt::FileShort { left_out, reason: None } => write!(
+                f,
+                "{left_out} samples that arrived are not in the file, which was slower than the \
+                 stream; the figures have them"
+            ),
+            Doubt::FileShort { left_out, reason: Some(reason) } => write!(
+                f,
+                "{reason}; {left_out} samples that arrived are not in the file, and the figures \
+                 have them"
+            ),
             Doubt::HistogramOnly { count, of } => write!(
                 f,
                 "{count} of {of} samples stand in the histogram alone (relative error 0.05 %): \
@@ -325,6 +336,7 @@ mod tests {
             Doubt::GeneratorLate { share: 0.1, allowed_ns: 1.0, worst_ns: 2.0 },
             Doubt::GeneratorBound { offered: 2.0, achieved: 1.0 },
             Doubt::HeldUp { times: 2, sent: 1 },
+            Doubt::FileShort { left_out: 1, reason: None },
             Doubt::RoundsDisagree { p: None, ratio: 0.5 },
             Doubt::Correlated { p: 0.5, count: 100, effective_n: 2.0 },
             Doubt::InvoluntarySwitches { role: s(), count: 1 },

@@ -21,6 +21,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
         cookie: [0; 32],
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
+        epoch_of_day_ns: None,
         noise: Span(0),
         floor: 0,
     }

@@ -1,0 +1,42 @@
+//! Streams: what became of their steps.
+
+use super::number::{self, MEGABYTES};
+use super::{Cell, Grid, own_cells, own_heads};
+use crate::record::schema::{RateMetric, Record};
+
+/// The runs of a stream; `None` where there are none.
+pub fn table(record: &Record) -> Option<String> {
+    let mut grid = Grid::new(own_heads(record).chain([
+        "transport",
+        "wait",
+        "values",
+        "steps/s",
+        "missed",
+        "missed %",
+        "lost",
+        "before the first",
+        "reordered",
+        "ceiling MB/s",
+        "±",
+    ]));
+    for run in &record.runs {
+        let Some(stream) = &run.case.stream else { continue };
+        let counts = &run.counts;
+        let steps = counts.sent + counts.missed_steps;
+        let missed = 100.0 * counts.missed_steps as f64 / (steps.max(1)) as f64;
+        let own: [Cell; 2] = [run.case.transport.name().into(), run.case.wait.name().into()];
+        let rate = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
+        let told = [
+            Cell::count(u64::from(stream.values)),
+            Cell::count(rate.round() as u64),
+            Cell::count(counts.missed_steps),
+            format!("{missed:.2}").into(),
+            Cell::count(counts.lost),
+            Cell::count(counts.lost_before_first),
+            Cell::count(counts.reordered),
+        ];
+        let ceiling = number::rate(Some(run), RateMetric::Ceiling, MEGABYTES);
+        grid.row(own_cells(record, run).chain(own).chain(told).chain(ceiling));
+    }
+    (!grid.is_empty()).then(|| grid.to_string())
+}

@@ -1,0 +1,153 @@
+//! The formats in which VILLASnode writes and reads samples, so that files can be exchanged and the
+//! other end of a stream may be one of its socket nodes. Facts of the formats: its documentation
+//! (VILLASframework, "Formats"); `docs/stream.md` has them with what is lost in each.
+
+mod binary;
+mod csv;
+mod human;
+mod json;
+
+use super::{Kind, Sample};
+use serde::{Deserialize, Serialize};
+
+/// A format.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// `villas.binary`: of each value 32 bits, so that numbers lose precision.
+    Binary,
+    /// `villas.human`: a line a sample, for people.
+    Human,
+    /// `csv`: a line a sample, commas.
+    #[default]
+    Csv,
+    /// `json`: a line a sample.
+    Json,
+}
+
+/// Why a text or a message is no sample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Foreign {
+    /// It ends within a sample.
+    #[error("it ends within a sample")]
+    Short,
+    /// Something else stands where it should.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+pub(crate) fn wrong<T>(what: impl Into<String>) -> Result<T, Foreign> {
+    Err(Foreign::Wrong(what.into()))
+}
+
+impl Format {
+    /// All.
+    pub const ALL: [Format; 4] = [Format::Binary, Format::Human, Format::Csv, Format::Json];
+
+    /// The word as typed and recorded, which is VILLASnode's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Binary => "villas.binary",
+            Format::Human => "villas.human",
+            Format::Csv => "csv",
+            Format::Json => "json",
+        }
+    }
+
+    /// What stands before the first sample of a file.
+    pub fn head(self, values: usize, out: &mut Vec<u8>) {
+        match self {
+            Format::Binary | Format::Json => {}
+            Format::Human => human::head(values, out),
+            Format::Csv => csv::head(values, out),
+        }
+    }
+
+    /// Appends a sample.
+    pub fn write(self, sample: &Sample, out: &mut Vec<u8>) {
+        match self {
+            Format::Binary => binary::write(sample, out),
+            Format::Human => human::write(sample, out),
+            Format::Csv => csv::write(sample, out),
+            Format::Json => json::write(sample, out),
+        }
+    }
+
+    /// Reads the samples of a file or a message.
+    ///
+    /// # Errors
+    /// What is no sample of this format, with the number of the sample or line.
+    pub fn read(self, bytes: &[u8], kind: Kind) -> Result<Vec<Sample>, Foreign> {
+        match self {
+            Format::Binary => binary::read(bytes, kind),
+            Format::Human => lines(bytes, |line| human::read(line, kind)),
+            Format::Csv => lines(bytes, |line| csv::read(line, kind)),
+            Format::Json => lines(bytes, json::read),
+        }
+    }
+}
+
+/// Reads a sample of each line that is neither empty nor a comment.
+fn lines(
+    bytes: &[u8],
+    read: impl Fn(&str) -> Result<Sample, Foreign>,
+) -> Result<Vec<Sample>, Foreign> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return wrong("it is not UTF-8") };
+    let known = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let numbered = text.lines().enumerate().filter(|(_, line)| known(line));
+    numbered
+        .map(|(number, line)| {
+            read(line).map_err(|error| Foreign::Wrong(format!("line {}: {error}", number + 1)))
+        })
+        .collect()
+}
+
+/// The value of a word, as the kind of its signal says.
+fn value(word: &str, kind: Kind) -> Result<super::Value, Foreign> {
+    use super::Value;
+    let parsed = match kind {
+        Kind::Float => word.parse().ok().map(Value::Float),
+        Kind::Integer => word.parse().ok().map(Value::Integer),
+        Kind::Boolean => match word {
+            "0" | "false" => Some(Value::Boolean(false)),
+            "1" | "true" => Some(Value::Boolean(true)),
+            _ => None,
+        },
+        Kind::Complex => complex(word),
+    };
+    parsed.map_or_else(|| wrong(format!("'{word}' is no {}", kind.name())), Ok)
+}
+
+/// `1.5-2i`, `1.5` or `2i`.
+fn complex(word: &str) -> Option<super::Value> {
+    use super::Value;
+    let Some(both) = word.strip_suffix('i') else {
+        return Some(Value::Complex(word.parse().ok()?, 0.0));
+    };
+    // The sign that parts them is the last that begins no exponent.
+    let is_sign = |(at, sign): &(usize, char)| {
+        matches!(sign, '+' | '-') && *at > 0 && !both[..*at].ends_with(['e', 'E'])
+    };
+    Some(match both.char_indices().rfind(is_sign) {
+        Some((at, _)) => Value::Complex(both[..at].parse().ok()?, both[at..].parse().ok()?),
+        None => Value::Complex(0.0, both.parse().ok()?),
+    })
+}
+
+/// A value as a word. Numbers are the shortest that read back as the same.
+fn word(value: super::Value, out: &mut Vec<u8>) {
+    use super::Value;
+    use std::io::Write;
+    // Writing to a vector does not fail.
+    let _ = match value {
+        Value::Float(value) => write!(out, "{value:?}"),
+        Value::Integer(value) => write!(out, "{value}"),
+        Value::Boolean(value) => write!(out, "{}", u8::from(value)),
+        Value::Complex(re, im) => write!(out, "{re:?}{im:+?}i"),
+    };
+}
+
+#[cfg(test)]
+mod tests;
