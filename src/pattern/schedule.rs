@@ -18,11 +18,11 @@
 //! message that is late is sent at once, and its lateness is in its response. It takes the same
 //! memory however long it is: times are drawn one by one, in ticks, and no table is made.
 //!
-//! EXECUTIVE SUMMARY: what a message costs the generator `cargo bench --bench generator` says, with
-//! and without the reading of the clock, and its rate is right within the calibration of the clock.
+//! What a message costs the generator is told by `cargo bench --bench generator`, with and without
+//! the reading of the clock; its rate is right within the calibration of the clock.
 //!
-//! DETAILS: an exponential interval is one 64-bit draw of ChaCha8 (a block of 64 words at a time)
-//! and one step of the ziggurat, which is exact. Times add up in an `f64`: after 10^8 messages and
+//! An exponential interval is one 64-bit draw of ChaCha8 (a block of 64 words at a time) and one
+//! step of the ziggurat, which is exact. Times add up in an `f64`: after 10^8 messages and
 //! 24 h each sum is wrong by at most 10^8 roundings of 2^-53 of 2.6e14 ticks, 10 us in the worst
 //! case and 1 ns as a random walk, none of which an interval sees: that is rounded to a tick.
 
