@@ -344,16 +344,21 @@ impl Plan {
 }
 
 impl Case {
+    /// What tells the points of a curve apart, of `load` and `stream`.
+    pub fn pace(&self) -> Option<String> {
+        match (self.pattern, self.load.clients, self.schedule.rate()) {
+            (_, _, Some(rate)) if self.stream.is_some() => Some(format!("at {}/s", rate.0.round())),
+            (Pattern::Load, 0, Some(rate)) => Some(format!("at {}/s", rate.0.round())),
+            (Pattern::Load, clients, _) => Some(format!("of {clients} clients")),
+            _ => None,
+        }
+    }
+
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
         let pattern = self.stream.as_ref().map_or(self.pattern.name(), |_| "stream");
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
-        let pace = match (self.pattern, self.load.clients, self.schedule.rate()) {
-            (_, _, Some(rate)) if self.stream.is_some() => format!(" at {}/s", rate.0.round()),
-            (Pattern::Load, 0, Some(rate)) => format!(" at {}/s", rate.0.round()),
-            (Pattern::Load, clients, _) => format!(" of {clients} clients"),
-            _ => String::new(),
-        };
+        let pace = self.pace().map(|pace| format!(" {pace}")).unwrap_or_default();
         let threads = match self.threads {
             1 => String::new(),
             several => format!(" {several} threads"),

@@ -78,7 +78,7 @@ struct Row<'a> {
     latency: Option<&'a Run>,
     rate: Option<&'a Run>,
     bandwidth: Option<&'a Run>,
-    /// Of a study the series, of pairs of hosts their names.
+    /// Of a study the series, of pairs of hosts their names, of a curve the rate or the clients.
     series: Option<String>,
 }
 
@@ -92,7 +92,10 @@ impl<'a> Row<'a> {
             latency: rates.is_none().then_some(run),
             rate: rates,
             bandwidth: rates,
-            series: series.map(|series| series.name.clone()).or_else(pair),
+            series: series
+                .map(|series| series.name.clone())
+                .or_else(pair)
+                .or_else(|| run.case.pace()),
         }
     }
 

@@ -149,20 +149,29 @@ fn found(record: &Record) -> String {
     for (name, points) in curves(record) {
         if let Some(knee) = search::knee(&points).filter(|_| points.len() > 2) {
             out.push_str(&format!(
-                "knee: {name}: {} k/s, where the rate over the median response is highest\n",
-                number::short(points[knee].offered * THOUSANDS)
+                "knee: {name}: {} k/s, where the rate over the median response is highest{}\n",
+                number::short(points[knee].offered * THOUSANDS),
+                beyond(&points, knee, "; the next rate measured is")
             ));
         }
         let Some(slo) = slo else { continue };
         out.push_str(&match search::highest(&points, slo) {
             Some(at) => format!(
-                "slo: {name}: {slo} is kept up to {} k/s\n",
-                number::short(points[at].offered * THOUSANDS)
+                "slo: {name}: {slo} is kept up to {} k/s{}\n",
+                number::short(points[at].offered * THOUSANDS),
+                beyond(&points, at, ", and no longer at")
             ),
             None => format!("slo: {name}: {slo} is kept at no rate that was measured\n"),
         });
     }
     out
+}
+
+/// How far a rate that was found is from the next one that was measured: its error.
+fn beyond(points: &[Point], at: usize, words: &str) -> String {
+    let higher = points.iter().map(|point| point.offered).filter(|o| *o > points[at].offered);
+    let next = higher.min_by(f64::total_cmp);
+    next.map_or_else(String::new, |next| format!("{words} {}", number::short(next * THOUSANDS)))
 }
 
 /// The points of each curve.
