@@ -14,8 +14,8 @@ use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Thread,
-    Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Start,
+    Thread, Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -43,6 +43,8 @@ pub struct At {
     pub position: u32,
     /// Of rounds at the same time: the share of the time in which all ran.
     pub overlap: Option<f64>,
+    /// How they began, where all were told one instant.
+    pub start: Option<Start>,
 }
 
 /// A run while its rounds come in.
@@ -144,6 +146,7 @@ impl RunSoFar {
             index: at.round,
             position: at.position,
             overlap: at.overlap,
+            start: at.start,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,

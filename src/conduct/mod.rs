@@ -13,6 +13,7 @@ mod load;
 mod pairs;
 mod progress;
 pub mod search;
+pub mod start;
 mod stream;
 mod tally;
 mod threads;
@@ -175,6 +176,7 @@ fn conditions<'a>(
         clock: time.source,
         time: time.base,
         untrue: plan.untrue_clock,
+        clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
         floor: FLOOR,
@@ -326,14 +328,24 @@ impl Conductor<'_, '_> {
             case
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
+        let are_several = group.len() > 1;
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
         let finished = together::run(&cases, &self.conditions, watch);
         let overlap = together::overlap(&finished);
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
+        let starts = start::of_rounds(&cases, &finished, &self.conditions);
         let mut interrupted = false;
-        for ((index, case), finished) in group.iter().zip(&cases).zip(finished) {
+        for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
+        {
+            let at = At { round, position: self.position, overlap, start };
             let fault = match finished {
-                Ok(finished) => self.take(*index, round, case, finished, overlap)?,
+                Ok(finished) => self.take(*index, at, case, finished)?,
                 Err(fault) => {
                     self.runs[*index].fail(&fault.sentence);
                     Some(fault)
@@ -357,10 +369,9 @@ impl Conductor<'_, '_> {
     fn take(
         &mut self,
         index: usize,
-        round: u32,
+        at: At,
         case: &Case,
         finished: Finished,
-        overlap: Option<f64>,
     ) -> Result<Option<Fault>, ConductError> {
         let base = timebase(case, self.time, &finished);
         // Without a comparison a round has its samples and no one-way times.
@@ -389,10 +400,8 @@ impl Conductor<'_, '_> {
             .zip(&finished.server)
             .map(|(client, server)| {
                 let rows = (client.arena.rows(), server.arena.rows());
-                let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
-                let RoundSamples { size, samples, .. } =
-                    join_of(shape(case), rows.0, rows.1, times);
-                RoundSamples { size, samples, ..at }
+                let joined = join_of(shape(case), rows.0, rows.1, times);
+                RoundSamples { run: index as u32, round: at.round, ..joined }
             })
             .collect();
         let counts = tally::counts_of_all(case, &finished, &each);
@@ -405,7 +414,10 @@ impl Conductor<'_, '_> {
         let clock = clocks::of_round(of_client, of_server, &samples, messages);
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let at = At { round, position: self.position, overlap };
+        let plan = &self.plan;
+        let name = |role: Role| format!("the {} on {}", role.name(), plan.host(case.ends.of(role)));
+        let late = at.start.iter().flat_map(|start| start::doubts(at.round, start, name));
+        self.runs[index].doubts.extend(late);
         let seen = Seen { counts, samples, times, clock };
         self.runs[index].take(case, at, finished, seen);
         self.position += 1;

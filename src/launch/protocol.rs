@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -51,8 +51,8 @@ pub enum ToAgent {
     Open(Box<Assignment>),
     /// The addresses of the other end's threads.
     Connect(Vec<Blob>),
-    /// Go.
-    Start,
+    /// Go: at this time of the agent's own clock, or at once.
+    Start(Option<Ticks>),
     /// The other end's thread of this number has sent so many messages and sends no more.
     Expect {
         /// The thread.

@@ -7,7 +7,8 @@ use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
 use super::secret;
-use super::together::Seat;
+use super::together::{LEAD, Seat};
+use crate::clock::LocalNs;
 use crate::pattern::Ended;
 use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
@@ -43,6 +44,8 @@ pub struct Finished {
     pub server: Vec<Part>,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
+    /// The time of this host's clock at which its ends were to begin; `None`: at once.
+    pub agreed: Option<LocalNs>,
     /// From when it was told to go to when both had told of their ends.
     pub ran: Option<(Instant, Instant)>,
 }
@@ -91,13 +94,15 @@ pub fn run(
         parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
         ears: None,
+        agreed: None,
         began: None,
     };
     let fault = round.play(seat, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
+    let agreed = round.agreed;
     let [client, server] = round.parts;
-    Ok(Finished { client, server, fault, ran })
+    Ok(Finished { client, server, fault, agreed, ran })
 }
 
 struct Round<'a> {
@@ -107,6 +112,7 @@ struct Round<'a> {
     parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
+    agreed: Option<LocalNs>,
     began: Option<Instant>,
 }
 
@@ -159,11 +165,13 @@ impl Round<'_> {
             }
             true
         })?;
-        seat.wait_for_others(self.conditions.interrupted);
-        self.began = Some(Instant::now());
+        self.agreed = seat.wait_for_others(self.conditions.interrupted);
+        self.began = Some(Instant::now() + self.agreed.map_or(Duration::ZERO, |_| LEAD));
+        let (case, conditions) = (self.case, self.conditions);
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
-            agent.say(&ToAgent::Start);
+            let at = self.agreed.and_then(|at| conditions.shown_at(case, agent.role(), at));
+            agent.say(&ToAgent::Start(at));
         }
         self.watch(watch)
     }

@@ -9,6 +9,7 @@ pub mod error;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;
+mod start;
 
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;

@@ -1,6 +1,7 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
 #![allow(dead_code)]
 
+mod clocks;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ pub fn full_record() -> Record {
         clocks: vec![ClockHistory {
             known: vec![ClockKnown {
                 after_s: 1.5,
-                clock: clock_offset(),
+                clock: clocks::offset(),
                 true_offset_ns: Some(-1.5e9),
                 true_drift_ppm: Some(12.0),
             }],
@@ -117,21 +118,6 @@ fn clock_cost() -> ClockCost {
         bytes: 14_700,
         client_cpu_ns: 4e6,
         server_cpu_ns: Some(5e6),
-    }
-}
-
-fn clock_offset() -> ClockOffset {
-    ClockOffset {
-        offset_ns: -1.5e9,
-        bound_ns: 812.5,
-        drift_ppm: 12.25,
-        drift_bound_ppm: 0.5,
-        exchanges: 400,
-        shortest_round_trip_ns: 1600.0,
-        steps: 1,
-        by: "ptp".to_string(),
-        traffic: Some(OffsetCheck { least_ns: None, most_ns: Some(-1.4e9), beyond_ns: 0.0 }),
-        exchanged: Some(OffsetCheck { least_ns: None, most_ns: None, beyond_ns: 1.5 }),
     }
 }
 
@@ -355,7 +341,8 @@ fn full_round() -> Round {
             client: usage.clone(),
             server: usage,
         }],
-        clock: Some(clock_offset()),
+        clock: Some(clocks::offset()),
+        start: Some(clocks::start()),
     }
 }
 
