@@ -105,6 +105,8 @@ pub enum Asked {
         untrue: Option<Untrue>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Look at other hosts.
     Hosts {
@@ -112,6 +114,8 @@ pub enum Asked {
         hosts: Vec<Far>,
         /// Whether as JSON.
         json: bool,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Watch CPUs.
     Noise {
