@@ -8,7 +8,7 @@ mod driver;
 
 use driver::{Driver, Scratch, wiregauge};
 use rustix::process::Signal;
-use wiregauge::record::schema::{Metric, RateMetric, Record};
+use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
@@ -89,6 +89,59 @@ fn small_pools_are_measured_and_lose_nothing() {
         assert!(value(RateMetric::BufferTime) > 0.0);
         assert!(value(RateMetric::FullPolls) >= 0.5, "two buffers: a poll for every other read");
     }
+}
+
+/// The probe beside each point, by the number of the point.
+fn probes(record: &Record) -> Vec<(usize, &Run)> {
+    let probes = record.runs.iter().filter(|run| run.case.load.probe);
+    probes.filter_map(|run| Some((record.plan.probed(run.index as usize)?, run))).collect()
+}
+
+#[test]
+fn a_probe_runs_beside_each_point_and_alone() {
+    let scratch = Scratch::new();
+    let line = "load --transport tcp --wait block --rate 2k,10k --object-size 1KiB --probe 200 \
+                --time 500ms --rounds 2 --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert_eq!(record.runs.len(), 5);
+    let beside = probes(&record);
+    assert_eq!(beside.iter().map(|(point, _)| *point).collect::<Vec<_>>(), [0, 1]);
+    for (point, probe) in beside {
+        assert!(probe.label.ends_with(&record.runs[point].label), "{}", probe.label);
+        let count = probe.summary(Metric::Response).unwrap().count;
+        assert!((100..300).contains(&count), "{count} of some 200 in two rounds");
+        assert_eq!((probe.case.size.0, probe.counts.lost), (116, 0));
+        for (one, other) in probe.rounds.iter().zip(&record.runs[point].rounds) {
+            // Both were told one instant, and were under way at the same time.
+            assert!(
+                one.start.is_some()
+                    && one.start.map(|s| s.spread_ns) == other.start.map(|s| s.spread_ns)
+            );
+            assert!(one.started_ns < other.started_ns + other.length_ns);
+            assert!(other.started_ns < one.started_ns + one.length_ns);
+        }
+    }
+    assert!(record.runs[2].label.ends_with("at 200/s, alone"), "{}", record.runs[2].label);
+    assert!(record.runs[2].rounds.iter().all(|round| round.start.is_none()));
+    let table = ended.stdout.split("probe: response of small requests").nth(1).unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("tcp block"));
+    assert_eq!(rows.count(), 3, "{}", ended.stdout);
+    let page = std::fs::read_to_string(scratch.join("run/report.html")).unwrap();
+    assert!(
+        page.contains("probe tcp block 116 B at 200/s, beside load tcp block 1040 B at 10000/s")
+    );
+}
+
+#[test]
+fn a_search_adds_a_probe_beside_each_point_that_it_adds() {
+    let (_scratch, record) =
+        measured("--transport tcp --wait block --time 20ms --rounds 1 --probe 1k");
+    let (of, points): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| run.case.load.probe);
+    assert_eq!(of.len(), points.len() + 1, "one is alone");
+    let beside: Vec<usize> = probes(&record).iter().map(|(point, _)| *point).collect();
+    assert!(points.iter().all(|run| beside.contains(&(run.index as usize))), "{beside:?}");
 }
 
 #[test]

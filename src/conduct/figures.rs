@@ -3,7 +3,7 @@
 use super::cpus;
 use super::included;
 use super::load;
-use super::search::{ACHIEVED, Point};
+use super::search::{Point, falls_short};
 use super::stream;
 use super::tally::{add, between, delivered};
 use super::threads::{self, ended};
@@ -85,11 +85,12 @@ pub struct Seen<'a> {
 }
 
 impl RunSoFar {
-    /// Before the first round.
-    pub fn new(index: usize, case: &Case, cpus: &[CpuPair]) -> RunSoFar {
-        let (cpus, different) = cpus::of_case(cpus, case.threads);
-        let is_short = different < cpus.len();
-        let doubt = Doubt::FewerCpus { threads: case.threads, cpus: different as u32 };
+    /// Before the first round; an end has so many flows at the same time, its threads among them.
+    pub fn new(index: usize, case: &Case, cpus: &[CpuPair], flows: u32) -> RunSoFar {
+        let (all, different) = cpus::of_case(cpus, flows);
+        let is_short = different < all.len();
+        let doubt = Doubt::FewerCpus { threads: flows, cpus: different as u32 };
+        let cpus = all.into_iter().take(case.threads as usize).collect();
         RunSoFar {
             index,
             case: case.clone(),
@@ -437,9 +438,10 @@ impl RunSoFar {
             let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
-        let generator_bound = achieved < ACHIEVED * offered && self.counts.held_up == 0;
+        let falls_short = falls_short(self.case.schedule, achieved, self.counts.sent);
+        let generator_bound = falls_short && self.counts.held_up == 0;
         let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
-        Some(Point { offered, achieved, p50_ns, bounded_ns, generator_bound })
+        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
     }
 
     /// Messages per second that were answered.

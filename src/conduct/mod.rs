@@ -269,17 +269,27 @@ impl Conductor<'_, '_> {
                 break;
             }
             for case in more {
-                self.runs.push(self.run(self.runs.len(), &case));
-                self.plan.cases.push(case);
+                let probe = self.plan.search.probe.map(|rate| case.probe(rate));
+                let point = self.plan.cases.len() as u32;
+                self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
+                [Some(case), probe].into_iter().flatten().for_each(|case| self.add(case));
             }
             self.all_rounds()?;
         }
         Ok(())
     }
 
+    /// Adds a case to the plan.
+    fn add(&mut self, case: Case) {
+        self.runs.push(self.run(self.runs.len(), &case));
+        self.plan.cases.push(case);
+    }
+
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
-        RunSoFar::new(index, case, &self.conditions.cpus_of(case))
+        let is_beside = self.plan.at_once.iter().any(|group| group.contains(&(index as u32)));
+        let flows = if is_beside { self.plan.flows() } else { case.threads };
+        RunSoFar::new(index, case, &self.conditions.cpus_of(case), flows)
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -415,7 +425,10 @@ impl Conductor<'_, '_> {
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
-        let name = |role: Role| format!("the {} on {}", role.name(), plan.host(case.ends.of(role)));
+        let name = |role: Role| match case.ends.of(role) {
+            Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
+            None => format!("the {} on this host", role.name()),
+        };
         let late = at.start.iter().flat_map(|start| start::doubts(at.round, start, name));
         self.runs[index].doubts.extend(late);
         let seen = Seen { counts, samples, times, clock };

@@ -67,7 +67,12 @@ impl<'a> Conditions<'a> {
             Some(there) => there.seen.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
-        side_by_side(&of(Role::Client), &of(Role::Server))
+        let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
+        if case.load.probe && pairs.len() > 1 {
+            // The first is that of the load beside it.
+            pairs.rotate_left(1);
+        }
+        pairs
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Load {
     pub object_size: Bytes,
     /// The server's pools; `None`: as many as the transport has slots, and they are not measured.
     pub buffers: Option<Buffers>,
+    /// Whether it is the probe beside the load of another case.
+    #[serde(default)]
+    pub probe: bool,
 }
 
 impl Load {
@@ -53,7 +56,7 @@ impl Load {
 
 impl Default for Load {
     fn default() -> Load {
-        Load { clients: 0, objects: OBJECTS, object_size: OBJECT_SIZE, buffers: None }
+        Load { clients: 0, objects: OBJECTS, object_size: OBJECT_SIZE, buffers: None, probe: false }
     }
 }
 
@@ -101,11 +104,14 @@ pub struct Search {
     pub arrivals: Schedule,
     /// The bound that the highest rate is wanted for.
     pub slo: Option<Slo>,
+    /// Small requests per second beside each point, those that are added too; `None`: none.
+    #[serde(default)]
+    pub probe: Option<MessageRate>,
 }
 
 impl Default for Search {
     fn default() -> Search {
-        Search { adds: false, arrivals: Schedule::ClosedLoop, slo: None }
+        Search { adds: false, arrivals: Schedule::ClosedLoop, slo: None, probe: None }
     }
 }
 

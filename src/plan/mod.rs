@@ -8,6 +8,7 @@ pub mod cpus;
 pub mod far;
 pub mod load;
 pub mod pairs;
+pub mod probe;
 pub mod reference;
 pub mod request;
 pub mod stream;
@@ -299,9 +300,14 @@ pub struct Rounds {
 impl Plan {
     /// A short name that tells a case from the others; in a study the series comes first.
     pub fn label(&self, case: usize) -> String {
-        let of = |case: &Case| match self.pairs {
-            Some(_) => format!("{} {}", case.label(), self.ends_of(case)),
-            None => case.label(),
+        let of = |own: &Case| match (self.pairs, self.probed(case)) {
+            (Some(_), _) => format!("{} {}", own.label(), self.ends_of(own)),
+            (None, Some(point)) if own.load.probe => {
+                let beside = self.cases.get(point).map(Case::label).unwrap_or_default();
+                format!("{}, beside {beside}", own.label())
+            }
+            (None, _) if own.load.probe => format!("{}, alone", own.label()),
+            (None, _) => own.label(),
         };
         let label = self.cases.get(case).map(of).unwrap_or_default();
         let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
@@ -356,7 +362,11 @@ impl Case {
 
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
-        let pattern = self.stream.as_ref().map_or(self.pattern.name(), |_| "stream");
+        let pattern = match (&self.stream, self.load.probe) {
+            (Some(_), _) => "stream",
+            (None, true) => "probe",
+            (None, false) => self.pattern.name(),
+        };
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
         let pace = self.pace().map(|pace| format!(" {pace}")).unwrap_or_default();
         let threads = match self.threads {

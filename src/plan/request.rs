@@ -194,6 +194,7 @@ impl Request {
                                 |ends: &Ends| pace.case(*transport, *wait, *size, *threads, *ends);
                             cases.extend(layout.ends.iter().map(of));
                         }
+                        self.add_probes(&mut cases, first as usize, &mut at_once);
                     }
                 }
             }
@@ -322,6 +323,7 @@ impl Request {
         }
         self.check_timer()?;
         self.check_load()?;
+        self.check_probe()?;
         self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");

@@ -149,6 +149,7 @@ fn full_plan() -> Plan {
             adds: true,
             arrivals: Schedule::ClosedLoop,
             slo: "p99<50us".parse().ok(),
+            probe: Some(MessageRate(500.0)),
         },
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
