@@ -3,6 +3,7 @@
 use super::cpus;
 use super::included;
 use super::load;
+use super::rpc;
 use super::search::{ACHIEVED, Point};
 use super::stream;
 use super::tally::{add, between, delivered};
@@ -61,6 +62,8 @@ pub struct RunSoFar {
     posted: Vec<Delivered>,
     pub(super) counts: Counts,
     costs: load::Costs,
+    /// Times of requests by their lengths.
+    pub(super) sizes: rpc::BySize,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
@@ -85,9 +88,9 @@ pub struct Seen<'a> {
 impl RunSoFar {
     /// Before the first round.
     pub fn new(index: usize, case: &Case, cpus: &[CpuPair]) -> RunSoFar {
-        let (cpus, different) = cpus::of_case(cpus, case.threads);
+        let (cpus, different) = cpus::of_case(cpus, case.most_threads());
         let is_short = different < cpus.len();
-        let doubt = Doubt::FewerCpus { threads: case.threads, cpus: different as u32 };
+        let doubt = Doubt::FewerCpus { threads: case.most_threads(), cpus: different as u32 };
         RunSoFar {
             index,
             case: case.clone(),
@@ -99,6 +102,7 @@ impl RunSoFar {
             posted: Vec::new(),
             counts: Counts::default(),
             costs: load::Costs::default(),
+            sizes: rpc::BySize::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
@@ -150,15 +154,16 @@ impl RunSoFar {
             counts,
             ..Round::default()
         };
-        let parts = client.iter().zip(&server).zip(counts_of_each);
-        let each: Vec<Thread> = parts
-            .enumerate()
-            .map(|(number, ((client, server), counts))| {
-                let thread = self.thread(number, client, server, times.client.time);
+        let threads = 0..client.len().max(server.len());
+        let each: Vec<Thread> = threads
+            .map(|number| {
+                let ends = (client.get(number), server.get(number));
+                let thread = self.thread(number, ends, times.client.time);
+                let counts = counts_of_each.get(number).copied().unwrap_or_default();
                 Thread { counts, ..thread }
             })
             .collect();
-        self.take_threads(each, &mut round);
+        self.take_threads(each, [client.len(), server.len()], &mut round);
         self.take_outcomes(&client, &mut round, times.client.time);
         for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
@@ -169,6 +174,7 @@ impl RunSoFar {
                 self.series.entry(metric).or_default().push(series);
             }
         }
+        self.sizes.take(case, self.rounds.len(), &samples);
         self.take_rates(case, &samples);
         self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
@@ -181,14 +187,22 @@ impl RunSoFar {
     }
 
     /// One thread of both ends.
-    fn thread(&mut self, number: usize, client: &Part, server: &Part, base: &Timebase) -> Thread {
-        let span = client.outcome.as_ref().map(|outcome| outcome.span);
+    fn thread(
+        &mut self,
+        number: usize,
+        (client, server): (Option<&Part>, Option<&Part>),
+        base: &Timebase,
+    ) -> Thread {
+        let outcome = client.and_then(|client| client.outcome.as_ref());
+        let span = outcome.map(|outcome| outcome.span);
+        let mut usage =
+            |role, part: Option<&Part>| part.map(|part| self.usage(role, part)).unwrap_or_default();
         let mut thread = Thread {
             started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
             length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
-            ended: ended(Some(client)),
-            client: self.usage(Role::Client, client),
-            server: self.usage(Role::Server, server),
+            ended: ended(client),
+            client: usage(Role::Client, client),
+            server: usage(Role::Server, server),
             ..Thread::default()
         };
         let is_pinned = thread.client.pinned && thread.server.pinned;
@@ -198,12 +212,17 @@ impl RunSoFar {
 
     /// What holds for the round of what its threads did. It lasted from the first beginning to the
     /// last end.
-    fn take_threads(&mut self, each: Vec<Thread>, round: &mut Round) {
-        let of = |side: fn(&Thread) -> &Usage| -> Vec<Usage> {
-            each.iter().map(|thread| side(thread).clone()).collect()
+    fn take_threads(
+        &mut self,
+        each: Vec<Thread>,
+        [clients, servers]: [usize; 2],
+        round: &mut Round,
+    ) {
+        let of = |threads: usize, side: fn(&Thread) -> &Usage| -> Vec<Usage> {
+            each.iter().take(threads).map(|thread| side(thread).clone()).collect()
         };
-        round.client = threads::whole(&of(|thread| &thread.client));
-        round.server = threads::whole(&of(|thread| &thread.server));
+        round.client = threads::whole(&of(clients, |thread| &thread.client));
+        round.server = threads::whole(&of(servers, |thread| &thread.server));
         round.cpus = each.first().and_then(|thread| thread.cpus);
         let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
         let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
@@ -379,6 +398,7 @@ impl RunSoFar {
             rounds: self.rounds,
             figures,
             rates,
+            lengths: None,
             counts: self.counts,
             included,
             doubts,

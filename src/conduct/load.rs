@@ -14,7 +14,7 @@ use crate::stats::{Metric, RateMetric};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
 
-/// What the one thread of an end of `load` has brought home.
+/// What the first thread of an end has brought home.
 fn first(parts: &[Part]) -> Option<&Outcome> {
     parts.first()?.outcome.as_ref()
 }
@@ -89,9 +89,9 @@ impl Costs {
             return;
         }
         let ends = [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)];
-        for (metric, outcome) in ends.into_iter().filter_map(|(m, parts)| Some((m, first(parts)?)))
-        {
-            self.add(metric, outcome.usage.cpu_ns, answered);
+        for (metric, parts) in ends {
+            let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
+            self.add(metric, outcomes.map(|outcome| outcome.usage.cpu_ns).sum(), answered);
         }
         let pools = first(server).filter(|_| case.load.buffers.is_some());
         let Some(pool) = pools.map(|outcome| outcome.pool) else { return };

@@ -12,6 +12,7 @@ mod included;
 mod load;
 mod pairs;
 mod progress;
+mod rpc;
 pub mod search;
 mod stream;
 mod tally;
@@ -28,7 +29,7 @@ use crate::launch::round::{Conditions, Fault, Finished};
 use crate::launch::together;
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
+use crate::record::schema::{ClockCost, OtherHost, Record, Run, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of, pool};
 use crate::stats::Doubt;
@@ -155,7 +156,9 @@ pub fn conduct(
     record.doubts = whole.doubts(&record.noise);
     record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
-    record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
+    let told = runs.into_iter().zip(lengths);
+    record.runs = told.map(|(run, lengths)| Run { lengths, ..run.into_run(plan) }).collect();
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -386,13 +389,13 @@ impl Conductor<'_, '_> {
         let each: Vec<RoundSamples> = finished
             .client
             .iter()
-            .zip(&finished.server)
-            .map(|(client, server)| {
-                let rows = (client.arena.rows(), server.arena.rows());
-                let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
-                let RoundSamples { size, samples, .. } =
-                    join_of(shape(case), rows.0, rows.1, times);
-                RoundSamples { size, samples, ..at }
+            .enumerate()
+            .map(|(number, client)| {
+                let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
+                let joined = join_of(shape(case), client.arena.rows(), at_server, times);
+                let mut joined = RoundSamples { run: index as u32, round, ..joined };
+                rpc::set_lengths(case, number, &mut joined);
+                joined
             })
             .collect();
         let counts = tally::counts_of_all(case, &finished, &each);

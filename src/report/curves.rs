@@ -314,6 +314,7 @@ mod tests {
         Sample {
             thread: 0,
             sequence: 0,
+            size: 8,
             intended_ns: f64::NAN,
             submit_ns: submit,
             send_ns: f64::NAN,

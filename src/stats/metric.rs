@@ -134,7 +134,7 @@ impl Metric {
 
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
     /// metric has no sample (a stamp that was never to be taken).
-    fn of_sample(self, s: &Sample) -> Option<f64> {
+    pub fn of_sample(self, s: &Sample) -> Option<f64> {
         if s.flags.has(Flags::MISSED) {
             return None;
         }
@@ -228,6 +228,7 @@ mod tests {
         let sample = |(i, s): (usize, &(f64, f64, f64, f64, Flags))| Sample {
             thread: 0,
             sequence: i as u64,
+            size: 8,
             intended_ns: s.0,
             submit_ns: s.1,
             send_ns: s.1 + 0.5,
