@@ -15,8 +15,7 @@ use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Thread,
-    Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Thread, Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -405,46 +404,6 @@ impl RunSoFar {
         }
     }
 
-    /// The widest bound of the rounds between two hosts.
-    fn clock_bound(&self) -> Option<f64> {
-        let bounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
-        bounds.map(|clock| clock.bound_ns).reduce(f64::max)
-    }
-
-    /// What contradicts the clocks, each at its worst.
-    fn clocks_disagree(&self) -> Vec<Doubt> {
-        let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
-        let sources = [
-            ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
-            ("the exchange of times", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
-        ];
-        let worst = sources.into_iter().map(|(by, checks): (&str, Vec<OffsetCheck>)| {
-            (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
-        });
-        let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
-        beyond.map(|(by, beyond_ns)| Doubt::ClocksDisagree { by: by.into(), beyond_ns }).collect()
-    }
-
-    /// A figure that is smaller than what its clocks may be wrong by is none.
-    fn leave_out_what_the_clocks_do_not_tell(&mut self, figures: &mut Vec<Figure>) {
-        let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
-        if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
-            self.doubts.push(Doubt::ClockSet { times: steps });
-        }
-        self.doubts.extend(self.clocks_disagree());
-        figures.retain(|figure| {
-            let Some(bound_ns) = figure.clock_bound_ns else { return true };
-            let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
-            let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
-            let is_told = p50_ns > bound_ns;
-            if !is_told {
-                let metric = figure.metric.name().to_string();
-                self.doubts.push(Doubt::ClocksUnknown { metric, bound_ns, p50_ns });
-            }
-            is_told
-        });
-    }
-
     /// What a point of a curve over load says; `None`: it has no schedule.
     pub(super) fn point(&self, quantile: f64) -> Option<Point> {
         let offered = self.case.schedule.rate()?.0;
@@ -479,6 +438,7 @@ impl RunSoFar {
             (Pattern::Load, Schedule::ClosedLoop) => {
                 let mut rates =
                     vec![figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0)];
+                rates.extend(self.sizes.bandwidth(&self.delivered));
                 rates.extend(self.costs.figures());
                 rates
             }
@@ -494,6 +454,7 @@ impl RunSoFar {
                     let ceiling = stream::ceiling(&self.rounds, rate.0);
                     rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, size));
                 }
+                rates.extend(self.sizes.bandwidth(&self.delivered));
                 rates.extend(self.costs.figures());
                 rates
             }

@@ -3,6 +3,7 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod apart;
 mod clocks;
 pub mod compared;
 mod cpus;

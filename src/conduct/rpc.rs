@@ -4,9 +4,10 @@ use super::figures::RunSoFar;
 use crate::plan::Case;
 use crate::plan::rpc::{Draws, Slowdown};
 use crate::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use crate::record::schema::RateFigure;
 use crate::sample::{Flags, RoundSamples};
 use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Metric, Summary, summarize};
+use crate::stats::{Metric, RateMetric, Summary, summarize};
 use std::collections::BTreeMap;
 
 /// Of all requests, the share that counts as the shortest ones ...
@@ -41,6 +42,23 @@ impl BySize {
             }
             rounds[round].push(ns);
         }
+    }
+}
+
+impl BySize {
+    /// Bytes of requests that were answered in the time in which so many were.
+    pub(super) fn bandwidth(&self, delivered: &[Delivered]) -> Option<RateFigure> {
+        let (mut bytes, mut answered) = (0.0, 0.0);
+        for (size, rounds) in &self.0 {
+            let came = rounds.iter().flatten().filter(|ns| ns.is_finite()).count() as f64;
+            bytes += f64::from(*size) * came;
+            answered += came;
+        }
+        let mean = bytes / answered;
+        let scaled = |one: &Delivered| Delivered { work: one.work * mean, ..*one };
+        let work: Vec<Delivered> = delivered.iter().map(scaled).collect();
+        let metric = RateMetric::Bandwidth;
+        (answered > 0.0).then(|| RateFigure { metric, unit: "B/s".into(), rate: rate(&work) })
     }
 }
 

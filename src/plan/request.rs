@@ -32,8 +32,6 @@ pub const ROUNDS_UNTIL: u32 = 30;
 pub const COUNT: u64 = 10_000;
 /// Time of a bandwidth round where nothing else is asked for.
 pub const BANDWIDTH_TIME: Span = Span(200_000_000);
-/// Time of a round of `rpc` where nothing else is asked for.
-pub const RPC_TIME: Span = Span(1_000_000_000);
 /// Warm-up where nothing else is asked for: so many messages ...
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
@@ -255,15 +253,12 @@ impl Request {
         ends: Ends,
     ) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
+            (_, None, None) if self.rpc.is_some() => Bound { count: None, time: Some(rpc::TIME) },
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
                 Bound { count: None, time: Some(BANDWIDTH_TIME) }
             }
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
-        };
-        let bound = match (&self.rpc, self.count, self.time) {
-            (Some(_), None, None) => Bound { count: None, time: Some(RPC_TIME) },
-            _ => bound,
         };
         let rpc = self.rpc.as_ref().and_then(rpc::Wanted::first);
         let size = rpc.as_ref().map_or(size, rpc::Rpc::longest);

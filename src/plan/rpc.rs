@@ -5,7 +5,7 @@ use super::request::{MOST_THREADS, Refusal, Request, refuse, within};
 use super::workload::Workload;
 use super::{Case, Load, Schedule, Wait};
 use crate::transport::TransportKind;
-use crate::units::{ByteRate, Bytes, MessageRate};
+use crate::units::{ByteRate, Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that each request and each reply has at least: the number of the request and the length
@@ -18,6 +18,8 @@ pub const LONGEST: Bytes = Bytes(1_000_000);
 pub const MOST_CONNECTIONS: u32 = 1024;
 /// Most requests on the way of a port where nothing else is asked for: cperf's client_max.
 pub const OUTSTANDING: u32 = 200;
+/// Time of a round where nothing else is asked for.
+pub const TIME: Span = Span(1_000_000_000);
 /// Requests of a round that measures the unloaded times, over all lengths ...
 const UNLOADED: u64 = 20_000;
 /// ... and of one length at least and at most.

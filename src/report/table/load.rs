@@ -9,7 +9,7 @@ use crate::units::Bytes;
 
 fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> =
-        record.runs.iter().filter(|run| run.case.pattern == Pattern::Load).collect();
+        record.runs.iter().filter(|run| run.case.command() == Pattern::Load.name()).collect();
     // By load, whenever a point was added.
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
     runs.sort_by(|a, b| {
