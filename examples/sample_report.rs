@@ -195,6 +195,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         timer: TimerKind::Busy,
         load: Load::default(),
         stream: None,
+        rpc: None,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
@@ -275,6 +276,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
         samples.push(Sample {
             thread: 0,
             sequence: i,
+            size: run.case.size.0 as u32,
             intended_ns: f64::NAN,
             submit_ns: submit,
             send_ns: f64::NAN,
@@ -283,7 +285,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
             flags,
         });
     }
-    RoundSamples { run: run.index, round, size: run.case.size.0 as u32, samples }
+    RoundSamples { run: run.index, round, samples }
 }
 
 fn latencies(round: &RoundSamples, scale: f64) -> Vec<f64> {
@@ -387,6 +389,7 @@ fn run(index: usize, case: Case) -> Run {
             .collect(),
         figures: Vec::new(),
         rates: Vec::new(),
+        lengths: None,
         counts: Counts::default(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
         doubts,

@@ -243,3 +243,94 @@ impl Endpoint for FramedEndpoint {
         Some(self.socket.as_fd())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{Options, Role, Site, Traffic, Wait};
+    use crate::units::Span;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn setup(longest: usize) -> Setup {
+        Setup {
+            role: Role::Server,
+            traffic: Traffic::Echo { every: 1 },
+            wait: Wait::Busy,
+            size: longest,
+            window: 4,
+            loss_after: Span(1),
+            timeout: Span(1),
+            cookie: [0; 32],
+            seed: 1,
+            site: Site::Loopback,
+            options: Options::default(),
+        }
+    }
+
+    /// An end, and the socket of a peer that writes what it likes.
+    fn end(longest: usize) -> (FramedEndpoint, OwnedFd) {
+        let kind = (AddressFamily::UNIX, SocketType::STREAM);
+        let (own, peer) = socketpair(kind.0, kind.1, SocketFlags::CLOEXEC, None).unwrap();
+        (FramedEndpoint::new(own, &setup(longest)), peer)
+    }
+
+    fn write(peer: &OwnedFd, bytes: &[u8]) {
+        assert_eq!(rustix::net::send(peer, bytes, SendFlags::empty()).unwrap(), bytes.len());
+    }
+
+    #[test]
+    fn a_message_that_comes_byte_by_byte_arrives_once_and_whole() {
+        let (mut end, peer) = end(10);
+        let mut events = Events::default();
+        for byte in [3, 0, 0, 0, b'a', b'b'] {
+            write(&peer, &[byte]);
+            assert!(!end.poll(&mut events));
+        }
+        write(&peer, b"c");
+        assert!(end.poll(&mut events));
+        let [arrival] = events.arrivals() else { panic!("{:?}", events.arrivals()) };
+        assert_eq!((end.payload(arrival.slot) as &[u8], arrival.length), (&b"abc"[..], 3));
+    }
+
+    #[test]
+    fn a_length_above_the_longest_ends_the_connection_and_nothing_else() {
+        let (mut end, peer) = end(10);
+        write(&peer, &11u32.to_le_bytes());
+        let mut events = Events::default();
+        assert!(end.poll(&mut events));
+        assert_eq!(events.link, Link::Failed(Errno::PROTO.raw_os_error()));
+        assert!(events.arrivals().is_empty());
+        end.poll(&mut events);
+        assert!(events.arrivals().is_empty());
+    }
+
+    #[test]
+    fn with_no_room_for_arrivals_a_poll_leaves_them_where_they_are() {
+        let (mut end, peer) = end(10);
+        let mut events = Events::default();
+        for _ in 0..3 {
+            write(&peer, &[1, 0, 0, 0, 7]);
+        }
+        events.limit(0);
+        assert!(!end.poll(&mut events));
+        events.limit(2);
+        assert!(end.poll(&mut events));
+        assert_eq!(events.arrivals().len(), 2);
+        assert!(end.poll(&mut events));
+        assert_eq!(events.arrivals().len(), 1);
+    }
+
+    #[test]
+    fn an_echo_goes_back_with_its_own_length() {
+        let (mut end, peer) = end(10);
+        let mut events = Events::default();
+        write(&peer, &[2, 0, 0, 0, 5, 6]);
+        end.poll(&mut events);
+        assert_eq!(end.post(events.arrivals()[0].slot, 2), Posted::Accepted);
+        end.poll(&mut events);
+        assert_eq!(events.completed, 1);
+        let mut back = [0; 16];
+        let (got, _) = rustix::net::recv(&peer, &mut back, RecvFlags::empty()).unwrap();
+        assert_eq!(back[..got], [2, 0, 0, 0, 5, 6]);
+    }
+}
