@@ -88,6 +88,16 @@ fn small_pools_are_measured_and_lose_nothing() {
         assert!((1.0..=2.0).contains(&each), "no more than there are buffers: {each}");
         assert!(value(RateMetric::BufferTime) > 0.0);
         assert!(value(RateMetric::FullPolls) >= 0.5, "two buffers: a poll for every other read");
+        let requests = value(RateMetric::RequestsPerPoll);
+        assert!((1.0..=3.0).contains(&requests), "no more than there is room for: {requests}");
+        let [polls, empty, full] = [
+            RateMetric::BufferPollTime,
+            RateMetric::BufferEmptyPollTime,
+            RateMetric::BufferFullPollTime,
+        ]
+        .map(value);
+        assert!((polls - empty - full).abs() < 1e-6, "{polls} {empty} {full}");
+        assert!(polls > 0.0 && polls <= value(RateMetric::BufferTime), "{polls}");
     }
 }
 

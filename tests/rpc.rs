@@ -46,7 +46,7 @@ fn requests_of_many_lengths_are_answered_over_each_transport() {
     for transport in ["tcp", "unix", "shm", "udp"] {
         let (scratch, record) = measured(&format!(
             "--transport {transport} --workload w3 --longest 50kB --rps 2k --time 200ms --rounds 2 \
-             --check"
+             --check --no-unloaded"
         ));
         let run = loaded(&record);
         assert_eq!((run.counts.corrupt, run.counts.duplicates), (0, 0), "{transport}");

@@ -453,6 +453,8 @@ impl RunSoFar {
                 if self.case.stream.is_some() {
                     let ceiling = stream::ceiling(&self.rounds, rate.0);
                     rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, size));
+                    let missed = stream::missed(&self.rounds);
+                    rates.push(figure(RateMetric::Missed, "1/step", &missed, 1.0));
                 }
                 rates.extend(self.sizes.bandwidth(&self.delivered));
                 rates.extend(self.costs.figures());

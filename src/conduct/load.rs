@@ -102,6 +102,11 @@ impl Costs {
         self.add(RateMetric::EmptyPolls, pool.empty_polls as f64, pool.reads);
         self.add(RateMetric::FullPolls, pool.full_polls as f64, pool.reads);
         self.add(RateMetric::CompletionsPerPoll, pool.completions as f64, pool.full_polls);
+        self.add(RateMetric::RequestsPerPoll, pool.reads as f64, pool.request_polls);
+        let waited = pool.buffer_empty_ticks + pool.buffer_full_ticks;
+        self.add(RateMetric::BufferPollTime, ns(waited), pool.reads);
+        self.add(RateMetric::BufferEmptyPollTime, ns(pool.buffer_empty_ticks), pool.reads);
+        self.add(RateMetric::BufferFullPollTime, ns(pool.buffer_full_ticks), pool.reads);
     }
 
     fn add(&mut self, metric: RateMetric, work: f64, of: u64) {
@@ -123,7 +128,7 @@ impl Costs {
 fn unit(metric: RateMetric) -> &'static str {
     match metric {
         RateMetric::CpuClient | RateMetric::CpuServer => "ns/msg",
-        RateMetric::CompletionsPerPoll => "1/poll",
+        RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => "1/poll",
         RateMetric::EmptyPolls | RateMetric::FullPolls => "1/read",
         _ => "ns/read",
     }

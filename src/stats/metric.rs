@@ -60,8 +60,18 @@ pub enum RateMetric {
     EmptyPolls,
     /// Polls of the server for a read that brought completions.
     FullPolls,
+    /// Requests that a poll of the server brought which brought any.
+    RequestsPerPoll,
+    /// Of `buffer_time` what went into polls.
+    BufferPollTime,
+    /// Of `buffer_time` what went into polls that brought no completion.
+    BufferEmptyPollTime,
+    /// Of `buffer_time` what went into polls that brought completions.
+    BufferFullPollTime,
     /// Of a stream: bytes per second at its rate, less the steps that were missed.
     Ceiling,
+    /// Of a stream: the share of its steps for which nothing was sent.
+    Missed,
 }
 
 impl Metric {
@@ -164,7 +174,7 @@ impl Metric {
 
 impl RateMetric {
     /// All of them.
-    pub const ALL: [RateMetric; 13] = [
+    pub const ALL: [RateMetric; 18] = [
         RateMetric::Bandwidth,
         RateMetric::MessageRate,
         RateMetric::OfferedRate,
@@ -177,7 +187,25 @@ impl RateMetric {
         RateMetric::FullPollTime,
         RateMetric::EmptyPolls,
         RateMetric::FullPolls,
+        RateMetric::RequestsPerPoll,
+        RateMetric::BufferPollTime,
+        RateMetric::BufferEmptyPollTime,
+        RateMetric::BufferFullPollTime,
         RateMetric::Ceiling,
+        RateMetric::Missed,
+    ];
+    /// Those of the server's pools of `load`.
+    pub const OF_POOLS: [RateMetric; 10] = [
+        RateMetric::CompletionsPerPoll,
+        RateMetric::BufferTime,
+        RateMetric::EmptyPollTime,
+        RateMetric::FullPollTime,
+        RateMetric::EmptyPolls,
+        RateMetric::FullPolls,
+        RateMetric::RequestsPerPoll,
+        RateMetric::BufferPollTime,
+        RateMetric::BufferEmptyPollTime,
+        RateMetric::BufferFullPollTime,
     ];
 
     /// The name as it is written in records, limits and tables.
@@ -195,7 +223,12 @@ impl RateMetric {
             RateMetric::FullPollTime => "full_poll_time",
             RateMetric::EmptyPolls => "empty_polls",
             RateMetric::FullPolls => "full_polls",
+            RateMetric::RequestsPerPoll => "requests_per_poll",
+            RateMetric::BufferPollTime => "buffer_poll_time",
+            RateMetric::BufferEmptyPollTime => "buffer_empty_poll_time",
+            RateMetric::BufferFullPollTime => "buffer_full_poll_time",
             RateMetric::Ceiling => "ceiling",
+            RateMetric::Missed => "missed",
         }
     }
 

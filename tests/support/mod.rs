@@ -3,12 +3,12 @@
 
 mod rpc;
 mod stream;
+pub mod study;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wiregauge::plan::pairs::AtOnce;
-use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
@@ -180,36 +180,7 @@ fn full_plan() -> Plan {
         untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
         seed: 7,
         threshold: Span(50_000),
-        study: Some(full_study()),
-    }
-}
-
-pub fn full_study() -> Study {
-    let point = |size: Option<u64>| Point { size: size.map(Bytes), value: 0.1 + 0.2 };
-    Study {
-        name: "a/b".to_string(),
-        title: "What <b>is</b> it?".to_string(),
-        source: Some("a book".to_string()),
-        quick: true,
-        series: vec![Series { name: "tcp".to_string(), cases: vec![0] }],
-        graphs: vec![Graph {
-            title: "one".to_string(),
-            kind: GraphKind::AgainstSize,
-            metric: "rtt".to_string(),
-            quantile: 0.99,
-            spread: Spread::Deciles,
-            size: Some(Bytes(64)),
-            series: vec!["tcp".to_string()],
-            references: vec![Reference {
-                name: "A 1999, Table 1".to_string(),
-                source: "a book, Table 1".to_string(),
-                system: "two hosts".to_string(),
-                beside: Some("tcp".to_string()),
-                points: vec![point(Some(64)), point(None)],
-                notes: vec!["a note".to_string()],
-            }],
-            notes: vec!["Table 2 is not drawn".to_string()],
-        }],
+        study: Some(study::full()),
     }
 }
 

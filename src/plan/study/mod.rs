@@ -3,7 +3,10 @@
 //! [`mod@file`] reads what was written. What stands here goes into the record, so that a report is
 //! made without the file and without the references.
 
+mod axis;
 pub mod file;
+
+pub use axis::Axis;
 
 use super::request::{MOST_IN_ALL, in_all};
 use super::{Plan, Refusal, Request};
@@ -46,6 +49,16 @@ pub enum GraphKind {
     Histogram,
     /// A figure over the size of the message.
     AgainstSize,
+    /// A figure over the number of values of a sample.
+    AgainstValues,
+    /// A figure over the rate that the schedule intends.
+    AgainstRate,
+    /// A figure over the rate of what was answered, or arrived.
+    AgainstAnswered,
+    /// A figure over the number of clients of a closed loop.
+    AgainstClients,
+    /// A figure over the rate and the number of values.
+    Surface,
     /// A figure of each series, side by side.
     Bars,
 }
@@ -70,9 +83,12 @@ pub struct Graph {
     pub kind: GraphKind,
     /// The metric by its name in the record.
     pub metric: String,
-    /// The quantile of a latency that `against-size` and `bars` show.
+    /// More metrics in the same unit, each shown for each series.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// The quantile of a latency that is shown, but by `cdf` and `histogram`.
     pub quantile: f64,
-    /// What stands above and below a point of `against-size`.
+    /// What stands above and below a point of a latency against something.
     pub spread: Spread,
     /// Shows messages of this size only; `None`: of all sizes.
     pub size: Option<Bytes>,
@@ -95,6 +111,9 @@ pub struct Reference {
     pub system: String,
     /// The series that they are to be compared with; `None`: all of the graph.
     pub beside: Option<String>,
+    /// Which quantile of a latency they are.
+    #[serde(default = "median")]
+    pub quantile: f64,
     /// The figures.
     pub points: Vec<Point>,
     /// What a reader must know of them, a sentence each.
@@ -110,10 +129,31 @@ pub struct Point {
     pub value: f64,
 }
 
+/// References that are older than other quantiles are medians.
+fn median() -> f64 {
+    0.5
+}
+
+impl Graph {
+    /// All metrics that it shows.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.metric).chain(&self.also).map(String::as_str)
+    }
+}
+
 impl GraphKind {
     /// All.
-    pub const ALL: [GraphKind; 4] =
-        [GraphKind::Cdf, GraphKind::Histogram, GraphKind::AgainstSize, GraphKind::Bars];
+    pub const ALL: [GraphKind; 9] = [
+        GraphKind::Cdf,
+        GraphKind::Histogram,
+        GraphKind::Bars,
+        GraphKind::AgainstSize,
+        GraphKind::AgainstValues,
+        GraphKind::AgainstRate,
+        GraphKind::AgainstAnswered,
+        GraphKind::AgainstClients,
+        GraphKind::Surface,
+    ];
 
     /// The word as written and recorded.
     pub const fn name(self) -> &'static str {
@@ -121,6 +161,11 @@ impl GraphKind {
             GraphKind::Cdf => "cdf",
             GraphKind::Histogram => "histogram",
             GraphKind::AgainstSize => "against-size",
+            GraphKind::AgainstValues => "against-values",
+            GraphKind::AgainstRate => "against-rate",
+            GraphKind::AgainstAnswered => "against-answered",
+            GraphKind::AgainstClients => "against-clients",
+            GraphKind::Surface => "surface",
             GraphKind::Bars => "bars",
         }
     }
