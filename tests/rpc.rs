@@ -91,7 +91,8 @@ fn slowdowns_are_held_against_unloaded_requests_of_the_same_length() {
     let by: Vec<Slowdown> = lengths.slowdowns.iter().map(|one| one.by).collect();
     assert!(by.contains(&Slowdown::UnloadedP50) && by.contains(&Slowdown::UnloadedMin), "{by:?}");
     assert!(lengths.slowdowns.iter().all(|one| one.mean.value > 0.0));
-    assert!(lengths.short.as_ref().unwrap().summary.count > 0);
+    assert!(lengths.short.is_some() && run.summary(Metric::Short).unwrap().count > 0);
+    assert!(run.rates.iter().any(|figure| figure.metric == RateMetric::Slowdown));
 }
 
 #[test]

@@ -84,13 +84,14 @@ function sizeAt(sizes, share) {
 
 function tailPlot(model, runs, c) {
   const tracks = runs.map((run) => {
-    const { tail, summary } = run.lengths.short;
+    const { tail } = run.lengths.short;
+    const { count } = model.summary(run.index, "short");
     return {
       ...rpcStyle(model, runs, run, c), draw: "path",
       points: tail.filter(([, above]) => above > 0).map(([ns, above]) => ({
         x: ns, y: above,
         text: `${significant(100 * above)} % took longer than ${fmtNs(ns)}, n = ` +
-          fmtCount(summary.count),
+          fmtCount(count),
       })),
     };
   }).filter((t) => t.points.length);

@@ -27,8 +27,12 @@ pub struct RpcArguments {
     /// The same in 10^9 bits of requests per second, as 0.5 or 1,2,4
     #[arg(long, value_name = "GBPS", value_delimiter = ',', help_heading = WHAT)]
     pub gbps: Vec<f64>,
-    /// Closed loop instead: requests on the way of each port, as 1 or 1,2,4 [default: 1 where
-    /// neither --rps nor --gbps is given]
+    /// The same as shares of what the path carries of this workload, which is measured first, as
+    /// 0.5 or 0.2,0.5,0.8
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = WHAT)]
+    pub load: Vec<f64>,
+    /// Closed loop instead: requests on the way of each port, as 1 or 1,2,4 [default: 1 where no
+    /// load is given]
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = WHAT)]
     #[arg(value_parser = values::count32)]
     pub clients: Vec<u32>,
@@ -92,18 +96,24 @@ impl RpcArguments {
             );
         }
         let rates = self.rps.take().map_or_else(Vec::new, |rates| rates.0);
-        let is_open = !rates.is_empty() || !self.gbps.is_empty();
+        let has_rate = !rates.is_empty() || !self.gbps.is_empty();
+        let is_open = has_rate || !self.load.is_empty();
         if is_open && !self.clients.is_empty() {
             return refuse(
                 "--clients is a closed loop, which no rate drives; write one of --clients, --rps, \
-                 --gbps",
+                 --gbps, --load",
             );
         }
+        if !self.load.is_empty() && self.arrivals == Some(Arrivals::Periodic) {
+            return refuse("--load comes by poisson arrivals; write --rps for periodic ones");
+        }
         if !is_open && (self.arrivals.is_some() || self.timer.timer.is_some()) {
-            return refuse("--arrivals and --timer need a schedule; write --rps or --gbps as well");
+            return refuse(
+                "--arrivals and --timer need a schedule; write --rps, --gbps or --load as well",
+            );
         }
         let rate = MessageRate(1.0);
-        request.schedule = match (is_open, self.arrivals) {
+        request.schedule = match (has_rate, self.arrivals) {
             (false, _) => Schedule::ClosedLoop,
             (true, Some(Arrivals::Periodic)) => Schedule::Periodic { rate },
             (true, _) => Schedule::Poisson { rate },
@@ -117,6 +127,7 @@ impl RpcArguments {
         request.threads = listed(self.ports);
         request.window = self.outstanding.unwrap_or(OUTSTANDING);
         request.timer = self.timer.timer;
+        request.search.adds = !self.load.is_empty();
         request.load = Load { buffers: None, ..Load::default() };
         request.sizes = vec![crate::plan::rpc::SHORTEST];
         request.rpc = Some(Wanted {
@@ -124,6 +135,7 @@ impl RpcArguments {
             longest: self.longest.unwrap_or(usual.longest),
             reply: self.reply.unwrap_or(usual.reply),
             gbps: self.gbps,
+            loads: self.load,
             server_ports: listed(self.server_ports),
             connections: listed(self.connections),
             congestions: std::mem::take(&mut self.common.options.congestion),

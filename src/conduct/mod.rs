@@ -30,7 +30,7 @@ use crate::launch::round::{Conditions, Fault, Finished};
 use crate::launch::together;
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, OtherHost, Record, Run, SCHEMA, Unavailable, VERSION};
+use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of, pool};
 use crate::stats::Doubt;
@@ -159,7 +159,12 @@ pub fn conduct(
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
     let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
     let told = runs.into_iter().zip(lengths);
-    record.runs = told.map(|(run, lengths)| Run { lengths, ..run.into_run(plan) }).collect();
+    let run = |(run, lengths): (RunSoFar, Option<rpc::ByLength>)| {
+        let mut run = run.into_run(plan);
+        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
+        run
+    };
+    record.runs = told.map(run).collect();
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -270,8 +275,12 @@ impl Conductor<'_, '_> {
             if more.is_empty() {
                 break;
             }
-            for case in more {
-                self.runs.push(self.run(self.runs.len(), &case));
+            for (origin, case) in more {
+                let index = self.runs.len();
+                self.runs.push(self.run(index, &case));
+                if let Some(study) = &mut self.plan.study {
+                    study.adopt(origin as u32, index as u32);
+                }
                 self.plan.cases.push(case);
             }
             self.all_rounds()?;

@@ -4,7 +4,7 @@ use super::figures::RunSoFar;
 use crate::plan::Case;
 use crate::plan::rpc::{Draws, Slowdown};
 use crate::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
-use crate::record::schema::RateFigure;
+use crate::record::schema::{Figure, RateFigure, Run};
 use crate::sample::{Flags, RoundSamples};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, RateMetric, Summary, summarize};
@@ -62,6 +62,14 @@ impl BySize {
     }
 }
 
+/// Its mean slowdown, by the definition that was asked for, as a rate of its run.
+fn slowdown(case: &Case, lengths: &Lengths) -> Option<RateFigure> {
+    let by = case.rpc.as_ref().filter(|rpc| !rpc.unloaded)?.slowdown;
+    let mean = lengths.slowdowns.iter().find(|one| one.by == by)?;
+    let (metric, rate) = (RateMetric::Slowdown, mean.mean.clone());
+    Some(RateFigure { metric, unit: "1".into(), rate })
+}
+
 /// What a request of a case takes.
 fn metric_of(case: &Case) -> Metric {
     if case.schedule.is_open() { Metric::Response } else { Metric::Rtt }
@@ -73,8 +81,26 @@ struct Baseline {
     sizes: BTreeMap<u32, Summary>,
 }
 
+/// Requests of a run by their lengths.
+pub(super) struct ByLength {
+    lengths: Lengths,
+    /// The times of the shortest.
+    short: Option<Summary>,
+}
+
+impl ByLength {
+    /// Adds them to their run.
+    pub(super) fn add_to(self, run: &mut Run) {
+        run.rates.extend(slowdown(&run.case, &self.lengths));
+        let (metric, unit, clock_bound_ns) = (Metric::Short, "ns".to_string(), None);
+        let figure = |summary| Figure { metric, unit, summary, clock_bound_ns };
+        run.figures.extend(self.short.map(figure));
+        run.lengths = Some(self.lengths);
+    }
+}
+
 /// Of each run its requests by length; `None`: it is none of `rpc`.
-pub(super) fn figures(runs: &[RunSoFar], threshold_ns: f64) -> Vec<Option<Lengths>> {
+pub(super) fn figures(runs: &[RunSoFar], threshold_ns: f64) -> Vec<Option<ByLength>> {
     let is_unloaded = |run: &RunSoFar| run.case.rpc.as_ref().is_some_and(|rpc| rpc.unloaded);
     let baselines: Vec<(usize, Baseline)> = runs
         .iter()
@@ -100,7 +126,7 @@ fn lengths(
     by_size: &BySize,
     baseline: Option<&Baseline>,
     threshold_ns: f64,
-) -> Option<Lengths> {
+) -> Option<ByLength> {
     let rpc = case.rpc.as_ref()?;
     let all: usize = by_size.0.values().flatten().map(Vec::len).sum();
     let reply = |size| rpc.reply.to(size);
@@ -125,14 +151,17 @@ fn lengths(
         Some(_) => Slowdown::ALL.iter().filter_map(mean).collect(),
         None => Vec::new(),
     };
-    Some(Lengths {
+    let short = short(by_size, &sizes, threshold_ns);
+    let (short, of_short) = short.map_or((None, None), |(short, of)| (Some(short), Some(of)));
+    let lengths = Lengths {
         metric: metric_of(case),
-        short: short(by_size, &sizes, threshold_ns),
+        short,
         sizes,
         slowdowns,
         baseline: baseline.map(|baseline| baseline.run),
         link,
-    })
+    };
+    Some(ByLength { lengths, short: of_short })
 }
 
 fn p50(summary: &Summary) -> Option<f64> {
@@ -180,7 +209,7 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
 }
 
 /// The shortest requests together.
-fn short(by_size: &BySize, sizes: &[OfSize], threshold_ns: f64) -> Option<Short> {
+fn short(by_size: &BySize, sizes: &[OfSize], threshold_ns: f64) -> Option<(Short, Summary)> {
     let last = sizes.iter().position(|of| of.share >= SHORT_SHARE)?;
     let last = sizes[..=last].iter().rposition(|of| of.size < SHORT_BELOW)?;
     let mut rounds: Vec<Vec<f64>> = Vec::new();
@@ -193,12 +222,12 @@ fn short(by_size: &BySize, sizes: &[OfSize], threshold_ns: f64) -> Option<Short>
     let mut sorted: Vec<f64> = rounds.iter().flatten().copied().collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let finite = sorted.iter().rposition(|ns| ns.is_finite()).map(|at| sorted[at]);
-    Some(Short {
+    let short = Short {
         longest: sizes[last].size,
-        summary: summarize(&rounds, threshold_ns),
         tail: tail(&sorted),
         longest_ns: finite.unwrap_or(f64::NAN),
-    })
+    };
+    Some((short, summarize(&rounds, threshold_ns)))
 }
 
 /// The complement of the distribution of sorted times, at fractions that fall by equal factors.

@@ -16,8 +16,9 @@ use crate::transport::{
 pub(super) trait Ends<T: Transport>: Sized {
     /// What a loop is given.
     type Played;
-    /// Connects each opening to the address of its fellow.
-    fn connect(openings: Vec<T::Opening>, others: &[Blob]) -> Result<Self, SetupError>;
+    /// Connects each opening of a case to the address of its fellow.
+    fn connect(case: &Case, openings: Vec<T::Opening>, others: &[Blob])
+    -> Result<Self, SetupError>;
     /// What a loop is given.
     fn played(&mut self) -> &mut Self::Played;
     /// Plays a role over them.
@@ -49,7 +50,7 @@ pub(super) struct One<E>(E);
 impl<T: Transport> Ends<T> for One<<T::Opening as Opening>::Endpoint> {
     type Played = <T::Opening as Opening>::Endpoint;
 
-    fn connect(openings: Vec<T::Opening>, others: &[Blob]) -> Result<Self, SetupError> {
+    fn connect(_: &Case, openings: Vec<T::Opening>, others: &[Blob]) -> Result<Self, SetupError> {
         let pair = openings.into_iter().zip(others).next();
         let (opening, other) = pair.ok_or(SetupError::Address)?;
         opening.connect(other).map(One)
@@ -105,7 +106,11 @@ pub(super) struct Many<E> {
 impl<T: Transport> Ends<T> for Many<<T::Opening as Opening>::Varied> {
     type Played = Fan<<T::Opening as Opening>::Varied>;
 
-    fn connect(openings: Vec<T::Opening>, others: &[Blob]) -> Result<Self, SetupError> {
+    fn connect(
+        case: &Case,
+        openings: Vec<T::Opening>,
+        others: &[Blob],
+    ) -> Result<Self, SetupError> {
         let (mut ends, mut first, mut strangers) = (Vec::new(), None, 0);
         for (opening, other) in openings.into_iter().zip(others) {
             let Varied { endpoint, granted, strangers: of_one } = opening.connect_varied(other)?;
@@ -115,7 +120,9 @@ impl<T: Transport> Ends<T> for Many<<T::Opening as Opening>::Varied> {
         }
         let mut granted = first.unwrap_or_default();
         granted.push(("connections".into(), ends.len().to_string()));
-        let fan = Fan::new(ends).map_err(SetupError::system("watching the connections"))?;
+        let patience = case.transport.loses(&case.options).then_some(case.loss_after);
+        let fan =
+            Fan::new(ends, patience).map_err(SetupError::system("watching the connections"))?;
         Ok(Many { fan, granted, strangers })
     }
 

@@ -180,7 +180,7 @@ impl Player {
         self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
 
         let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(()) };
-        let mut ends = N::connect(openings, &others).map_err(AgentError::from)?;
+        let mut ends = N::connect(case, openings, &others).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;

@@ -1,7 +1,7 @@
 //! What a case of `rpc` has beside the others: how long requests and replies are, over how many
 //! connections they go, and what their times are held against. Pure.
 
-use super::request::{MOST_THREADS, Refusal, Request, refuse, within};
+use super::request::{MOST_THREADS, Refusal, Request, WARMUP_SHARE, refuse, within};
 use super::workload::Workload;
 use super::{Case, Load, Schedule, Wait};
 use crate::transport::TransportKind;
@@ -107,6 +107,10 @@ pub struct Rpc {
     pub slowdown: Slowdown,
     /// The rate of the link, for the last of them; `None`: found from the unloaded times.
     pub link: Option<ByteRate>,
+    /// Of a closed loop that tells how much the path carries: the shares of it that are offered
+    /// afterwards, as cases of their own.
+    #[serde(default)]
+    pub loads: Vec<f64>,
 }
 
 impl Rpc {
@@ -132,6 +136,8 @@ pub struct Wanted {
     pub reply: Reply,
     /// Offered loads in 10^9 bits of requests per second.
     pub gbps: Vec<f64>,
+    /// Offered loads as shares of what the path carries, which is measured first.
+    pub loads: Vec<f64>,
     /// Threads of the server.
     pub server_ports: Vec<u32>,
     /// Connections of each pair of ports.
@@ -155,6 +161,7 @@ impl Default for Wanted {
             longest: LONGEST,
             reply: Reply::Echo,
             gbps: Vec::new(),
+            loads: Vec::new(),
             server_ports: vec![1],
             connections: vec![1],
             congestions: Vec::new(),
@@ -177,6 +184,7 @@ impl Wanted {
             unloaded: false,
             slowdown: self.slowdown,
             link: self.link,
+            loads: self.loads.clone(),
         })
     }
 
@@ -215,7 +223,10 @@ impl Request {
             let by_bits = one.gbps.iter().map(|gbps| MessageRate(gbps * 1e9 / 8.0 / mean));
             let open = self.rates.iter().copied().chain(by_bits);
             let open = open.map(|rate| (self.schedule.at(rate), 0));
-            let closed = self.clients.iter().map(|clients| (Schedule::ClosedLoop, *clients));
+            // As many as may be on the way keep the path full.
+            let full = (!one.loads.is_empty()).then_some(self.window);
+            let closed = self.clients.iter().copied().chain(full);
+            let closed = closed.map(|clients| (Schedule::ClosedLoop, clients));
             let loads: Vec<(Schedule, u32)> = closed.chain(open).collect();
             for congestion in &controls {
                 for (schedule, clients) in &loads {
@@ -252,6 +263,18 @@ impl Request {
         }
         if let Some(gbps) = wanted.gbps.iter().find(|gbps| !(**gbps > 0.0 && **gbps <= 1e6)) {
             return refuse(format!("--gbps {gbps} is not allowed; write above 0 to 1000000"));
+        }
+        if let Some(share) = wanted.loads.iter().find(|share| !(**share > 0.0 && **share <= 10.0)) {
+            return refuse(format!(
+                "--load {share} is not allowed; write shares of what the path carries as 0.5,0.8, \
+                 each above 0 to 10"
+            ));
+        }
+        if wanted.both && !wanted.loads.is_empty() {
+            return refuse(
+                "--load with --both is not allowed: what each carries by itself is not what both \
+                 do; write --gbps",
+            );
         }
         let several = wanted.congestions.len().max(1) + self.transports.len();
         if wanted.both && several < 3 {
@@ -376,7 +399,8 @@ impl Case {
         let lengths = rpc.workload.steps.len().max(1) as u64;
         let (least, most) = UNLOADED_OF_LENGTH;
         let of_each = (UNLOADED / lengths).clamp(least, most);
-        let rpc = Rpc { server_ports: 1, connections: 1, unloaded: true, ..rpc.clone() };
+        let own = Rpc { server_ports: 1, connections: 1, unloaded: true, ..rpc.clone() };
+        let rpc = Rpc { loads: Vec::new(), ..own };
         Some(Case {
             threads: 1,
             schedule: Schedule::ClosedLoop,
@@ -395,7 +419,39 @@ impl Case {
     pub fn is_baseline_of(&self, other: &Case) -> bool {
         let own = self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded);
         let is_loaded = other.rpc.as_ref().is_some_and(|rpc| !rpc.unloaded);
-        own && is_loaded && other.unloaded().as_ref() == Some(self)
+        // A quick study measures fewer of each length.
+        let as_long = |one: Case| Case { bound: self.bound, warmup: self.warmup, ..one };
+        own && is_loaded && other.unloaded().map(as_long).as_ref() == Some(self)
+    }
+
+    /// Whether it is measured for the sake of others: graphs do not show it.
+    pub fn prepares(&self) -> bool {
+        self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded || !rpc.loads.is_empty())
+    }
+
+    /// The cases that graphs show of it: itself, or those that are to follow it, at any rate.
+    pub fn shown(&self) -> Vec<Case> {
+        if self.prepares() { self.shares(MessageRate(1.0)) } else { vec![self.clone()] }
+    }
+
+    /// The cases that are to follow one that has told how many requests per second the path
+    /// carries.
+    pub fn shares(&self, carried: MessageRate) -> Vec<Case> {
+        let Some(rpc) = &self.rpc else { return Vec::new() };
+        let seconds = self.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
+        let of = |share: &f64| {
+            let rate = share * carried.0;
+            let expected = rate * seconds / f64::from(self.threads.max(1));
+            Case {
+                schedule: Schedule::Poisson { rate: MessageRate(rate) },
+                // At most a tenth of what is expected, as everywhere.
+                warmup: self.warmup.min((expected / WARMUP_SHARE as f64) as u64),
+                load: Load { clients: 0, ..self.load },
+                rpc: Some(Rpc { loads: Vec::new(), ..rpc.clone() }),
+                ..self.clone()
+            }
+        };
+        rpc.loads.iter().map(of).collect()
     }
 }
 

@@ -69,13 +69,12 @@ pub struct MeanSlowdown {
     pub mean: Rate,
 }
 
-/// The shortest tenth of all requests, as far as they have less than 1500 B.
+/// The shortest tenth of all requests, as far as they have less than 1500 B; the figure `short` of
+/// their run has their times.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Short {
     /// None of them is longer.
     pub longest: u32,
-    /// Their times.
-    pub summary: Summary,
     /// The complement of their distribution: time in ns, and the fraction that took longer.
     pub tail: Vec<(f64, f64)>,
     /// Where that fraction has fallen to nothing: the largest finite time.

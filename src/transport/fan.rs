@@ -4,6 +4,7 @@
 //! else each is polled in turn.
 
 use super::{Endpoint, Events, Link};
+use crate::units::Span;
 use rustix::event::epoll;
 use rustix::event::{Timespec, epoll::EventData};
 use std::io;
@@ -18,6 +19,8 @@ const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 pub struct Fan<E> {
     ends: Box<[E]>,
     watch: Option<Watch>,
+    /// A sleep comes back after so long, where messages may be lost.
+    patience: Option<Timespec>,
     /// Ends that are polled whatever the kernel says: with posts that have not completed, or with
     /// messages that a poll had no room for.
     restless: Vec<u32>,
@@ -41,17 +44,18 @@ pub enum Looked {
 }
 
 impl<E: Endpoint> Fan<E> {
-    /// Over these ends.
+    /// Over these ends. A sleep comes back after `patience`, where there is one.
     ///
     /// # Errors
     /// The kernel does not watch them.
-    pub fn new(ends: Vec<E>) -> io::Result<Fan<E>> {
+    pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<Fan<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
         let watch = if watched { Some(Watch::over(&ends)?) } else { None };
         let count = ends.len();
         Ok(Fan {
             ends: ends.into_boxed_slice(),
             watch,
+            patience: patience.and_then(|span| span.duration().try_into().ok()),
             restless: Vec::with_capacity(count),
             is_restless: vec![false; count].into_boxed_slice(),
             turn: Vec::with_capacity(count + AT_ONCE),
@@ -108,7 +112,8 @@ impl<E: Endpoint> Fan<E> {
         };
         self.turn.clear();
         self.turn.append(&mut self.restless);
-        let patience = (!sleeps || !self.turn.is_empty()).then_some(&NOW);
+        let is_awake = !sleeps || !self.turn.is_empty();
+        let patience = if is_awake { Some(&NOW) } else { self.patience.as_ref() };
         // EINTR comes back with nothing.
         let ready = epoll::wait(&watch.epoll, &mut watch.ready[..], patience).unwrap_or(0);
         for event in &watch.ready[..ready] {

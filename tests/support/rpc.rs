@@ -22,6 +22,7 @@ pub fn full() -> Rpc {
         unloaded: false,
         slowdown: Slowdown::UnloadedMin,
         link: Some(ByteRate(3.125e9)),
+        loads: vec![0.5],
     }
 }
 
@@ -42,7 +43,6 @@ pub fn lengths(summary: &Summary) -> Lengths {
         }],
         short: Some(Short {
             longest: 64,
-            summary: summary.clone(),
             tail: vec![(8000.0, 0.5), (9000.0, 0.0)],
             longest_ns: 9000.0,
         }),

@@ -5,7 +5,7 @@ use super::{Cell, Grid, own_cells, own_heads};
 use crate::plan::Rpc;
 use crate::plan::rpc::Slowdown;
 use crate::record::lengths::{Lengths, OfSize};
-use crate::record::schema::{RateMetric, Record, Run};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::stats::Summary;
 
 /// Lengths of one run that a table has; the record has all.
@@ -77,7 +77,7 @@ pub fn table(record: &Record) -> Option<String> {
             || [Cell::none(), Cell::none()],
             |mean| number::with_error(mean.value, mean.interval, 1.0),
         );
-        let short: Option<&Summary> = lengths.short.as_ref().map(|short| &short.summary);
+        let short = run.summary(Metric::Short);
         let ports = match rpc.connections {
             1 => format!("{}:{}", run.case.threads, rpc.server_ports),
             each => format!("{}:{} x {each}", run.case.threads, rpc.server_ports),
