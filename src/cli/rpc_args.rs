@@ -74,6 +74,11 @@ pub struct RpcArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = PORTS)]
     #[arg(value_parser = values::count32)]
     pub connections: Vec<u32>,
+    /// Threads of each client's port that take its replies; 0: the port takes them itself, between
+    /// requests; or a list [default: 0]
+    #[arg(long, value_name = "N", value_delimiter = ',', help_heading = PORTS)]
+    #[arg(value_parser = values::count32)]
+    pub receivers: Vec<u32>,
     /// Most requests on the way of each port; a doubt says when that held some up [default: 200]
     #[arg(long, value_name = "N", value_parser = values::count32, help_heading = PORTS)]
     pub outstanding: Option<u32>,
@@ -138,6 +143,7 @@ impl RpcArguments {
             loads: self.load,
             server_ports: listed(self.server_ports),
             connections: listed(self.connections),
+            receivers: if self.receivers.is_empty() { vec![0] } else { self.receivers },
             congestions: std::mem::take(&mut self.common.options.congestion),
             both: self.both,
             baseline: !self.no_unloaded,

@@ -195,6 +195,9 @@ impl Crew {
         let (source, time) = (assignment.clock, assignment.time);
         let apart =
             assignment.apart.as_ref().map(|apart| Local { source, time, untrue: apart.untrue });
+        if assignment.case.rpc.is_some() {
+            host::allow_descriptors();
+        }
         let memory = apart::memory(&assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let assignment = Arc::new(assignment);

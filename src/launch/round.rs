@@ -85,10 +85,8 @@ pub fn run(
             .map_err(Fault::new)?;
         Ok(Part { arena, outcome: None, granted: Vec::new() })
     };
-    let parts = |role| {
-        let threads = 0..case.threads_of(role);
-        threads.map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>()
-    };
+    let parts =
+        |role| (0..case.threads_of(role)).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
     let mut round = Round {
         case,
         conditions,
@@ -154,7 +152,7 @@ impl Round<'_> {
         for agent in &mut self.agents {
             let role = agent.role();
             let others = crossed(self.case, role, &addresses[1 - index(role)]);
-            let wrong = || Fault::new("an agent told other addresses than it was asked for");
+            let wrong = || Fault::new("an agent told of other ends than it has");
             agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
         // Memory is touched and the CPU's noise watched meanwhile.

@@ -4,7 +4,7 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
-use super::ends::{Ends, Many, One};
+use super::ends::{At, Ends, Many, One};
 use super::kept::Streamed;
 use super::protocol::*;
 use super::rehearse;
@@ -143,7 +143,8 @@ impl Visitor for Player {
         match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
             // A simulated transport brings its own time.
             (TransportKind::Synthetic, _) => {
-                self.over::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
+                let time = Timebase::nanoseconds(Ticks(0));
+                self.run::<T, One<<T::Opening as Opening>::Endpoint>, _>(synthetic::clock(), time)
             }
             (_, None) => self.over::<T, _>(Tsc, time),
             (_, Some(clock)) => self.over::<T, _>(clock, time),
@@ -153,14 +154,18 @@ impl Visitor for Player {
 
 impl Player {
     /// Plays over one connection, or over many.
-    fn over<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
+    fn over<T: Transport, C: Clock + Send>(
+        self,
+        clock: C,
+        time: Timebase,
+    ) -> Result<(), AgentError> {
         match &self.assignment.case.rpc {
             None => self.run::<T, One<<T::Opening as Opening>::Endpoint>, C>(clock, time),
             Some(_) => self.run::<T, Many<<T::Opening as Opening>::Varied>, C>(clock, time),
         }
     }
 
-    fn run<T: Transport, N: Ends<T>, C: Clock>(
+    fn run<T: Transport, N: Ends<T, C>, C: Clock>(
         self,
         clock: C,
         time: Timebase,
@@ -180,7 +185,8 @@ impl Player {
         self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
 
         let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(()) };
-        let mut ends = N::connect(case, openings, &others).map_err(AgentError::from)?;
+        let mut ends =
+            N::connect(case, assignment.role, openings, &others).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
@@ -192,7 +198,7 @@ impl Player {
         let gate = &self.reach.gate;
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let stamping = self.stamp_while::<T, N>(&plan, &mut ends)?;
+        let stamping = self.stamp_while::<T, N, C>(&plan, &mut ends)?;
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
         let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
@@ -200,13 +206,14 @@ impl Player {
         self.line.pass(gate);
         let begin = clock.now();
         let stream = streamed.begin();
-        let endpoint = ends.played();
+        let endpoint = &mut ();
         let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
         let thread = self.number as u32;
-        let ended = N::play(case, assignment.role, thread, part, &mut recorder, spin);
+        let at = At { case, role: assignment.role, thread, elsewhere: self.elsewhere };
+        let ended = ends.play(at, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
-        let used = ResourceUse::of_thread().since(&used);
+        let used = ResourceUse::of_thread().since(&used).and(&ends.used_beside());
         let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let (pool, seen) = (recorder.pool, recorder.seen);
@@ -256,7 +263,7 @@ impl Player {
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
     /// another CPU than the loop's, which would leave it no time.
-    fn stamp_while<T: Transport, N: Ends<T>>(
+    fn stamp_while<T: Transport, N: Ends<T, C>, C: Clock>(
         &self,
         plan: &Loop,
         ends: &mut N,
@@ -309,10 +316,16 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
     plan
 }
 
-/// The objects that a server of `load` reads; made before the round.
+/// The objects that a server of `load` reads; made before the round. What cannot be played is
+/// refused.
 fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
     let case = &assignment.case;
-    if case.pattern != Pattern::Load || case.rpc.is_some() {
+    if let Some(rpc) = &case.rpc {
+        let sentence = "a message of rpc is no longer than its room, and has 8 B or more";
+        let wrong = || AgentError::Refused(sentence.into());
+        return if rpc.fits(case.size) { Ok(None) } else { Err(wrong()) };
+    }
+    if case.pattern != Pattern::Load {
         return Ok(None);
     }
     if case.size != case.load.message() {

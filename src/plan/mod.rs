@@ -377,15 +377,16 @@ impl Case {
         if let Some(rpc) = &self.rpc {
             let control = self.options.congestion.as_ref();
             let control = control.map(|name| format!(" {name}")).unwrap_or_default();
-            let ports = match (self.threads, rpc.server_ports, rpc.connections) {
+            let mut ports = match (self.threads, rpc.server_ports, rpc.connections) {
                 (1, 1, 1) => String::new(),
                 (own, others, 1) => format!(" {own} to {others} ports"),
                 (own, others, each) => format!(" {own} to {others} ports, {each} connections each"),
             };
-            return format!(
-                "rpc {transport}{control} {wait} {}{pace}{ports}",
-                rpc.workload.label()
-            );
+            if rpc.receivers > 0 {
+                ports.push_str(&format!(" {} receivers", rpc.receivers));
+            }
+            let what = rpc.workload.label();
+            return format!("rpc {transport}{control} {wait} {what}{pace}{ports}");
         }
         let threads = match self.threads {
             1 => String::new(),

@@ -1,6 +1,10 @@
 //! What a case of `rpc` has beside the others: how long requests and replies are, over how many
 //! connections they go, and what their times are held against. Pure.
 
+mod draws;
+
+pub use draws::Draws;
+
 use super::request::{MOST_THREADS, Refusal, Request, WARMUP_SHARE, refuse, within};
 use super::workload::Workload;
 use super::{Case, Load, Schedule, Wait};
@@ -16,6 +20,8 @@ pub const SHORTEST: Bytes = Bytes(8);
 pub const LONGEST: Bytes = Bytes(1_000_000);
 /// Most connections of one thread.
 pub const MOST_CONNECTIONS: u32 = 1024;
+/// Most receiver threads of a port.
+pub const MOST_RECEIVERS: u64 = 16;
 /// Most requests on the way of a port where nothing else is asked for: cperf's client_max.
 pub const OUTSTANDING: u32 = 200;
 /// Time of a round where nothing else is asked for.
@@ -101,6 +107,9 @@ pub struct Rpc {
     pub server_ports: u32,
     /// Connections from each port of the client to each of the server's.
     pub connections: u32,
+    /// Threads of each port of the client that take its replies; 0: it takes them itself.
+    #[serde(default)]
+    pub receivers: u32,
     /// Whether it measures the unloaded times: each length in turn, one request at a time.
     pub unloaded: bool,
     /// What slowdowns are ratios to.
@@ -114,6 +123,17 @@ pub struct Rpc {
 }
 
 impl Rpc {
+    /// Whether an end that knows nothing but this and the room for a message can play it.
+    pub fn fits(&self, room: Bytes) -> bool {
+        let steps = &self.workload.steps;
+        let all = u64::from(self.connections).saturating_mul(self.server_ports.into());
+        let longest = steps.iter().map(|step| step.0).max();
+        longest.is_some_and(|longest| longest <= room && self.longest() <= room)
+            && steps.iter().all(|step| step.0 >= SHORTEST)
+            && (1..=u64::from(MOST_CONNECTIONS)).contains(&all)
+            && u64::from(self.receivers) <= MOST_RECEIVERS
+    }
+
     /// The longest message of either way.
     pub fn longest(&self) -> Bytes {
         let request = self.workload.longest().0;
@@ -142,6 +162,8 @@ pub struct Wanted {
     pub server_ports: Vec<u32>,
     /// Connections of each pair of ports.
     pub connections: Vec<u32>,
+    /// Threads of each port of the client that take its replies.
+    pub receivers: Vec<u32>,
     /// Congestion controls of tcp; none: the system's.
     pub congestions: Vec<String>,
     /// Whether the transports and congestion controls run at the same time.
@@ -164,6 +186,7 @@ impl Default for Wanted {
             loads: Vec::new(),
             server_ports: vec![1],
             connections: vec![1],
+            receivers: vec![0],
             congestions: Vec::new(),
             both: false,
             baseline: true,
@@ -181,6 +204,7 @@ impl Wanted {
             reply: self.reply,
             server_ports: *self.server_ports.first()?,
             connections: *self.connections.first()?,
+            receivers: *self.receivers.first()?,
             unloaded: false,
             slowdown: self.slowdown,
             link: self.link,
@@ -194,12 +218,13 @@ impl Wanted {
         for workload in &self.workloads {
             for server_ports in &self.server_ports {
                 for connections in &self.connections {
-                    all.push(Wanted {
+                    all.extend(self.receivers.iter().map(|receivers| Wanted {
                         workloads: vec![workload.clone()],
                         server_ports: vec![*server_ports],
                         connections: vec![*connections],
+                        receivers: vec![*receivers],
                         ..self.clone()
-                    });
+                    }));
                 }
             }
         }
@@ -256,6 +281,9 @@ impl Request {
         let fit = u64::from(MOST_CONNECTIONS) / most[0].max(most[1]);
         for connections in &wanted.connections {
             within("--connections", Some(u64::from(*connections)), 1, fit.max(1))?;
+        }
+        for receivers in &wanted.receivers {
+            within("--receivers", Some(u64::from(*receivers)), 0, MOST_RECEIVERS)?;
         }
         within("--longest", Some(wanted.longest.0), SHORTEST.0, 64 << 20)?;
         if let Reply::Short(length) = wanted.reply {
@@ -318,6 +346,12 @@ impl Request {
         let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
         let has_many =
             ends(&self.threads) || ends(&wanted.server_ports) || ends(&wanted.connections);
+        if wanted.receivers.iter().any(|receivers| *receivers > 0) && !descriptor.watchable {
+            return refuse(format!(
+                "--receivers is not possible over {transport}, whose connections are one thread's; \
+                 write --receivers 0"
+            ));
+        }
         let sleeps = self.waits.iter().find(|wait| **wait != Wait::Busy);
         match sleeps.filter(|_| has_many && !descriptor.watchable) {
             Some(wait) => refuse(format!(
@@ -380,7 +414,8 @@ impl Case {
 
     /// Connections of each thread of an end.
     pub fn lanes_of(&self, role: crate::transport::Role) -> u32 {
-        let each = self.rpc.as_ref().map(|rpc| rpc.connections * self.threads_of(role.other()));
+        let others = self.threads_of(role.other());
+        let each = self.rpc.as_ref().map(|rpc| rpc.connections.saturating_mul(others));
         each.unwrap_or(1)
     }
 
@@ -388,7 +423,7 @@ impl Case {
     pub fn share_of(&self, port: u32) -> Option<Case> {
         let rate = self.schedule.rate().filter(|_| self.threads > 1)?;
         let rate = MessageRate(rate.0 / f64::from(self.threads));
-        let seed = mixed(self.seed.wrapping_add(u64::from(port).wrapping_mul(GOLDEN)));
+        let seed = draws::numbered(self.seed, u64::from(port));
         Some(Case { schedule: self.schedule.at(rate), seed, ..self.clone() })
     }
 
@@ -399,8 +434,8 @@ impl Case {
         let lengths = rpc.workload.steps.len().max(1) as u64;
         let (least, most) = UNLOADED_OF_LENGTH;
         let of_each = (UNLOADED / lengths).clamp(least, most);
-        let own = Rpc { server_ports: 1, connections: 1, unloaded: true, ..rpc.clone() };
-        let rpc = Rpc { loads: Vec::new(), ..own };
+        let own = Rpc { server_ports: 1, connections: 1, receivers: 0, ..rpc.clone() };
+        let rpc = Rpc { loads: Vec::new(), unloaded: true, ..own };
         Some(Case {
             threads: 1,
             schedule: Schedule::ClosedLoop,
@@ -453,79 +488,6 @@ impl Case {
         };
         rpc.loads.iter().map(of).collect()
     }
-}
-
-/// The lengths of a thread's requests and the connections that they go over: drawn from their
-/// numbers, so that whoever knows the case knows them.
-#[derive(Clone, Debug)]
-pub struct Draws {
-    /// Upper ends of the lengths' shares of 2^64, with the lengths.
-    steps: Box<[(u64, u32)]>,
-    reply: Reply,
-    in_turn: bool,
-    lanes: u64,
-    seed: u64,
-}
-
-impl Draws {
-    /// Those of a thread of a case; `None`: it is none of `rpc`.
-    pub fn of(case: &Case, thread: u32) -> Option<Draws> {
-        let rpc = case.rpc.as_ref()?;
-        let share = |cumulative: f64| match cumulative >= 1.0 {
-            true => u64::MAX,
-            false => (cumulative * 2f64.powi(64)) as u64,
-        };
-        let steps = rpc.workload.steps.iter();
-        Some(Draws {
-            steps: steps.map(|(size, cumulative)| (share(*cumulative), size.0 as u32)).collect(),
-            reply: rpc.reply,
-            in_turn: rpc.unloaded,
-            lanes: u64::from(case.lanes_of(crate::transport::Role::Client)),
-            seed: mixed(case.seed ^ u64::from(thread).wrapping_mul(0xa076_1d64_78bd_642f)),
-        })
-    }
-
-    /// The length of a request.
-    #[inline(always)]
-    pub fn length(&self, sequence: u64) -> u32 {
-        let at = match self.in_turn {
-            true => (sequence % self.steps.len() as u64) as usize,
-            false => {
-                let drawn = mixed(self.seed.wrapping_add(sequence.wrapping_mul(GOLDEN)));
-                self.steps.partition_point(|(share, _)| *share < drawn)
-            }
-        };
-        self.steps.get(at).or(self.steps.last()).map_or(SHORTEST.0 as u32, |step| step.1)
-    }
-
-    /// The length of the reply to a request of a length.
-    #[inline(always)]
-    pub fn reply(&self, length: u32) -> u32 {
-        self.reply.to(length)
-    }
-
-    /// The connection that a request goes over: all alike.
-    #[inline(always)]
-    pub fn lane(&self, sequence: u64) -> usize {
-        if self.lanes == 1 {
-            return 0;
-        }
-        let drawn = mixed(!self.seed ^ sequence.wrapping_mul(GOLDEN));
-        // The high half of a product: uniform without a division.
-        ((u128::from(drawn) * u128::from(self.lanes)) >> 64) as usize
-    }
-}
-
-/// 2^64 over the golden ratio: the increment of splitmix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The finaliser of splitmix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number
-/// generators, OOPSLA 2014): a draw that depends on its number alone.
-#[inline(always)]
-fn mixed(word: u64) -> u64 {
-    let x = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -110,6 +110,23 @@ fn several_connections_that_cannot_be_watched_are_polled() {
 }
 
 #[test]
+fn receivers_need_connections_that_two_threads_can_share() {
+    let asked = |transport, receivers| {
+        planned(|request, wanted| {
+            request.transports = vec![transport];
+            request.clients = vec![1];
+            wanted.receivers = vec![receivers];
+        })
+    };
+    let plan = asked(TransportKind::Udp, 2).unwrap();
+    assert_eq!(plan.cases[1].rpc.as_ref().unwrap().receivers, 0, "unloaded ones need none");
+    assert!(asked(TransportKind::Shm, 0).is_ok());
+    let refusal = asked(TransportKind::Shm, 1).unwrap_err().0;
+    assert!(refusal.contains("--receivers 0"), "{refusal}");
+    assert!(asked(TransportKind::Tcp, 17).is_err());
+}
+
+#[test]
 fn a_port_has_its_share_of_the_load_and_a_schedule_of_its_own() {
     let plan = planned(|request, _| {
         request.threads = vec![4];
@@ -166,4 +183,21 @@ fn unloaded_requests_take_each_length_in_turn() {
     assert_eq!((unloaded.threads_of(Role::Client), unloaded.lanes_of(Role::Server)), (1, 1));
     assert_eq!(unloaded.load.clients, 1);
     assert_eq!(draws.lane(5), 0);
+}
+
+#[test]
+fn what_does_not_fit_is_not_played() {
+    let rpc = Wanted { workloads: vec![w("w2")], ..Wanted::default() }.first().unwrap();
+    assert!(rpc.fits(rpc.longest()) && !rpc.fits(Bytes(rpc.longest().0 - 1)));
+    let with = |change: fn(&mut Rpc)| {
+        let mut other = rpc.clone();
+        change(&mut other);
+        other.fits(LONGEST)
+    };
+    assert!(!with(|rpc| rpc.workload.steps.clear()));
+    assert!(!with(|rpc| rpc.workload.steps[0].0 = Bytes(7)));
+    assert!(!with(|rpc| rpc.workload.steps[0].0 = Bytes(LONGEST.0 + 1)), "steps need not rise");
+    assert!(!with(|rpc| rpc.connections = 0));
+    assert!(!with(|rpc| rpc.connections = u32::MAX));
+    assert!(!with(|rpc| rpc.reply = Reply::Short(Bytes(LONGEST.0 + 1))));
 }
