@@ -351,12 +351,18 @@ impl Plan {
 impl Case {
     /// What tells the points of a curve apart, of `load` and `stream`.
     pub fn pace(&self) -> Option<String> {
-        match (self.pattern, self.load.clients, self.schedule.rate()) {
-            _ if self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded) => Some("unloaded".into()),
-            (_, _, Some(rate)) if self.stream.is_some() => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, 0, Some(rate)) => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, clients, _) => Some(format!("of {clients} clients")),
-            _ => None,
+        let rate = self.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()));
+        let clients = || format!("of {} clients", self.load.clients);
+        match (&self.rpc, self.pattern) {
+            (Some(rpc), _) => {
+                let unloaded = rpc.unloaded.then(|| "unloaded".to_string());
+                let load = unloaded.or(rate).unwrap_or_else(clients);
+                Some(format!("{} {load}", rpc.workload.label()))
+            }
+            (None, Pattern::Load) => {
+                Some(rate.filter(|_| self.load.clients == 0).unwrap_or_else(clients))
+            }
+            (None, _) => rate.filter(|_| self.stream.is_some()),
         }
     }
 
@@ -385,8 +391,7 @@ impl Case {
             if rpc.receivers > 0 {
                 ports.push_str(&format!(" {} receivers", rpc.receivers));
             }
-            let what = rpc.workload.label();
-            return format!("rpc {transport}{control} {wait} {what}{pace}{ports}");
+            return format!("rpc {transport}{control} {wait}{pace}{ports}");
         }
         let threads = match self.threads {
             1 => String::new(),
