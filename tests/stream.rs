@@ -94,6 +94,7 @@ fn steps_that_are_missed_are_gaps_and_neither_lost_nor_slow() {
     assert_eq!(run.summary(Metric::Jitter).unwrap().count, counts.received - 1);
     // What is sent is the last step that is due.
     let share = counts.sent as f64 / (counts.sent + counts.missed_steps) as f64;
+    assert!((rate(run, RateMetric::Missed) - (1.0 - share)).abs() < 1e-9);
     let ceiling = rate(run, RateMetric::Ceiling);
     assert!((ceiling / (share * 1e6 * 8216.0) - 1.0).abs() < 1e-9, "{ceiling}");
     let first = all.iter().find(|m| !m.receive_ns.is_nan()).unwrap().sequence;

@@ -147,5 +147,102 @@ fn a_record_without_a_study_is_read_as_before() {
     let read: wiregauge::record::schema::Record = serde_json::from_value(old).unwrap();
     assert_eq!(read.plan.study, None);
     let read: wiregauge::record::schema::Record = serde_json::from_value(record).unwrap();
-    assert_eq!(read.plan.study, Some(support::full_study()));
+    assert_eq!(read.plan.study, Some(support::study::full()));
+}
+
+const CURVES: &str = r#"
+title = "Do curves have their axes?"
+
+[all]
+rounds = 2
+transport = "synthetic"
+synthetic = "constant(2us)"
+
+[[stream]]
+series = "stream"
+rate = [2000, 1000]
+values = [8, 1]
+count = 500
+
+[[load]]
+series = "clients"
+clients = [4, 1]
+time = "5ms"
+
+[[load]]
+series = "open"
+rate = [10_000, 20_000]
+arrivals = "periodic"
+time = "10ms"
+
+[[graph]]
+title = "surface"
+kind = "surface"
+metric = "one_way"
+series = ["stream"]
+
+[[graph]]
+title = "missed"
+kind = "against-values"
+metric = "missed"
+series = ["stream"]
+
+[[graph]]
+title = "clients"
+kind = "against-clients"
+metric = "message_rate"
+series = ["clients"]
+
+[[graph]]
+title = "answered"
+kind = "against-answered"
+metric = "achieved_rate"
+also = ["message_rate"]
+series = ["open"]
+"#;
+
+#[test]
+fn figures_stand_along_the_axis_of_their_graph() {
+    let scratch = support::Scratch::new();
+    std::fs::write(scratch.join("curves.toml"), CURVES).unwrap();
+    let done = wiregauge(&scratch.0, &["run", "curves.toml", "--out", "result"]);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{error}");
+    let told = String::from_utf8(done.stdout).unwrap();
+    let rows = |title: &str| -> Vec<Vec<String>> {
+        let start = format!("graph: {title}\n");
+        let graph = told.split(&start).nth(1).unwrap_or_else(|| panic!("no {title} in {told}"));
+        let words = |line: &str| line.split_whitespace().map(String::from).collect();
+        graph
+            .lines()
+            .skip(1)
+            .take_while(|line| !line.is_empty() && !line.contains(": "))
+            .map(words)
+            .collect()
+    };
+    let begins = |title: &str, words: usize| -> Vec<Vec<String>> {
+        rows(title).into_iter().map(|row| row[..words].to_vec()).collect()
+    };
+    let surface = begins("surface", 4);
+    let places: Vec<[&str; 2]> =
+        surface.iter().map(|row| [row[1].as_str(), row[2].as_str()]).collect();
+    assert_eq!(places, [["1.000", "1"], ["1.000", "8"], ["2.000", "1"], ["2.000", "8"]]);
+    assert!(surface.iter().all(|row| row[0] == "stream" && row[3] == "2.000"), "{surface:?}");
+    assert!(rows("surface").iter().all(|row| row.last().unwrap() == "0.00"));
+    let missed = begins("missed", 3);
+    assert_eq!(missed[0], ["stream", "1", "0"]);
+    assert_eq!(missed.len(), 4, "both rates at each number of values");
+    let clients = begins("clients", 3);
+    assert_eq!(clients[0], ["clients", "1", "500.0"]);
+    assert_eq!((clients[1][1].as_str(), clients.len()), ("4", 2));
+    let answered = begins("answered", 3);
+    let figures: Vec<&str> = answered.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(figures, ["achieved_rate", "achieved_rate", "message_rate", "message_rate"]);
+    for (row, rate) in answered.iter().zip([10.0, 20.0, 10.0, 20.0]) {
+        let found: f64 = row[2].parse().unwrap();
+        assert!((found / rate - 1.0).abs() < 0.02, "{row:?}");
+    }
+    let record = read_record(&scratch.join("result")).unwrap();
+    assert_eq!(record.runs.len(), 8);
+    assert_eq!(record.plan.study.unwrap().graphs[3].also, ["message_rate"]);
 }

@@ -3,14 +3,14 @@
 
 use super::{Asked, args, parse, refuse};
 use crate::plan::Request;
-use crate::plan::study::file::{Entry, Given, TYPED, WHOLE, Word};
+use crate::plan::study::file::{self, Entry, Given, TYPED, WHOLE, Word};
 use crate::plan::written::{Misplaced, Written};
 use std::ffi::OsString;
 
 /// The request of an entry, or what is wrong with it and where that stands.
 pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
     let definition = args::definition();
-    let name = entry.pattern.name();
+    let name = entry.command;
     let mut typed: Vec<OsString> = vec!["wiregauge".into(), name.into()];
     for word in &entry.words {
         let Some(argument) = argument(&definition, name, written, word)? else { continue };
@@ -74,7 +74,8 @@ fn argument(
 
 /// What an entry may hold.
 fn allowed(command: Option<&clap::Command>) -> String {
-    let own = |word: &&str| !TYPED.contains(word) && !WHOLE.contains(word);
+    let own =
+        |word: &&str| !TYPED.contains(word) && !WHOLE.contains(word) && !file::is_elsewhere(word);
     let words = command.into_iter().flat_map(clap::Command::get_arguments);
     let words: Vec<&str> = words.filter_map(clap::Arg::get_long).filter(own).collect();
     format!("series, {}, and below [all] also {}", words.join(", "), WHOLE.join(", "))
@@ -83,7 +84,6 @@ fn allowed(command: Option<&clap::Command>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::study::file;
     use crate::plan::{Pattern, Schedule, Wait};
     use crate::transport::TransportKind;
     use crate::units::{Bytes, MessageRate, Span};

@@ -1,5 +1,7 @@
 //! `run`: a study, interleaved by the same conductor as every other command.
 
+mod fitting;
+
 use super::hosts::{self, Look};
 use super::measure::{carry_out, refuse};
 use super::{CommandError, Exit, complain, print};
@@ -7,26 +9,27 @@ use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host;
 use crate::launch::far::There;
-use crate::pattern::role::is_one_sided;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, CpuPair, Pattern, Place, Plan, Request, cpus};
+use crate::plan::{CpuPair, Place, Plan, Request, cpus};
 use crate::record::schema::Unavailable;
 use crate::report::table::Grid;
-use crate::stats::{Metric, RateMetric};
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 15] = [
+pub const SHIPPED: [(&str, &str); 24] = [
     ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
     ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
     ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
     ("gamess/send-latency", include_str!("../../studies/gamess/send-latency.toml")),
+    ("homa/congestion", include_str!("../../studies/homa/congestion.toml")),
+    ("homa/factors", include_str!("../../studies/homa/factors.toml")),
+    ("homa/workloads", include_str!("../../studies/homa/workloads.toml")),
     ("potter/busy-polling", include_str!("../../studies/potter/busy-polling.toml")),
     ("potter/cm-against-exchange", include_str!("../../studies/potter/cm-against-exchange.toml")),
     ("potter/event-polling", include_str!("../../studies/potter/event-polling.toml")),
@@ -37,7 +40,13 @@ pub const SHIPPED: [(&str, &str); 15] = [
     ("potter/submit-against-send", include_str!("../../studies/potter/submit-against-send.toml")),
     ("potter/unsignalled", include_str!("../../studies/potter/unsignalled.toml")),
     ("potter/write-against-send", include_str!("../../studies/potter/write-against-send.toml")),
+    ("ramcloud/under-load", include_str!("../../studies/ramcloud/under-load.toml")),
     ("sockets/overview", include_str!("../../studies/sockets/overview.toml")),
+    ("villas/node-types", include_str!("../../studies/villas/node-types.toml")),
+    ("villas/rates", include_str!("../../studies/villas/rates.toml")),
+    ("villas/sizes", include_str!("../../studies/villas/sizes.toml")),
+    ("villas/surface", include_str!("../../studies/villas/surface.toml")),
+    ("villas/timers", include_str!("../../studies/villas/timers.toml")),
 ];
 
 /// How a study is to be run.
@@ -68,14 +77,14 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let requests = requests(&parsed)?;
     let mut requests = only(requests, &asked.only)?;
     requests.iter_mut().for_each(|(_, request)| request.place = asked.place.clone());
-    check_metrics(&parsed, &requests)?;
+    fitting::check(&parsed, &requests)?;
     let mut graphs = graphs(&parsed, &requests)?;
     let over_loopback = asked.interface.is_none() && !asked.place.is_far();
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
         graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
     }
-    let study = Study {
+    let mut study = Study {
         name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
         title: parsed.title.clone(),
         source: parsed.source.clone(),
@@ -95,6 +104,9 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
         }
         return Ok(Exit::Nothing);
     }
+    // A graph of nothing but what does not work here would be empty.
+    let shown = |name: &String| works.iter().any(|(series, _)| series == name);
+    study.graphs.retain(|graph| graph.series.iter().any(shown));
     let mut plan = study::plan(study, &works)?;
     (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
     plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
@@ -214,46 +226,6 @@ fn available(
         }
     }
     (works, missing)
-}
-
-/// Refuses a graph of what a series does not measure.
-fn check_metrics(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<(), CommandError> {
-    for asked in &parsed.graphs {
-        let shown = |name: &String| asked.graph.series.contains(name);
-        for (series, request) in requests.iter().filter(|(series, _)| shown(series)) {
-            let plan = request.clone().plan()?;
-            let Some(case) = plan.cases.first() else { continue };
-            let measured = measured(case);
-            let metric = asked.graph.metric.as_str();
-            if !measured.contains(&metric) {
-                let sentence = format!(
-                    "'{series}' does not measure '{metric}'; it measures {}",
-                    measured.join(", ")
-                );
-                let wrong = parsed.written.wrong(&asked.metric_place, sentence);
-                return Err(Box::new(wrong).into());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The metrics of a case, distributions first.
-fn measured(case: &Case) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    if case.pattern != Pattern::Bandwidth {
-        names.extend(
-            Metric::of(case.pattern, &case.schedule, is_one_sided(case))
-                .into_iter()
-                .map(Metric::name),
-        );
-        let more = [Metric::Post, Metric::Complete].map(Metric::name);
-        let missing = more.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>();
-        names.extend(missing);
-    } else {
-        names.extend([RateMetric::Bandwidth, RateMetric::MessageRate].map(RateMetric::name));
-    }
-    names
 }
 
 /// The graphs with what is drawn beside them.

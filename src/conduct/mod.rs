@@ -3,6 +3,7 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod apart;
 mod clocks;
 pub mod compared;
 mod cpus;
@@ -12,6 +13,7 @@ mod included;
 mod load;
 mod pairs;
 mod progress;
+mod rpc;
 pub mod search;
 pub mod start;
 mod stream;
@@ -156,7 +158,14 @@ pub fn conduct(
     record.doubts = whole.doubts(&record.noise);
     record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
-    record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
+    let told = runs.into_iter().zip(lengths);
+    let run = |(run, lengths): (RunSoFar, Option<rpc::ByLength>)| {
+        let mut run = run.into_run(plan);
+        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
+        run
+    };
+    record.runs = told.map(run).collect();
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -268,27 +277,32 @@ impl Conductor<'_, '_> {
             if more.is_empty() {
                 break;
             }
-            for case in more {
-                let probe = self.plan.search.probe.map(|rate| case.probe(rate));
+            for (origin, case) in more {
+                let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
+                let probe = probe.map(|rate| case.probe(rate));
                 let point = self.plan.cases.len() as u32;
                 self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
-                [Some(case), probe].into_iter().flatten().for_each(|case| self.add(case));
+                [Some(case), probe].into_iter().flatten().for_each(|case| self.add(origin, case));
             }
             self.all_rounds()?;
         }
         Ok(())
     }
 
-    /// Adds a case to the plan.
-    fn add(&mut self, case: Case) {
-        self.runs.push(self.run(self.runs.len(), &case));
+    /// Adds a case to the plan that follows from a run.
+    fn add(&mut self, origin: usize, case: Case) {
+        let index = self.runs.len();
+        self.runs.push(self.run(index, &case));
+        if let Some(study) = &mut self.plan.study {
+            study.adopt(origin as u32, index as u32);
+        }
         self.plan.cases.push(case);
     }
 
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
         let is_beside = self.plan.at_once.iter().any(|group| group.contains(&(index as u32)));
-        let flows = if is_beside { self.plan.flows() } else { case.threads };
+        let flows = if is_beside { self.plan.flows() } else { case.most_threads() };
         RunSoFar::new(index, case, &self.conditions.cpus_of(case), flows)
     }
 
@@ -407,11 +421,13 @@ impl Conductor<'_, '_> {
         let each: Vec<RoundSamples> = finished
             .client
             .iter()
-            .zip(&finished.server)
-            .map(|(client, server)| {
-                let rows = (client.arena.rows(), server.arena.rows());
-                let joined = join_of(shape(case), rows.0, rows.1, times);
-                RoundSamples { run: index as u32, round: at.round, ..joined }
+            .enumerate()
+            .map(|(number, client)| {
+                let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
+                let joined = join_of(shape(case), client.arena.rows(), at_server, times);
+                let mut joined = RoundSamples { run: index as u32, round: at.round, ..joined };
+                rpc::set_lengths(case, number, &mut joined);
+                joined
             })
             .collect();
         let counts = tally::counts_of_all(case, &finished, &each);

@@ -18,6 +18,15 @@ pub(super) fn ceiling(rounds: &[Round], rate: f64) -> Vec<Delivered> {
     rounds.iter().map(of).collect()
 }
 
+/// Of each round the steps that were missed, over all of them.
+pub(super) fn missed(rounds: &[Round]) -> Vec<Delivered> {
+    let of = |round: &Round| {
+        let (made, missed) = (round.counts.sent as f64, round.counts.missed_steps as f64);
+        Delivered { work: missed, seconds: made + missed }
+    };
+    rounds.iter().map(of).collect()
+}
+
 /// Samples that were lost before any arrived.
 pub(super) fn lost_before_first(samples: &RoundSamples) -> u64 {
     let begin = samples.samples.iter().take_while(|sample| sample.receive_ns.is_nan());
@@ -36,6 +45,7 @@ mod tests {
     use super::*;
     use crate::record::schema::Counts;
     use crate::sample::Sample;
+    use crate::stats::rate::rate;
 
     #[test]
     fn the_ceiling_is_what_missed_steps_leave() {
@@ -46,12 +56,14 @@ mod tests {
         let work = |rounds: &[Round]| ceiling(rounds, 1000.0).iter().map(|d| d.work).collect();
         let found: Vec<f64> = work(&[round(100, 0), round(75, 25), round(0, 0)]);
         assert_eq!(found, [1000.0, 750.0, 0.0]);
+        let share = rate(&missed(&[round(100, 0), round(75, 25), round(0, 0)]));
+        assert_eq!((share.value, share.rounds), (0.125, vec![0.0, 0.25]));
     }
 
     #[test]
     fn what_is_lost_before_the_first_is_counted_apart() {
         let none = f64::NAN;
-        let sample = |receive, flags| Sample::new(0, [0.0, 0.0, none, receive, none], flags);
+        let sample = |receive, flags| Sample::new(0, 8, [0.0, 0.0, none, receive, none], flags);
         let lost = || sample(none, Flags::LOST);
         let missed = sample(none, Flags::MISSED);
         let samples = vec![lost(), missed, lost(), sample(5.0, Flags::default()), lost()];

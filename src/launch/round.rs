@@ -2,7 +2,9 @@
 
 use super::apart::REPORT;
 pub use super::conditions::{Conditions, pair_of};
+use super::ends::crossed;
 use super::far::{self, There};
+use super::patience::patience;
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
@@ -10,7 +12,7 @@ use super::secret;
 use super::together::{LEAD, Seat};
 use crate::clock::LocalNs;
 use crate::pattern::Ended;
-use crate::plan::{Case, Direction, Schedule};
+use crate::plan::{Case, Direction};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
 use std::sync::atomic::Ordering;
@@ -87,7 +89,8 @@ pub fn run(
             .map_err(Fault::new)?;
         Ok(Part { arena, outcome: None, granted: Vec::new() })
     };
-    let parts = |role| (0..case.threads).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
+    let parts =
+        |role| (0..case.threads_of(role)).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
     let mut round = Round {
         case,
         conditions,
@@ -145,7 +148,7 @@ impl Round<'_> {
             self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
         }
         // That of a role which no agent plays by itself is empty.
-        let none = vec![Blob::default(); self.case.threads as usize];
+        let none = vec![vec![Blob::default()]; self.case.threads as usize];
         let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "the opening", |_, role, said| {
@@ -154,7 +157,10 @@ impl Round<'_> {
             true
         })?;
         for agent in &mut self.agents {
-            agent.say(&ToAgent::Connect(addresses[1 - index(agent.role())].clone()));
+            let role = agent.role();
+            let others = crossed(self.case, role, &addresses[1 - index(role)]);
+            let wrong = || Fault::new("an agent told of other ends than it has");
+            agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
         // Memory is touched and the CPU's noise watched meanwhile.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
@@ -370,8 +376,10 @@ impl Round<'_> {
                 if !ended.as_planned() {
                     return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
-                // Of both directions each end waits for the other.
-                if role == Role::Client || self.case.direction == Direction::Bi {
+                if self.case.rpc.is_some() {
+                    self.release(role);
+                } else if role == Role::Client || self.case.direction == Direction::Bi {
+                    // Of both directions each end waits for the other.
                     for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
                         agent.say(&ToAgent::Expect { thread, messages });
                     }
@@ -384,6 +392,19 @@ impl Round<'_> {
             }
             FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
+        }
+    }
+
+    /// Lets the ports of a server of `rpc` go when those of the client have ended: each spoke to
+    /// all.
+    fn release(&mut self, ended: Role) {
+        if ended == Role::Server || !self.has_ended(Role::Client) {
+            return;
+        }
+        for agent in self.agents.iter_mut().filter(|agent| agent.role() == Role::Server) {
+            for thread in 0..self.case.threads_of(Role::Server) {
+                agent.say(&ToAgent::Expect { thread, messages: 0 });
+            }
         }
     }
 
@@ -442,29 +463,6 @@ impl Round<'_> {
             (_, false) => Some(Fault::new(deaths.join("; "))),
         }
     }
-}
-
-/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
-/// Of exponential gaps one in 10^13 is longer than 30 means.
-pub(super) fn patience(case: &Case) -> Duration {
-    let gap = match case.schedule {
-        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
-        Schedule::Periodic { rate } => {
-            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
-        }
-        Schedule::Poisson { rate } => {
-            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
-        }
-        Schedule::OnOff { rate, off, .. } => {
-            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
-            gap.saturating_add(Duration::from_nanos(off.0))
-        }
-        Schedule::Trace { .. } => {
-            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
-            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
-        }
-    };
-    Duration::from_nanos(case.timeout.0).saturating_add(gap)
 }
 
 /// How a role ended that was to go on.

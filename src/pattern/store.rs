@@ -166,6 +166,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const TIMED: bool>(
                 continue;
             }
         }
+        pool.used.request_polls += u64::from(TIMED && !events.arrivals().is_empty());
         pool.take(endpoint, &events);
         if answer::<_, _, TIMED>(endpoint, &mut events, clock, gate, plan, store, &mut pool) {
             break Ended::Stopped;
@@ -272,7 +273,13 @@ fn reap<E: Endpoint, C: Clock, const TIMED: bool>(
     let before = if TIMED { clock.now() } else { Ticks(0) };
     let _ = endpoint.poll(events);
     if TIMED {
-        pool.polled(events.completed, clock.now() - before);
+        let took = clock.now() - before;
+        pool.polled(events.completed, took);
+        let some = events.completed > 0;
+        let waited = &mut pool.used;
+        let ticks =
+            if some { &mut waited.buffer_full_ticks } else { &mut waited.buffer_empty_ticks };
+        *ticks += took.0;
     }
     pool.free = (pool.free + events.completed).min(pool.transmit);
     events.link != Link::Up

@@ -11,6 +11,7 @@ pub mod pairs;
 pub mod probe;
 pub mod reference;
 pub mod request;
+pub mod rpc;
 pub mod stream;
 pub mod study;
 pub mod survey;
@@ -27,6 +28,7 @@ pub use far::Far;
 pub use load::Load;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
+pub use rpc::Rpc;
 pub use stream::Stream;
 pub use study::Study;
 pub use trace::Trace;
@@ -234,6 +236,9 @@ pub struct Case {
     /// What the messages of a stream are; `None`: it is none.
     #[serde(default)]
     pub stream: Option<Stream>,
+    /// What `rpc` sends, and over how many connections; `None`: it is none.
+    #[serde(default)]
+    pub rpc: Option<Rpc>,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).
@@ -352,28 +357,53 @@ impl Plan {
 impl Case {
     /// What tells the points of a curve apart, of `load` and `stream`.
     pub fn pace(&self) -> Option<String> {
-        match (self.pattern, self.load.clients, self.schedule.rate()) {
-            (_, _, Some(rate)) if self.stream.is_some() => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, 0, Some(rate)) => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, clients, _) => Some(format!("of {clients} clients")),
-            _ => None,
+        let rate = self.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()));
+        let clients = || format!("of {} clients", self.load.clients);
+        match (&self.rpc, self.pattern) {
+            (Some(rpc), _) => {
+                let unloaded = rpc.unloaded.then(|| "unloaded".to_string());
+                let load = unloaded.or(rate).unwrap_or_else(clients);
+                Some(format!("{} {load}", rpc.workload.label()))
+            }
+            (None, Pattern::Load) => {
+                Some(rate.filter(|_| self.load.clients == 0).unwrap_or_else(clients))
+            }
+            (None, _) => rate.filter(|_| self.stream.is_some()),
+        }
+    }
+
+    /// The command that asks for it.
+    pub fn command(&self) -> &'static str {
+        match (&self.stream, &self.rpc) {
+            (Some(_), _) => "stream",
+            (_, Some(_)) => "rpc",
+            _ => self.pattern.name(),
         }
     }
 
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
-        let pattern = match (&self.stream, self.load.probe) {
-            (Some(_), _) => "stream",
-            (None, true) => "probe",
-            (None, false) => self.pattern.name(),
-        };
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
         let pace = self.pace().map(|pace| format!(" {pace}")).unwrap_or_default();
+        let (transport, wait) = (self.transport, self.wait.name());
+        if let Some(rpc) = &self.rpc {
+            let control = self.options.congestion.as_ref();
+            let control = control.map(|name| format!(" {name}")).unwrap_or_default();
+            let mut ports = match (self.threads, rpc.server_ports, rpc.connections) {
+                (1, 1, 1) => String::new(),
+                (own, others, 1) => format!(" {own} to {others} ports"),
+                (own, others, each) => format!(" {own} to {others} ports, {each} connections each"),
+            };
+            if rpc.receivers > 0 {
+                ports.push_str(&format!(" {} receivers", rpc.receivers));
+            }
+            return format!("rpc {transport}{control} {wait}{pace}{ports}");
+        }
         let threads = match self.threads {
             1 => String::new(),
             several => format!(" {several} threads"),
         };
-        let (transport, wait) = (self.transport, self.wait.name());
+        let pattern = if self.load.probe { "probe" } else { self.command() };
         format!("{pattern}{both} {transport} {wait} {} B{pace}{threads}", self.size.0)
     }
 }

@@ -85,7 +85,7 @@ impl Request {
 impl Plan {
     /// Flows of an end at the same time, at most: its threads, and the probe's beside them.
     pub fn flows(&self) -> u32 {
-        let threads = self.cases.iter().map(|case| case.threads).max().unwrap_or(1);
+        let threads = self.cases.iter().map(Case::most_threads).max().unwrap_or(1);
         threads + u32::from(self.cases.iter().any(|case| case.load.probe))
     }
 

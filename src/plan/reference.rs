@@ -4,7 +4,7 @@
 //! [`Reference`]. A file is strict: an unknown field, a row of the wrong
 //! length or an unknown unit is refused with its place.
 
-use super::study::file::ReferenceAsked;
+use super::study::file::{ReferenceAsked, quantile};
 use super::study::{Point, Reference};
 use super::written::{Field, Fields, Misplaced, Place, Written};
 use crate::units::Bytes;
@@ -16,9 +16,12 @@ pub const LINK_RATE: &str = "link-rate";
 const MOST_ROWS: usize = 1000;
 
 /// The publications that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 2] = [
+pub const SHIPPED: [(&str, &str); 5] = [
     ("gamess", include_str!("../../references/gamess.toml")),
+    ("homa", include_str!("../../references/homa.toml")),
     ("potter", include_str!("../../references/potter.toml")),
+    ("ramcloud", include_str!("../../references/ramcloud.toml")),
+    ("villas", include_str!("../../references/villas.toml")),
 ];
 
 /// A publication's figures.
@@ -51,6 +54,8 @@ pub struct Table {
     pub unit: Unit,
     /// The metric of ours that it can stand beside.
     pub metric: Option<String>,
+    /// Which quantile of it, where it is a latency.
+    pub quantile: f64,
     /// What the columns differ in.
     pub columns: Vec<String>,
     /// The rows.
@@ -88,6 +93,10 @@ pub enum Unit {
     Mbps,
     /// 10^9 bits per second.
     Gbps,
+    /// Messages per second.
+    PerSecond,
+    /// Of a poll.
+    PerPoll,
     /// Of another figure.
     Ratio,
     /// Per cent of messages.
@@ -95,7 +104,16 @@ pub enum Unit {
 }
 
 impl Unit {
-    const ALL: [Unit; 6] = [Unit::Ns, Unit::Us, Unit::Mbps, Unit::Gbps, Unit::Ratio, Unit::Percent];
+    const ALL: [Unit; 8] = [
+        Unit::Ns,
+        Unit::Us,
+        Unit::Mbps,
+        Unit::Gbps,
+        Unit::PerSecond,
+        Unit::PerPoll,
+        Unit::Ratio,
+        Unit::Percent,
+    ];
 
     /// The unit as written.
     pub const fn name(self) -> &'static str {
@@ -104,19 +122,21 @@ impl Unit {
             Unit::Us => "us",
             Unit::Mbps => "Mb/s",
             Unit::Gbps => "Gb/s",
+            Unit::PerSecond => "msg/s",
+            Unit::PerPoll => "1/poll",
             Unit::Ratio => "ratio",
             Unit::Percent => "%",
         }
     }
 
-    /// What turns a figure into ns or B/s; `None`: no figure of ours is like it.
-    pub const fn scale(self) -> Option<f64> {
+    /// What turns a figure into ns, B/s, msg/s or a share.
+    pub const fn scale(self) -> f64 {
         match self {
-            Unit::Ns => Some(1.0),
-            Unit::Us => Some(1e3),
-            Unit::Mbps => Some(1e6 / 8.0),
-            Unit::Gbps => Some(1e9 / 8.0),
-            Unit::Ratio | Unit::Percent => None,
+            Unit::Us => 1e3,
+            Unit::Mbps => 1e6 / 8.0,
+            Unit::Gbps => 1e9 / 8.0,
+            Unit::Ns | Unit::PerSecond | Unit::PerPoll | Unit::Ratio => 1.0,
+            Unit::Percent => 1e-2,
         }
     }
 }
@@ -168,6 +188,7 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
         what: fields.text("what")?.0,
         unit,
         metric: fields.optional_text("metric")?.map(|(metric, _)| metric),
+        quantile: quantile(&mut fields)?,
         columns,
         rows,
         notes: plain(fields.texts("notes")?),
@@ -228,12 +249,12 @@ impl Publication {
         let names = self.tables.iter().map(|table| table.name.as_str());
         let table = self.tables.iter().find(|table| table.name == asked.table);
         let table = table.ok_or_else(|| Lacks::Table(unknown("table", &asked.table, names)))?;
-        let Some(scale) = table.unit.scale().filter(|_| table.metric.as_deref() == Some(metric))
-        else {
+        if table.metric.as_deref() != Some(metric) {
             let is = table.metric.as_deref().unwrap_or("nothing that is measured here");
             let sentence = format!("table '{}' is of {is}, the graph of {metric}", table.name);
             return Err(Lacks::Table(sentence));
-        };
+        }
+        let scale = table.unit.scale();
         let column = match (asked.column.as_str(), link) {
             (LINK_RATE, Err(why)) => {
                 return Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
@@ -255,6 +276,7 @@ impl Publication {
             source: format!("{}, {}: {}", self.source, table.at, table.what),
             system: self.system.clone(),
             beside: asked.beside.clone(),
+            quantile: table.quantile,
             points,
             notes: table.notes.clone(),
         }))

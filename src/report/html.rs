@@ -9,6 +9,7 @@ mod encode;
 mod main_table;
 mod number;
 mod pairs;
+mod rpc;
 mod study;
 mod tables;
 
@@ -17,7 +18,7 @@ use crate::record::schema::{Metric, Record, Run};
 use crate::sample::RoundSamples;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -30,6 +31,7 @@ const SCRIPTS: [&str; 13] = [
     include_str!("../../web/noise.js"),
     include_str!("../../web/study.js"),
     include_str!("../../web/clocks.js"),
+    include_str!("../../web/rpc.js"),
     include_str!("../../web/main.js"),
 ];
 const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
@@ -68,6 +70,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
+    page.push_str(&rpc::section(record));
     page.push_str(PLOTS);
     if record.clocks.is_empty() {
         page.push_str(&tables::runs(record));

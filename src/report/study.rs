@@ -3,10 +3,14 @@
 //! Takes a record; gives lines. Both the terminal's tables and the page's are made of them.
 
 use crate::plan::Study;
-use crate::plan::study::{Graph, Reference};
+use crate::plan::study::{Axis, Graph, GraphKind, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::stats::Interval;
 use crate::units::Bytes;
+
+/// Above this share of missed steps a point of a surface is marked: less was sent than its rate
+/// says, and its latencies are of the steps that were not missed.
+pub const MANY_MISSED: f64 = 0.1;
 
 /// One figure of a graph.
 #[derive(Clone, Debug)]
@@ -15,7 +19,12 @@ pub struct Line<'a> {
     pub series: &'a str,
     /// The run.
     pub run: &'a Run,
-    /// The figure in ns, B/s or msg/s with its interval; `None`: n too small, or not measured.
+    /// Its metric.
+    pub metric: &'a str,
+    /// Where it stands on each of the graph's [`columns`]; NaN where that was not measured.
+    pub at: Vec<f64>,
+    /// The figure in ns, B/s, msg/s or what else its metric is in, with its interval; `None`: n too
+    /// small, or not measured.
     pub figure: Option<(f64, Option<Interval>)>,
     /// Published figures of the same size.
     pub beside: Vec<Beside<'a>>,
@@ -25,6 +34,11 @@ impl Line<'_> {
     /// Whether its run has given anything at all.
     pub fn is_measured(&self) -> bool {
         self.run.rounds.iter().any(|round| round.samples > 0)
+    }
+
+    /// The share of its run's steps that were missed, of a stream.
+    pub fn missed(&self) -> Option<f64> {
+        rate_of(self.run, RateMetric::Missed).map(|(share, _)| share)
     }
 }
 
@@ -48,15 +62,43 @@ pub enum Scale {
     Bytes,
     /// Shown in thousands of messages per second.
     Messages,
+    /// Shown in ns for a message or a read.
+    Cost,
+    /// Shown as it is, for a poll.
+    PerPoll,
+    /// Shown as it is, for a read.
+    PerRead,
+    /// Shown in per cent.
+    Share,
+    /// Shown as it is, for one.
+    Ratio,
 }
 
 impl Scale {
     /// That of a metric by its name.
     pub fn of(metric: &str) -> Scale {
-        match RateMetric::from_name(metric) {
-            None => Scale::Time,
-            Some(RateMetric::Bandwidth) => Scale::Bytes,
-            Some(_) => Scale::Messages,
+        RateMetric::from_name(metric).map_or(Scale::Time, Scale::of_rate)
+    }
+
+    /// That of a rate.
+    pub fn of_rate(metric: RateMetric) -> Scale {
+        match metric {
+            RateMetric::Bandwidth | RateMetric::Ceiling => Scale::Bytes,
+            RateMetric::MessageRate | RateMetric::OfferedRate | RateMetric::AchievedRate => {
+                Scale::Messages
+            }
+            RateMetric::CpuClient
+            | RateMetric::CpuServer
+            | RateMetric::BufferTime
+            | RateMetric::EmptyPollTime
+            | RateMetric::FullPollTime
+            | RateMetric::BufferPollTime
+            | RateMetric::BufferEmptyPollTime
+            | RateMetric::BufferFullPollTime => Scale::Cost,
+            RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => Scale::PerPoll,
+            RateMetric::EmptyPolls | RateMetric::FullPolls => Scale::PerRead,
+            RateMetric::Missed => Scale::Share,
+            RateMetric::Slowdown => Scale::Ratio,
         }
     }
 
@@ -66,55 +108,105 @@ impl Scale {
             Scale::Time => "us",
             Scale::Bytes => "MB/s",
             Scale::Messages => "k msg/s",
+            Scale::Cost => "ns",
+            Scale::PerPoll => "1/poll",
+            Scale::PerRead => "1/read",
+            Scale::Share => "%",
+            Scale::Ratio => "1",
         }
     }
 
-    /// What turns ns, B/s or msg/s into that unit.
+    /// What turns the record's figure into that unit.
     pub fn factor(self) -> f64 {
         match self {
             Scale::Time | Scale::Messages => 1e-3,
             Scale::Bytes => 1e-6,
+            Scale::Cost | Scale::PerPoll | Scale::PerRead | Scale::Ratio => 1.0,
+            Scale::Share => 1e2,
         }
     }
 }
 
-/// The name of what a graph shows: `half_rtt p50`, `bandwidth`.
+/// The name of what a graph shows: `half_rtt p50`, `bandwidth`; of several metrics that of any.
 pub fn shown(graph: &Graph) -> String {
-    match Scale::of(&graph.metric) {
-        Scale::Time => {
-            let percent = graph.quantile * 100.0;
-            // 99.9 has no neat binary form.
-            format!("{} p{}", graph.metric, (percent * 1e6).round() / 1e6)
-        }
-        Scale::Bytes | Scale::Messages => graph.metric.clone(),
+    let name = if graph.also.is_empty() { &graph.metric } else { "figure" };
+    if Scale::of(&graph.metric) != Scale::Time {
+        return name.to_owned();
+    }
+    let percent = graph.quantile * 100.0;
+    // 99.9 has no neat binary form.
+    format!("{name} p{}", (percent * 1e6).round() / 1e6)
+}
+
+/// What stands before the figures in the tables of a graph: its axes, or the size.
+pub fn columns(kind: GraphKind) -> &'static [Axis] {
+    if kind.axes().is_empty() { &[Axis::Size] } else { kind.axes() }
+}
+
+/// The head of a column of an axis, and its unit.
+pub fn head(axis: Axis) -> (&'static str, &'static str) {
+    match axis {
+        Axis::Size => ("size", "B"),
+        Axis::Values => ("values", ""),
+        Axis::Rate => ("offered", "k/s"),
+        Axis::Answered => ("answered", "k/s"),
+        Axis::Clients => ("clients", ""),
     }
 }
 
-/// The lines of a graph: by series in the order of the graph, then by size.
+/// Where a run stands on the axes of a graph.
+fn at(run: &Run, kind: GraphKind) -> Vec<f64> {
+    let of = |axis: &Axis| match axis {
+        Axis::Answered => rate_of(run, RateMetric::MessageRate).map_or(f64::NAN, |(rate, _)| rate),
+        _ => axis.of(&run.case).unwrap_or(f64::NAN),
+    };
+    columns(kind).iter().map(of).collect()
+}
+
+/// The lines of a graph: by series in the order of the graph, then by metric, then along the axis,
+/// or by size.
 pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
     for series in &graph.series {
         let cases = study.cases(series);
         let of = |run: &&Run| {
-            cases.contains(&run.index) && graph.size.is_none_or(|size| size == run.case.size)
+            cases.contains(&run.index)
+                && !run.case.prepares()
+                && graph.size.is_none_or(|size| size == run.case.size)
         };
         let mut runs: Vec<&Run> = record.runs.iter().filter(of).collect();
-        runs.sort_by_key(|run| run.case.size);
-        lines.extend(runs.into_iter().map(|run| {
-            let figure = figure(run, graph);
-            Line { series, run, figure, beside: beside(graph, series, run.case.size, figure) }
-        }));
+        runs.sort_by(|a, b| {
+            let (x, y) = (at(a, graph.kind), at(b, graph.kind));
+            let along = x.iter().zip(&y).map(|(a, b)| a.total_cmp(b));
+            along
+                .fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+                .then(a.case.size.cmp(&b.case.size))
+        });
+        for metric in graph.metrics() {
+            lines.extend(runs.iter().map(|run| {
+                let figure = figure(run, metric, graph.quantile);
+                let beside = match metric == graph.metric {
+                    true => beside(graph, series, run.case.size, figure),
+                    false => Vec::new(),
+                };
+                Line { series, run, metric, at: at(run, graph.kind), figure, beside }
+            }));
+        }
     }
     lines
 }
 
-fn figure(run: &Run, graph: &Graph) -> Option<(f64, Option<Interval>)> {
-    if let Some(metric) = RateMetric::from_name(&graph.metric) {
-        let found = run.rates.iter().find(|figure| figure.metric == metric)?;
-        return Some((found.rate.value, found.rate.interval)).filter(|(v, _)| !v.is_nan());
+fn rate_of(run: &Run, metric: RateMetric) -> Option<(f64, Option<Interval>)> {
+    let found = run.rates.iter().find(|figure| figure.metric == metric)?;
+    Some((found.rate.value, found.rate.interval)).filter(|(value, _)| !value.is_nan())
+}
+
+fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interval>)> {
+    if let Some(metric) = RateMetric::from_name(metric) {
+        return rate_of(run, metric);
     }
-    let summary = run.summary(Metric::from_name(&graph.metric)?)?;
-    let found = summary.quantiles.iter().find(|q| q.p == graph.quantile)?;
+    let summary = run.summary(Metric::from_name(metric)?)?;
+    let found = summary.quantiles.iter().find(|q| q.p == quantile)?;
     Some((found.value?.0, found.interval))
 }
 
@@ -124,10 +216,11 @@ fn beside<'a>(
     size: Bytes,
     figure: Option<(f64, Option<Interval>)>,
 ) -> Vec<Beside<'a>> {
-    // Published figures are medians; beside another quantile they would mislead.
-    let same = graph.quantile == 0.5 || Scale::of(&graph.metric) != Scale::Time;
+    // A published median beside another quantile of ours would mislead.
+    let is_time = Scale::of(&graph.metric) == Scale::Time;
     let own = |reference: &&Reference| {
-        same && reference.beside.as_deref().is_none_or(|name| name == series)
+        (reference.quantile == graph.quantile || !is_time)
+            && reference.beside.as_deref().is_none_or(|name| name == series)
     };
     let mut found = Vec::new();
     for reference in graph.references.iter().filter(own) {

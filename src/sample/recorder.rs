@@ -48,6 +48,12 @@ pub struct PoolUse {
     pub full_ticks: i64,
     /// Completions of replies.
     pub completions: u64,
+    /// Polls that brought requests.
+    pub request_polls: u64,
+    /// Of `buffer_ticks`: in polls without a completion ...
+    pub buffer_empty_ticks: i64,
+    /// ... and in polls with some.
+    pub buffer_full_ticks: i64,
 }
 
 /// The times of a request.

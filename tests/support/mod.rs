@@ -2,13 +2,14 @@
 #![allow(dead_code)]
 
 mod clocks;
+mod rpc;
 mod stream;
+pub mod study;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wiregauge::plan::pairs::AtOnce;
-use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
@@ -166,36 +167,7 @@ fn full_plan() -> Plan {
         untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
         seed: 7,
         threshold: Span(50_000),
-        study: Some(full_study()),
-    }
-}
-
-pub fn full_study() -> Study {
-    let point = |size: Option<u64>| Point { size: size.map(Bytes), value: 0.1 + 0.2 };
-    Study {
-        name: "a/b".to_string(),
-        title: "What <b>is</b> it?".to_string(),
-        source: Some("a book".to_string()),
-        quick: true,
-        series: vec![Series { name: "tcp".to_string(), cases: vec![0] }],
-        graphs: vec![Graph {
-            title: "one".to_string(),
-            kind: GraphKind::AgainstSize,
-            metric: "rtt".to_string(),
-            quantile: 0.99,
-            spread: Spread::Deciles,
-            size: Some(Bytes(64)),
-            series: vec!["tcp".to_string()],
-            references: vec![Reference {
-                name: "A 1999, Table 1".to_string(),
-                source: "a book, Table 1".to_string(),
-                system: "two hosts".to_string(),
-                beside: Some("tcp".to_string()),
-                points: vec![point(Some(64)), point(None)],
-                notes: vec!["a note".to_string()],
-            }],
-            notes: vec!["Table 2 is not drawn".to_string()],
-        }],
+        study: Some(study::full()),
     }
 }
 
@@ -213,14 +185,11 @@ fn full_case(schedule: Schedule) -> Case {
         window: 16,
         direction: Direction::Bi,
         schedule,
-        trace: Some(Trace {
-            file: "t".to_string(),
-            times_ns: vec![0, 1000],
-            sizes: vec![Bytes(64); 2],
-        }),
+        trace: Some(Trace { file: "t".into(), times_ns: vec![0, 1000], sizes: vec![Bytes(64); 2] }),
         timer: TimerKind::IoUring,
         load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
         stream: Some(stream::full()),
+        rpc: Some(rpc::full()),
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -283,6 +252,7 @@ fn full_run() -> Run {
             unit: "msg/s".to_string(),
             rate: Rate { value: 9_999.7, interval: Some(interval()), rounds: vec![9_999.7] },
         }],
+        lengths: Some(rpc::lengths(&full_summary())),
         counts: counts(),
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         doubts: vec![doubt()],
@@ -387,6 +357,7 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
     let sample = |sequence, stamps: [f64; 5], flags| Sample {
         thread: if sequence == 2 { 63 } else { 0 },
         sequence,
+        size: if sequence > 1000 { i32::MAX as u32 } else { 64 },
         intended_ns: stamps[0],
         submit_ns: stamps[1],
         send_ns: stamps[4],
@@ -400,7 +371,6 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
         RoundSamples {
             run: 1,
             round: 0,
-            size: 64,
             samples: vec![
                 sample(0, [none, 0.0625, 1.125, none, 0.5], Flags::WARMUP),
                 sample(1, [none, 2.5, none, none, none], Flags::LOST),
@@ -409,11 +379,10 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
                 sample(3, [none; 5], Flags::REORDERED.with(Flags::DUPLICATE)),
             ],
         },
-        RoundSamples { run: 0, round: 0, size: 8, samples: vec![] },
+        RoundSamples { run: 0, round: 0, samples: vec![] },
         RoundSamples {
             run: i32::MAX as u32,
             round: i32::MAX as u32,
-            size: i32::MAX as u32,
             samples: vec![sample(i64::MAX as u64, [1.0, 2.0, 3.0, 4.0, 5.0], Flags(u32::MAX))],
         },
         realistic_round(0, 1, 5000),
@@ -439,6 +408,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
         Sample {
             thread: 0,
             sequence,
+            size: 64,
             intended_ns: f64::NAN,
             submit_ns: grid(submit),
             send_ns: f64::NAN,
@@ -447,7 +417,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
             flags: if sequence < 100 { Flags::WARMUP } else { Flags(0) },
         }
     });
-    RoundSamples { run, round, size: 64, samples: samples.collect() }
+    RoundSamples { run, round, samples: samples.collect() }
 }
 
 /// All that a round holds, with NaN equal to NaN and every other stamp compared bit by bit.
@@ -460,7 +430,7 @@ pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 11]> {
             r.round.into(),
             s.thread.into(),
             s.sequence,
-            r.size.into(),
+            s.size.into(),
             bit(s.intended_ns),
             bit(s.submit_ns),
             bit(s.send_ns),

@@ -12,7 +12,7 @@ fn every_shipped_study_can_be_run() {
     for (name, text) in SHIPPED {
         let parsed = parsed(name, text);
         let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-        check_metrics(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         let graphs = graphs(&parsed, &requests).unwrap();
         assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
     }
@@ -40,7 +40,7 @@ fn every_reference_of_a_shipped_study_is_there() {
 fn every_file_of_a_study_and_a_reference_is_shipped() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    for folder in ["gamess", "potter", "sockets"] {
+    for folder in ["gamess", "potter", "ramcloud", "sockets", "villas"] {
         for entry in std::fs::read_dir(root.join("studies").join(folder)).unwrap() {
             let path = entry.unwrap().path();
             found.push(format!("{folder}/{}", path.file_stem().unwrap().to_str().unwrap()));
@@ -60,17 +60,63 @@ fn the_quantiles_of_a_graph_are_those_of_a_summary() {
     assert_eq!(file::QUANTILES, crate::stats::QUANTILES);
 }
 
+/// What is wrong with the graph of a study of these entries.
+fn unfit(entries: &str, graph: &str) -> String {
+    let graph = format!("[[graph]]\ntitle = \"g\"\n{graph}");
+    let parsed = parsed("s.toml", &format!("title = \"t\"\n{entries}{graph}"));
+    let requests = requests(&parsed).unwrap();
+    fitting::check(&parsed, &requests).unwrap_err().to_string()
+}
+
 #[test]
 fn a_graph_of_what_is_not_measured_is_refused() {
-    let text = "title = \"t\"\n[[bandwidth]]\nseries = \"s\"\n[[graph]]\ntitle = \"g\"\n\
-                kind = \"bars\"\nmetric = \"half_rtt\"\n";
-    let parsed = parsed("s.toml", text);
-    let requests = requests(&parsed).unwrap();
-    let wrong = check_metrics(&parsed, &requests).unwrap_err().to_string();
-    assert_eq!(
-        wrong,
-        "s.toml:7:10: 's' does not measure 'half_rtt'; it measures bandwidth, message_rate"
-    );
+    let bandwidth = "[[bandwidth]]\nseries = \"s\"\n";
+    let load = "[[load]]\nseries = \"s\"\nclients = 4\n";
+    let stream = "[[stream]]\nseries = \"s\"\nrate = [100, 200]\n";
+    for (entries, graph, says) in [
+        (
+            bandwidth,
+            "kind = \"bars\"\nmetric = \"half_rtt\"\n",
+            "s.toml:7:10: 's' does not measure 'half_rtt'; it measures bandwidth, message_rate",
+        ),
+        (
+            load,
+            "kind = \"bars\"\nmetric = \"buffer_time\"\n",
+            "s.toml:8:10: 's' does not measure 'buffer_time'; it measures rtt, message_rate, \
+             cpu_client, cpu_server",
+        ),
+        (
+            load,
+            "kind = \"against-rate\"\nmetric = \"rtt\"\n",
+            "s.toml:8:10: against-rate needs a rate, which 's' does not have; it is for load, \
+             oneway and stream with rate",
+        ),
+        (
+            load,
+            "kind = \"cdf\"\nmetric = \"message_rate\"\n",
+            "s.toml:8:10: cdf shows how a latency is spread, and 'message_rate' is none",
+        ),
+        (
+            stream,
+            "kind = \"against-clients\"\nmetric = \"missed\"\n",
+            "s.toml:8:10: against-clients needs a number of clients, which 's' does not have; it \
+             is for load with clients",
+        ),
+        (
+            stream,
+            "kind = \"against-rate\"\nmetric = \"missed\"\nalso = [\"one_way\"]\n",
+            "s.toml:8:10: 'one_way' is in us and 'missed' in %; the metrics of a graph have one \
+             unit",
+        ),
+        (
+            bandwidth,
+            "kind = \"surface\"\nmetric = \"bandwidth\"\n",
+            "s.toml:7:10: surface needs a rate, which 's' does not have; it is for load, oneway \
+             and stream with rate",
+        ),
+    ] {
+        assert_eq!(unfit(entries, graph), says);
+    }
 }
 
 #[test]

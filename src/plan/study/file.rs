@@ -34,6 +34,12 @@ pub const TYPED: [&str; 14] = [
     "push",
     "ssh",
 ];
+/// Words of a command that a study has no use for, and what is to be typed instead.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("slo", "a study searches for no rate; type it as wiregauge load --slo 'p99<50us'"),
+    ("file", "a study keeps no samples in files; type it as wiregauge stream --file out.csv"),
+    ("format", "a study keeps no samples in files; type it as wiregauge stream --file out.csv"),
+];
 /// Words that hold for the whole study, and stand below `[all]`.
 pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
 
@@ -57,8 +63,8 @@ pub struct StudyFile {
 /// One command's worth of words.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The command.
-    pub pattern: Pattern,
+    /// The command's name.
+    pub command: &'static str,
     /// The series that its cases belong to.
     pub series: String,
     /// The words of `[all]` that it does not have itself, then its own.
@@ -123,6 +129,17 @@ pub struct ReferenceAsked {
     pub row_place: Place,
 }
 
+/// Whether a word of a command is none of a study.
+pub fn is_elsewhere(word: &str) -> bool {
+    ELSEWHERE.iter().any(|(key, _)| *key == word)
+}
+
+/// The commands that are entries: a stream is one whose pattern is `oneway`, an rpc one whose
+/// pattern is `load`.
+pub fn commands() -> impl Iterator<Item = &'static str> {
+    Pattern::ALL.iter().map(|pattern| pattern.name()).chain(["stream", "rpc"])
+}
+
 /// Reads a study.
 pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let written = Written { file: file.into(), text: text.into() };
@@ -138,19 +155,20 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     };
     refuse_typed(&written, &all)?;
     let mut entries = Vec::new();
-    for pattern in Pattern::ALL {
-        for table in fields.tables(pattern.name(), pattern.name())? {
-            entries.push(entry(*pattern, table, &all)?);
+    for command in commands() {
+        for table in fields.tables(command, command)? {
+            entries.push(entry(command, table, &all)?);
         }
     }
     entries.sort_by_key(|entry| entry.place.start);
     let graphs = fields.tables("graph", "a graph")?;
     fields.done()?;
     if entries.is_empty() || entries.len() > MOST {
+        let names: Vec<String> = commands().map(|name| format!("[[{name}]]")).collect();
         let sentence = format!(
-            "a study has 1 to {MOST} entries, not {}; write one as [[latency]], [[oneway]], \
-             [[bandwidth]] or [[load]]",
-            entries.len()
+            "a study has 1 to {MOST} entries, not {}; write one as {}",
+            entries.len(),
+            names.join(", ")
         );
         return Err(written.wrong(&(0..0), sentence));
     }
@@ -175,7 +193,7 @@ pub fn series(entries: &[Entry]) -> Vec<String> {
     names
 }
 
-fn entry(pattern: Pattern, mut table: Fields<'_>, all: &[Word]) -> Result<Entry, Misplaced> {
+fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<Entry, Misplaced> {
     let written = table.written;
     let (series, place) = table.text("series")?;
     // `--only` lists series with commas between.
@@ -192,10 +210,15 @@ fn entry(pattern: Pattern, mut table: Fields<'_>, all: &[Word]) -> Result<Entry,
     }
     let inherited = all.iter().filter(|word| own.iter().all(|other| other.key != word.key));
     let words = inherited.cloned().chain(own.iter().cloned()).collect();
-    Ok(Entry { pattern, series, words, place })
+    Ok(Entry { command, series, words, place })
 }
 
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
+    for word in words {
+        if let Some((key, why)) = ELSEWHERE.iter().find(|(key, _)| *key == word.key) {
+            return Err(written.wrong(&word.key_place, format!("'{key}' is no word here: {why}")));
+        }
+    }
     match words.iter().find(|word| TYPED.contains(&word.key.as_str())) {
         None => Ok(()),
         Some(word) => {
@@ -261,6 +284,7 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
     let kind = table.text("kind")?;
     let kind = one_of(written, "kind", kind, &GraphKind::ALL, |kind| kind.name())?;
     let (metric, metric_place) = table.text("metric")?;
+    let also = also(&mut table, kind)?;
     let quantile = quantile(&mut table)?;
     let spread = match table.optional_text("spread")? {
         Some(word) => one_of(written, "spread", word, &Spread::ALL, |spread| spread.name())?,
@@ -284,12 +308,33 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         references.into_iter().map(|table| reference(table, &series)).collect();
     let (references, notes) = (references?, Vec::new());
     let empty = Vec::new();
-    let graph =
-        Graph { title, kind, metric, quantile, spread, size, series, references: empty, notes };
+    let graph = Graph {
+        title,
+        kind,
+        metric,
+        also,
+        quantile,
+        spread,
+        size,
+        series,
+        references: empty,
+        notes,
+    };
     Ok(GraphAsked { graph, references, metric_place })
 }
 
-fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
+/// More metrics, where the kind has room for them.
+fn also(table: &mut Fields<'_>, kind: GraphKind) -> Result<Vec<String>, Misplaced> {
+    let also = table.texts("also")?;
+    if let (Some((_, place)), 0 | 2) = (also.first(), kind.axes().len()) {
+        let sentence = format!("{} shows one metric; write a graph for each", kind.name());
+        return Err(table.written.wrong(place, sentence));
+    }
+    Ok(also.into_iter().map(|(metric, _)| metric).collect())
+}
+
+/// The quantile that is written, or the median.
+pub(crate) fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
     let Some(field) = table.take("quantile") else { return Ok(0.5) };
     let asked = table.written.as_number("quantile", &field)?;
     let known = QUANTILES.into_iter().find(|p| *p == asked);

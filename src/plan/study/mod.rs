@@ -3,7 +3,10 @@
 //! [`mod@file`] reads what was written. What stands here goes into the record, so that a report is
 //! made without the file and without the references.
 
+mod axis;
 pub mod file;
+
+pub use axis::Axis;
 
 use super::request::{MOST_IN_ALL, in_all};
 use super::{Plan, Refusal, Request};
@@ -46,6 +49,16 @@ pub enum GraphKind {
     Histogram,
     /// A figure over the size of the message.
     AgainstSize,
+    /// A figure over the number of values of a sample.
+    AgainstValues,
+    /// A figure over the rate that the schedule intends.
+    AgainstRate,
+    /// A figure over the rate of what was answered, or arrived.
+    AgainstAnswered,
+    /// A figure over the number of clients of a closed loop.
+    AgainstClients,
+    /// A figure over the rate and the number of values.
+    Surface,
     /// A figure of each series, side by side.
     Bars,
 }
@@ -70,9 +83,12 @@ pub struct Graph {
     pub kind: GraphKind,
     /// The metric by its name in the record.
     pub metric: String,
-    /// The quantile of a latency that `against-size` and `bars` show.
+    /// More metrics in the same unit, each shown for each series.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// The quantile of a latency that is shown, but by `cdf` and `histogram`.
     pub quantile: f64,
-    /// What stands above and below a point of `against-size`.
+    /// What stands above and below a point of a latency against something.
     pub spread: Spread,
     /// Shows messages of this size only; `None`: of all sizes.
     pub size: Option<Bytes>,
@@ -95,6 +111,9 @@ pub struct Reference {
     pub system: String,
     /// The series that they are to be compared with; `None`: all of the graph.
     pub beside: Option<String>,
+    /// Which quantile of a latency they are.
+    #[serde(default = "median")]
+    pub quantile: f64,
     /// The figures.
     pub points: Vec<Point>,
     /// What a reader must know of them, a sentence each.
@@ -110,10 +129,31 @@ pub struct Point {
     pub value: f64,
 }
 
+/// References that are older than other quantiles are medians.
+fn median() -> f64 {
+    0.5
+}
+
+impl Graph {
+    /// All metrics that it shows.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.metric).chain(&self.also).map(String::as_str)
+    }
+}
+
 impl GraphKind {
     /// All.
-    pub const ALL: [GraphKind; 4] =
-        [GraphKind::Cdf, GraphKind::Histogram, GraphKind::AgainstSize, GraphKind::Bars];
+    pub const ALL: [GraphKind; 9] = [
+        GraphKind::Cdf,
+        GraphKind::Histogram,
+        GraphKind::Bars,
+        GraphKind::AgainstSize,
+        GraphKind::AgainstValues,
+        GraphKind::AgainstRate,
+        GraphKind::AgainstAnswered,
+        GraphKind::AgainstClients,
+        GraphKind::Surface,
+    ];
 
     /// The word as written and recorded.
     pub const fn name(self) -> &'static str {
@@ -121,6 +161,11 @@ impl GraphKind {
             GraphKind::Cdf => "cdf",
             GraphKind::Histogram => "histogram",
             GraphKind::AgainstSize => "against-size",
+            GraphKind::AgainstValues => "against-values",
+            GraphKind::AgainstRate => "against-rate",
+            GraphKind::AgainstAnswered => "against-answered",
+            GraphKind::AgainstClients => "against-clients",
+            GraphKind::Surface => "surface",
             GraphKind::Bars => "bars",
         }
     }
@@ -145,6 +190,12 @@ impl Study {
         self.series.iter().find(|series| series.cases.contains(&case))
     }
 
+    /// Puts a case that was added while the study ran into the series from which it follows.
+    pub fn adopt(&mut self, origin: u32, case: u32) {
+        let own = self.series.iter_mut().find(|series| series.cases.contains(&origin));
+        own.into_iter().for_each(|series| series.cases.push(case));
+    }
+
     /// The cases of a series.
     pub fn cases(&self, name: &str) -> &[u32] {
         let found = self.series.iter().find(|series| series.name == name);
@@ -163,17 +214,18 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
     let mut whole: Option<Plan> = None;
-    if requests.iter().any(|(_, request)| request.search.adds) {
+    if requests.iter().any(|(_, request)| request.search.adds && request.rpc.is_none()) {
         let sentence = "a study has no search over load; write rate, clients or trace for each \
                         [[load]]";
         return Err(Refusal(sentence.into()));
     }
     for (name, request) in requests {
         let own = request.clone().plan()?;
-        let Plan { cases, at_once, .. } = match &mut whole {
+        let Plan { cases, at_once, search, .. } = match &mut whole {
             None => whole.insert(Plan { cases: Vec::new(), at_once: Vec::new(), ..own.clone() }),
             Some(plan) => plan,
         };
+        search.adds |= own.search.adds;
         let first = cases.len() as u32;
         let numbers = first..first + own.cases.len() as u32;
         let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();

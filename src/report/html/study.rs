@@ -2,9 +2,9 @@
 
 use super::{escape, number};
 use crate::plan::Study;
-use crate::plan::study::Graph;
+use crate::plan::study::{Axis, Graph, GraphKind};
 use crate::record::schema::Record;
-use crate::report::study::{Beside, Line, Scale, lines, shown};
+use crate::report::study::{Beside, Line, MANY_MISSED, Scale, columns, head, lines, shown};
 
 /// The section; empty where the record is of no study.
 pub fn section(record: &Record) -> String {
@@ -75,11 +75,16 @@ fn sources(graph: &Graph) -> String {
 fn table(graph: &Graph, lines: &[Line<'_>]) -> String {
     let unit = Scale::of(&graph.metric).unit();
     let compared = lines.iter().any(|line| !line.beside.is_empty());
-    let mut head = format!(
-        "<th scope=\"col\">Series</th><th scope=\"col\" class=\"n\">Size</th>\
-         <th scope=\"col\" class=\"n\">{}<small>{unit}</small></th>",
+    let mut head = "<th scope=\"col\">Series</th>".to_owned();
+    head.push_str(if graph.also.is_empty() { "" } else { "<th scope=\"col\">Figure</th>" });
+    head.extend(columns(graph.kind).iter().map(|axis| axis_head(*axis)));
+    head.push_str(&format!(
+        "<th scope=\"col\" class=\"n\">{}<small>{unit}</small></th>",
         escape(&shown(graph))
-    );
+    ));
+    if graph.kind == GraphKind::Surface {
+        head.push_str("<th scope=\"col\" class=\"n\">missed<small>%</small></th>");
+    }
     if compared {
         head.push_str(&format!(
             "<th scope=\"col\" class=\"n\">published<small>{unit}</small></th>\
@@ -112,11 +117,12 @@ fn rows(graph: &Graph, line: &Line<'_>, compared: bool) -> String {
         None => "<span class=\"none\">–</span>".to_owned(),
     };
     let own = format!(
-        "<tr data-run=\"{}\"><th scope=\"row\">{}</th><td class=\"n\">{}</td>\
-         <td class=\"n\" data-k=\"ours\">{figure}</td>",
+        "<tr data-run=\"{}\"><th scope=\"row\">{}</th>{}\
+         <td class=\"n\" data-k=\"ours\">{figure}</td>{}",
         line.run.index,
         escape(line.series),
-        number::bytes(line.run.case.size.0)
+        own_cells(graph, line),
+        missed(graph, line)
     );
     if line.beside.is_empty() {
         let none = if compared { "<td></td><td></td><td></td>" } else { "" };
@@ -133,4 +139,42 @@ fn rows(graph: &Graph, line: &Line<'_>, compared: bool) -> String {
         )
     };
     line.beside.iter().map(row).collect()
+}
+
+fn axis_head(axis: Axis) -> String {
+    let (name, unit) = head(axis);
+    // A size carries its own unit.
+    let unit = if axis == Axis::Size { "" } else { unit };
+    let mut letters = name.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase).collect::<String>();
+    format!("<th scope=\"col\" class=\"n\">{first}{}<small>{unit}</small></th>", letters.as_str())
+}
+
+/// The metric where there are several, and where the figure stands.
+fn own_cells(graph: &Graph, line: &Line<'_>) -> String {
+    let metric = match graph.also.is_empty() {
+        true => String::new(),
+        false => format!("<td>{}</td>", escape(line.metric)),
+    };
+    let place = columns(graph.kind).iter().zip(&line.at).map(|(axis, at)| {
+        let text = match axis {
+            Axis::Size => number::bytes(*at as u64),
+            Axis::Values | Axis::Clients => number::count(*at as u64),
+            Axis::Rate | Axis::Answered => number::short(at * 1e-3),
+        };
+        format!("<td class=\"n\"><data value=\"{}\">{text}</data></td>", number::plain(*at))
+    });
+    metric + &place.collect::<String>()
+}
+
+/// Of a surface the share of steps that were missed, marked where it is large.
+fn missed(graph: &Graph, line: &Line<'_>) -> String {
+    if graph.kind != GraphKind::Surface {
+        return String::new();
+    }
+    let Some(share) = line.missed() else {
+        return "<td class=\"n none\">–</td>".to_owned();
+    };
+    let mark = if share > MANY_MISSED { " class=\"bad\"" } else { "" };
+    format!("<td class=\"n\"><span{mark}>{:.2}</span></td>", 100.0 * share)
 }

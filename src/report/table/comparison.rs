@@ -1,7 +1,8 @@
 //! Differences of two runs.
 
-use super::number::{MEGABYTES, THOUSANDS, TOO_SMALL, US, short, with_error};
+use super::number::{TOO_SMALL, US, short, with_error};
 use super::{Cell, Grid};
+use crate::report::study::Scale;
 use crate::stats::{Difference, RateMetric};
 
 /// What a figure is of, which decides its unit.
@@ -9,7 +10,7 @@ use crate::stats::{Difference, RateMetric};
 pub enum Quantity {
     /// A time, kept in ns.
     Time,
-    /// A rate, kept in messages or bytes per second.
+    /// A rate, kept in the unit of its metric.
     Rate(RateMetric),
 }
 
@@ -17,8 +18,10 @@ impl Quantity {
     fn unit(self) -> (&'static str, f64) {
         match self {
             Quantity::Time => ("us", US),
-            Quantity::Rate(RateMetric::Bandwidth) => ("MB/s", MEGABYTES),
-            Quantity::Rate(_) => ("k msg/s", THOUSANDS),
+            Quantity::Rate(metric) => {
+                let scale = Scale::of_rate(metric);
+                (scale.unit(), scale.factor())
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::units::Bytes;
 
 /// The points; their probes are told by themselves.
 fn runs(record: &Record) -> Vec<&Run> {
-    let is_point = |run: &&Run| run.case.pattern == Pattern::Load && !run.case.load.probe;
+    let is_point = |run: &&Run| run.case.command() == Pattern::Load.name() && !run.case.load.probe;
     let mut runs: Vec<&Run> = record.runs.iter().filter(is_point).collect();
     // By load, whenever a point was added.
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);

@@ -12,6 +12,7 @@ mod world;
 pub use spec::{Delay, Slow, Synthetic};
 pub use world::{SyntheticEndpoint, clock};
 
+use super::null::NullEndpoint;
 use super::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,6 +43,7 @@ impl Transport for Simulated {
         ordered: false,
         one_process: true,
         between_hosts: false,
+        watchable: false,
         options: &["synthetic"],
         path: "a simulation on a virtual clock",
     };
@@ -81,5 +83,12 @@ impl Opening for SyntheticOpening {
 
     fn connect(self, _: &Blob) -> Result<SyntheticEndpoint, SetupError> {
         Ok(SyntheticEndpoint::new(self.world, &self.setup))
+    }
+
+    // Never made: what it simulates has one size.
+    type Varied = NullEndpoint;
+
+    fn connect_varied(self, _: &Blob) -> Result<Varied<NullEndpoint>, SetupError> {
+        Err(SetupError::Refused("the synthetic transport's messages have one size".into()))
     }
 }

@@ -58,8 +58,8 @@ fn refusal(text: &str) -> String {
 fn a_study_is_read_in_the_order_in_which_it_is_written() {
     let study = parse("s.toml", GOOD).unwrap();
     assert_eq!((study.title.as_str(), study.source.as_deref()), ("a question", Some("a book")));
-    let patterns: Vec<Pattern> = study.entries.iter().map(|entry| entry.pattern).collect();
-    assert_eq!(patterns, [Pattern::Latency, Pattern::Bandwidth, Pattern::Latency]);
+    let commands: Vec<&str> = study.entries.iter().map(|entry| entry.command).collect();
+    assert_eq!(commands, ["latency", "bandwidth", "latency"]);
     assert_eq!(series(&study.entries), ["tcp", "stream"]);
     let words = |entry: usize| -> Vec<(String, Given)> {
         let words = study.entries[entry].words.iter();
@@ -69,6 +69,20 @@ fn a_study_is_read_in_the_order_in_which_it_is_written() {
     assert_eq!(words(0), [text("rounds", "3"), text("size", "8..64*2"), text("transport", "tcp")]);
     assert_eq!(words(1), [text("rounds", "3"), text("transport", "tcp,unix"), text("size", "64")]);
     assert_eq!(words(2)[3], ("check".to_owned(), Given::Switch(true)));
+}
+
+#[test]
+fn a_stream_is_an_entry_and_a_graph_has_more_than_one_metric() {
+    let text = "title = \"t\"\n[[stream]]\nseries = \"s\"\nrate = [100, \"1k\"]\n\
+                [[load]]\nseries = \"l\"\nclients = 4\n[[graph]]\ntitle = \"g\"\n\
+                kind = \"against-clients\"\nmetric = \"empty_poll_time\"\n\
+                also = [\"full_poll_time\"]\nseries = [\"l\"]\n";
+    let study = parse("s.toml", text).unwrap();
+    let commands: Vec<&str> = study.entries.iter().map(|entry| entry.command).collect();
+    assert_eq!(commands, ["stream", "load"]);
+    let graph = &study.graphs[0].graph;
+    assert_eq!(graph.kind, GraphKind::AgainstClients);
+    assert_eq!(graph.metrics().collect::<Vec<_>>(), ["empty_poll_time", "full_poll_time"]);
 }
 
 #[test]
@@ -124,6 +138,20 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
             "s.toml:8:1: a reference needs 'table'".into(),
         ),
         (&graph_of("kind = \"cdf\"\nmetric = \"rtt\"\ncolour = 1\n"), "has no 'colour'".into()),
+        (
+            &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nalso = [\"half_rtt\"]\n"),
+            "s.toml:8:9: cdf shows one metric; write a graph for each".into(),
+        ),
+        (
+            "title = \"t\"\n[[stream]]\nseries = \"s\"\nfile = \"a.csv\"\n",
+            "s.toml:4:1: 'file' is no word here: a study keeps no samples in files; type it as \
+             wiregauge stream --file out.csv"
+                .into(),
+        ),
+        (
+            "title = \"t\"\n[[load]]\nseries = \"s\"\nslo = \"p99<50us\"\n",
+            "s.toml:4:1: 'slo' is no word here: a study searches for no rate".into(),
+        ),
     ] {
         let sentence = refusal(text);
         assert!(sentence.contains(&says), "{text}\n{sentence}\n{says}");

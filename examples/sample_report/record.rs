@@ -1,0 +1,140 @@
+//! A made-up record around the cases.
+
+use crate::ROUNDS;
+use std::collections::BTreeMap;
+use wiregauge::host::Environment;
+use wiregauge::plan::*;
+use wiregauge::record::schema::*;
+use wiregauge::units::Span;
+
+fn run(index: usize, case: Case) -> Run {
+    let word = |v: serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+    let transport = word(serde_json::to_value(case.transport).unwrap());
+    let wait = word(serde_json::to_value(case.wait).unwrap());
+    let pattern = word(serde_json::to_value(case.pattern).unwrap());
+    let mut doubts = Vec::new();
+    if case.wait == Wait::Block {
+        let text = "The governor of CPU 2 is powersave: wake-ups include the rise of its clock.";
+        doubts.push(Doubt { kind: "governor".to_owned(), text: text.to_owned() });
+    }
+    Run {
+        index: index as u32,
+        label: format!("{transport} {wait} {} B {pattern}", case.size.0),
+        complete: true,
+        stopped: "the intervals of p50 and p99 are within 2 %".to_owned(),
+        rounds: (0..ROUNDS)
+            .map(|i| Round { index: i, ended: "time".to_owned(), stride: 1, ..Round::default() })
+            .collect(),
+        figures: Vec::new(),
+        rates: Vec::new(),
+        lengths: None,
+        counts: Counts::default(),
+        included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
+        doubts,
+        case,
+    }
+}
+
+#[allow(clippy::needless_update)] // The example need not know what else an environment holds.
+fn environment() -> Environment {
+    Environment { host: "example (made-up data)".to_owned(), ..Environment::default() }
+}
+
+pub fn record(name: &str, cases: Vec<Case>) -> Record {
+    Record {
+        hosts: Vec::new(),
+        pairs: None,
+        clocks: Vec::new(),
+        schema: SCHEMA.to_owned(),
+        version: VERSION,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        command: vec!["wiregauge".to_owned(), name.to_owned(), "--time".into(), "200ms".into()],
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        finished: "2026-01-02T03:05:11Z".to_owned(),
+        complete: true,
+        faults: Vec::new(),
+        plan: Plan {
+            search: load::Search::default(),
+            name: name.to_owned(),
+            cases: cases.clone(),
+            rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
+            hosts: Vec::new(),
+            pairs: None,
+            at_once: Vec::new(),
+            cpus: vec![CpuPair { client: 2, server: 3 }],
+            untrue_clock: None,
+            seed: 11,
+            threshold: Span(100_000),
+            study: None,
+        },
+        environment: environment(),
+        clock: ClockReport {
+            source: "tsc".to_owned(),
+            reason: "the TSC is invariant and synchronised".to_owned(),
+            frequency_hz: 2.4e9,
+            baseline_ns: 2e9,
+            residual_ppb: 40.0,
+            reading_cost_ns: 9.6,
+            resolution_ns: 0.42,
+            fences: "lfence before and after rdtsc".to_owned(),
+        },
+        instrument: Instrument {
+            floor_p50_ns: 19.6,
+            floor_p99_ns: 20.4,
+            count: 1_000_000,
+            error_ns: 21.3,
+            recording_ns: 1.2,
+        },
+        noise: [2, 3].map(noise).to_vec(),
+        runs: cases.into_iter().enumerate().map(|(i, c)| run(i, c)).collect(),
+        unavailable: vec![Unavailable {
+            transport: "verbs".to_owned(),
+            reason: "libibverbs.so.1 is not installed (package libibverbs1)".to_owned(),
+        }],
+        doubts: vec![Doubt {
+            kind: "not_isolated".to_owned(),
+            text: "CPUs 2 and 3 are not isolated: other threads may run there and lengthen the \
+                   tail."
+                .to_owned(),
+        }],
+    }
+}
+
+fn noise(cpu: u32) -> Noise {
+    let counts = [4120, 910, 233, 61, 12, 3, 0, 1];
+    let counts = counts.map(|n: u64| n * u64::from(cpu));
+    Noise {
+        cpu,
+        observed_ns: 5e9,
+        gap_threshold_ns: 500.0,
+        gaps: counts.iter().sum(),
+        lost_ns: 7.3e6,
+        longest_ns: 81_300.0,
+        histogram: counts
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (512.0 * f64::from(1 << i), *n))
+            .collect(),
+    }
+}
+
+/// Text that must stay text, wherever a record has text.
+pub fn make_hostile(record: &mut Record) {
+    let evil = "</script><img src=x onerror=\"document.title='broken'\"><!-- ' \" & \u{202e}";
+    record.complete = false;
+    record.faults = vec![format!("Round 3 of run 2 stalled for 5 s. {evil}")];
+    record.environment.host = evil.to_owned();
+    record.command.push(evil.to_owned());
+    record.started = evil.to_owned();
+    record.tool = evil.to_owned();
+    record.clock.source = evil.to_owned();
+    record.unavailable.push(Unavailable { transport: evil.into(), reason: evil.into() });
+    record.doubts.push(Doubt { kind: evil.into(), text: evil.into() });
+    for run in &mut record.runs {
+        run.label = format!("{} {evil}", run.label);
+        run.stopped = evil.to_owned();
+        run.complete = run.index != 1;
+        run.included.insert(evil.to_owned(), evil.to_owned());
+        run.doubts.push(Doubt { kind: evil.into(), text: evil.into() });
+    }
+}

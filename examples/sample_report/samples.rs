@@ -1,0 +1,178 @@
+//! Seeded draws of latencies and rates, and their figures.
+
+use crate::{ROUNDS, WARMUP};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use wiregauge::plan::{Case, Pattern, Wait};
+use wiregauge::record::schema::{Figure, RateFigure, Run};
+use wiregauge::sample::{Flags, RoundSamples, Sample};
+use wiregauge::stats::{
+    Interval, Metric, Quantile, Rate, RateMetric, RoundSummary, Summary, Value,
+};
+use wiregauge::transport::TransportKind;
+
+const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
+
+/// Median, spread (of the logarithm) and share of slow ones of a made-up transport.
+fn behaviour(case: &Case) -> (f64, f64, f64) {
+    let (base, per_byte) = match case.transport {
+        TransportKind::Shm => (96.0, 0.04),
+        TransportKind::Unix => (1_310.0, 0.06),
+        TransportKind::Udp => (2_480.0, 0.11),
+        _ => (3_150.0, 0.09),
+    };
+    let wake = if case.wait == Wait::Block { 4_200.0 } else { 0.0 };
+    (base + wake + per_byte * case.size.0 as f64, 0.045, 0.006)
+}
+
+pub fn uniform(rng: &mut ChaCha8Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (u, v) = (1.0 - uniform(rng), uniform(rng));
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// Draws the rounds of a run and fills in its figures.
+pub fn measure(run: &mut Run, per_round: u64, lossy: bool) -> Vec<RoundSamples> {
+    let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index) + 7);
+    if run.case.pattern == Pattern::Bandwidth {
+        run.rates = rates(&run.case, &mut rng);
+        return Vec::new();
+    }
+    let lossy = lossy && run.index == 3;
+    let rounds: Vec<_> = (0..ROUNDS).map(|r| draw(run, r, per_round, lossy, &mut rng)).collect();
+    let half: Vec<Vec<f64>> = rounds.iter().map(|r| latencies(r, 0.5)).collect();
+    let full: Vec<Vec<f64>> = rounds.iter().map(|r| latencies(r, 1.0)).collect();
+    for (metric, values) in [(Metric::HalfRtt, half), (Metric::Rtt, full)] {
+        let summary = summarise(&values);
+        run.counts.lost = summary.lost;
+        run.counts.received = summary.count - summary.lost;
+        run.figures.push(Figure { metric, unit: "ns".to_owned(), summary, clock_bound_ns: None });
+    }
+    run.counts.warmup = WARMUP * u64::from(ROUNDS);
+    run.counts.sent = run.counts.received + run.counts.lost + run.counts.warmup;
+    rounds
+}
+
+fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> RoundSamples {
+    let (median, sd, slow) = behaviour(&run.case);
+    let shift = 1.0 + 0.012 * normal(rng);
+    let mut now = f64::from(run.index) * 1e9 + f64::from(round) * 40e9;
+    let stall = if run.case.transport == TransportKind::Tcp { n / 3 } else { u64::MAX };
+    let mut samples = Vec::new();
+    for i in 0..n + WARMUP {
+        let drift = 1.0 + 0.04 * (i as f64 / n as f64) * f64::from(u32::from(round == 3));
+        let mut half = median * shift * drift * (sd * normal(rng)).exp();
+        if uniform(rng) < slow {
+            half *= 1.0 + 0.4 * (1.0 - uniform(rng)).powf(-0.55);
+        }
+        if i < WARMUP {
+            half *= 6.0;
+        }
+        if round == 1 && stall.checked_add(WARMUP) == Some(i) {
+            half = 5e6;
+        }
+        let lost = lossy && i > WARMUP && uniform(rng) < 0.002;
+        let submit = now;
+        now += if lost { 1e6 } else { 2.0 * half + 35.0 };
+        let mut flags = Flags(if i < WARMUP { Flags::WARMUP.0 } else { 0 });
+        if lost {
+            flags = flags.with(Flags::LOST);
+        }
+        samples.push(Sample {
+            thread: 0,
+            sequence: i,
+            size: run.case.size.0 as u32,
+            intended_ns: f64::NAN,
+            submit_ns: submit,
+            send_ns: f64::NAN,
+            receive_ns: if lost { f64::NAN } else { submit + 2.0 * half },
+            complete_ns: f64::NAN,
+            flags,
+        });
+    }
+    RoundSamples { run: run.index, round, samples }
+}
+
+fn latencies(round: &RoundSamples, scale: f64) -> Vec<f64> {
+    let kept = round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
+    kept.map(|s| match s.flags.has(Flags::LOST) {
+        true => f64::INFINITY,
+        false => (s.receive_ns - s.submit_ns) * scale,
+    })
+    .collect()
+}
+
+fn quantile(sorted: &[f64], p: f64) -> Quantile {
+    let n = sorted.len() as f64;
+    let rank = |x: f64| Value(sorted[(x.ceil().max(1.0).min(n) - 1.0) as usize]);
+    let effective = n / 3.0;
+    let enough = n >= 10.0 / (1.0 - p).min(p);
+    let half = 1.96 * n * (p * (1.0 - p) / effective).sqrt();
+    let low = rank(p * n - half);
+    let beyond = p * n + half > n;
+    let high = if beyond { Value(f64::INFINITY) } else { rank(p * n + half) };
+    let interval = enough.then_some(Interval { low, high });
+    Quantile {
+        p,
+        value: enough.then(|| rank(p * n)),
+        interval,
+        within: interval,
+        between: None,
+        effective_n: effective,
+    }
+}
+
+pub fn summarise(rounds: &[Vec<f64>]) -> Summary {
+    let mut all: Vec<f64> = rounds.iter().flatten().copied().collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let finite: Vec<f64> = all.iter().copied().filter(|v| v.is_finite()).collect();
+    let mean = finite.iter().sum::<f64>() / finite.len() as f64;
+    let square: f64 = finite.iter().map(|v| (v - mean).powi(2)).sum();
+    let of_round = |r: &Vec<f64>| {
+        let mut sorted = r.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        RoundSummary {
+            count: sorted.len() as u64,
+            quantiles: QUANTILES.iter().map(|p| quantile(&sorted, *p).value).collect(),
+            min: Value(sorted[0]),
+            max: Value(sorted[sorted.len() - 1]),
+        }
+    };
+    Summary {
+        count: all.len() as u64,
+        lost: (all.len() - finite.len()) as u64,
+        min: Value(all[0]),
+        max: Value(all[all.len() - 1]),
+        max_finite: Value(finite[finite.len() - 1]),
+        mean,
+        sd: (square / (finite.len() as f64 - 1.0)).sqrt(),
+        quantiles: QUANTILES.iter().map(|p| quantile(&all, *p)).collect(),
+        threshold: 100_000.0,
+        above_threshold: all.iter().filter(|v| **v > 100_000.0).count() as u64,
+        rounds: rounds.iter().map(of_round).collect(),
+        sd_between: None,
+        iqr_within: 0.0,
+    }
+}
+
+fn rates(case: &Case, rng: &mut ChaCha8Rng) -> Vec<RateFigure> {
+    let (median, ..) = behaviour(case);
+    let rounds: Vec<f64> =
+        (0..ROUNDS).map(|_| 3.1e9 / median * (1.0 + 0.02 * normal(rng))).collect();
+    let figure = |metric, unit: &str, scale: f64| {
+        let rounds: Vec<f64> = rounds.iter().map(|r| r * scale).collect();
+        let value = ROUNDS as f64 / rounds.iter().map(|r| 1.0 / r).sum::<f64>();
+        let sd = rounds.iter().map(|r| (r - value).powi(2)).sum::<f64>() / 4.0;
+        let half = 2.776 * (sd / 5.0).sqrt();
+        let interval = Interval { low: Value(value - half), high: Value(value + half) };
+        let rate = Rate { value, interval: Some(interval), rounds };
+        RateFigure { metric, unit: unit.to_owned(), rate }
+    };
+    vec![
+        figure(RateMetric::Bandwidth, "B/s", case.size.0 as f64),
+        figure(RateMetric::MessageRate, "msg/s", 1.0),
+    ]
+}

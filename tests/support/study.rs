@@ -1,0 +1,36 @@
+//! A study with a value in every field.
+
+use wiregauge::plan::Study;
+use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
+use wiregauge::units::Bytes;
+
+pub fn full() -> Study {
+    let point = |size: Option<u64>| Point { size: size.map(Bytes), value: 0.1 + 0.2 };
+    Study {
+        name: "a/b".to_string(),
+        title: "What <b>is</b> it?".to_string(),
+        source: Some("a book".to_string()),
+        quick: true,
+        series: vec![Series { name: "tcp".to_string(), cases: vec![0] }],
+        graphs: vec![Graph {
+            title: "one".to_string(),
+            kind: GraphKind::AgainstSize,
+            metric: "rtt".to_string(),
+            also: vec!["half_rtt".to_string()],
+            quantile: 0.99,
+            spread: Spread::Deciles,
+            size: Some(Bytes(64)),
+            series: vec!["tcp".to_string()],
+            references: vec![Reference {
+                name: "A 1999, Table 1".to_string(),
+                source: "a book, Table 1".to_string(),
+                system: "two hosts".to_string(),
+                beside: Some("tcp".to_string()),
+                quantile: 0.99,
+                points: vec![point(Some(64)), point(None)],
+                notes: vec!["a note".to_string()],
+            }],
+            notes: vec!["Table 2 is not drawn".to_string()],
+        }],
+    }
+}
