@@ -150,8 +150,8 @@ impl Rpc {
 pub struct Wanted {
     /// The lengths of requests, not cut.
     pub workloads: Vec<Workload>,
-    /// Longer messages are cut to this.
-    pub longest: Bytes,
+    /// Longer messages are cut to this; `None`: those of a distribution to [`LONGEST`].
+    pub longest: Option<Bytes>,
     /// The lengths of replies.
     pub reply: Reply,
     /// Offered loads in 10^9 bits of requests per second.
@@ -180,7 +180,7 @@ impl Default for Wanted {
     fn default() -> Wanted {
         Wanted {
             workloads: vec![Workload::fixed(Bytes(100))],
-            longest: LONGEST,
+            longest: None,
             reply: Reply::Echo,
             gbps: Vec::new(),
             loads: Vec::new(),
@@ -197,10 +197,17 @@ impl Default for Wanted {
 }
 
 impl Wanted {
+    /// A workload as it is sent.
+    fn cut(&self, workload: &Workload) -> Workload {
+        let is_fixed = workload.steps.len() == 1;
+        let usual = if is_fixed { workload.longest() } else { LONGEST };
+        workload.within(SHORTEST, self.longest.unwrap_or(usual))
+    }
+
     /// What the first of each list makes.
     pub(super) fn first(&self) -> Option<Rpc> {
         Some(Rpc {
-            workload: self.workloads.first()?.within(SHORTEST, self.longest),
+            workload: self.cut(self.workloads.first()?),
             reply: self.reply,
             server_ports: *self.server_ports.first()?,
             connections: *self.connections.first()?,
@@ -285,7 +292,7 @@ impl Request {
         for receivers in &wanted.receivers {
             within("--receivers", Some(u64::from(*receivers)), 0, MOST_RECEIVERS)?;
         }
-        within("--longest", Some(wanted.longest.0), SHORTEST.0, 64 << 20)?;
+        within("--longest", wanted.longest.map(|longest| longest.0), SHORTEST.0, 64 << 20)?;
         if let Reply::Short(length) = wanted.reply {
             within("--reply", Some(length.0), SHORTEST.0, 64 << 20)?;
         }
@@ -329,7 +336,7 @@ impl Request {
         }
         let largest = Bytes(descriptor.largest);
         for workload in &wanted.workloads {
-            let longest = workload.within(SHORTEST, wanted.longest).longest();
+            let longest = wanted.cut(workload).longest();
             if longest > largest {
                 return refuse(format!(
                     "a message of {} has up to {longest}, and {transport} carries {largest}; write \

@@ -127,6 +127,7 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
                 }
             }
             assert_eq!(seen, total);
+            meet.wait();
         });
         scope.spawn(move || {
             let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
@@ -156,6 +157,7 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
                     heard += 1;
                 });
             }
+            meet.wait();
         });
     });
 }

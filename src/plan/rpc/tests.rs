@@ -80,7 +80,7 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
             request.transports = vec![transport];
             request.clients = vec![1];
             wanted.workloads = vec![workload];
-            wanted.longest = Bytes(longest);
+            wanted.longest = Some(Bytes(longest));
         })
     };
     let refusal = over(TransportKind::Udp, w("w4"), 1_000_000).unwrap_err().0;
@@ -89,6 +89,12 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
     let refusal = over(TransportKind::Synthetic, w("w1"), 1000).unwrap_err().0;
     assert!(refusal.contains("synthetic"), "{refusal}");
     assert!(over(TransportKind::Tcp, w("w1"), 7).is_err(), "shorter than the shortest");
+    // One length is sent as it is, whatever distributions are cut to.
+    let fixed = planned(|request, wanted| {
+        request.clients = vec![1];
+        wanted.workloads = vec![Workload::fixed(Bytes(5_000_000))];
+    });
+    assert_eq!(fixed.unwrap().cases[0].size, Bytes(5_000_000));
 }
 
 #[test]
