@@ -16,6 +16,8 @@ mod ends;
 mod simulated;
 #[path = "conformance/strangers.rs"]
 mod strangers;
+#[path = "conformance/varied.rs"]
+mod varied;
 
 use ends::Bench;
 use wiregauge::plan::{Pattern, Request};
@@ -25,6 +27,9 @@ use wiregauge::units::Bytes;
 /// One test: a claim about a transport in a wait mode.
 macro_rules! claim {
     ($kind:ident, $wait:ident, $claim:ident) => {
+        claim!($kind, $wait, claims, $claim);
+    };
+    ($kind:ident, $wait:ident, $claims:ident, $claim:ident) => {
         #[test]
         fn $claim() {
             struct Claim;
@@ -35,7 +40,7 @@ macro_rules! claim {
                         return eprintln!("not checked here: {why}");
                     }
                     let (kind, wait) = (TransportKind::$kind, Wait::$wait);
-                    crate::claims::$claim::<T>(Bench { kind, wait });
+                    crate::$claims::$claim::<T>(Bench { kind, wait });
                 }
             }
             with_transport(TransportKind::$kind, Claim);
@@ -57,6 +62,7 @@ macro_rules! suite {
         claim!($kind, $wait, a_foreign_address_is_refused);
         claim!($kind, $wait, slots_are_told_apart);
         claim!($kind, $wait, a_peer_that_never_comes_is_late);
+        claim!($kind, $wait, varied, messages_of_many_lengths_arrive_whole);
     };
 }
 

@@ -122,10 +122,12 @@ fn numbers_above_the_columns_are_refused() {
     let big = u32::MAX;
     let mut late = realistic_round(0, 0, 1);
     late.samples[0].sequence = u64::MAX;
+    let mut long = realistic_round(0, 0, 1);
+    long.samples[0].size = big;
     for round in [
         RoundSamples { run: big, ..realistic_round(0, 0, 1) },
         RoundSamples { round: big, ..realistic_round(0, 0, 1) },
-        RoundSamples { size: big, ..realistic_round(0, 0, 1) },
+        long,
         late,
     ] {
         let text = sentence(writer.append(&round));
@@ -392,7 +394,7 @@ proptest! {
     fn any_stamps_are_read_back(stamps in proptest::collection::vec(any::<[u64; 5]>(), 0..50)) {
         let mut round = realistic_round(3, 4, stamps.len() as u64);
         for (sample, stamps) in round.samples.iter_mut().zip(stamps) {
-            *sample = Sample::new(sample.sequence, stamps.map(f64::from_bits), sample.flags);
+            *sample = Sample::new(sample.sequence, 64, stamps.map(f64::from_bits), sample.flags);
         }
         let scratch = Scratch::new();
         let mut writer = sample_writer(&scratch.join(SAMPLES));
@@ -420,7 +422,7 @@ fn expected(rounds: &[RoundSamples]) -> serde_json::Value {
         ("round", column(&|r, _| json!(r.round))),
         ("thread", column(&|_, s| json!(s.thread))),
         ("sequence", column(&|_, s| json!(s.sequence))),
-        ("size", column(&|r, _| json!(r.size))),
+        ("size", column(&|_, s| json!(s.size))),
         ("intended_ns", column(&|_, s| stamp(s.intended_ns))),
         ("submit_ns", column(&|_, s| stamp(s.submit_ns))),
         ("send_ns", column(&|_, s| stamp(s.send_ns))),

@@ -53,6 +53,7 @@ fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
     let sample = |(i, v): (usize, &f64)| Sample {
         thread: 0,
         sequence: i as u64,
+        size: 64,
         intended_ns: f64::NAN,
         submit_ns: i as f64 * 1000.0,
         send_ns: f64::NAN,
@@ -61,7 +62,7 @@ fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
         flags: Flags::default(),
     };
     let samples = latencies.iter().enumerate().map(sample).collect();
-    RoundSamples { run: 0, round, size: 64, samples }
+    RoundSamples { run: 0, round, samples }
 }
 
 fn page(record: &Record, rounds: Vec<Result<RoundSamples, String>>) -> String {

@@ -22,6 +22,7 @@ fn record(plan: Plan) -> Record {
         rounds: Vec::new(),
         figures: Vec::new(),
         rates: Vec::new(),
+        lengths: None,
         counts: Counts::default(),
         included: Default::default(),
         doubts: Vec::new(),

@@ -42,7 +42,7 @@ const AXES = {
 };
 
 const LATENCIES = ["rtt", "half_rtt", "one_way", "response", "service", "transfer", "lateness",
-  "jitter", "post", "complete"];
+  "jitter", "post", "complete", "short"];
 const isRate = (metric) => !LATENCIES.includes(metric);
 
 // The formats of a metric, as Scale in src/report/study.rs has them.
@@ -53,6 +53,10 @@ function graphScale(graph) {
     return { fmt: fmtMBs, tick: (v) => fmtCount(trimmed(significant(v / 1e6))), label: "MB/s" };
   }
   if (metric.endsWith("_rate")) return { fmt: fmtRate, tick: axisRate, label: "" };
+  if (metric === "slowdown") {
+    const fmt = (v) => `${trimmed(significant(v))}×`;
+    return { fmt, tick: fmt, label: "" };
+  }
   if (metric === "missed") {
     const fmt = (v) => `${trimmed(significant(100 * v))} %`;
     return { fmt, tick: onAxis(fmt), label: "" };

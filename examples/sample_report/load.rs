@@ -91,6 +91,7 @@ pub fn surface() -> Record {
             cases.push(Case {
                 schedule: Schedule::Periodic { rate: MessageRate(rate) },
                 stream: Some(stream),
+                rpc: None,
                 ..case(Pattern::Oneway, TransportKind::Shm, Wait::Busy, 24 + 8 * u64::from(values))
             });
         }

@@ -138,6 +138,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         timer: TimerKind::Busy,
         load: Load::default(),
         stream: None,
+        rpc: None,
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),

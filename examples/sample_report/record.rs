@@ -27,6 +27,7 @@ fn run(index: usize, case: Case) -> Run {
             .collect(),
         figures: Vec::new(),
         rates: Vec::new(),
+        lengths: None,
         counts: Counts::default(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
         doubts,

@@ -84,6 +84,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
         samples.push(Sample {
             thread: 0,
             sequence: i,
+            size: run.case.size.0 as u32,
             intended_ns: f64::NAN,
             submit_ns: submit,
             send_ns: f64::NAN,
@@ -92,7 +93,7 @@ fn draw(run: &Run, round: u32, n: u64, lossy: bool, rng: &mut ChaCha8Rng) -> Rou
             flags,
         });
     }
-    RoundSamples { run: run.index, round, size: run.case.size.0 as u32, samples }
+    RoundSamples { run: run.index, round, samples }
 }
 
 fn latencies(round: &RoundSamples, scale: f64) -> Vec<f64> {

@@ -5,6 +5,7 @@ use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::cpu_args::{CpuArguments, ThreadArguments};
 use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
 use super::load_args::LoadArguments;
+use super::rpc_args::RpcArguments;
 use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
 use super::stream_args::StreamArguments;
 use super::testbed_args::TestbedTask;
@@ -97,6 +98,14 @@ Examples:
   wiregauge load --transport shm,tcp --rate 10k..1M/8 --time 1s
   wiregauge load --transport tcp --clients 1,2,4,8 --tx-buffers 8 --rx-buffers 24")]
     Load(LoadArguments),
+    /// Measure requests and replies of many lengths, and how much load slows each length down
+    #[command(after_help = "\
+Examples:
+  wiregauge rpc --workload w3 --gbps 0.5 --transport tcp
+  wiregauge rpc --workload w2,w4 --rps 20k --ports 2 --server-ports 2 --reply 100B
+  wiregauge rpc --workload w3 --gbps 0.2 --congestion cubic,bbr --both
+  wiregauge rpc --workload 100B --clients 1")]
+    Rpc(RpcArguments),
     /// Measure a stream of samples as a real-time simulator sends them, one a step
     #[command(after_help = "\
 Examples:
@@ -355,9 +364,10 @@ pub struct TransportArguments {
     /// MSG_ZEROCOPY
     #[arg(long, help_heading = TRANSPORT)]
     pub zerocopy: bool,
-    /// TCP congestion control, as cubic
+    /// TCP congestion control, as cubic; several, as cubic,bbr, for rpc
     #[arg(long, value_name = "NAME", value_parser = values::congestion, help_heading = TRANSPORT)]
-    pub congestion: Option<String>,
+    #[arg(value_delimiter = ',')]
+    pub congestion: Vec<String>,
     /// DSCP code point, 0 to 63
     #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
     pub dscp: Option<u8>,

@@ -33,6 +33,10 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
             let (request, common) = load.request()?;
             measuring(request, common)
         }
+        Task::Rpc(rpc) => {
+            let (request, common) = rpc.request()?;
+            measuring(request, common)
+        }
         Task::Stream(stream) => {
             let (request, common) = stream.request()?;
             measuring(request, common)
@@ -180,13 +184,24 @@ fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal>
         send_buffer: typed.send_buffer,
         receive_buffer: typed.receive_buffer,
         zerocopy: typed.zerocopy,
-        congestion: typed.congestion,
+        congestion: one_congestion(typed.congestion)?,
         dscp: typed.dscp,
         interface: interface(typed.interface, place)?,
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
     })
+}
+
+/// Of a command that takes one; `rpc` has taken its own by then.
+fn one_congestion(typed: Vec<String>) -> Result<Option<String>, Refusal> {
+    match typed.as_slice() {
+        [] | [_] => Ok(typed.into_iter().next()),
+        _ => Err(Refusal(
+            "--congestion with several names is allowed for rpc, which compares them; write one"
+                .into(),
+        )),
+    }
 }
 
 /// Interfaces that have an address here; other hosts say the same of their own.

@@ -13,6 +13,7 @@ mod far_args;
 mod load_args;
 mod place;
 mod refuse;
+mod rpc_args;
 mod schedule_args;
 mod stream_args;
 mod testbed_args;

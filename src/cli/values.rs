@@ -4,6 +4,7 @@ use crate::clock::Source;
 use crate::host;
 use crate::launch::job::rank::PORT as LEADER_PORT;
 use crate::plan::pairs::AtOnce;
+use crate::plan::rpc::Slowdown;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
 use crate::report::export::Format;
@@ -145,6 +146,18 @@ pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
         Arrivals::Poisson => "poisson",
         Arrivals::OnOff => "on-off",
     })
+}
+
+/// Those of the schedule that requests of several lengths come by.
+pub fn interarrivals() -> impl TypedValueParser<Value = Arrivals> {
+    one_of([Arrivals::Periodic, Arrivals::Poisson], |arrivals| match arrivals {
+        Arrivals::Periodic => "periodic",
+        Arrivals::Poisson | Arrivals::OnOff => "poisson",
+    })
+}
+
+pub fn slowdowns() -> impl TypedValueParser<Value = Slowdown> {
+    one_of(Slowdown::ALL.iter().copied(), |slowdown| slowdown.name())
 }
 
 pub fn timers() -> impl TypedValueParser<Value = TimerKind> {

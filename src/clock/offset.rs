@@ -8,10 +8,12 @@
 //!
 //! While both clocks run evenly the offset is a line, shift + rate * t. Each exchange cuts two half
 //! planes off the plane of (shift, rate): what is left, a convex polygon, holds the truth, whatever
-//! the asymmetry of the way. The estimate is the middle of what the polygon allows at a time, the
-//! bound is half of its width, and both ends of the drift are the polygon's too. That clocks do not
-//! run quite evenly is allowed for by [`WANDER`]; where nothing is left a clock was set, or its
-//! rate has changed, and a new piece begins.
+//! the asymmetry of the way. The estimate is a line of the polygon ([`mod@line`] says which), the bound
+//! is how far the polygon reaches from it, and so it is with the drift. That clocks do not run
+//! quite evenly is allowed for by [`WANDER`]; where nothing is left a clock was set, or its rate
+//! has changed, and a new piece begins.
+
+mod line;
 
 use super::LocalNs;
 use serde::{Deserialize, Serialize};
@@ -89,13 +91,22 @@ pub struct Piece {
     /// What the shifts of the corners are added to: the offset is large, its differences are not.
     base_ns: f64,
     corners: Vec<Point>,
+    /// The line that is the estimate: one of the polygon.
+    line: Point,
     /// [`WANDER`], or 0 where others keep the clocks even.
     wander: f64,
 }
 
 impl Piece {
-    /// The piece over these exchanges; `None` where no line fits.
+    /// The piece over these exchanges, with its likeliest line; `None` where no line fits.
     fn over(exchanges: &[Exchange]) -> Option<Piece> {
+        let mut piece = Piece::of_all_lines(exchanges)?;
+        piece.line = line::likeliest(&piece, exchanges)?;
+        Some(piece)
+    }
+
+    /// What these exchanges leave of all lines.
+    fn of_all_lines(exchanges: &[Exchange]) -> Option<Piece> {
         let (first, last) = (exchanges.first()?, exchanges.last()?);
         let length_ns = last.heard.0 - first.sent.0;
         let middle_ns = first.sent.0 + length_ns / 2.0;
@@ -111,6 +122,7 @@ impl Piece {
             half_ns,
             base_ns,
             corners: vec![(-reach, -widest), (reach, -widest), (reach, widest), (-reach, widest)],
+            line: (0.0, 0.0),
             wander: WANDER,
         };
         for exchange in exchanges {
@@ -164,16 +176,22 @@ impl Piece {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
     }
 
+    /// The value of the line that is the estimate, and how far the polygon reaches from it.
+    fn estimate(&self, value: impl Fn(&Point) -> f64) -> (f64, f64) {
+        let likeliest = value(&self.line);
+        let (low, high) = self.range(value);
+        (likeliest, (high - likeliest).max(likeliest - low))
+    }
+
     fn offset_at(&self, at: LocalNs) -> Offset {
         let place = self.place(at.0);
-        let (low, high) = self.range(|corner| corner.0 + corner.1 * place);
-        let bound_ns = (high - low) / 2.0 + self.slack(at.0);
-        Offset { ns: self.base_ns + (low + high) / 2.0, bound_ns }
+        let (likeliest, reach) = self.estimate(|line| line.0 + line.1 * place);
+        Offset { ns: self.base_ns + likeliest, bound_ns: reach + self.slack(at.0) }
     }
 
     fn drift(&self) -> Drift {
-        let (low, high) = self.range(|corner| corner.1 / self.half_ns);
-        Drift { ppm: (low + high) / 2.0 * 1e6, bound_ppm: ((high - low) / 2.0 + self.wander) * 1e6 }
+        let (likeliest, reach) = self.estimate(|line| line.1 / self.half_ns);
+        Drift { ppm: likeliest * 1e6, bound_ppm: (reach + self.wander) * 1e6 }
     }
 
     /// How far outside of the piece a time is.
@@ -232,6 +250,7 @@ impl Model {
             half_ns: 1.0,
             base_ns: offset.ns,
             corners: vec![(-offset.bound_ns, 0.0), (offset.bound_ns, 0.0)],
+            line: (0.0, 0.0),
             wander: 0.0,
         };
         Model { pieces: vec![piece], steps: Vec::new() }
@@ -278,8 +297,8 @@ impl Model {
 fn longest_that_fits(exchanges: &[Exchange], from_the_end: bool) -> usize {
     let all = exchanges.len();
     let fit = |count: usize| match from_the_end {
-        true => Piece::over(&exchanges[all - count..]).is_some(),
-        false => Piece::over(&exchanges[..count]).is_some(),
+        true => Piece::of_all_lines(&exchanges[all - count..]).is_some(),
+        false => Piece::of_all_lines(&exchanges[..count]).is_some(),
     };
     if fit(all) {
         return all;

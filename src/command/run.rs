@@ -22,11 +22,14 @@ use std::io::Read;
 use std::path::Path;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 22] = [
+pub const SHIPPED: [(&str, &str); 25] = [
     ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
     ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
     ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
     ("gamess/send-latency", include_str!("../../studies/gamess/send-latency.toml")),
+    ("homa/congestion", include_str!("../../studies/homa/congestion.toml")),
+    ("homa/factors", include_str!("../../studies/homa/factors.toml")),
+    ("homa/workloads", include_str!("../../studies/homa/workloads.toml")),
     ("potter/busy-polling", include_str!("../../studies/potter/busy-polling.toml")),
     ("potter/cm-against-exchange", include_str!("../../studies/potter/cm-against-exchange.toml")),
     ("potter/event-polling", include_str!("../../studies/potter/event-polling.toml")),

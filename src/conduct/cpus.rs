@@ -3,7 +3,7 @@
 use super::Watcher;
 use crate::host::{self, Choice, CpuPair, format_cpus};
 use crate::launch::round::pair_of;
-use crate::plan::Plan;
+use crate::plan::{Case, Plan};
 use crate::transport::Role;
 
 /// The NUMA node of the adapter, where all cases are near the same.
@@ -16,7 +16,7 @@ fn near(plan: &Plan) -> Option<u32> {
 
 /// Most threads of a case.
 fn threads(plan: &Plan) -> u32 {
-    plan.cases.iter().map(|case| case.threads).max().unwrap_or(1)
+    plan.cases.iter().map(Case::most_threads).max().unwrap_or(1)
 }
 
 /// This host's CPUs: those that were asked for, or the best for this plan; a pair for each thread

@@ -3,6 +3,7 @@
 use super::cpus;
 use super::included;
 use super::load;
+use super::rpc;
 use super::search::{ACHIEVED, Point};
 use super::stream;
 use super::tally::{add, between, delivered};
@@ -14,8 +15,7 @@ use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, OffsetCheck, RateFigure, Round, Run, Thread,
-    Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Thread, Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -61,6 +61,8 @@ pub struct RunSoFar {
     posted: Vec<Delivered>,
     pub(super) counts: Counts,
     costs: load::Costs,
+    /// Times of requests by their lengths.
+    pub(super) sizes: rpc::BySize,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
@@ -85,9 +87,9 @@ pub struct Seen<'a> {
 impl RunSoFar {
     /// Before the first round.
     pub fn new(index: usize, case: &Case, cpus: &[CpuPair]) -> RunSoFar {
-        let (cpus, different) = cpus::of_case(cpus, case.threads);
+        let (cpus, different) = cpus::of_case(cpus, case.most_threads());
         let is_short = different < cpus.len();
-        let doubt = Doubt::FewerCpus { threads: case.threads, cpus: different as u32 };
+        let doubt = Doubt::FewerCpus { threads: case.most_threads(), cpus: different as u32 };
         RunSoFar {
             index,
             case: case.clone(),
@@ -99,6 +101,7 @@ impl RunSoFar {
             posted: Vec::new(),
             counts: Counts::default(),
             costs: load::Costs::default(),
+            sizes: rpc::BySize::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
@@ -150,15 +153,16 @@ impl RunSoFar {
             counts,
             ..Round::default()
         };
-        let parts = client.iter().zip(&server).zip(counts_of_each);
-        let each: Vec<Thread> = parts
-            .enumerate()
-            .map(|(number, ((client, server), counts))| {
-                let thread = self.thread(number, client, server, times.client.time);
+        let threads = 0..client.len().max(server.len());
+        let each: Vec<Thread> = threads
+            .map(|number| {
+                let ends = (client.get(number), server.get(number));
+                let thread = self.thread(number, ends, times.client.time);
+                let counts = counts_of_each.get(number).copied().unwrap_or_default();
                 Thread { counts, ..thread }
             })
             .collect();
-        self.take_threads(each, &mut round);
+        self.take_threads(each, [client.len(), server.len()], &mut round);
         self.take_outcomes(&client, &mut round, times.client.time);
         for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
@@ -169,6 +173,7 @@ impl RunSoFar {
                 self.series.entry(metric).or_default().push(series);
             }
         }
+        self.sizes.take(case, self.rounds.len(), &samples);
         self.take_rates(case, &samples);
         self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
@@ -181,14 +186,22 @@ impl RunSoFar {
     }
 
     /// One thread of both ends.
-    fn thread(&mut self, number: usize, client: &Part, server: &Part, base: &Timebase) -> Thread {
-        let span = client.outcome.as_ref().map(|outcome| outcome.span);
+    fn thread(
+        &mut self,
+        number: usize,
+        (client, server): (Option<&Part>, Option<&Part>),
+        base: &Timebase,
+    ) -> Thread {
+        let outcome = client.and_then(|client| client.outcome.as_ref());
+        let span = outcome.map(|outcome| outcome.span);
+        let mut usage =
+            |role, part: Option<&Part>| part.map(|part| self.usage(role, part)).unwrap_or_default();
         let mut thread = Thread {
             started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
             length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
-            ended: ended(Some(client)),
-            client: self.usage(Role::Client, client),
-            server: self.usage(Role::Server, server),
+            ended: ended(client),
+            client: usage(Role::Client, client),
+            server: usage(Role::Server, server),
             ..Thread::default()
         };
         let is_pinned = thread.client.pinned && thread.server.pinned;
@@ -198,12 +211,17 @@ impl RunSoFar {
 
     /// What holds for the round of what its threads did. It lasted from the first beginning to the
     /// last end.
-    fn take_threads(&mut self, each: Vec<Thread>, round: &mut Round) {
-        let of = |side: fn(&Thread) -> &Usage| -> Vec<Usage> {
-            each.iter().map(|thread| side(thread).clone()).collect()
+    fn take_threads(
+        &mut self,
+        each: Vec<Thread>,
+        [clients, servers]: [usize; 2],
+        round: &mut Round,
+    ) {
+        let of = |threads: usize, side: fn(&Thread) -> &Usage| -> Vec<Usage> {
+            each.iter().take(threads).map(|thread| side(thread).clone()).collect()
         };
-        round.client = threads::whole(&of(|thread| &thread.client));
-        round.server = threads::whole(&of(|thread| &thread.server));
+        round.client = threads::whole(&of(clients, |thread| &thread.client));
+        round.server = threads::whole(&of(servers, |thread| &thread.server));
         round.cpus = each.first().and_then(|thread| thread.cpus);
         let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
         let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
@@ -379,50 +397,11 @@ impl RunSoFar {
             rounds: self.rounds,
             figures,
             rates,
+            lengths: None,
             counts: self.counts,
             included,
             doubts,
         }
-    }
-
-    /// The widest bound of the rounds between two hosts.
-    fn clock_bound(&self) -> Option<f64> {
-        let bounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
-        bounds.map(|clock| clock.bound_ns).reduce(f64::max)
-    }
-
-    /// What contradicts the clocks, each at its worst.
-    fn clocks_disagree(&self) -> Vec<Doubt> {
-        let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
-        let sources = [
-            ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
-            ("the exchange of times", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
-        ];
-        let worst = sources.into_iter().map(|(by, checks): (&str, Vec<OffsetCheck>)| {
-            (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
-        });
-        let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
-        beyond.map(|(by, beyond_ns)| Doubt::ClocksDisagree { by: by.into(), beyond_ns }).collect()
-    }
-
-    /// A figure that is smaller than what its clocks may be wrong by is none.
-    fn leave_out_what_the_clocks_do_not_tell(&mut self, figures: &mut Vec<Figure>) {
-        let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
-        if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
-            self.doubts.push(Doubt::ClockSet { times: steps });
-        }
-        self.doubts.extend(self.clocks_disagree());
-        figures.retain(|figure| {
-            let Some(bound_ns) = figure.clock_bound_ns else { return true };
-            let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
-            let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
-            let is_told = p50_ns > bound_ns;
-            if !is_told {
-                let metric = figure.metric.name().to_string();
-                self.doubts.push(Doubt::ClocksUnknown { metric, bound_ns, p50_ns });
-            }
-            is_told
-        });
     }
 
     /// What a point of a curve over load says; `None`: it has no schedule.
@@ -459,6 +438,7 @@ impl RunSoFar {
             (Pattern::Load, Schedule::ClosedLoop) => {
                 let mut rates =
                     vec![figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0)];
+                rates.extend(self.sizes.bandwidth(&self.delivered));
                 rates.extend(self.costs.figures());
                 rates
             }
@@ -476,6 +456,7 @@ impl RunSoFar {
                     let missed = stream::missed(&self.rounds);
                     rates.push(figure(RateMetric::Missed, "1/step", &missed, 1.0));
                 }
+                rates.extend(self.sizes.bandwidth(&self.delivered));
                 rates.extend(self.costs.figures());
                 rates
             }

@@ -14,7 +14,7 @@ use crate::stats::{Metric, RateMetric};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
 
-/// What the one thread of an end of `load` has brought home.
+/// What the first thread of an end has brought home.
 fn first(parts: &[Part]) -> Option<&Outcome> {
     parts.first()?.outcome.as_ref()
 }
@@ -35,10 +35,21 @@ pub(super) fn beyond(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveH
     live.collect()
 }
 
-/// The cases that a search wants next, over each transport, way to wait and size.
-pub(super) fn more(plan: &Plan, runs: &[RunSoFar]) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for first in runs.iter().filter(|run| !run.case.schedule.is_open()) {
+/// The cases that a search wants next, over each transport, way to wait and size, each with the
+/// position of the run from which it follows.
+pub(super) fn more(plan: &Plan, runs: &[RunSoFar]) -> Vec<(usize, Case)> {
+    let shares = runs.iter().enumerate().flat_map(|(number, run)| {
+        let carried = Some(run.capacity()).filter(|rate| rate.is_finite() && *rate > 0.0);
+        let shares = |rate| run.case.shares(MessageRate(rate));
+        let cases = carried.map(shares).unwrap_or_default();
+        let is_new = |case: &Case| runs.iter().all(|run| run.case != *case);
+        cases.into_iter().filter(is_new).map(move |case| (number, case)).collect::<Vec<_>>()
+    });
+    let mut cases: Vec<(usize, Case)> = shares.collect();
+    // A study has no search: its closed loops are points of their own.
+    let searched = runs.iter().enumerate().filter(|(_, run)| run.case.rpc.is_none());
+    let searched = searched.filter(|(_, run)| !run.case.schedule.is_open());
+    for (number, first) in searched.filter(|_| plan.study.is_none()) {
         let case = &first.case;
         let is_of = |run: &&RunSoFar| {
             let other = &run.case;
@@ -54,11 +65,12 @@ pub(super) fn more(plan: &Plan, runs: &[RunSoFar]) -> Vec<Case> {
             true => search::grid(first.capacity()),
             false => search::next(&points, plan.search.slo),
         };
-        cases.extend(rates.into_iter().map(|rate| Case {
+        let point = |rate| Case {
             schedule: plan.search.arrivals.at(MessageRate(rate)),
             load: Load { clients: 0, ..case.load },
             ..case.clone()
-        }));
+        };
+        cases.extend(rates.into_iter().map(|rate| (number, point(rate))));
     }
     cases
 }
@@ -89,9 +101,9 @@ impl Costs {
             return;
         }
         let ends = [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)];
-        for (metric, outcome) in ends.into_iter().filter_map(|(m, parts)| Some((m, first(parts)?)))
-        {
-            self.add(metric, outcome.usage.cpu_ns, answered);
+        for (metric, parts) in ends {
+            let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
+            self.add(metric, outcomes.map(|outcome| outcome.usage.cpu_ns).sum(), answered);
         }
         let pools = first(server).filter(|_| case.load.buffers.is_some());
         let Some(pool) = pools.map(|outcome| outcome.pool) else { return };

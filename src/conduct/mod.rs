@@ -3,6 +3,7 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+mod apart;
 mod clocks;
 pub mod compared;
 mod cpus;
@@ -12,6 +13,7 @@ mod included;
 mod load;
 mod pairs;
 mod progress;
+mod rpc;
 pub mod search;
 mod stream;
 mod tally;
@@ -155,7 +157,14 @@ pub fn conduct(
     record.doubts = whole.doubts(&record.noise);
     record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
-    record.runs = runs.into_iter().map(|run| run.into_run(plan)).collect();
+    let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
+    let told = runs.into_iter().zip(lengths);
+    let run = |(run, lengths): (RunSoFar, Option<rpc::ByLength>)| {
+        let mut run = run.into_run(plan);
+        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
+        run
+    };
+    record.runs = told.map(run).collect();
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -266,8 +275,12 @@ impl Conductor<'_, '_> {
             if more.is_empty() {
                 break;
             }
-            for case in more {
-                self.runs.push(self.run(self.runs.len(), &case));
+            for (origin, case) in more {
+                let index = self.runs.len();
+                self.runs.push(self.run(index, &case));
+                if let Some(study) = &mut self.plan.study {
+                    study.adopt(origin as u32, index as u32);
+                }
                 self.plan.cases.push(case);
             }
             self.all_rounds()?;
@@ -386,13 +399,13 @@ impl Conductor<'_, '_> {
         let each: Vec<RoundSamples> = finished
             .client
             .iter()
-            .zip(&finished.server)
-            .map(|(client, server)| {
-                let rows = (client.arena.rows(), server.arena.rows());
-                let at = RoundSamples { run: index as u32, round, ..RoundSamples::default() };
-                let RoundSamples { size, samples, .. } =
-                    join_of(shape(case), rows.0, rows.1, times);
-                RoundSamples { size, samples, ..at }
+            .enumerate()
+            .map(|(number, client)| {
+                let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
+                let joined = join_of(shape(case), client.arena.rows(), at_server, times);
+                let mut joined = RoundSamples { run: index as u32, round, ..joined };
+                rpc::set_lengths(case, number, &mut joined);
+                joined
             })
             .collect();
         let counts = tally::counts_of_all(case, &finished, &each);

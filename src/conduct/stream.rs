@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn what_is_lost_before_the_first_is_counted_apart() {
         let none = f64::NAN;
-        let sample = |receive, flags| Sample::new(0, [0.0, 0.0, none, receive, none], flags);
+        let sample = |receive, flags| Sample::new(0, 8, [0.0, 0.0, none, receive, none], flags);
         let lost = || sample(none, Flags::LOST);
         let missed = sample(none, Flags::MISSED);
         let samples = vec![lost(), missed, lost(), sample(5.0, Flags::default()), lost()];

@@ -58,18 +58,26 @@ pub(super) fn counts_of_all(
     finished: &Finished,
     each: &[RoundSamples],
 ) -> (Counts, Vec<Counts>) {
-    let parts = finished.client.iter().zip(&finished.server).zip(each);
-    let counted: Vec<Counts> =
-        parts.map(|((client, server), samples)| counts(case, client, server, samples)).collect();
+    let parts = finished.client.iter().zip(each).enumerate();
+    let counted: Vec<Counts> = parts
+        .map(|(number, (client, samples))| {
+            counts(case, client, finished.server.get(number), samples)
+        })
+        .collect();
     let mut all = Counts::default();
     counted.iter().for_each(|one| add(&mut all, one));
+    if case.rpc.is_some() {
+        // Of requests the server counts what came broken; the client has what came back so.
+        let outcomes = finished.server.iter().filter_map(|part| part.outcome.as_ref());
+        all.corrupt += outcomes.map(|outcome| outcome.seen.corrupt).sum::<u64>();
+    }
     (all, counted)
 }
 
 /// The counts of one thread in one round, as both ends saw it.
-fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> Counts {
+fn counts(case: &Case, client: &Part, server: Option<&Part>, samples: &RoundSamples) -> Counts {
     let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
-    let (at_client, mut at_server) = (seen(client), seen(server));
+    let (at_client, mut at_server) = (seen(client), server.map(seen).unwrap_or_default());
     if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
         at_server = simulated;
     }
@@ -87,8 +95,9 @@ fn counts(case: &Case, client: &Part, server: &Part, samples: &RoundSamples) -> 
         received: receiver.received + if both { at_client.received } else { 0 },
         duplicates: receiver.duplicates,
         reordered: receiver.reordered,
-        strangers: [client, server]
-            .iter()
+        strangers: [Some(client), server]
+            .into_iter()
+            .flatten()
             .filter_map(|part| part.outcome.as_ref())
             .map(|outcome| outcome.strangers)
             .sum(),

@@ -241,7 +241,7 @@ impl Crew {
 
     fn play_to_the_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let addresses = self.each(|said| match said {
-            Said::Opened(address) => Some(address),
+            Said::Opened(addresses) => Some(addresses),
             _ => None,
         })?;
         frame::write(output, &FromAgent::Opened(addresses))?;
@@ -252,8 +252,8 @@ impl Crew {
             let sentence = "the driver has another number of threads than this agent";
             return Err(AgentError::Refused(sentence.into()));
         }
-        for (member, other) in self.threads.iter().zip(others) {
-            let _ = member.ask.send(Asked::Connect(other));
+        for (member, others) in self.threads.iter().zip(others) {
+            let _ = member.ask.send(Asked::Connect(others));
         }
         let granted = self.each(|said| match said {
             Said::Connected(granted) => Some(granted),

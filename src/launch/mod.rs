@@ -11,6 +11,7 @@ pub mod agent;
 mod apart;
 pub mod clocks;
 pub mod conditions;
+pub mod ends;
 pub mod far;
 pub mod frame;
 pub mod job;

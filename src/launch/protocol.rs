@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -49,8 +49,8 @@ pub enum ToAgent {
     },
     /// Prepare a round.
     Open(Box<Assignment>),
-    /// The addresses of the other end's threads.
-    Connect(Vec<Blob>),
+    /// What each thread is to connect to, an address for each of its connections.
+    Connect(Vec<Vec<Blob>>),
     /// Go.
     Start,
     /// The other end's thread of this number has sent so many messages and sends no more.
@@ -185,8 +185,8 @@ pub enum FromAgent {
         /// Its version of wiregauge.
         tool: String,
     },
-    /// The round is prepared: the address of each thread.
-    Opened(Vec<Blob>),
+    /// The round is prepared: the addresses of each thread, one for each of its connections.
+    Opened(Vec<Vec<Blob>>),
     /// It is connected: settings as granted to each thread.
     Connected(Vec<Vec<(String, String)>>),
     /// The round is over for one thread.

@@ -2,6 +2,7 @@
 
 use super::apart::REPORT;
 pub use super::conditions::{Conditions, pair_of};
+use super::ends::crossed;
 use super::far::{self, There};
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
@@ -84,7 +85,10 @@ pub fn run(
             .map_err(Fault::new)?;
         Ok(Part { arena, outcome: None, granted: Vec::new() })
     };
-    let parts = |role| (0..case.threads).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
+    let parts = |role| {
+        let threads = 0..case.threads_of(role);
+        threads.map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>()
+    };
     let mut round = Round {
         case,
         conditions,
@@ -139,7 +143,7 @@ impl Round<'_> {
             self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
         }
         // That of a role which no agent plays by itself is empty.
-        let none = vec![Blob::default(); self.case.threads as usize];
+        let none = vec![vec![Blob::default()]; self.case.threads as usize];
         let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "the opening", |_, role, said| {
@@ -148,7 +152,10 @@ impl Round<'_> {
             true
         })?;
         for agent in &mut self.agents {
-            agent.say(&ToAgent::Connect(addresses[1 - index(agent.role())].clone()));
+            let role = agent.role();
+            let others = crossed(self.case, role, &addresses[1 - index(role)]);
+            let wrong = || Fault::new("an agent told other addresses than it was asked for");
+            agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
         // Memory is touched and the CPU's noise watched meanwhile.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
@@ -362,8 +369,10 @@ impl Round<'_> {
                 if !ended.as_planned() {
                     return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
                 }
-                // Of both directions each end waits for the other.
-                if role == Role::Client || self.case.direction == Direction::Bi {
+                if self.case.rpc.is_some() {
+                    self.release(role);
+                } else if role == Role::Client || self.case.direction == Direction::Bi {
+                    // Of both directions each end waits for the other.
                     for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
                         agent.say(&ToAgent::Expect { thread, messages });
                     }
@@ -376,6 +385,18 @@ impl Round<'_> {
             }
             FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
+        }
+    }
+
+    /// Lets the ports of a server of `rpc` go when those of the client have ended: each spoke to all.
+    fn release(&mut self, ended: Role) {
+        if ended == Role::Server || !self.has_ended(Role::Client) {
+            return;
+        }
+        for agent in self.agents.iter_mut().filter(|agent| agent.role() == Role::Server) {
+            for thread in 0..self.case.threads_of(Role::Server) {
+                agent.say(&ToAgent::Expect { thread, messages: 0 });
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
+use super::ends::{Ends, Many, One};
 use super::kept::Streamed;
 use super::protocol::*;
 use super::rehearse;
@@ -22,8 +23,7 @@ use crate::plan::Pattern;
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::Recorder;
 use crate::transport::{
-    Blob, Endpoint, Opening, Role, Setup, Slot, Transport, TransportKind, Visitor, synthetic,
-    with_transport,
+    Blob, Opening, Role, Setup, Transport, TransportKind, Visitor, synthetic, with_transport,
 };
 use crate::units::Span;
 use std::io;
@@ -43,13 +43,13 @@ const PANICKED: i32 = 101;
 
 /// What the main thread tells a playing one.
 pub(super) enum Asked {
-    Connect(Blob),
+    Connect(Vec<Blob>),
     Start,
 }
 
 /// What a playing thread tells the main one.
 pub(super) enum Said {
-    Opened(Blob),
+    Opened(Vec<Blob>),
     Connected(Vec<(String, String)>),
     Ended(Box<Outcome>, Arena),
 }
@@ -143,16 +143,28 @@ impl Visitor for Player {
         match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
             // A simulated transport brings its own time.
             (TransportKind::Synthetic, _) => {
-                self.run::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
+                self.over::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
             }
-            (_, None) => self.run::<T, _>(Tsc, time),
-            (_, Some(clock)) => self.run::<T, _>(clock, time),
+            (_, None) => self.over::<T, _>(Tsc, time),
+            (_, Some(clock)) => self.over::<T, _>(clock, time),
         }
     }
 }
 
 impl Player {
-    fn run<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
+    /// Plays over one connection, or over many.
+    fn over<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
+        match &self.assignment.case.rpc {
+            None => self.run::<T, One<<T::Opening as Opening>::Endpoint>, C>(clock, time),
+            Some(_) => self.run::<T, Many<<T::Opening as Opening>::Varied>, C>(clock, time),
+        }
+    }
+
+    fn run<T: Transport, N: Ends<T>, C: Clock>(
+        self,
+        clock: C,
+        time: Timebase,
+    ) -> Result<(), AgentError> {
         let assignment = &*self.assignment;
         let case = &assignment.case;
         let pinned = match self.cpu() {
@@ -162,33 +174,36 @@ impl Player {
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let mut streamed = Streamed::of(assignment, &time, self.elsewhere)?;
-        let opening = T::open(&setup(assignment)).map_err(AgentError::from)?;
-        self.say(Said::Opened(opening.address()));
+        let lanes = 0..case.lanes_of(assignment.role);
+        let openings = lanes.map(|_| T::open(&setup(assignment)));
+        let openings = openings.collect::<Result<Vec<_>, _>>().map_err(AgentError::from)?;
+        self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
 
-        let Ok(Asked::Connect(other)) = self.asked.recv() else { return Ok(()) };
-        let mut endpoint = opening.connect(&other).map_err(AgentError::from)?;
+        let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(()) };
+        let mut ends = N::connect(case, openings, &others).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let noise = self.noise(clock, &time, pinned.is_ok());
-        self.say(Said::Connected(T::granted(&endpoint)));
+        self.say(Said::Connected(ends.granted()));
 
         let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
         let gate = &self.reach.gate;
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let stamping = self.stamp_while(&plan, &mut endpoint)?;
-        let generator = generator(assignment, &time)?;
+        let stamping = self.stamp_while::<T, N>(&plan, &mut ends)?;
+        let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
-        let read = |endpoint: &_| DeviceReading::take(|| clock.now(), || T::device_clock(endpoint));
-        let device = read(&endpoint);
+        let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
+        let device = read(&ends);
         self.line.pass(gate);
         let begin = clock.now();
         let stream = streamed.begin();
-        let part =
-            Part { endpoint: &mut endpoint, clock, gate, plan: &plan, generator, store, stream };
-        let ended = role::play(case, assignment.role, part, &mut recorder, spin);
+        let endpoint = ends.played();
+        let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
+        let thread = self.number as u32;
+        let ended = N::play(case, assignment.role, thread, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
         let used = ResourceUse::of_thread().since(&used);
@@ -196,14 +211,14 @@ impl Player {
         gate.leave();
         let (pool, seen) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
-        let device = device.zip(device.and_then(|_| read(&endpoint)));
-        let stamped = T::device_stamps(&endpoint).zip(device);
+        let device = device.zip(device.and_then(|_| read(&ends)));
+        let stamped = ends.device_stamps().zip(device);
         let by_device =
             stamped.map(|(stamps, readings)| by_device(arena.writer().0, stamps, readings, &time));
         let told = by_device.into_iter().chain(streamed.end());
         let outcome = Outcome {
-            afterwards: T::afterwards(&endpoint).into_iter().chain(told).collect(),
-            strangers: T::strangers(&endpoint),
+            afterwards: ends.afterwards().into_iter().chain(told).collect(),
+            strangers: ends.strangers(),
             ended,
             seen,
             server_seen,
@@ -222,6 +237,16 @@ impl Player {
         Ok(())
     }
 
+    /// What says when to send; made by the thread that waits for it. Each port of `rpc` has its
+    /// share of the load, by a schedule of its own.
+    fn generator(&self, time: &Timebase) -> Result<Option<Generator>, AgentError> {
+        let Assignment { case, role: Role::Client, .. } = &*self.assignment else {
+            return Ok(None);
+        };
+        let share = case.share_of(self.number as u32);
+        Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
+    }
+
     /// What the CPU does by itself, where the thread has it and time is real.
     fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
         let real = self.assignment.case.transport != TransportKind::Synthetic;
@@ -231,13 +256,13 @@ impl Player {
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
     /// another CPU than the loop's, which would leave it no time.
-    fn stamp_while<E: Endpoint>(
+    fn stamp_while<T: Transport, N: Ends<T>>(
         &self,
         plan: &Loop,
-        endpoint: &mut E,
+        ends: &mut N,
     ) -> Result<Option<Stamping>, AgentError> {
         let Some(stamper) = &plan.stamper else { return Ok(None) };
-        let Some(word) = endpoint.live(Slot::sending(0), stamper::AT) else {
+        let Some(word) = ends.live(stamper::AT) else {
             return Err(AgentError::Refused(
                 "--stamp-send is not possible here: the adapter copies a message when it is posted"
                     .into(),
@@ -284,18 +309,10 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
     plan
 }
 
-/// What says when to send; made by the thread that waits for it.
-fn generator(assignment: &Assignment, time: &Timebase) -> Result<Option<Generator>, AgentError> {
-    match assignment.role {
-        Role::Client => Generator::of(&assignment.case, time).map_err(unable("the timer")),
-        Role::Server => Ok(None),
-    }
-}
-
 /// The objects that a server of `load` reads; made before the round.
 fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
     let case = &assignment.case;
-    if case.pattern != Pattern::Load {
+    if case.pattern != Pattern::Load || case.rpc.is_some() {
         return Ok(None);
     }
     if case.size != case.load.message() {

@@ -175,6 +175,115 @@ impl Default for Outstanding {
     }
 }
 
+/// What a client asks over: one connection to one server, or many.
+pub trait Line {
+    /// Whether the request of this number may be written and posted.
+    fn has_room(&self, sequence: u64) -> bool;
+
+    /// Writes the request of this number, posts it and sends it off; the time before the post.
+    /// `None`: there was no room after all.
+    fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks>;
+
+    /// Sends off what could not go yet.
+    fn push(&mut self);
+
+    /// Whether all that was posted has completed.
+    fn is_settled(&self) -> bool;
+
+    /// Looks for answers, and calls `take` with the number of each, when it was seen, and whether
+    /// it is another than was asked for. Sleeps where the waiter does and `sleeps` is set.
+    fn look<W: Waiter, C: Clock>(
+        &mut self,
+        waiter: &mut W,
+        sleeps: bool,
+        clock: C,
+        plan: &Loop,
+        take: impl FnMut(u64, Ticks, bool),
+    ) -> Looked;
+}
+
+/// What a look at a line has found.
+pub struct Looked {
+    /// Whether anything has happened.
+    pub any: bool,
+    /// Why the round ends, where a connection has.
+    pub ended: Option<Ended>,
+}
+
+/// One connection to the server of `load`.
+pub struct OneServer<'a, E> {
+    endpoint: &'a mut E,
+    events: Events,
+    flow: Flow,
+}
+
+impl<'a, E: Endpoint> OneServer<'a, E> {
+    /// Over an endpoint.
+    pub fn over(endpoint: &'a mut E, plan: &Loop) -> OneServer<'a, E> {
+        let flow = Flow::through(endpoint, plan);
+        OneServer { endpoint, events: Events::default(), flow }
+    }
+}
+
+impl<E: Endpoint> Line for OneServer<'_, E> {
+    #[inline(always)]
+    fn has_room(&self, _: u64) -> bool {
+        self.flow.has_room()
+    }
+
+    #[inline(always)]
+    fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
+        let slot = self.flow.slot();
+        store::ask(self.endpoint.payload(slot), sequence, plan.load.objects);
+        let submit = clock.now();
+        if !self.flow.post(self.endpoint, slot, plan) {
+            return None;
+        }
+        self.endpoint.flush();
+        Some(submit)
+    }
+
+    #[inline(always)]
+    fn push(&mut self) {
+        self.endpoint.flush();
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.flow.completed == self.flow.sent
+    }
+
+    #[inline(always)]
+    fn look<W: Waiter, C: Clock>(
+        &mut self,
+        waiter: &mut W,
+        sleeps: bool,
+        clock: C,
+        plan: &Loop,
+        mut take: impl FnMut(u64, Ticks, bool),
+    ) -> Looked {
+        let events = &mut self.events;
+        if sleeps {
+            waiter.once(self.endpoint, events);
+        } else {
+            let _ = self.endpoint.poll(events);
+        }
+        self.flow.completed += u64::from(events.completed);
+        if !events.arrivals().is_empty() {
+            let receive = clock.now();
+            for arrival in events.arrivals() {
+                let message = self.endpoint.payload(arrival.slot);
+                let sequence = message.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
+                let is_other =
+                    plan.check && !store::is_answer(message, sequence, plan.load.objects);
+                take(sequence, receive, is_other);
+            }
+        }
+        let ended = (events.link != Link::Up).then(|| Ended::of(events.link));
+        Looked { any: events.any(), ended }
+    }
+}
+
 /// The client. Between the two stamps of a request lie the post, the flush, and polls until the
 /// answer is there; other requests may be sent meanwhile, and other answers come.
 ///
@@ -182,8 +291,8 @@ impl Default for Outstanding {
 /// lateness is in its response. What was intended before the time is up is sent, late where it must
 /// be, until as long again has passed; what was not sent by then is lost.
 #[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
-pub fn client<E: Endpoint, W: Waiter, C: Clock, P: Pace>(
-    endpoint: &mut E,
+pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
+    line: &mut L,
     mut waiter: W,
     clock: C,
     gate: &Gate,
@@ -192,8 +301,6 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock, P: Pace>(
     requests: &mut Outstanding,
     recorder: &mut Recorder<'_>,
 ) -> Ended {
-    let mut events = Events::default();
-    let mut flow = Flow::through(endpoint, plan);
     let start = clock.now() + plan.lead;
     let limits = Limits::of(plan, start);
     let mut idle = 0;
@@ -203,21 +310,19 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock, P: Pace>(
         if limits.sends_no_more(&pace, now, requests.next, plan) {
             break if requests.next >= plan.messages { Ended::Count } else { Ended::Time };
         }
-        send(endpoint, clock, plan, &mut pace, &mut flow, requests, recorder, now, &limits);
-        if requests.count == 0 && flow.completed == flow.sent {
+        send(line, clock, plan, &mut pace, requests, recorder, now, &limits);
+        if requests.count == 0 && line.is_settled() {
             // Nothing is on the way: the timer may wait.
             if pace.wait(clock, gate, plan).is_none() && gate.is_stopped() {
                 break Ended::Stopped;
             }
             continue;
         }
-        if P::SLEEPS {
-            waiter.once(endpoint, &mut events);
-        } else {
-            let _ = endpoint.poll(&mut events);
-        }
-        idle = if events.any() { 0 } else { idle + 1 };
-        if let Some(ended) = take(endpoint, &events, clock, plan, &mut flow, requests, recorder) {
+        let looked = line.look(&mut waiter, P::SLEEPS, clock, plan, |sequence, receive, other| {
+            answered(sequence, receive, other, requests, recorder);
+        });
+        idle = if looked.any { 0 } else { idle + 1 };
+        if let Some(ended) = looked.ended {
             break ended;
         }
         if idle >= POLLS || P::SLEEPS {
@@ -232,23 +337,60 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock, P: Pace>(
     };
     if ended.as_planned() {
         keep_unsent(&mut pace, &limits, plan, requests.next, recorder);
-        // Where the transport loses nothing an answer that is late will come: a server that was
-        // not let run for a while is not a lost message.
-        let patience = TickSpan(plan.drain.0 * if plan.loss_after.is_none() { 10 } else { 1 });
-        let mut until = clock.now() + patience;
-        while requests.count > 0 && clock.now() < until && !gate.is_stopped() {
-            if endpoint.poll(&mut events) && !events.arrivals().is_empty() {
-                until = clock.now() + patience;
-            }
-            let down = take(endpoint, &events, clock, plan, &mut flow, requests, recorder);
-            if down.is_some() {
-                break;
-            }
-        }
+        hear_out(line, &mut waiter, clock, gate, plan, requests, recorder);
     }
     recorder.seen.missed_steps = pace.missed();
     requests.expire(Ticks(u64::MAX), recorder);
     ended
+}
+
+/// Awaits the answers that are still on the way.
+#[cold]
+fn hear_out<L: Line, W: Waiter, C: Clock>(
+    line: &mut L,
+    waiter: &mut W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    requests: &mut Outstanding,
+    recorder: &mut Recorder<'_>,
+) {
+    // Where the transport loses nothing an answer that is late will come: a server that was not
+    // let run for a while is not a lost message.
+    let patience = TickSpan(plan.drain.0 * if plan.loss_after.is_none() { 10 } else { 1 });
+    let mut until = clock.now() + patience;
+    while requests.count > 0 && clock.now() < until && !gate.is_stopped() {
+        let mut came = false;
+        let looked = line.look(waiter, false, clock, plan, |sequence, receive, other| {
+            came = true;
+            answered(sequence, receive, other, requests, recorder);
+        });
+        if came {
+            until = clock.now() + patience;
+        }
+        if looked.ended.is_some() {
+            break;
+        }
+    }
+}
+
+/// An answer is there.
+#[inline(always)]
+fn answered(
+    sequence: u64,
+    receive: Ticks,
+    is_other: bool,
+    requests: &mut Outstanding,
+    recorder: &mut Recorder<'_>,
+) {
+    recorder.seen.corrupt += u64::from(is_other);
+    let flags = if is_other { Flags::CORRUPT } else { Flags::default() };
+    match requests.take(sequence) {
+        None => recorder.straggler(sequence, receive),
+        Some(Request { intended, submit, .. }) => {
+            recorder.answered(sequence, Times { intended, submit, receive }, flags);
+        }
+    }
 }
 
 /// When a round ends.
@@ -279,12 +421,11 @@ impl Limits {
 /// Sends what is due.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // As above.
-fn send<E: Endpoint, C: Clock, P: Pace>(
-    endpoint: &mut E,
+fn send<L: Line, C: Clock, P: Pace>(
+    line: &mut L,
     clock: C,
     plan: &Loop,
     pace: &mut P,
-    flow: &mut Flow,
     requests: &mut Outstanding,
     recorder: &mut Recorder<'_>,
     mut now: Ticks,
@@ -295,20 +436,16 @@ fn send<E: Endpoint, C: Clock, P: Pace>(
         if requests.next >= plan.messages || limits.end.is_some_and(|end| intended >= end) {
             return;
         }
-        if !flow.has_room() || !requests.has_room() || requests.count >= plan.window {
+        let may = requests.has_room() && requests.count < plan.window;
+        let submit = match may && line.has_room(requests.next) {
+            true => line.ask(clock, requests.next, plan),
+            false => None,
+        };
+        let Some(submit) = submit else {
             recorder.seen.held_up += 1;
-            endpoint.flush();
+            line.push();
             return;
-        }
-        let slot = flow.slot();
-        store::ask(endpoint.payload(slot), requests.next, plan.load.objects);
-        let submit = clock.now();
-        if !flow.post(endpoint, slot, plan) {
-            recorder.seen.held_up += 1;
-            endpoint.flush();
-            return;
-        }
-        endpoint.flush();
+        };
         let intended = if P::SLEEPS { Ticks(0) } else { intended };
         recorder.asked(requests.next, intended, submit);
         requests.put(intended, submit);
@@ -317,39 +454,6 @@ fn send<E: Endpoint, C: Clock, P: Pace>(
         pace.step(submit);
         now = submit;
     }
-}
-
-/// Takes what a poll brought. `Some` when the connection has ended.
-#[inline]
-fn take<E: Endpoint, C: Clock>(
-    endpoint: &mut E,
-    events: &Events,
-    clock: C,
-    plan: &Loop,
-    flow: &mut Flow,
-    requests: &mut Outstanding,
-    recorder: &mut Recorder<'_>,
-) -> Option<Ended> {
-    flow.completed += u64::from(events.completed);
-    if !events.arrivals().is_empty() {
-        let receive = clock.now();
-        for arrival in events.arrivals() {
-            let message = endpoint.payload(arrival.slot);
-            let sequence = message.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
-            let mut flags = Flags::default();
-            if plan.check && !store::is_answer(message, sequence, plan.load.objects) {
-                flags = Flags::CORRUPT;
-                recorder.seen.corrupt += 1;
-            }
-            match requests.take(sequence) {
-                None => recorder.straggler(sequence, receive),
-                Some(Request { intended, submit, .. }) => {
-                    recorder.answered(sequence, Times { intended, submit, receive }, flags);
-                }
-            }
-        }
-    }
-    (events.link != Link::Up).then(|| Ended::of(events.link))
 }
 
 /// Keeps what was intended and not sent: as lost.

@@ -3,7 +3,7 @@
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
 //! (latency, and oneway without a schedule), [`open`] (oneway with one), [`stream`] (oneway of
-//! samples), [`bandwidth`],
+//! samples), [`bandwidth`], [`load`] and its servers [`store`] and [`rpc`],
 //! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses
 //! the loop of a case and role, and is compiled once for each transport, wait mode and clock.
 //!
@@ -18,6 +18,7 @@ pub mod one_sided;
 pub mod open;
 pub mod payload;
 pub mod role;
+pub mod rpc;
 pub mod schedule;
 pub mod stamper;
 pub mod store;

@@ -1,7 +1,8 @@
 //! From a case and a role to the loop that plays it.
 
 use super::gate::Gate;
-use super::load::Outstanding;
+use super::load::{OneServer, Outstanding};
+use super::rpc::{self, Mesh};
 use super::schedule::Generator;
 use super::store::Store;
 use super::stream::{self, Streaming};
@@ -9,14 +10,18 @@ use super::waiter::{Adaptive, Any, Block, Busy, Waiter};
 use super::{Ended, Loop, bandwidth, closed, load, one_sided, open, store};
 use crate::clock::{Clock, TickSpan};
 use crate::plan::load::MOST_BUFFERS;
+use crate::plan::rpc::Draws;
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
+use crate::transport::fan::Fan;
 use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
 use crate::units::Span;
 
 /// How long an adaptive wait polls before it sleeps: about what a sleep and a wake-up cost, so that
 /// it never takes more than twice the better of the two (the classic competitive argument).
 pub const ADAPTIVE_SPIN: Span = Span(50_000);
+/// Memory for the sending slots of one connection of `rpc`.
+const RPC_BYTES: u64 = 4 << 20;
 /// How long a receiver goes on after the sender has ended: many times any queue's delay on a path
 /// that is worth measuring.
 const DRAIN: Span = Span(200_000_000);
@@ -63,6 +68,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         size: case.size.0 as usize,
         // A closed loop never has more than a burst on the way.
         window: match (traffic(case), case.pattern) {
+            (_, Pattern::Load) if case.rpc.is_some() => rpc_window(case),
             (_, Pattern::Load) => MOST_BUFFERS,
             (Traffic::Echo { .. }, _) | (Traffic::OneSided, Pattern::Latency) => case.burst,
             (Traffic::Forward | Traffic::Both | Traffic::OneSided, _) => {
@@ -76,6 +82,12 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         site: site(case, role),
         options: case.options.clone(),
     }
+}
+
+/// Slots of one connection of `rpc`: so many that their memory stays within what a cache holds,
+/// since the kernel's buffers, or the ring's, are queues of their own.
+fn rpc_window(case: &Case) -> u32 {
+    (RPC_BYTES / case.size.0.max(1)).clamp(2, u64::from(MOST_BUFFERS)) as u32
 }
 
 /// Where an end is to be reached on the host that starts it.
@@ -218,11 +230,7 @@ fn play_stream<E: Endpoint, C: Clock>(
             stream::source(endpoint, Busy, clock, gate, plan, generator, steps, recorder)
         }
         (Some(Streaming::To(sink)), _) => {
-            let waiter = match case.wait {
-                Wait::Busy => Any::Busy,
-                Wait::Block => Any::Block,
-                Wait::Adaptive => Any::Adaptive(Adaptive { spin }),
-            };
+            let waiter = Any::of(case.wait, spin);
             closed::server_with::<_, _, _, _, true>(
                 endpoint, waiter, clock, gate, plan, sink, recorder,
             )
@@ -252,14 +260,43 @@ fn play_load<E: Endpoint, C: Clock, W: Waiter>(
         };
     }
     let mut requests = Outstanding::new();
+    let mut line = OneServer::over(endpoint, plan);
     match generator {
         // It never sleeps while answers are awaited, however the server waits.
         Some(pace) => {
-            load::client(endpoint, Busy, clock, gate, plan, pace, &mut requests, recorder)
+            load::client(&mut line, Busy, clock, gate, plan, pace, &mut requests, recorder)
         }
         None => {
             let pace = load::Clients(u64::from(plan.load.clients.max(1)));
-            load::client(endpoint, waiter, clock, gate, plan, pace, &mut requests, recorder)
+            load::client(&mut line, waiter, clock, gate, plan, pace, &mut requests, recorder)
+        }
+    }
+}
+
+/// Plays a role of `rpc`. Compiled once for all wait modes, as a stream.
+#[inline(never)]
+pub fn play_rpc<E: Endpoint, C: Clock>(
+    case: &Case,
+    role: Role,
+    part: Part<'_, Fan<E>, C>,
+    draws: Draws,
+    recorder: &mut Recorder<'_>,
+    spin: TickSpan,
+) -> Ended {
+    let Part { endpoint: fan, clock, gate, plan, generator, .. } = part;
+    let waiter = Any::of(case.wait, spin);
+    if role == Role::Server {
+        return rpc::server(fan, waiter, clock, gate, plan, recorder);
+    }
+    let mut requests = Outstanding::new();
+    let mut line = Mesh::over(fan, draws);
+    match generator {
+        Some(pace) => {
+            load::client(&mut line, Busy, clock, gate, plan, pace, &mut requests, recorder)
+        }
+        None => {
+            let pace = load::Clients(u64::from(plan.load.clients.max(1)));
+            load::client(&mut line, waiter, clock, gate, plan, pace, &mut requests, recorder)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use crate::clock::{Clock, TickSpan, Ticks};
-use crate::transport::{Endpoint, Events};
+use crate::transport::{Endpoint, Events, Wait};
 
 /// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
 /// a stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
@@ -21,6 +21,14 @@ pub enum Waited {
 
 /// A way to wait.
 pub trait Waiter {
+    /// Whether it ever sleeps in the kernel.
+    fn sleeps(&self) -> bool;
+
+    /// How long it polls before it does.
+    fn spin(&self) -> TickSpan {
+        TickSpan(0)
+    }
+
     /// One attempt: a poll, or (where the mode sleeps) a wait.
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events);
 
@@ -48,6 +56,11 @@ pub(super) fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Opt
 pub struct Busy;
 
 impl Waiter for Busy {
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         // What was found stands in the events.
@@ -80,6 +93,11 @@ impl Waiter for Busy {
 pub struct Block;
 
 impl Waiter for Block {
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         endpoint.wait(events);
@@ -116,7 +134,31 @@ pub enum Any {
     Adaptive(Adaptive),
 }
 
+impl Any {
+    /// That of a wait mode.
+    pub fn of(wait: Wait, spin: TickSpan) -> Any {
+        match wait {
+            Wait::Busy => Any::Busy,
+            Wait::Block => Any::Block,
+            Wait::Adaptive => Any::Adaptive(Adaptive { spin }),
+        }
+    }
+}
+
 impl Waiter for Any {
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        !matches!(self, Any::Busy)
+    }
+
+    #[inline(always)]
+    fn spin(&self) -> TickSpan {
+        match self {
+            Any::Busy | Any::Block => TickSpan(0),
+            Any::Adaptive(adaptive) => adaptive.spin,
+        }
+    }
+
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         match self {
@@ -150,6 +192,16 @@ pub struct Adaptive {
 }
 
 impl Waiter for Adaptive {
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn spin(&self) -> TickSpan {
+        self.spin
+    }
+
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         if !endpoint.poll(events) {

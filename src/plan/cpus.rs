@@ -35,7 +35,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cpu
 
 /// Refuses CPUs that were named for fewer threads than the cases have.
 pub fn check(cpus: &[CpuPair], cases: &[Case]) -> Result<(), Refusal> {
-    let threads = cases.iter().map(|case| case.threads).max().unwrap_or(1);
+    let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
     if cpus.is_empty() || cpus.len() >= threads as usize {
         return Ok(());
     }

@@ -115,7 +115,10 @@ pub const SATURATING: u32 = MOST_BUFFERS;
 
 impl Request {
     /// The request once for each rate and each number of clients.
-    pub(super) fn paces(&self) -> Vec<Request> {
+    pub(super) fn paces(&self, transport: TransportKind) -> Vec<Request> {
+        if let Some(wanted) = &self.rpc {
+            return self.rpc_paces(wanted, transport);
+        }
         if self.search.adds {
             // It begins with what the server can do.
             let load = Load { clients: SATURATING, ..self.load };

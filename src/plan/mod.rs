@@ -10,6 +10,7 @@ pub mod load;
 pub mod pairs;
 pub mod reference;
 pub mod request;
+pub mod rpc;
 pub mod stream;
 pub mod study;
 pub mod survey;
@@ -26,6 +27,7 @@ pub use far::Far;
 pub use load::Load;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
+pub use rpc::Rpc;
 pub use stream::Stream;
 pub use study::Study;
 pub use trace::Trace;
@@ -233,6 +235,9 @@ pub struct Case {
     /// What the messages of a stream are; `None`: it is none.
     #[serde(default)]
     pub stream: Option<Stream>,
+    /// What `rpc` sends, and over how many connections; `None`: it is none.
+    #[serde(default)]
+    pub rpc: Option<Rpc>,
     /// Whether the receiver verifies the payload.
     pub check: bool,
     /// A message that has not come by then is lost (transports that lose messages).
@@ -347,6 +352,7 @@ impl Case {
     /// What tells the points of a curve apart, of `load` and `stream`.
     pub fn pace(&self) -> Option<String> {
         match (self.pattern, self.load.clients, self.schedule.rate()) {
+            _ if self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded) => Some("unloaded".into()),
             (_, _, Some(rate)) if self.stream.is_some() => Some(format!("at {}/s", rate.0.round())),
             (Pattern::Load, 0, Some(rate)) => Some(format!("at {}/s", rate.0.round())),
             (Pattern::Load, clients, _) => Some(format!("of {clients} clients")),
@@ -354,16 +360,38 @@ impl Case {
         }
     }
 
+    /// The command that asks for it.
+    pub fn command(&self) -> &'static str {
+        match (&self.stream, &self.rpc) {
+            (Some(_), _) => "stream",
+            (_, Some(_)) => "rpc",
+            _ => self.pattern.name(),
+        }
+    }
+
     /// A short name that tells the case from the others of a plan.
     pub fn label(&self) -> String {
-        let pattern = self.stream.as_ref().map_or(self.pattern.name(), |_| "stream");
         let both = if self.direction == Direction::Bi { " both ways" } else { "" };
         let pace = self.pace().map(|pace| format!(" {pace}")).unwrap_or_default();
+        let (transport, wait) = (self.transport, self.wait.name());
+        if let Some(rpc) = &self.rpc {
+            let control = self.options.congestion.as_ref();
+            let control = control.map(|name| format!(" {name}")).unwrap_or_default();
+            let ports = match (self.threads, rpc.server_ports, rpc.connections) {
+                (1, 1, 1) => String::new(),
+                (own, others, 1) => format!(" {own} to {others} ports"),
+                (own, others, each) => format!(" {own} to {others} ports, {each} connections each"),
+            };
+            return format!(
+                "rpc {transport}{control} {wait} {}{pace}{ports}",
+                rpc.workload.label()
+            );
+        }
         let threads = match self.threads {
             1 => String::new(),
             several => format!(" {several} threads"),
         };
-        let (transport, wait) = (self.transport, self.wait.name());
+        let pattern = self.command();
         format!("{pattern}{both} {transport} {wait} {} B{pace}{threads}", self.size.0)
     }
 }

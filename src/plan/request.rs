@@ -4,7 +4,7 @@
 use super::{
     Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
 };
-use super::{Load, Stream, TimerKind, Trace, load};
+use super::{Load, Stream, TimerKind, Trace, load, rpc};
 use super::{cpus, sweep};
 use crate::transport::{Asked, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span, Untrue};
@@ -78,6 +78,8 @@ pub struct Request {
     pub load: Load,
     /// What the messages of a stream are; `None`: it is none.
     pub stream: Option<Stream>,
+    /// What `rpc` sends; `None`: it is none.
+    pub rpc: Option<rpc::Wanted>,
     /// Whether the rates of `load` are searched for.
     pub search: load::Search,
     /// What waits for the intended times; `None`: the busy one.
@@ -136,6 +138,7 @@ impl Request {
             clients: Vec::new(),
             load: Load::default(),
             stream: None,
+            rpc: None,
             search: load::Search::default(),
             timer: None,
             check: false,
@@ -181,6 +184,7 @@ impl Request {
         for transport in &self.transports {
             self.check_place(*transport)?;
             self.check_transport(*transport)?;
+            self.check_rpc_over(*transport)?;
             for wait in &self.waits {
                 for size in &sizes {
                     check_size(*transport, *size)?;
@@ -189,7 +193,7 @@ impl Request {
                         let first = cases.len() as u32;
                         let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
                         at_once.extend(layout.at_once.iter().map(numbered));
-                        for pace in self.paces() {
+                        for pace in self.paces(*transport) {
                             let of =
                                 |ends: &Ends| pace.case(*transport, *wait, *size, *threads, *ends);
                             cases.extend(layout.ends.iter().map(of));
@@ -198,8 +202,9 @@ impl Request {
                 }
             }
         }
+        self.complete_rpc(&mut cases, &mut at_once);
         cpus::check(&self.cpus, &cases)?;
-        let name = if self.stream.is_some() { "stream" } else { self.pattern.name() }.to_string();
+        let name = cases.first().map_or(self.pattern.name(), Case::command).to_string();
         let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
         let (hosts, pairs) = (layout.hosts, self.place.pairs());
         Ok(Plan {
@@ -248,13 +253,17 @@ impl Request {
         ends: Ends,
     ) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
+            (_, None, None) if self.rpc.is_some() => Bound { count: None, time: Some(rpc::TIME) },
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
                 Bound { count: None, time: Some(BANDWIDTH_TIME) }
             }
             (_, None, None) => Bound { count: Some(COUNT), time: None },
             (_, count, time) => Bound { count, time },
         };
-        let share = self.expected(bound).map_or(WARMUP, |messages| messages / WARMUP_SHARE);
+        let rpc = self.rpc.as_ref().and_then(rpc::Wanted::first);
+        let size = rpc.as_ref().map_or(size, rpc::Rpc::longest);
+        let expected = self.expected(bound).map(|messages| messages / u64::from(threads.max(1)));
+        let share = expected.map_or(WARMUP, |messages| messages / WARMUP_SHARE);
         Case {
             pattern: self.pattern,
             transport,
@@ -272,6 +281,7 @@ impl Request {
             timer: self.timer.unwrap_or_default(),
             load: self.load,
             stream: self.stream.clone().map(|stream| stream.of(size)),
+            rpc,
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
@@ -322,6 +332,7 @@ impl Request {
         }
         self.check_timer()?;
         self.check_load()?;
+        self.check_rpc()?;
         self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");

@@ -82,6 +82,7 @@ fn case(
         timer: TimerKind::Busy,
         load: Default::default(),
         stream: None,
+        rpc: None,
         check: false,
         loss_after,
         timeout,

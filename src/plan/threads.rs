@@ -24,10 +24,10 @@ impl Request {
                  it; write --threads 1",
             );
         }
-        if several && self.pattern == Pattern::Load {
+        if several && self.pattern == Pattern::Load && self.rpc.is_none() {
             return refuse("load has one thread of each end; write --threads 1");
         }
-        if several && self.schedule.is_open() {
+        if several && self.schedule.is_open() && self.rpc.is_none() {
             return refuse("--rate is the schedule of one sender; write --threads 1");
         }
         Ok(())

@@ -86,6 +86,19 @@ impl Workload {
         Ok(Workload { name: file.into(), what, steps, largest })
     }
 
+    /// Its name with a unit where it is a length.
+    pub fn label(&self) -> String {
+        match self.steps.as_slice() {
+            [(size, _)] => format!("{} B", size.0),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// The longest length.
+    pub fn longest(&self) -> Bytes {
+        self.steps.last().map_or(Bytes(0), |step| step.0)
+    }
+
     /// The mean length in bytes.
     pub fn mean(&self) -> f64 {
         let mut before = 0.0;

@@ -6,6 +6,7 @@
 
 pub mod directory;
 pub mod error;
+pub mod lengths;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;

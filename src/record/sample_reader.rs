@@ -99,7 +99,7 @@ impl SampleReader {
                 Some(Err(e)) => return Some(Err(e)),
                 Some(Ok(part)) => part,
             };
-            if (part.run, part.round, part.size) != (round.run, round.round, round.size) {
+            if (part.run, part.round) != (round.run, round.round) {
                 self.ahead = Some(part);
                 return Some(Ok(round));
             }
@@ -265,26 +265,27 @@ fn read_group(
     let round = constant(group, 1)?;
     let thread = column::<Int32Type>(group, 2)?;
     let sequence = column::<Int64Type>(group, 3)?;
-    let size = constant(group, 4)?;
+    let size = column::<Int32Type>(group, 4)?;
     let (intended, submit, send) = (stamps(group, 5)?, stamps(group, 6)?, stamps(group, 7)?);
     let (receive, complete) = (stamps(group, 8)?, stamps(group, 9)?);
     let flags = column::<Int32Type>(group, 10)?;
     let there = intended.into_iter().zip(submit).zip(send);
     let stamps = there.zip(receive.into_iter().zip(complete));
     let mut samples = Vec::with_capacity(sequence.len());
-    let named = thread.into_iter().zip(sequence).zip(flags);
+    let named = thread.into_iter().zip(sequence).zip(size.into_iter().zip(flags));
     for (
-        ((thread, sequence), flags),
+        ((thread, sequence), (size, flags)),
         (((intended_ns, submit_ns), send_ns), (receive_ns, complete_ns)),
     ) in named.zip(stamps)
     {
         let thread = u32::try_from(thread).map_err(|_| wrong("a thread below 0"))?;
         let sequence = u64::try_from(sequence).map_err(|_| wrong("a sequence number below 0"))?;
+        let size = u32::try_from(size).map_err(|_| wrong("a size below 0"))?;
         let flags = Flags(flags.cast_unsigned());
         let stamps = [intended_ns, submit_ns, send_ns, receive_ns, complete_ns];
-        samples.push(Sample::new(sequence, stamps, flags).of_thread(thread));
+        samples.push(Sample::new(sequence, size, stamps, flags).of_thread(thread));
     }
-    Ok(RoundSamples { run, round, size, samples })
+    Ok(RoundSamples { run, round, samples })
 }
 
 fn wrong(why: &str) -> ParquetError {

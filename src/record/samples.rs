@@ -119,6 +119,9 @@ impl<W: Write + Send> SampleWriter<W> {
             if let Some(high) = samples.iter().map(|s| s.sequence).max() {
                 within("the sequence number of a message", high, i64::MAX as u64)?;
             }
+            if let Some(high) = samples.iter().map(|s| s.size).max() {
+                let _ = int32("the size of a message in bytes", high)?;
+            }
             self.group(key, samples).map_err(|e| told(&self.path, e))?;
         }
         self.rows += count as u64;
@@ -143,7 +146,8 @@ impl<W: Write + Send> SampleWriter<W> {
         column::<Int32Type>(&mut group, &threads, None)?;
         let sequence: Vec<i64> = samples.iter().map(|s| s.sequence as i64).collect();
         column::<Int64Type>(&mut group, &sequence, None)?;
-        constant(&mut group, key.size, samples.len())?;
+        let sizes: Vec<i32> = samples.iter().map(|s| s.size.cast_signed()).collect();
+        column::<Int32Type>(&mut group, &sizes, None)?;
         stamps(&mut group, samples, |s| s.intended_ns)?;
         stamps(&mut group, samples, |s| s.submit_ns)?;
         stamps(&mut group, samples, |s| s.send_ns)?;
@@ -160,7 +164,6 @@ impl<W: Write + Send> SampleWriter<W> {
 struct Key {
     run: i32,
     round: i32,
-    size: i32,
 }
 
 impl Key {
@@ -168,7 +171,6 @@ impl Key {
         Ok(Key {
             run: int32("the number of a run", round.run)?,
             round: int32("the number of a round", round.round)?,
-            size: int32("the size of a message in bytes", round.size)?,
         })
     }
 }

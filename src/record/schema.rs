@@ -2,6 +2,7 @@
 //!
 //! A field is added with a default; a changed meaning raises [`VERSION`].
 
+use super::lengths::Lengths;
 pub use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
 pub use crate::stats::{Metric, RateMetric};
@@ -276,6 +277,9 @@ pub struct Run {
     pub figures: Vec<Figure>,
     /// Rates (bandwidth, and what a schedule offered and achieved).
     pub rates: Vec<RateFigure>,
+    /// Requests by their lengths, of `rpc`.
+    #[serde(default)]
+    pub lengths: Option<Lengths>,
     /// All messages of all rounds, by what became of them.
     pub counts: Counts,
     /// What was included in the figures: name, value.

@@ -121,8 +121,8 @@ pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
         Metric::Lateness => s.submit_ns - s.intended_ns,
         Metric::Transfer => s.receive_ns - s.send_ns,
         Metric::Complete => s.complete_ns - s.submit_ns,
-        // Of two samples.
-        Metric::Post | Metric::Jitter => f64::NAN,
+        // Of two samples, and of those that are the shortest.
+        Metric::Post | Metric::Jitter | Metric::Short => f64::NAN,
     }
 }
 
@@ -314,6 +314,7 @@ mod tests {
         Sample {
             thread: 0,
             sequence: 0,
+            size: 8,
             intended_ns: f64::NAN,
             submit_ns: submit,
             send_ns: f64::NAN,

@@ -5,7 +5,7 @@
 
 use crate::record::directory::{EPOCH, SAMPLES_FILE, publish};
 use crate::record::{RecordError, SampleReader, SampleWriter, read_record};
-use crate::sample::{Flags, RoundSamples};
+use crate::sample::{Flags, RoundSamples, Sample};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -236,9 +236,9 @@ pub const CSV_HEADER: &str = "run,round,thread,sequence,size_bytes,intended_ns,s
 fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportError> {
     out.put(format_args!("{CSV_HEADER}\r\n"))?;
     for part in parts {
-        let RoundSamples { run, round, size, samples } = part?;
+        let RoundSamples { run, round, samples } = part?;
         for sample in samples {
-            let (thread, sequence, flags) = (sample.thread, sample.sequence, sample.flags.0);
+            let Sample { thread, sequence, size, flags: Flags(flags), .. } = sample;
             let [a, b, c, d, e] = sample.stamps().map(CsvStamp);
             out.put(format_args!(
                 "{run},{round},{thread},{sequence},{size},{a},{b},{c},{d},{e},{flags}\r\n"
@@ -252,9 +252,9 @@ fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Resul
     out.put(format_args!("{{\"record\":{record},\n\"samples\":["))?;
     let mut separator = "\n";
     for part in parts {
-        let RoundSamples { run, round, size, samples } = part?;
+        let RoundSamples { run, round, samples } = part?;
         for sample in samples {
-            let (thread, sequence, flags) = (sample.thread, sample.sequence, sample.flags.0);
+            let Sample { thread, sequence, size, flags: Flags(flags), .. } = sample;
             let [a, b, c, d, e] = sample.stamps().map(JsonStamp);
             out.put(format_args!(
                 "{separator}{{\"run\":{run},\"round\":{round},\"thread\":{thread},\

@@ -10,6 +10,7 @@ mod load;
 mod main_table;
 mod number;
 mod pairs;
+mod rpc;
 mod study;
 mod tables;
 
@@ -18,7 +19,7 @@ use crate::record::schema::{Metric, Record, Run};
 use crate::sample::RoundSamples;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -33,6 +34,7 @@ const SCRIPTS: [&str; 15] = [
     include_str!("../../web/surface.js"),
     include_str!("../../web/load.js"),
     include_str!("../../web/clocks.js"),
+    include_str!("../../web/rpc.js"),
     include_str!("../../web/main.js"),
 ];
 const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
@@ -72,6 +74,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
     page.push_str(&load::section(record));
+    page.push_str(&rpc::section(record));
     page.push_str(PLOTS);
     if record.clocks.is_empty() {
         page.push_str(&tables::runs(record));

@@ -46,7 +46,7 @@ fn place(case: &Case) -> (&'static str, &'static str, Bytes, u32, u32) {
 /// The runs of `load`, curve by curve, each by its load whenever a point was added.
 pub fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> =
-        record.runs.iter().filter(|run| run.case.pattern == Pattern::Load).collect();
+        record.runs.iter().filter(|run| run.case.command() == Pattern::Load.name()).collect();
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
     runs.sort_by(|a, b| {
         place(&a.case)

@@ -70,6 +70,8 @@ pub enum Scale {
     PerRead,
     /// Shown in per cent.
     Share,
+    /// Shown as it is, for one.
+    Ratio,
 }
 
 impl Scale {
@@ -96,6 +98,7 @@ impl Scale {
             RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => Scale::PerPoll,
             RateMetric::EmptyPolls | RateMetric::FullPolls => Scale::PerRead,
             RateMetric::Missed => Scale::Share,
+            RateMetric::Slowdown => Scale::Ratio,
         }
     }
 
@@ -109,6 +112,7 @@ impl Scale {
             Scale::PerPoll => "1/poll",
             Scale::PerRead => "1/read",
             Scale::Share => "%",
+            Scale::Ratio => "1",
         }
     }
 
@@ -117,7 +121,7 @@ impl Scale {
         match self {
             Scale::Time | Scale::Messages => 1e-3,
             Scale::Bytes => 1e-6,
-            Scale::Cost | Scale::PerPoll | Scale::PerRead => 1.0,
+            Scale::Cost | Scale::PerPoll | Scale::PerRead | Scale::Ratio => 1.0,
             Scale::Share => 1e2,
         }
     }
@@ -166,7 +170,9 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
     for series in &graph.series {
         let cases = study.cases(series);
         let of = |run: &&Run| {
-            cases.contains(&run.index) && graph.size.is_none_or(|size| size == run.case.size)
+            cases.contains(&run.index)
+                && !run.case.prepares()
+                && graph.size.is_none_or(|size| size == run.case.size)
         };
         let mut runs: Vec<&Run> = record.runs.iter().filter(of).collect();
         runs.sort_by(|a, b| {

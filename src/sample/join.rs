@@ -58,13 +58,13 @@ pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -
             .iter()
             .enumerate()
             .map(|(sequence, row)| {
-                sample(sequence as u64, row, Ticks(0), row.receive, row.flags, time)
+                sample(shape, sequence as u64, row, [Ticks(0), row.receive], row.flags, time)
             })
             .collect(),
-        Pattern::Oneway => one_way(client, server, times),
+        Pattern::Oneway => one_way(shape, client, server, times),
         Pattern::Bandwidth => flows(shape, client, server, times),
     };
-    RoundSamples { run: 0, round: 0, size: shape.size, samples }
+    RoundSamples { run: 0, round: 0, samples }
 }
 
 /// The samples of several threads, in the order of the threads, as those of one round: each has its
@@ -100,19 +100,20 @@ impl End<'_> {
     }
 }
 
+/// A sample of a row; of its last two stamps who joins decides.
 fn sample(
+    shape: Shape,
     sequence: u64,
     row: &Row,
-    send: Ticks,
-    receive: Ticks,
+    [send, receive]: [Ticks; 2],
     flags: Flags,
     time: End<'_>,
 ) -> Sample {
     let stamps = [row.intended, row.submit, send, receive, row.complete];
-    Sample::new(sequence, stamps.map(|ticks| time.stamp(ticks)), flags)
+    Sample::new(sequence, shape.size, stamps.map(|ticks| time.stamp(ticks)), flags)
 }
 
-fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
+fn one_way(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
     let sent = client.iter().enumerate();
     let joined = sent.map(|(sequence, row)| {
         let there = server.get(sequence).copied().unwrap_or_default();
@@ -123,7 +124,8 @@ fn one_way(client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
         let lost = if is_lost { Flags::LOST } else { Flags::default() };
         let flags = kept.with(arrived).with(lost);
         // Of a message that has arrived, the server's row has the time that stood in it.
-        let mut joined = sample(sequence as u64, row, there.submit, Ticks(0), flags, times.client);
+        let stamps = [there.submit, Ticks(0)];
+        let mut joined = sample(shape, sequence as u64, row, stamps, flags, times.client);
         joined.receive_ns = times.server.stamp(there.receive);
         joined
     });
@@ -139,7 +141,7 @@ fn flows(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<
                 let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
                 let both = Row { submit, ..*row };
                 let flags = row.flags.with(flag);
-                sample(last_of(number), &both, Ticks(0), row.receive, flags, time)
+                sample(shape, last_of(number), &both, [Ticks(0), row.receive], flags, time)
             })
             .collect()
     };
@@ -162,10 +164,11 @@ mod tests {
     fn round(stamps: &[(f64, f64)]) -> RoundSamples {
         let sample = |(sequence, (submit, receive)): (usize, &(f64, f64))| {
             let none = f64::NAN;
-            Sample::new(sequence as u64, [none, *submit, none, *receive, none], Flags::default())
+            let stamps = [none, *submit, none, *receive, none];
+            Sample::new(sequence as u64, 8, stamps, Flags::default())
         };
         let samples = stamps.iter().enumerate().map(sample).collect();
-        RoundSamples { run: 3, round: 2, size: 8, samples }
+        RoundSamples { run: 3, round: 2, samples }
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
             round(&[(1.0, 2.0), (5.0, none), (none, 7.0)]),
             round(&[(0.5, 9.0), (5.0, 6.0), (none, none)]),
         ]);
-        assert_eq!((pooled.run, pooled.round, pooled.size), (3, 2, 8));
+        assert_eq!((pooled.run, pooled.round, pooled.samples[0].size), (3, 2, 8));
         let order: Vec<(u32, u64)> =
             pooled.samples.iter().map(|s| (s.thread, s.sequence)).collect();
         assert_eq!(order, [(1, 0), (0, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);

@@ -55,6 +55,8 @@ pub struct Sample {
     pub thread: u32,
     /// Position in the order of sending of its thread, from 0.
     pub sequence: u64,
+    /// Payload bytes; of `rpc` those of the request.
+    pub size: u32,
     /// When the schedule wanted it sent.
     pub intended_ns: f64,
     /// Before the post.
@@ -70,12 +72,22 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// One of the first thread, from its stamps in the order of time: intended, submit, send,
+    /// One of the first thread with so much payload, from its stamps in the order of time: intended, submit, send,
     /// receive, complete.
-    pub fn new(sequence: u64, stamps: [f64; 5], flags: Flags) -> Sample {
+    pub fn new(sequence: u64, size: u32, stamps: [f64; 5], flags: Flags) -> Sample {
         let [intended_ns, submit_ns, send_ns, receive_ns, complete_ns] = stamps;
         let thread = 0;
-        Sample { thread, sequence, intended_ns, submit_ns, send_ns, receive_ns, complete_ns, flags }
+        Sample {
+            thread,
+            sequence,
+            size,
+            intended_ns,
+            submit_ns,
+            send_ns,
+            receive_ns,
+            complete_ns,
+            flags,
+        }
     }
 
     /// The same of another thread.
@@ -98,8 +110,6 @@ pub struct RoundSamples {
     pub run: u32,
     /// Number of the round in the run.
     pub round: u32,
-    /// Payload bytes of each message.
-    pub size: u32,
     /// The samples.
     pub samples: Vec<Sample>,
 }

@@ -26,6 +26,8 @@ pub enum Metric {
     /// Of a stream: how much the one-way times of two samples differ that arrived and follow each
     /// other.
     Jitter,
+    /// Of `rpc`: what the shortest tenth of all requests takes.
+    Short,
     /// From submit until the post has returned.
     Post,
     /// From submit until the completion was seen.
@@ -72,11 +74,13 @@ pub enum RateMetric {
     Ceiling,
     /// Of a stream: the share of its steps for which nothing was sent.
     Missed,
+    /// Of `rpc`: the mean of a request's time over an unloaded one's of its length.
+    Slowdown,
 }
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 10] = [
+    pub const ALL: [Metric; 11] = [
         Metric::Rtt,
         Metric::HalfRtt,
         Metric::OneWay,
@@ -85,6 +89,7 @@ impl Metric {
         Metric::Transfer,
         Metric::Lateness,
         Metric::Jitter,
+        Metric::Short,
         Metric::Post,
         Metric::Complete,
     ];
@@ -103,6 +108,7 @@ impl Metric {
             Metric::Transfer => "transfer",
             Metric::Lateness => "lateness",
             Metric::Jitter => "jitter",
+            Metric::Short => "short",
             Metric::Post => "post",
             Metric::Complete => "complete",
         }
@@ -144,7 +150,7 @@ impl Metric {
 
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
     /// metric has no sample (a stamp that was never to be taken).
-    fn of_sample(self, s: &Sample) -> Option<f64> {
+    pub fn of_sample(self, s: &Sample) -> Option<f64> {
         if s.flags.has(Flags::MISSED) {
             return None;
         }
@@ -156,6 +162,8 @@ impl Metric {
             Metric::Lateness => (s.intended_ns, s.submit_ns),
             Metric::Transfer => (s.send_ns, s.receive_ns),
             Metric::Post | Metric::Complete => (s.submit_ns, s.complete_ns),
+            // Which are the shortest only all of them tell.
+            Metric::Short => return None,
         };
         if start.is_nan() {
             return None;
@@ -174,7 +182,7 @@ impl Metric {
 
 impl RateMetric {
     /// All of them.
-    pub const ALL: [RateMetric; 18] = [
+    pub const ALL: [RateMetric; 19] = [
         RateMetric::Bandwidth,
         RateMetric::MessageRate,
         RateMetric::OfferedRate,
@@ -193,6 +201,7 @@ impl RateMetric {
         RateMetric::BufferFullPollTime,
         RateMetric::Ceiling,
         RateMetric::Missed,
+        RateMetric::Slowdown,
     ];
     /// Those of the server's pools of `load`.
     pub const OF_POOLS: [RateMetric; 10] = [
@@ -229,6 +238,7 @@ impl RateMetric {
             RateMetric::BufferFullPollTime => "buffer_full_poll_time",
             RateMetric::Ceiling => "ceiling",
             RateMetric::Missed => "missed",
+            RateMetric::Slowdown => "slowdown",
         }
     }
 
@@ -261,6 +271,7 @@ mod tests {
         let sample = |(i, s): (usize, &(f64, f64, f64, f64, Flags))| Sample {
             thread: 0,
             sequence: i as u64,
+            size: 8,
             intended_ns: s.0,
             submit_ns: s.1,
             send_ns: s.1 + 0.5,
@@ -277,7 +288,8 @@ mod tests {
     #[test]
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
-        let single = Metric::ALL.into_iter().filter(|m| *m != Metric::Jitter);
+        let single = Metric::ALL.into_iter();
+        let single = single.filter(|m| !matches!(m, Metric::Jitter | Metric::Short));
         let got: Vec<f64> = single.map(|m| durations(&r, m)[0]).collect();
         assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 1.0, 1.0]);
     }

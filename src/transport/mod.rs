@@ -17,6 +17,7 @@
 //! Must never: know a pattern, read a clock (but for simulated transports, which are clocks, and an
 //! adapter's own, which says when it has completed what).
 
+pub mod fan;
 pub mod null;
 pub mod registry;
 pub mod setup;
@@ -33,6 +34,7 @@ pub use setup::{
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
 };
+use std::os::fd::BorrowedFd;
 pub use synthetic::Synthetic;
 pub use verbs::LiveWord;
 
@@ -211,11 +213,12 @@ pub trait Endpoint {
     fn slots(&self) -> u32;
 
     /// The memory of a slot: for sending slots all that a message may have, for arrivals the
-    /// message.
+    /// message in front (how long it is says its [`Arrival`]).
     fn payload(&mut self, slot: Slot) -> &mut [u8];
 
     /// Takes a slot for sending: `length` bytes, which is the size of the set-up, since all
-    /// messages of a connection have one size. A sending slot must not be written until it
+    /// messages of a connection have one size; of one that was connected as
+    /// [`Opening::connect_varied`] at most that. A sending slot must not be written until it
     /// completes. The slot of an arrival may be posted until the next poll, and again where it was
     /// `Full`.
     fn post(&mut self, slot: Slot, length: usize) -> Posted;
@@ -240,6 +243,11 @@ pub trait Endpoint {
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);
+
+    /// What the kernel says is readable when a message has come; `None` where it does not know.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A half-open end: has an address, awaits the other's.
@@ -253,6 +261,32 @@ pub trait Opening {
     /// Connects to the other end. Both ends call it at about the same time; bounded by the
     /// timeout of the set-up.
     fn connect(self, other: &Blob) -> Result<Self::Endpoint, SetupError>;
+
+    /// What it becomes where messages have different lengths, up to the size of the set-up.
+    type Varied: Endpoint;
+
+    /// Connects to an other end that does the same.
+    fn connect_varied(self, other: &Blob) -> Result<Varied<Self::Varied>, SetupError>;
+}
+
+/// An end whose messages have different lengths, and what is known of it when it is connected.
+pub struct Varied<E> {
+    /// The end.
+    pub endpoint: E,
+    /// Settings as the system granted them: name, value.
+    pub granted: Vec<(String, String)>,
+    /// Connections and datagrams of strangers that were dropped while it was set up.
+    pub strangers: u64,
+}
+
+impl<E> Varied<E> {
+    /// Of a transport whose ends take any length as they are.
+    pub fn of<T: Transport>(endpoint: E) -> Varied<E>
+    where
+        T::Opening: Opening<Endpoint = E>,
+    {
+        Varied { granted: T::granted(&endpoint), strangers: T::strangers(&endpoint), endpoint }
+    }
 }
 
 /// A transport: the control path.

@@ -31,6 +31,7 @@ impl Transport for Null {
         ordered: true,
         one_process: true,
         between_hosts: false,
+        watchable: false,
         options: &[],
         path: "nothing but the loop itself",
     };
@@ -68,6 +69,12 @@ impl Opening for NullEndpoint {
 
     fn connect(self, _: &Blob) -> Result<NullEndpoint, SetupError> {
         Ok(self)
+    }
+
+    type Varied = NullEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<NullEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Null>)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Whether its ends may be on two hosts.
     pub between_hosts: bool,
+    /// Whether the kernel can watch many of its ends at once.
+    pub watchable: bool,
     /// Names of the options (as typed, without dashes) that it knows.
     pub options: &'static [&'static str],
     /// What lies between submit and receive, for the record.

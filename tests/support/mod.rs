@@ -1,6 +1,7 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
 #![allow(dead_code)]
 
+mod rpc;
 mod stream;
 pub mod study;
 
@@ -197,14 +198,11 @@ fn full_case(schedule: Schedule) -> Case {
         window: 16,
         direction: Direction::Bi,
         schedule,
-        trace: Some(Trace {
-            file: "t".to_string(),
-            times_ns: vec![0, 1000],
-            sizes: vec![Bytes(64); 2],
-        }),
+        trace: Some(Trace { file: "t".into(), times_ns: vec![0, 1000], sizes: vec![Bytes(64); 2] }),
         timer: TimerKind::IoUring,
         load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
         stream: Some(stream::full()),
+        rpc: Some(rpc::full()),
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -267,6 +265,7 @@ fn full_run() -> Run {
             unit: "msg/s".to_string(),
             rate: Rate { value: 9_999.7, interval: Some(interval()), rounds: vec![9_999.7] },
         }],
+        lengths: Some(rpc::lengths(&full_summary())),
         counts: counts(),
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         doubts: vec![doubt()],
@@ -370,6 +369,7 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
     let sample = |sequence, stamps: [f64; 5], flags| Sample {
         thread: if sequence == 2 { 63 } else { 0 },
         sequence,
+        size: if sequence > 1000 { i32::MAX as u32 } else { 64 },
         intended_ns: stamps[0],
         submit_ns: stamps[1],
         send_ns: stamps[4],
@@ -383,7 +383,6 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
         RoundSamples {
             run: 1,
             round: 0,
-            size: 64,
             samples: vec![
                 sample(0, [none, 0.0625, 1.125, none, 0.5], Flags::WARMUP),
                 sample(1, [none, 2.5, none, none, none], Flags::LOST),
@@ -392,11 +391,10 @@ pub fn awkward_rounds() -> Vec<RoundSamples> {
                 sample(3, [none; 5], Flags::REORDERED.with(Flags::DUPLICATE)),
             ],
         },
-        RoundSamples { run: 0, round: 0, size: 8, samples: vec![] },
+        RoundSamples { run: 0, round: 0, samples: vec![] },
         RoundSamples {
             run: i32::MAX as u32,
             round: i32::MAX as u32,
-            size: i32::MAX as u32,
             samples: vec![sample(i64::MAX as u64, [1.0, 2.0, 3.0, 4.0, 5.0], Flags(u32::MAX))],
         },
         realistic_round(0, 1, 5000),
@@ -422,6 +420,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
         Sample {
             thread: 0,
             sequence,
+            size: 64,
             intended_ns: f64::NAN,
             submit_ns: grid(submit),
             send_ns: f64::NAN,
@@ -430,7 +429,7 @@ pub fn realistic_round(run: u32, round: u32, count: u64) -> RoundSamples {
             flags: if sequence < 100 { Flags::WARMUP } else { Flags(0) },
         }
     });
-    RoundSamples { run, round, size: 64, samples: samples.collect() }
+    RoundSamples { run, round, samples: samples.collect() }
 }
 
 /// All that a round holds, with NaN equal to NaN and every other stamp compared bit by bit.
@@ -443,7 +442,7 @@ pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 11]> {
             r.round.into(),
             s.thread.into(),
             s.sequence,
-            r.size.into(),
+            s.size.into(),
             bit(s.intended_ns),
             bit(s.submit_ns),
             bit(s.send_ns),

@@ -106,6 +106,51 @@ fn ten_seconds_of_an_even_way_give_the_drift_within_a_tenth_of_a_ppm() {
 }
 
 #[test]
+fn the_drift_that_is_told_is_nearer_to_the_truth_than_its_bound_by_far() {
+    let mut random = ChaCha8Rng::seed_from_u64(13);
+    let idle = [(1000.0, 300.0), (1500.0, 200.0)];
+    let loads = [idle, [(5000.0, 4e5), (5000.0, 300.0)], [(9000.0, 1000.0), (3000.0, 500.0)]];
+    let (mut worst, mut off_later) = (0.0f64, 0.0f64);
+    for trial in 0..90 {
+        let ppm = random.random_range(-50.0..50.0);
+        let truth = Truth { offset_ns: 1e9, ppm, step: None };
+        let mut made = exchanges(truth, 10.0, loads[trial % 3], trial as u64);
+        // Load for a quarter of the time.
+        if trial % 2 == 0 {
+            made[300..550].iter_mut().for_each(|one| one.heard.0 += 1e6);
+        }
+        let model = Model::fit(&made).unwrap();
+        let drift = model.drift_at(LocalNs(9e9)).unwrap();
+        worst = worst.max((drift.ppm - ppm).abs() / drift.bound_ppm);
+        let later = model.offset_at(LocalNs(110e9));
+        // Where the ways are uneven the shift is off too, by half of the difference.
+        if trial % 3 == 0 {
+            off_later = off_later.max((later.ns - (truth.other(110e9) - 110e9)).abs());
+        }
+        assert!((drift.ppm - ppm).abs() <= drift.bound_ppm, "trial {trial}: {drift:?}");
+    }
+    assert!(worst < 0.1, "off by {worst} of the bound");
+    assert!(off_later < 2000.0, "off by {off_later} ns after 100 s");
+}
+
+#[test]
+fn the_line_of_a_rate_goes_through_the_middle_of_what_is_allowed() {
+    let rhomb = [(0.0, -1.0), (2.0, 0.0), (4.0, 1.0), (2.0, 0.0)];
+    let middle = |rate| line::through_the_middle(&rhomb, rate);
+    assert_eq!(
+        [-1.0, 0.5, 1.0].map(middle),
+        [Some((0.0, -1.0)), Some((3.0, 0.5)), Some((4.0, 1.0))]
+    );
+    let square = [(-1.0, -1.0), (3.0, -1.0), (3.0, 1.0), (-1.0, 1.0)];
+    assert_eq!(
+        [-1.0, 0.3].map(|rate| line::through_the_middle(&square, rate)),
+        [Some((1.0, -1.0)), Some((1.0, 0.3))]
+    );
+    assert_eq!(line::through_the_middle(&[(5.0, 0.0)], 0.0), Some((5.0, 0.0)));
+    assert_eq!(line::through_the_middle(&[], 0.0), None);
+}
+
+#[test]
 fn asymmetry_is_inside_the_bound_and_cannot_be_told_from_an_offset() {
     let truth = Truth { offset_ns: 0.0, ppm: 0.0, step: None };
     let uneven = [(9000.0, 10.0), (3000.0, 10.0)];

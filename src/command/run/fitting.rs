@@ -23,7 +23,8 @@ pub(super) fn check(
         let shown = |name: &String| asked.graph.series.contains(name);
         for (series, request) in requests.iter().filter(|(series, _)| shown(series)) {
             let plan = request.clone().plan()?;
-            if let Some(sentence) = plan.cases.iter().find_map(|case| lacks(asked, series, case)) {
+            let mut cases = plan.cases.iter().flat_map(Case::shown);
+            if let Some(sentence) = cases.find_map(|case| lacks(asked, series, &case)) {
                 return wrong(asked, sentence);
             }
         }
@@ -94,6 +95,10 @@ fn measured(case: &Case) -> Vec<&'static str> {
     }
     if case.schedule.is_open() || case.pattern == Pattern::Load {
         all.extend(names(&[RateMetric::MessageRate]));
+    }
+    if case.rpc.is_some() {
+        let own = [Metric::Short.name(), RateMetric::Slowdown.name()];
+        all.extend(own.into_iter().chain([RateMetric::Bandwidth.name()]));
     }
     if case.stream.is_some() {
         all.extend(names(&[RateMetric::Ceiling, RateMetric::Missed]));

@@ -196,7 +196,7 @@ fn read_csv(text: &[u8]) -> Result<Vec<Sample>, String> {
                 cells[at].parse::<u64>().map_err(|_| "no number in the CSV".to_string())
             };
             let stamps = [stamp(5)?, stamp(6)?, stamp(7)?, stamp(8)?, stamp(9)?];
-            sample([whole(2)?, whole(3)?], stamps, whole(10)?)
+            sample([whole(2)?, whole(3)?, whole(4)?], stamps, whole(10)?)
         })
         .collect()
 }
@@ -221,14 +221,20 @@ fn read_json(text: &[u8]) -> Result<Vec<Sample>, String> {
                 stamp("receive_ns")?,
                 stamp("complete_ns")?,
             ];
-            sample([whole("thread")?, whole("sequence")?], stamps, whole("flags")?)
+            let named = [whole("thread")?, whole("sequence")?, whole("size_bytes")?];
+            sample(named, stamps, whole("flags")?)
         })
         .collect()
 }
 
-fn sample([thread, sequence]: [u64; 2], stamps: [f64; 5], flags: u64) -> Result<Sample, String> {
-    let thread = u32::try_from(thread).map_err(|_| "a thread beyond 32 bits".to_string())?;
-    let flags = u32::try_from(flags).map_err(|_| "flags beyond 32 bits".to_string())?;
-    let flags = crate::sample::Flags(flags);
-    Ok(Sample::new(sequence, stamps, flags).of_thread(thread))
+fn sample(
+    [thread, sequence, size]: [u64; 3],
+    stamps: [f64; 5],
+    flags: u64,
+) -> Result<Sample, String> {
+    let narrow =
+        |what: &str, value: u64| u32::try_from(value).map_err(|_| format!("{what} beyond 32 bits"));
+    let flags = crate::sample::Flags(narrow("flags", flags)?);
+    let sample = Sample::new(sequence, narrow("a size", size)?, stamps, flags);
+    Ok(sample.of_thread(narrow("a thread", thread)?))
 }

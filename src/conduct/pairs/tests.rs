@@ -25,6 +25,7 @@ fn run(plan: &Plan, index: usize) -> Run {
         rounds: Vec::new(),
         figures: Vec::new(),
         rates: Vec::new(),
+        lengths: None,
         counts: Default::default(),
         included: Default::default(),
         doubts: Vec::new(),

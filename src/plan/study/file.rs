@@ -134,9 +134,10 @@ pub fn is_elsewhere(word: &str) -> bool {
     ELSEWHERE.iter().any(|(key, _)| *key == word)
 }
 
-/// The commands that are entries: a stream is one whose pattern is `oneway`.
+/// The commands that are entries: a stream is one whose pattern is `oneway`, an rpc one whose
+/// pattern is `load`.
 pub fn commands() -> impl Iterator<Item = &'static str> {
-    Pattern::ALL.iter().map(|pattern| pattern.name()).chain(["stream"])
+    Pattern::ALL.iter().map(|pattern| pattern.name()).chain(["stream", "rpc"])
 }
 
 /// Reads a study.

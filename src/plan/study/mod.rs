@@ -190,6 +190,12 @@ impl Study {
         self.series.iter().find(|series| series.cases.contains(&case))
     }
 
+    /// Puts a case that was added while the study ran into the series from which it follows.
+    pub fn adopt(&mut self, origin: u32, case: u32) {
+        let own = self.series.iter_mut().find(|series| series.cases.contains(&origin));
+        own.into_iter().for_each(|series| series.cases.push(case));
+    }
+
     /// The cases of a series.
     pub fn cases(&self, name: &str) -> &[u32] {
         let found = self.series.iter().find(|series| series.name == name);
@@ -208,17 +214,18 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
     let mut whole: Option<Plan> = None;
-    if requests.iter().any(|(_, request)| request.search.adds) {
+    if requests.iter().any(|(_, request)| request.search.adds && request.rpc.is_none()) {
         let sentence = "a study has no search over load; write rate, clients or trace for each \
                         [[load]]";
         return Err(Refusal(sentence.into()));
     }
     for (name, request) in requests {
         let own = request.clone().plan()?;
-        let Plan { cases, at_once, .. } = match &mut whole {
+        let Plan { cases, at_once, search, .. } = match &mut whole {
             None => whole.insert(Plan { cases: Vec::new(), at_once: Vec::new(), ..own.clone() }),
             Some(plan) => plan,
         };
+        search.adds |= own.search.adds;
         let first = cases.len() as u32;
         let numbers = first..first + own.cases.len() as u32;
         let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();

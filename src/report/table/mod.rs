@@ -17,6 +17,7 @@ mod noise;
 mod notes;
 pub mod number;
 mod pairs;
+pub mod rpc;
 mod stream;
 mod study;
 mod survey;
@@ -48,6 +49,8 @@ pub fn runs(record: &Record) -> String {
         each(latency::table),
         each(load::table),
         each(load::pools),
+        each(rpc::table),
+        each(rpc::lengths),
         each(stream::table),
         each(bandwidth::schedules),
         each(bandwidth::table),

@@ -84,6 +84,7 @@ impl Transport for Shm {
         ordered: true,
         one_process: false,
         between_hosts: false,
+        watchable: false,
         options: &[],
         path: "a copy into the ring, a cache-line hand-over, a copy out of it",
     };
@@ -173,6 +174,12 @@ impl Opening for ShmOpening {
             side,
             _made: self.made,
         })
+    }
+
+    type Varied = ShmEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<ShmEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Shm>)
     }
 }
 

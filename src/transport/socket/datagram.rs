@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A connected datagram socket with its memory.
 pub struct DatagramEndpoint {
@@ -20,8 +20,8 @@ pub struct DatagramEndpoint {
     size: usize,
     outgoing: Box<[u8]>,
     incoming: Box<[u8]>,
-    /// Posted and not yet sent: `staged[first..last]`.
-    staged: [Slot; MOST_EVENTS],
+    /// Posted and not yet sent, with their lengths: `staged[first..last]`.
+    staged: [(Slot, usize); MOST_EVENTS],
     first: usize,
     last: usize,
     completed: u32,
@@ -57,7 +57,7 @@ impl DatagramEndpoint {
             size,
             outgoing: vec![1; slots_for(setup.window, size) * size].into_boxed_slice(),
             incoming: vec![1; size].into_boxed_slice(),
-            staged: [Slot::default(); MOST_EVENTS],
+            staged: [(Slot::default(), 0); MOST_EVENTS],
             first: 0,
             last: 0,
             completed: 0,
@@ -108,7 +108,7 @@ impl DatagramEndpoint {
 
     /// Whether an echo that the kernel has not taken yet still lies where a receive would write.
     fn has_pending_echo(&self) -> bool {
-        self.staged[self.first..self.last].iter().any(|slot| slot.has_arrived())
+        self.staged[self.first..self.last].iter().any(|(slot, _)| slot.has_arrived())
     }
 }
 
@@ -128,13 +128,13 @@ impl Endpoint for DatagramEndpoint {
     }
 
     #[inline]
-    fn post(&mut self, slot: Slot, _: usize) -> Posted {
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
         if self.first == self.last {
             self.first = 0;
             self.last = 0;
         }
         let Some(place) = self.staged.get_mut(self.last) else { return Posted::Full };
-        *place = slot;
+        *place = (slot, length);
         self.last += 1;
         Posted::Accepted
     }
@@ -142,12 +142,12 @@ impl Endpoint for DatagramEndpoint {
     #[inline]
     fn flush(&mut self) {
         while self.has_pending() && self.link == Link::Up {
-            let slot = self.staged[self.first];
+            let (slot, length) = self.staged[self.first];
             let message = if slot.has_arrived() {
-                &self.incoming[..]
+                &self.incoming[..length]
             } else {
                 let at = slot.number() * self.size;
-                &self.outgoing[at..at + self.size]
+                &self.outgoing[at..at + length]
             };
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match rustix::net::send(&self.socket, message, flags) {
@@ -170,6 +170,10 @@ impl Endpoint for DatagramEndpoint {
         }
         self.report(events);
         events.any()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
     #[inline]

@@ -1,8 +1,9 @@
-//! The transports that are sockets: one file a transport for the control path, and two data paths
-//! that they share: [`stream`] and [`datagram`].
+//! The transports that are sockets: one file a transport for the control path, and three data
+//! paths that they share: [`stream`], [`datagram`], and [`framed`] for lengths that differ.
 
 mod admit;
 pub mod datagram;
+mod framed;
 pub mod options;
 pub(super) mod site;
 pub mod stream;

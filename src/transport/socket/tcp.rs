@@ -1,11 +1,13 @@
 //! `tcp`: the control path. The server listens on loopback, or on the address that was asked for; a
 //! connection is let in when its first bytes are the run's cookie.
 
+use super::framed::FramedEndpoint;
 use super::stream::StreamEndpoint;
 use super::{options, site};
 use crate::transport::*;
 use crate::units::Bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 
 /// The TCP transport.
 pub struct Tcp;
@@ -29,6 +31,7 @@ impl Transport for Tcp {
         ordered: true,
         one_process: false,
         between_hosts: true,
+        watchable: true,
         options: &[
             "nodelay",
             "congestion",
@@ -83,6 +86,22 @@ impl Opening for TcpOpening {
     }
 
     fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
+        let (socket, strangers) = self.socket(other)?;
+        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
+    }
+
+    type Varied = FramedEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
+        let (socket, strangers) = self.socket(other)?;
+        let endpoint = FramedEndpoint::new(socket, &self.setup);
+        Ok(Varied { granted: options::granted_tcp(endpoint.socket()), strangers, endpoint })
+    }
+}
+
+impl TcpOpening {
+    /// The connected socket, and how many strangers were dropped for it.
+    fn socket(&self, other: &Blob) -> Result<(OwnedFd, u64), SetupError> {
         let setup = &self.setup;
         let (stream, strangers) = match &self.listener {
             Some(listener) => super::admit::accept(listener, setup)?,
@@ -94,7 +113,7 @@ impl Opening for TcpOpening {
         let socket = stream.into();
         options::apply_ip(&socket, &setup.options)?;
         options::apply_tcp(&socket, &setup.options)?;
-        Ok(StreamEndpoint::new(socket, setup, strangers))
+        Ok((socket, strangers))
     }
 }
 

@@ -30,6 +30,7 @@ impl Transport for Udp {
         ordered: false,
         one_process: false,
         between_hosts: true,
+        watchable: true,
         options: &["dscp", "interface", "send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's UDP and IP, recv: both copies included",
     };
@@ -72,5 +73,11 @@ impl Opening for UdpOpening {
         let socket: OwnedFd = self.socket.into();
         options::apply_ip(&socket, &self.setup.options)?;
         DatagramEndpoint::connected(socket, &self.setup, true)
+    }
+
+    type Varied = DatagramEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<DatagramEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Udp>)
     }
 }

@@ -2,6 +2,7 @@
 //! that nothing is left behind, whatever becomes of the process.
 
 use super::datagram::DatagramEndpoint;
+use super::framed::FramedEndpoint;
 use super::stream::StreamEndpoint;
 use super::{admit, options};
 use crate::transport::*;
@@ -53,6 +54,7 @@ impl Transport for UnixStream {
         ordered: true,
         one_process: false,
         between_hosts: false,
+        watchable: true,
         options: &["send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's socket queue, recv: both copies included",
     };
@@ -90,6 +92,22 @@ impl Opening for StreamOpening {
     }
 
     fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
+        let (socket, strangers) = self.socket(other)?;
+        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
+    }
+
+    type Varied = FramedEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
+        let (socket, strangers) = self.socket(other)?;
+        let endpoint = FramedEndpoint::new(socket, &self.setup);
+        Ok(Varied { granted: options::granted_common(endpoint.socket()), strangers, endpoint })
+    }
+}
+
+impl StreamOpening {
+    /// The connected socket, and how many strangers were dropped for it.
+    fn socket(&self, other: &Blob) -> Result<(OwnedFd, u64), SetupError> {
         let (stream, strangers) = match &self.listener {
             Some(listener) => admit::accept(listener, &self.setup)?,
             None => {
@@ -101,7 +119,7 @@ impl Opening for StreamOpening {
         };
         let socket: OwnedFd = stream.into();
         options::apply_common(&socket, &self.setup.options)?;
-        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
+        Ok((socket, strangers))
     }
 }
 
@@ -117,6 +135,7 @@ impl Transport for UnixDatagram {
         ordered: true,
         one_process: false,
         between_hosts: false,
+        watchable: true,
         options: &["send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's socket queue, recv: both copies included",
     };
@@ -149,6 +168,12 @@ impl Opening for DatagramOpening {
             .connect_addr(&address_of(&other.0)?)
             .map_err(SetupError::system("connecting to the other end's unix socket"))?;
         DatagramEndpoint::connected(self.socket.into(), &self.setup, false)
+    }
+
+    type Varied = DatagramEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<DatagramEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<UnixDatagram>)
     }
 }
 

@@ -42,6 +42,7 @@ impl Transport for Simulated {
         ordered: false,
         one_process: true,
         between_hosts: false,
+        watchable: false,
         options: &["synthetic"],
         path: "a simulation on a virtual clock",
     };
@@ -81,5 +82,11 @@ impl Opening for SyntheticOpening {
 
     fn connect(self, _: &Blob) -> Result<SyntheticEndpoint, SetupError> {
         Ok(SyntheticEndpoint::new(self.world, &self.setup))
+    }
+
+    type Varied = SyntheticEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<SyntheticEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Simulated>)
     }
 }

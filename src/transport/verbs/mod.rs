@@ -74,6 +74,7 @@ impl Transport for Verbs {
         ordered: true,
         one_process: false,
         between_hosts: true,
+        watchable: false,
         options: options::NAMES,
         path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     };
@@ -266,6 +267,12 @@ impl Opening for VerbsOpening {
             }
         }
         Ok(endpoint)
+    }
+
+    type Varied = VerbsEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<VerbsEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Verbs>)
     }
 }
 

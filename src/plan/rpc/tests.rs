@@ -1,0 +1,169 @@
+use super::*;
+use crate::plan::{Pattern, Plan};
+use crate::transport::Role;
+
+fn planned(change: impl FnOnce(&mut Request, &mut Wanted)) -> Result<Plan, Refusal> {
+    let mut request = Request::new(Pattern::Load);
+    let mut wanted = Wanted::default();
+    change(&mut request, &mut wanted);
+    request.rpc = Some(wanted);
+    request.plan()
+}
+
+fn w(name: &str) -> Workload {
+    Workload::shipped(name).unwrap()
+}
+
+#[test]
+fn a_load_in_bits_is_that_of_the_cut_workload() {
+    let plan = planned(|_, wanted| {
+        wanted.workloads = vec![w("w5")];
+        wanted.gbps = vec![2.0];
+    });
+    let plan = plan.unwrap();
+    let case = &plan.cases[0];
+    let mean = case.rpc.as_ref().unwrap().workload.mean();
+    // 385,315 B is the mean of the full tables, cut at 1 MB.
+    assert!((mean / 385_315.0 - 1.0).abs() < 0.02, "{mean}");
+    let rate = case.schedule.rate().unwrap().0;
+    assert!((rate * mean * 8.0 / 2e9 - 1.0).abs() < 1e-9);
+    assert_eq!(case.size, LONGEST);
+    assert_eq!((plan.name.as_str(), plan.cases.len()), ("rpc", 2), "and the unloaded one");
+}
+
+#[test]
+fn each_combination_is_a_case_and_unloaded_times_are_measured_once() {
+    let plan = planned(|request, wanted| {
+        request.transports = vec![TransportKind::Tcp, TransportKind::Unix];
+        request.threads = vec![1, 2];
+        wanted.workloads = vec![w("w2"), w("w3")];
+        wanted.gbps = vec![0.1, 0.2];
+        wanted.congestions = vec!["cubic".into(), "reno".into()];
+    });
+    let cases = plan.unwrap().cases;
+    let unloaded = |case: &&Case| case.rpc.as_ref().unwrap().unloaded;
+    // tcp has two congestion controls, unix none.
+    assert_eq!(cases.iter().filter(|case| !unloaded(case)).count(), 3 * 2 * 2 * 2);
+    assert_eq!(cases.iter().filter(unloaded).count(), 3 * 2);
+    for case in cases.iter().filter(|case| !unloaded(case)) {
+        let of_this = cases.iter().filter(|other| other.is_baseline_of(case));
+        assert_eq!(of_this.count(), 1, "{}", case.label());
+    }
+    let names: std::collections::BTreeSet<String> = cases.iter().map(Case::label).collect();
+    assert_eq!(names.len(), cases.len(), "{names:?}");
+}
+
+#[test]
+fn both_run_at_the_same_time_and_their_baselines_do_not() {
+    let plan = planned(|request, wanted| {
+        request.transports = vec![TransportKind::Tcp, TransportKind::Udp];
+        wanted.workloads = vec![Workload::fixed(Bytes(100)), Workload::fixed(Bytes(200))];
+        wanted.gbps = vec![0.1];
+        wanted.both = true;
+    });
+    let plan = plan.unwrap();
+    assert_eq!(plan.at_once.len(), 2);
+    for group in &plan.at_once {
+        let cases: Vec<&Case> = group.iter().map(|number| &plan.cases[*number as usize]).collect();
+        assert_eq!(cases.len(), 2);
+        assert_eq!(cases[0].rpc, cases[1].rpc);
+        assert_ne!(cases[0].transport, cases[1].transport);
+    }
+    assert_eq!(plan.cases.len(), 8);
+    assert!(planned(|_, wanted| wanted.both = true).unwrap_err().0.contains("two transports"));
+}
+
+#[test]
+fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
+    let over = |transport, workload: Workload, longest: u64| {
+        planned(|request, wanted| {
+            request.transports = vec![transport];
+            request.clients = vec![1];
+            wanted.workloads = vec![workload];
+            wanted.longest = Bytes(longest);
+        })
+    };
+    let refusal = over(TransportKind::Udp, w("w4"), 1_000_000).unwrap_err().0;
+    assert!(refusal.contains("w4") && refusal.contains("--longest 65507B"), "{refusal}");
+    assert!(over(TransportKind::Udp, w("w4"), 65_507).is_ok());
+    let refusal = over(TransportKind::Synthetic, w("w1"), 1000).unwrap_err().0;
+    assert!(refusal.contains("synthetic"), "{refusal}");
+    assert!(over(TransportKind::Tcp, w("w1"), 7).is_err(), "shorter than the shortest");
+}
+
+#[test]
+fn several_connections_that_cannot_be_watched_are_polled() {
+    let asked = |transport, wait, connections| {
+        planned(|request, wanted| {
+            request.transports = vec![transport];
+            request.clients = vec![1];
+            request.waits = vec![wait];
+            wanted.connections = vec![connections];
+        })
+    };
+    assert!(asked(TransportKind::Tcp, Wait::Block, 100).is_ok());
+    assert!(asked(TransportKind::Shm, Wait::Busy, 3).is_ok());
+    assert!(asked(TransportKind::Shm, Wait::Block, 1).is_ok());
+    let refusal = asked(TransportKind::Shm, Wait::Block, 3).unwrap_err().0;
+    assert!(refusal.contains("--wait busy"), "{refusal}");
+    assert!(asked(TransportKind::Tcp, Wait::Busy, MOST_CONNECTIONS + 1).is_err());
+}
+
+#[test]
+fn a_port_has_its_share_of_the_load_and_a_schedule_of_its_own() {
+    let plan = planned(|request, _| {
+        request.threads = vec![4];
+        request.rates = vec![MessageRate(1000.0)];
+    });
+    let case = &plan.unwrap().cases[0];
+    let shares: Vec<Case> = (0..4).map(|port| case.share_of(port).unwrap()).collect();
+    assert!(shares.iter().all(|share| share.schedule.rate() == Some(MessageRate(250.0))));
+    let seeds: std::collections::BTreeSet<u64> = shares.iter().map(|share| share.seed).collect();
+    assert_eq!(seeds.len(), 4);
+}
+
+#[test]
+fn lengths_are_those_of_the_workload_and_of_nothing_but_the_number() {
+    let plan = planned(|request, wanted| {
+        wanted.workloads = vec![w("w2")];
+        wanted.server_ports = vec![3];
+        wanted.connections = vec![2];
+        request.rates = vec![MessageRate(1.0)];
+    });
+    let case = &plan.unwrap().cases[0];
+    let draws = Draws::of(case, 0).unwrap();
+    let (n, mut lanes) = (200_000u64, [0u64; 6]);
+    let steps = &case.rpc.as_ref().unwrap().workload.steps;
+    let lengths: Vec<u32> = (0..n).map(|number| draws.length(number)).collect();
+    for (size, cumulative) in steps {
+        let found = lengths.iter().filter(|length| u64::from(**length) <= size.0).count() as f64;
+        // Five standard deviations of a share of n draws.
+        let allowed = 5.0 * (cumulative * (1.0 - cumulative) / n as f64).sqrt() + 1e-9;
+        assert!((found / n as f64 - cumulative).abs() <= allowed, "{size:?}");
+    }
+    (0..n).for_each(|number| lanes[draws.lane(number)] += 1);
+    let even = n as f64 / 6.0;
+    assert!(lanes.iter().all(|lane| (*lane as f64 - even).abs() < 5.0 * even.sqrt()), "{lanes:?}");
+    assert_eq!(Draws::of(case, 0).unwrap().length(77), draws.length(77));
+    let other = Draws::of(case, 1).unwrap();
+    assert!((0..100).any(|number| other.length(number) != draws.length(number)));
+}
+
+#[test]
+fn unloaded_requests_take_each_length_in_turn() {
+    let plan = planned(|request, wanted| {
+        wanted.workloads = vec![w("w1")];
+        request.rates = vec![MessageRate(1.0)];
+        request.threads = vec![2];
+    });
+    let cases = plan.unwrap().cases;
+    let unloaded = cases[1].clone();
+    let steps = &unloaded.rpc.as_ref().unwrap().workload.steps;
+    let draws = Draws::of(&unloaded, 0).unwrap();
+    for (number, (size, _)) in steps.iter().enumerate() {
+        assert_eq!(u64::from(draws.length((number + 3 * steps.len()) as u64)), size.0);
+    }
+    assert_eq!((unloaded.threads_of(Role::Client), unloaded.lanes_of(Role::Server)), (1, 1));
+    assert_eq!(unloaded.load.clients, 1);
+    assert_eq!(draws.lane(5), 0);
+}

@@ -1,0 +1,156 @@
+//! What every transport promises where messages have different lengths and one thread has several
+//! connections.
+
+use super::ends::{Bench, install_once};
+use std::collections::VecDeque;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use wiregauge::pattern::payload;
+use wiregauge::transport::fan::{Fan, Looked};
+use wiregauge::transport::{
+    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Slot, Traffic, Transport,
+};
+
+/// Connections of each end.
+const LANES: usize = 3;
+/// Far above what the claim takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A length of 8 to `longest` bytes that looks drawn.
+fn length(sequence: u64, longest: usize) -> usize {
+    let drawn = (sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize;
+    // Mostly short, as requests are.
+    let longest = if sequence.is_multiple_of(5) { longest } else { longest.min(300) };
+    8 + drawn % (longest - 7)
+}
+
+/// One end.
+struct End<E> {
+    fan: Fan<E>,
+    /// Posts of each connection that were accepted and have not completed.
+    open: [u32; LANES],
+    next: [u32; LANES],
+}
+
+impl<E: Endpoint> End<E> {
+    fn connect<T: Transport<Opening: Opening<Varied = E>>>(
+        bench: Bench,
+        role: Role,
+        longest: usize,
+        exchange: impl FnOnce(Vec<Blob>) -> Vec<Blob>,
+    ) -> End<E> {
+        let setup = bench.setup(role, Traffic::Echo { every: 1 }, longest, 8);
+        let openings: Vec<T::Opening> = (0..LANES).map(|_| T::open(&setup).unwrap()).collect();
+        let others = exchange(openings.iter().map(Opening::address).collect());
+        let ends = openings.into_iter().zip(others);
+        let ends = ends.map(|(opening, other)| opening.connect_varied(&other).unwrap().endpoint);
+        End { fan: Fan::new(ends.collect(), None).unwrap(), open: [0; LANES], next: [0; LANES] }
+    }
+
+    /// Posts a message on a connection, where there is room.
+    fn post(&mut self, lane: usize, sequence: u64, length: usize) -> bool {
+        let end = self.fan.end(lane);
+        if self.open[lane] == end.slots() {
+            return false;
+        }
+        let slot = Slot::sending(self.next[lane]);
+        payload::fill(&mut end.payload(slot)[..length], sequence);
+        if end.post(slot, length) == Posted::Full {
+            return false;
+        }
+        end.flush();
+        self.next[lane] = (self.next[lane] + 1) % end.slots();
+        self.open[lane] += 1;
+        self.fan.stir(lane);
+        true
+    }
+
+    /// Looks once; what has arrived is given to `take` with its connection.
+    fn look(&mut self, sleeps: bool, events: &mut Events, mut take: impl FnMut(usize, &[u8])) {
+        let open = &mut self.open;
+        self.fan.look(sleeps, |lane, end, sleeps| {
+            if sleeps {
+                end.wait(events);
+            } else {
+                end.poll(events);
+            }
+            open[lane] -= events.completed;
+            for arrival in events.arrivals() {
+                take(lane, &end.payload(arrival.slot)[..arrival.length as usize]);
+            }
+            assert_eq!(events.link, Link::Up, "of connection {lane}");
+            Looked::of(events, open[lane])
+        });
+    }
+}
+
+/// The client sends messages of many lengths over all connections; each is answered by one of
+/// another length, in the order of its connection.
+pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
+    install_once();
+    let loses = bench.kind.loses(&Options::default());
+    // What is lost would be waited for: so little is on the way that there always is room.
+    let most = if loses { 8000 } else { 200_000 };
+    let longest = (bench.kind.descriptor().largest as usize).min(most);
+    let (total, ahead) = if loses { (300, 2) } else { (900, 40) };
+    let (to_server, from_client) = channel::<Vec<Blob>>();
+    let (to_client, from_server) = channel::<Vec<Blob>>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut end = End::connect::<T>(bench, Role::Server, longest, |own| {
+                to_client.send(own).unwrap();
+                from_client.recv_timeout(PATIENCE).unwrap()
+            });
+            let (mut events, mut seen, mut answered) = (Events::default(), 0, 0);
+            let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
+            let deadline = Instant::now() + PATIENCE;
+            while answered < total || end.open.iter().any(|open| *open > 0) {
+                assert!(Instant::now() < deadline, "stuck after {answered} of {total}");
+                end.look(false, &mut events, |lane, message| {
+                    let sequence = payload::sequence(message, 0);
+                    assert_eq!(message.len(), length(sequence, longest), "of {sequence}");
+                    assert!(payload::verify(message, sequence), "{sequence} is not as it was sent");
+                    assert_eq!(sequence as usize % LANES, lane);
+                    waiting.push_back((lane, sequence));
+                    seen += 1;
+                });
+                while let Some((lane, sequence)) = waiting.front().copied() {
+                    if !end.post(lane, sequence, length(!sequence, longest)) {
+                        break;
+                    }
+                    waiting.pop_front();
+                    answered += 1;
+                }
+            }
+            assert_eq!(seen, total);
+        });
+        scope.spawn(move || {
+            let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
+                to_server.send(own).unwrap();
+                from_server.recv_timeout(PATIENCE).unwrap()
+            });
+            // It may sleep where the kernel watches all connections.
+            let sleeps = bench.wait.sleeps() && end.fan.can_sleep();
+            let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
+            let mut next = [0, 1, 2];
+            let deadline = Instant::now() + PATIENCE;
+            while heard < total {
+                assert!(Instant::now() < deadline, "stuck after {heard} of {total}");
+                while sent < total && sent - heard < ahead {
+                    if !end.post(sent as usize % LANES, sent, length(sent, longest)) {
+                        break;
+                    }
+                    sent += 1;
+                }
+                end.look(sleeps, &mut events, |lane, message| {
+                    let sequence = payload::sequence(message, 0);
+                    assert_eq!(sequence, next[lane], "in the order of its connection");
+                    next[lane] += LANES as u64;
+                    assert_eq!(message.len(), length(!sequence, longest));
+                    assert!(payload::verify(message, sequence));
+                    heard += 1;
+                });
+            }
+        });
+    });
+}

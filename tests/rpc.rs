@@ -1,0 +1,228 @@
+//! `rpc` as a user meets it: many lengths over many connections, what the load does to each length,
+//! and what is kept when an end dies or a cap binds.
+//!
+//! No figure of time decides here: counts, lengths, stamps and what is said of them do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod driver;
+
+use driver::{Driver, Scratch, wiregauge};
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use wiregauge::plan::rpc::Slowdown;
+use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
+use wiregauge::record::{SampleReader, read_record};
+use wiregauge::sample::{Flags, Sample};
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+/// The samples of a run.
+fn samples(scratch: &Scratch, run: &Run) -> Vec<Sample> {
+    let path = scratch.join("run").join("samples.parquet");
+    let mut reader = SampleReader::open(&path).unwrap();
+    let rounds = std::iter::from_fn(move || reader.next_round());
+    let own = rounds.map(|round| round.unwrap()).filter(|round| round.run == run.index);
+    own.flat_map(|round| round.samples).collect()
+}
+
+fn measured(line: &str) -> (Scratch, Record) {
+    let scratch = Scratch::new();
+    let ended = wiregauge(&scratch, &words(&format!("rpc --out run {line}")));
+    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    (scratch, record)
+}
+
+/// The run that is loaded, of a record that has one.
+fn loaded(record: &Record) -> &Run {
+    let is_loaded = |run: &&Run| !run.case.rpc.as_ref().unwrap().unloaded;
+    record.runs.iter().find(is_loaded).unwrap()
+}
+
+#[test]
+fn requests_of_many_lengths_are_answered_over_each_transport() {
+    for transport in ["tcp", "unix", "shm", "udp"] {
+        let (scratch, record) = measured(&format!(
+            "--transport {transport} --workload w3 --longest 50kB --rps 2k --time 200ms --rounds 2 \
+             --check --no-unloaded"
+        ));
+        let run = loaded(&record);
+        assert_eq!((run.counts.corrupt, run.counts.duplicates), (0, 0), "{transport}");
+        assert!(transport == "udp" || run.counts.lost == 0, "{:?}", run.counts);
+        let workload = &run.case.rpc.as_ref().unwrap().workload;
+        let allowed: BTreeSet<u32> = workload.steps.iter().map(|(size, _)| size.0 as u32).collect();
+        assert_eq!(*allowed.last().unwrap(), 50_000);
+        let kept = samples(&scratch, run);
+        let counted = kept.iter().filter(|sample| !sample.flags.has(Flags::WARMUP));
+        let mut of: BTreeMap<u32, u64> = BTreeMap::new();
+        counted.for_each(|sample| *of.entry(sample.size).or_default() += 1);
+        assert!(of.keys().all(|size| allowed.contains(size)), "{of:?}");
+        assert!(of.len() > 10, "many lengths: {of:?}");
+        let lengths = run.lengths.as_ref().unwrap();
+        let told: BTreeMap<u32, u64> =
+            lengths.sizes.iter().map(|of| (of.size, of.summary.count)).collect();
+        assert_eq!(told, of, "{transport}");
+        assert_eq!(lengths.metric, Metric::Response);
+        assert_eq!(lengths.sizes.last().unwrap().share, 1.0);
+        let rate = |metric| run.rates.iter().any(|figure| figure.metric == metric);
+        assert!(rate(RateMetric::OfferedRate) && rate(RateMetric::Bandwidth));
+    }
+}
+
+#[test]
+fn slowdowns_are_held_against_unloaded_requests_of_the_same_length() {
+    let (_, record) =
+        measured("--workload w1 --rps 1k --time 300ms --rounds 2 --slowdown serialisation");
+    let run = loaded(&record);
+    let lengths = run.lengths.as_ref().unwrap();
+    let baseline = &record.runs[lengths.baseline.unwrap() as usize];
+    assert!(baseline.case.rpc.as_ref().unwrap().unloaded);
+    let of = baseline.lengths.as_ref().unwrap();
+    let steps = &run.case.rpc.as_ref().unwrap().workload.steps;
+    assert_eq!(of.sizes.len(), steps.len(), "each length is measured unloaded");
+    for one in &lengths.sizes {
+        let own = of.sizes.iter().find(|own| own.size == one.size).unwrap();
+        assert_eq!(one.unloaded.min_ns, Some(own.summary.min.0));
+        let half = own.summary.quantiles.iter().find(|quantile| quantile.p == 0.5).unwrap();
+        assert_eq!(one.unloaded.p50_ns, half.value.map(|value| value.0));
+    }
+    let by: Vec<Slowdown> = lengths.slowdowns.iter().map(|one| one.by).collect();
+    assert!(by.contains(&Slowdown::UnloadedP50) && by.contains(&Slowdown::UnloadedMin), "{by:?}");
+    assert!(lengths.slowdowns.iter().all(|one| one.mean.value > 0.0));
+    assert!(lengths.short.is_some() && run.summary(Metric::Short).unwrap().count > 0);
+    assert!(run.rates.iter().any(|figure| figure.metric == RateMetric::Slowdown));
+}
+
+#[test]
+fn ports_and_connections_are_a_mesh_and_share_the_load() {
+    for wait in ["busy", "block"] {
+        let (scratch, record) = measured(&format!(
+            "--workload 200B --rps 6k --time 200ms --rounds 1 --ports 3 --server-ports 2 \
+             --connections 4 --reply 50B --wait {wait} --check --no-unloaded"
+        ));
+        let run = &record.runs[0];
+        assert_eq!((run.counts.lost, run.counts.corrupt), (0, 0));
+        assert_eq!(run.lengths.as_ref().unwrap().sizes[0].reply, 50);
+        assert!(run.lengths.as_ref().unwrap().slowdowns.is_empty());
+        let mut of = [0; 3];
+        let kept = samples(&scratch, run);
+        kept.iter().for_each(|sample| of[sample.thread as usize] += 1);
+        assert!(of.iter().all(|count| (250..600).contains(count)), "{of:?}");
+        let round = &run.rounds[0];
+        assert_eq!(round.client.granted["connections"], "8", "4 to each of 2");
+        assert_eq!(round.server.granted["connections"], "12", "4 from each of 3");
+        // Each port has a schedule of its own.
+        let first = |thread| kept.iter().find(|s| s.thread == thread).unwrap().intended_ns;
+        assert!(first(0) != first(1));
+    }
+}
+
+#[test]
+fn hundreds_of_connections_lose_nothing() {
+    let (_, record) = measured(
+        "--workload w2 --longest 4kB --clients 20 --count 2000 --rounds 1 --ports 4 \
+         --server-ports 2 --connections 32 --wait block --no-unloaded --check",
+    );
+    let run = &record.runs[0];
+    assert_eq!((run.counts.lost, run.counts.corrupt), (0, 0));
+    assert!(run.counts.received >= 8000, "{:?}", run.counts);
+    assert!(run.summary(Metric::Rtt).is_some() && run.summary(Metric::Response).is_none());
+}
+
+#[test]
+fn a_cap_that_binds_is_said() {
+    let (_, record) = measured(
+        "--workload 1kB --rps 1M --time 5ms --warmup 0 --rounds 1 --outstanding 1 --no-unloaded",
+    );
+    let run = &record.runs[0];
+    assert!(run.counts.held_up > 0, "{:?}", run.counts);
+    assert!(run.doubts.iter().any(|doubt| doubt.kind == "held_up"), "{:?}", run.doubts);
+    // What was intended and not sent is shed, and counted.
+    assert_eq!(run.counts.lost, run.counts.unsent);
+}
+
+#[test]
+fn two_at_the_same_time_overlap() {
+    let (_, record) =
+        measured("--workload 500B --rps 500 --time 300ms --rounds 1 --transport tcp,unix --both");
+    let ran = |run: &&Run| run.rounds[0].overlap.is_some();
+    let both: Vec<&Run> = record.runs.iter().filter(ran).collect();
+    assert_eq!(both.len(), 2);
+    assert!(both.iter().all(|run| run.rounds[0].overlap.unwrap() > 0.3));
+    assert_ne!(both[0].case.transport, both[1].case.transport);
+    let alone: Vec<&Run> = record.runs.iter().filter(|run| !ran(run)).collect();
+    assert!(alone.iter().all(|run| run.case.rpc.as_ref().unwrap().unloaded));
+}
+
+#[test]
+fn congestion_controls_are_compared_in_one_run() {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.unwrap();
+    let two: Vec<&str> = available.split_whitespace().take(2).collect();
+    if two.len() < 2 {
+        return eprintln!("not checked here: this kernel has {available} alone");
+    }
+    let line = format!(
+        "--workload 1kB --rps 500 --time 100ms --rounds 2 --congestion {} --no-unloaded",
+        two.join(",")
+    );
+    let (_, record) = measured(&line);
+    let used: Vec<&str> =
+        record.runs.iter().map(|run| &*run.rounds[0].client.granted["congestion"]).collect();
+    assert_eq!(used, two);
+}
+
+#[test]
+fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
+    let scratch = Scratch::new();
+    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --ports 2 --no-unloaded --out run";
+    let driver = Driver::start(&scratch, &words(line));
+    driver.await_messages(500);
+    let server = driver.agents()[0];
+    server.signal(Signal::STOP);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    server.signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty(), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
+    let kept = samples(&scratch, &record.runs[0]);
+    let lost = kept.iter().filter(|sample| sample.flags.has(Flags::LOST)).count();
+    assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
+}
+
+#[test]
+fn a_client_that_is_killed_frees_its_server() {
+    let scratch = Scratch::new();
+    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --no-unloaded --out run";
+    let driver = Driver::start(&scratch, &words(line));
+    driver.await_messages(500);
+    driver.agents()[1].signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty(), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(!record.complete && record.faults[0].contains("signal 9"), "{:?}", record.faults);
+    assert!(samples(&scratch, &record.runs[0]).len() >= 500);
+}
+
+#[test]
+fn a_file_of_lengths_is_drawn_from_and_a_wrong_one_is_refused_with_its_place() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("lengths"), "64 0.5\n128 1\n").unwrap();
+    let line = "rpc --workload lengths --clients 1 --count 500 --rounds 1 --out run --no-unloaded";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let lengths = record.runs[0].lengths.as_ref().unwrap();
+    let sizes: Vec<u32> = lengths.sizes.iter().map(|of| of.size).collect();
+    assert_eq!(sizes, [64, 128]);
+    std::fs::write(scratch.join("lengths"), "64 0.5\n32 1\n").unwrap();
+    let ended = wiregauge(&scratch, &words(&line.replace("run ", "again ")));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("lengths:2:1"), "{}", ended.stderr);
+    assert!(!scratch.join("again").exists());
+}

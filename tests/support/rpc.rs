@@ -1,0 +1,56 @@
+//! A case and figures of `rpc` with every field that a record may have.
+
+use wiregauge::plan::Rpc;
+use wiregauge::plan::rpc::{Reply, Slowdown};
+use wiregauge::plan::workload::Workload;
+use wiregauge::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use wiregauge::stats::{Metric, Rate, Summary};
+use wiregauge::units::{ByteRate, Bytes};
+
+/// What it sends.
+pub fn full() -> Rpc {
+    Rpc {
+        workload: Workload {
+            name: "w3".to_string(),
+            what: "a distribution".to_string(),
+            steps: vec![(Bytes(64), 0.5), (Bytes(1000), 1.0)],
+            largest: Bytes(2000),
+        },
+        reply: Reply::Short(Bytes(100)),
+        server_ports: 2,
+        connections: 3,
+        unloaded: false,
+        slowdown: Slowdown::UnloadedMin,
+        link: Some(ByteRate(3.125e9)),
+        loads: vec![0.5],
+    }
+}
+
+/// Its figures, with this distribution for each.
+pub fn lengths(summary: &Summary) -> Lengths {
+    Lengths {
+        metric: Metric::Response,
+        sizes: vec![OfSize {
+            size: 64,
+            reply: 100,
+            share: 0.5,
+            summary: summary.clone(),
+            unloaded: Unloaded {
+                p50_ns: Some(9000.0),
+                min_ns: Some(8000.0),
+                serialisation_ns: Some(8500.0),
+            },
+        }],
+        short: Some(Short {
+            longest: 64,
+            tail: vec![(8000.0, 0.5), (9000.0, 0.0)],
+            longest_ns: 9000.0,
+        }),
+        slowdowns: vec![MeanSlowdown {
+            by: Slowdown::UnloadedP50,
+            mean: Rate { value: 2.5, interval: None, rounds: vec![2.5] },
+        }],
+        baseline: Some(1),
+        link: Some(3.125e9),
+    }
+}
