@@ -120,6 +120,32 @@ fn ports_and_connections_are_a_mesh_and_share_the_load() {
 }
 
 #[test]
+fn threads_that_take_replies_lose_none_and_see_each_once() {
+    for (transport, wait) in
+        [("tcp", "block"), ("tcp", "busy"), ("unix", "adaptive"), ("udp", "block")]
+    {
+        let (scratch, record) = measured(&format!(
+            "--transport {transport} --workload w1 --longest 4kB --rps 2k --time 200ms --rounds 1 \
+             --connections 3 --receivers 2 --wait {wait} --check --no-unloaded"
+        ));
+        let run = &record.runs[0];
+        assert_eq!(run.case.rpc.as_ref().unwrap().receivers, 2);
+        let counts = (run.counts.corrupt, run.counts.duplicates);
+        assert_eq!(counts, (0, 0), "{transport} {wait}");
+        assert!(transport == "udp" || run.counts.lost == 0, "{:?}", run.counts);
+        let kept = samples(&scratch, run);
+        assert!(kept.len() > 250, "{}", kept.len());
+        let seen = kept.iter().filter(|sample| !sample.receive_ns.is_nan());
+        assert!(seen.clone().count() > 250);
+        assert!(seen.into_iter().all(|sample| sample.submit_ns < sample.receive_ns));
+    }
+    // A closed loop goes on when a reply was handed over.
+    let (_, record) =
+        measured("--clients 4 --count 3000 --rounds 1 --receivers 1 --wait block --no-unloaded");
+    assert_eq!(record.runs[0].counts.lost, 0);
+}
+
+#[test]
 fn hundreds_of_connections_lose_nothing() {
     let (_, record) = measured(
         "--workload w2 --longest 4kB --clients 20 --count 2000 --rounds 1 --ports 4 \

@@ -43,7 +43,7 @@ pub struct RpcArguments {
     /// Replies: as long as the request (echo), or of this size as 100B [default: echo]
     #[arg(long, value_name = "ECHO|SIZE", help_heading = WHAT)]
     pub reply: Option<Reply>,
-    /// Cut longer messages to this [default: 1MB]
+    /// Cut longer messages to this [default: 1MB, a size by itself not at all]
     #[arg(long, value_name = "SIZE", help_heading = WHAT)]
     pub longest: Option<Bytes>,
     /// What slowdowns are ratios to: the median of unloaded requests of the same length, the
@@ -74,6 +74,11 @@ pub struct RpcArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = PORTS)]
     #[arg(value_parser = values::count32)]
     pub connections: Vec<u32>,
+    /// Threads of each client's port that take its replies; 0: the port takes them itself, between
+    /// requests; or a list [default: 0]
+    #[arg(long, value_name = "N", value_delimiter = ',', help_heading = PORTS)]
+    #[arg(value_parser = values::count32)]
+    pub receivers: Vec<u32>,
     /// Most requests on the way of each port; a doubt says when that held some up [default: 200]
     #[arg(long, value_name = "N", value_parser = values::count32, help_heading = PORTS)]
     pub outstanding: Option<u32>,
@@ -132,12 +137,13 @@ impl RpcArguments {
         request.sizes = vec![crate::plan::rpc::SHORTEST];
         request.rpc = Some(Wanted {
             workloads: if self.workload.is_empty() { usual.workloads } else { workloads },
-            longest: self.longest.unwrap_or(usual.longest),
+            longest: self.longest,
             reply: self.reply.unwrap_or(usual.reply),
             gbps: self.gbps,
             loads: self.load,
             server_ports: listed(self.server_ports),
             connections: listed(self.connections),
+            receivers: if self.receivers.is_empty() { vec![0] } else { self.receivers },
             congestions: std::mem::take(&mut self.common.options.congestion),
             both: self.both,
             baseline: !self.no_unloaded,

@@ -54,13 +54,13 @@ pub fn measure(
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
-    request.clone().plan()?;
+    let flows = request.clone().plan()?.flows();
     request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
     let asked = Look {
         transports: request.transports.clone(),
         interfaces: request.options.interface.clone(),
         cpus: request.cpus.clone(),
-        threads: request.threads.iter().copied().max().unwrap_or(1),
+        threads: flows,
         clock,
     };
     let hosts = hosts::reach(&request.place, &asked)?;

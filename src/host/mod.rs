@@ -11,6 +11,7 @@ mod address;
 mod affinity;
 pub mod child;
 mod concerns;
+mod descriptors;
 mod discipline;
 mod environment;
 mod inherited;
@@ -29,6 +30,7 @@ pub use address::{
 };
 pub use affinity::{Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to};
 pub use concerns::Concern;
+pub use descriptors::allow_descriptors;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
 pub use inherited::inherited;

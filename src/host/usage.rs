@@ -52,6 +52,19 @@ impl ResourceUse {
         }
     }
 
+    /// What two have used together.
+    #[must_use]
+    pub fn and(&self, other: &ResourceUse) -> ResourceUse {
+        ResourceUse {
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            page_faults: self.page_faults + other.page_faults,
+        }
+    }
+
     /// What was used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &ResourceUse) -> ResourceUse {

@@ -2,8 +2,11 @@
 //! more; and which connection of which thread meets which.
 
 use crate::clock::{Clock, DeviceStamps, DeviceTicks, TickSpan};
+use crate::host::{self, ResourceUse};
 use crate::pattern::Ended;
+use crate::pattern::receivers::{self, Handover};
 use crate::pattern::role::{self, Part};
+use crate::pattern::waiter::Any;
 use crate::plan::Case;
 use crate::plan::rpc::Draws;
 use crate::sample::recorder::Recorder;
@@ -11,22 +14,38 @@ use crate::transport::fan::Fan;
 use crate::transport::{
     Blob, Endpoint, LiveWord, Opening, Role, SetupError, Slot, Transport, Varied,
 };
+use crate::units::Span;
+
+/// How long a receiver thread sleeps before it looks whether its port has ended.
+const LOOK: Span = Span(10_000_000);
+/// What is tried when the kernel is to watch several connections.
+const WATCHING: &str = "watching the connections";
+
+/// Where a thread plays.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub case: &'a Case,
+    pub role: Role,
+    /// Its number.
+    pub thread: u32,
+    /// A CPU on which no thread of its end measures.
+    pub elsewhere: Option<u32>,
+}
 
 /// The connected ends of one thread.
-pub(super) trait Ends<T: Transport>: Sized {
-    /// What a loop is given.
-    type Played;
+pub(super) trait Ends<T: Transport, C: Clock>: Sized {
     /// Connects each opening of a case to the address of its fellow.
-    fn connect(case: &Case, openings: Vec<T::Opening>, others: &[Blob])
-    -> Result<Self, SetupError>;
-    /// What a loop is given.
-    fn played(&mut self) -> &mut Self::Played;
-    /// Plays a role over them.
-    fn play<C: Clock>(
+    fn connect(
         case: &Case,
         role: Role,
-        thread: u32,
-        part: Part<'_, Self::Played, C>,
+        openings: Vec<T::Opening>,
+        others: &[Blob],
+    ) -> Result<Self, SetupError>;
+    /// Plays a role over them.
+    fn play(
+        &mut self,
+        at: At<'_>,
+        part: Part<'_, (), C>,
         recorder: &mut Recorder<'_>,
         spin: TickSpan,
     ) -> Ended;
@@ -34,6 +53,8 @@ pub(super) trait Ends<T: Transport>: Sized {
     fn granted(&self) -> Vec<(String, String)>;
     /// Strangers that were dropped.
     fn strangers(&self) -> u64;
+    /// What threads beside the playing one have used.
+    fn used_beside(&self) -> ResourceUse;
     /// What they have seen when the round is over.
     fn afterwards(&self) -> Vec<(String, String)>;
     /// A word that another thread may go on writing.
@@ -47,28 +68,26 @@ pub(super) trait Ends<T: Transport>: Sized {
 /// One connection.
 pub(super) struct One<E>(E);
 
-impl<T: Transport> Ends<T> for One<<T::Opening as Opening>::Endpoint> {
-    type Played = <T::Opening as Opening>::Endpoint;
-
-    fn connect(_: &Case, openings: Vec<T::Opening>, others: &[Blob]) -> Result<Self, SetupError> {
+impl<T: Transport, C: Clock> Ends<T, C> for One<<T::Opening as Opening>::Endpoint> {
+    fn connect(
+        _: &Case,
+        _: Role,
+        openings: Vec<T::Opening>,
+        others: &[Blob],
+    ) -> Result<Self, SetupError> {
         let pair = openings.into_iter().zip(others).next();
         let (opening, other) = pair.ok_or(SetupError::Address)?;
         opening.connect(other).map(One)
     }
 
-    fn played(&mut self) -> &mut Self::Played {
-        &mut self.0
-    }
-
-    fn play<C: Clock>(
-        case: &Case,
-        role: Role,
-        _: u32,
-        part: Part<'_, Self::Played, C>,
+    fn play(
+        &mut self,
+        at: At<'_>,
+        part: Part<'_, (), C>,
         recorder: &mut Recorder<'_>,
         spin: TickSpan,
     ) -> Ended {
-        role::play(case, role, part, recorder, spin)
+        role::play(at.case, at.role, part.over(&mut self.0), recorder, spin)
     }
 
     fn granted(&self) -> Vec<(String, String)> {
@@ -77,6 +96,10 @@ impl<T: Transport> Ends<T> for One<<T::Opening as Opening>::Endpoint> {
 
     fn strangers(&self) -> u64 {
         T::strangers(&self.0)
+    }
+
+    fn used_beside(&self) -> ResourceUse {
+        ResourceUse::default()
     }
 
     fn afterwards(&self) -> Vec<(String, String)> {
@@ -96,18 +119,37 @@ impl<T: Transport> Ends<T> for One<<T::Opening as Opening>::Endpoint> {
     }
 }
 
-/// Many of them, whose messages have different lengths.
+/// Many of them, whose messages have different lengths, and the handles that receiver threads have
+/// on shares of them.
 pub(super) struct Many<E> {
     fan: Fan<E>,
+    receivers: Vec<Fan<E>>,
+    used_beside: ResourceUse,
     granted: Vec<(String, String)>,
     strangers: u64,
 }
 
-impl<T: Transport> Ends<T> for Many<<T::Opening as Opening>::Varied> {
-    type Played = Fan<<T::Opening as Opening>::Varied>;
+impl<E: Endpoint> Many<E> {
+    /// The shares of a client's connections that its receiver threads watch.
+    fn shares(case: &Case, role: Role, ends: &[E]) -> Result<Vec<Fan<E>>, SetupError> {
+        let count = case.rpc.as_ref().map_or(0, |rpc| rpc.receivers as usize).min(ends.len());
+        if role == Role::Server || count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut shares: Vec<Vec<E>> = (0..count).map(|_| Vec::new()).collect();
+        for (number, end) in ends.iter().enumerate() {
+            let second = || SetupError::Refused("a connection cannot have two threads".into());
+            shares[number % count].push(end.receiver().ok_or_else(second)?);
+        }
+        let watching = |share| Fan::watching(share, LOOK).map_err(SetupError::system(WATCHING));
+        shares.into_iter().map(watching).collect()
+    }
+}
 
+impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>::Varied> {
     fn connect(
         case: &Case,
+        role: Role,
         openings: Vec<T::Opening>,
         others: &[Blob],
     ) -> Result<Self, SetupError> {
@@ -120,29 +162,50 @@ impl<T: Transport> Ends<T> for Many<<T::Opening as Opening>::Varied> {
         }
         let mut granted = first.unwrap_or_default();
         granted.push(("connections".into(), ends.len().to_string()));
+        let receivers = Many::shares(case, role, &ends)?;
         let patience = case.transport.loses(&case.options).then_some(case.loss_after);
-        let fan =
-            Fan::new(ends, patience).map_err(SetupError::system("watching the connections"))?;
-        Ok(Many { fan, granted, strangers })
+        let fan = Fan::new(ends, patience).map_err(SetupError::system(WATCHING))?;
+        Ok(Many { fan, receivers, used_beside: ResourceUse::default(), granted, strangers })
     }
 
-    fn played(&mut self) -> &mut Self::Played {
-        &mut self.fan
-    }
-
-    fn play<C: Clock>(
-        case: &Case,
-        role: Role,
-        thread: u32,
-        part: Part<'_, Self::Played, C>,
+    fn play(
+        &mut self,
+        at: At<'_>,
+        part: Part<'_, (), C>,
         recorder: &mut Recorder<'_>,
         spin: TickSpan,
     ) -> Ended {
-        match Draws::of(case, thread) {
-            Some(draws) => role::play_rpc(case, role, part, draws, recorder, spin),
-            // Only what has draws has many ends.
-            None => Ended::Stopped,
+        // Only what has draws has many ends.
+        let Some(draws) = Draws::of(at.case, at.thread) else { return Ended::Stopped };
+        if self.receivers.is_empty() {
+            let part = part.over(&mut self.fan);
+            return role::play_rpc(at.case, at.role, part, draws, recorder, spin);
         }
+        let (clock, plan) = (part.clock, part.plan);
+        let handovers: Vec<Handover> = self.receivers.iter().map(|_| Handover::default()).collect();
+        let own = part.over(&mut self.fan);
+        let (ended, used) = std::thread::scope(|scope| {
+            let beside: Vec<_> = self
+                .receivers
+                .iter_mut()
+                .zip(&handovers)
+                .map(|(fan, handover)| {
+                    scope.spawn(move || {
+                        at.elsewhere.inspect(|cpu| drop(host::pin_to(*cpu)));
+                        let used = ResourceUse::of_thread();
+                        let waiter = Any::of(at.case.wait, spin);
+                        receivers::receiver(fan, waiter, clock, plan, handover);
+                        ResourceUse::of_thread().since(&used)
+                    })
+                })
+                .collect();
+            let ended = role::play_split(own, draws, &handovers, recorder);
+            handovers.iter().for_each(Handover::end);
+            let used = beside.into_iter().filter_map(|thread| thread.join().ok());
+            (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
+        });
+        self.used_beside = used;
+        ended
     }
 
     fn granted(&self) -> Vec<(String, String)> {
@@ -151,6 +214,10 @@ impl<T: Transport> Ends<T> for Many<<T::Opening as Opening>::Varied> {
 
     fn strangers(&self) -> u64 {
         self.strangers
+    }
+
+    fn used_beside(&self) -> ResourceUse {
+        self.used_beside
     }
 
     fn afterwards(&self) -> Vec<(String, String)> {

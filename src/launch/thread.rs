@@ -4,7 +4,7 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use super::agent::AgentError;
-use super::ends::{Ends, Many, One};
+use super::ends::{At, Ends, Many, One};
 use super::kept::Streamed;
 use super::protocol::*;
 use super::rehearse;
@@ -38,13 +38,16 @@ use std::time::Duration;
 /// system call is missed, so it is repeated.
 const REPEAT: Duration = Duration::from_millis(5);
 
+/// How often a thread that waits for an agreed instant looks whether the round is to end.
+const LOOK: Span = Span(1_000_000);
+
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
 /// What the main thread tells a playing one.
 pub(super) enum Asked {
     Connect(Vec<Blob>),
-    Start,
+    Start(Option<Ticks>),
 }
 
 /// What a playing thread tells the main one.
@@ -143,7 +146,8 @@ impl Visitor for Player {
         match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
             // A simulated transport brings its own time.
             (TransportKind::Synthetic, _) => {
-                self.over::<T, _>(synthetic::clock(), Timebase::nanoseconds(Ticks(0)))
+                let time = Timebase::nanoseconds(Ticks(0));
+                self.run::<T, One<<T::Opening as Opening>::Endpoint>, _>(synthetic::clock(), time)
             }
             (_, None) => self.over::<T, _>(Tsc, time),
             (_, Some(clock)) => self.over::<T, _>(clock, time),
@@ -153,14 +157,18 @@ impl Visitor for Player {
 
 impl Player {
     /// Plays over one connection, or over many.
-    fn over<T: Transport, C: Clock>(self, clock: C, time: Timebase) -> Result<(), AgentError> {
+    fn over<T: Transport, C: Clock + Send>(
+        self,
+        clock: C,
+        time: Timebase,
+    ) -> Result<(), AgentError> {
         match &self.assignment.case.rpc {
             None => self.run::<T, One<<T::Opening as Opening>::Endpoint>, C>(clock, time),
             Some(_) => self.run::<T, Many<<T::Opening as Opening>::Varied>, C>(clock, time),
         }
     }
 
-    fn run<T: Transport, N: Ends<T>, C: Clock>(
+    fn run<T: Transport, N: Ends<T, C>, C: Clock>(
         self,
         clock: C,
         time: Timebase,
@@ -180,7 +188,8 @@ impl Player {
         self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
 
         let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(()) };
-        let mut ends = N::connect(case, openings, &others).map_err(AgentError::from)?;
+        let mut ends =
+            N::connect(case, assignment.role, openings, &others).map_err(AgentError::from)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
@@ -188,25 +197,25 @@ impl Player {
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.say(Said::Connected(ends.granted()));
 
-        let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
+        let Ok(Asked::Start(at)) = self.asked.recv() else { return Ok(()) };
         let gate = &self.reach.gate;
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let stamping = self.stamp_while::<T, N>(&plan, &mut ends)?;
+        let stamping = self.stamp_while::<T, N, C>(&plan, &mut ends)?;
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
         let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
         let device = read(&ends);
-        self.line.pass(gate);
-        let begin = clock.now();
+        let begin = self.begin(clock, at, ticks(LOOK));
         let stream = streamed.begin();
-        let endpoint = ends.played();
+        let endpoint = &mut ();
         let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
         let thread = self.number as u32;
-        let ended = N::play(case, assignment.role, thread, part, &mut recorder, spin);
+        let at = At { case, role: assignment.role, thread, elsewhere: self.elsewhere };
+        let ended = ends.play(at, part, &mut recorder, spin);
         drop(stamping);
         let end = clock.now();
-        let used = ResourceUse::of_thread().since(&used);
+        let used = ResourceUse::of_thread().since(&used).and(&ends.used_beside());
         let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
         gate.leave();
         let (pool, seen) = (recorder.pool, recorder.seen);
@@ -247,6 +256,17 @@ impl Player {
         Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
     }
 
+    /// Waits for the other threads of this end, then for the agreed instant, where there is one;
+    /// when it begins. It waits busily, and looks now and then whether the round is to end.
+    fn begin<C: Clock>(&self, clock: C, at: Option<Ticks>, look: TickSpan) -> Ticks {
+        let gate = &self.reach.gate;
+        self.line.pass(gate);
+        if let Some(at) = at {
+            gate.idle_until(clock, at, look);
+        }
+        clock.now()
+    }
+
     /// What the CPU does by itself, where the thread has it and time is real.
     fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
         let real = self.assignment.case.transport != TransportKind::Synthetic;
@@ -256,7 +276,7 @@ impl Player {
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
     /// another CPU than the loop's, which would leave it no time.
-    fn stamp_while<T: Transport, N: Ends<T>>(
+    fn stamp_while<T: Transport, N: Ends<T, C>, C: Clock>(
         &self,
         plan: &Loop,
         ends: &mut N,
@@ -309,10 +329,16 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
     plan
 }
 
-/// The objects that a server of `load` reads; made before the round.
+/// The objects that a server of `load` reads; made before the round. What cannot be played is
+/// refused.
 fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
     let case = &assignment.case;
-    if case.pattern != Pattern::Load || case.rpc.is_some() {
+    if let Some(rpc) = &case.rpc {
+        let sentence = "a message of rpc is no longer than its room, and has 8 B or more";
+        let wrong = || AgentError::Refused(sentence.into());
+        return if rpc.fits(case.size) { Ok(None) } else { Err(wrong()) };
+    }
+    if case.pattern != Pattern::Load {
         return Ok(None);
     }
     if case.size != case.load.message() {

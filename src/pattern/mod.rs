@@ -17,6 +17,7 @@ pub mod load;
 pub mod one_sided;
 pub mod open;
 pub mod payload;
+pub mod receivers;
 pub mod role;
 pub mod rpc;
 pub mod schedule;

@@ -1,7 +1,8 @@
 //! From a case and a role to the loop that plays it.
 
 use super::gate::Gate;
-use super::load::{OneServer, Outstanding};
+use super::load::{Line, OneServer, Outstanding};
+use super::receivers::{Handover, Split};
 use super::rpc::{self, Mesh};
 use super::schedule::Generator;
 use super::store::Store;
@@ -86,7 +87,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
 
 /// Slots of one connection of `rpc`: so many that their memory stays within what a cache holds,
 /// since the kernel's buffers, or the ring's, are queues of their own.
-fn rpc_window(case: &Case) -> u32 {
+pub fn rpc_window(case: &Case) -> u32 {
     (RPC_BYTES / case.size.0.max(1)).clamp(2, u64::from(MOST_BUFFERS)) as u32
 }
 
@@ -142,6 +143,14 @@ pub struct Part<'a, E, C> {
     pub store: Option<Store>,
     /// What a stream has beside the messages of oneway.
     pub stream: Option<Streaming<'a>>,
+}
+
+impl<'a, E, C> Part<'a, E, C> {
+    /// The same over another end.
+    pub fn over<F>(self, endpoint: &'a mut F) -> Part<'a, F, C> {
+        let Part { clock, gate, plan, generator, store, stream, .. } = self;
+        Part { endpoint, clock, gate, plan, generator, store, stream }
+    }
 }
 
 /// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
@@ -259,18 +268,8 @@ fn play_load<E: Endpoint, C: Clock, W: Waiter>(
             ),
         };
     }
-    let mut requests = Outstanding::new();
     let mut line = OneServer::over(endpoint, plan);
-    match generator {
-        // It never sleeps while answers are awaited, however the server waits.
-        Some(pace) => {
-            load::client(&mut line, Busy, clock, gate, plan, pace, &mut requests, recorder)
-        }
-        None => {
-            let pace = load::Clients(u64::from(plan.load.clients.max(1)));
-            load::client(&mut line, waiter, clock, gate, plan, pace, &mut requests, recorder)
-        }
-    }
+    ask(&mut line, waiter, (clock, gate, plan), generator, recorder)
 }
 
 /// Plays a role of `rpc`. Compiled once for all wait modes, as a stream.
@@ -288,15 +287,38 @@ pub fn play_rpc<E: Endpoint, C: Clock>(
     if role == Role::Server {
         return rpc::server(fan, waiter, clock, gate, plan, recorder);
     }
-    let mut requests = Outstanding::new();
     let mut line = Mesh::over(fan, draws);
+    ask(&mut line, waiter, (clock, gate, plan), generator, recorder)
+}
+
+/// Plays the client of `rpc` whose replies other threads take.
+#[inline(never)]
+pub fn play_split<E: Endpoint, C: Clock>(
+    part: Part<'_, Fan<E>, C>,
+    draws: Draws,
+    handovers: &[Handover],
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let Part { endpoint: fan, clock, gate, plan, generator, .. } = part;
+    let mut line = Split::over(fan, draws, handovers);
+    ask(&mut line, Any::Busy, (clock, gate, plan), generator, recorder)
+}
+
+/// Asks by a schedule, or in a closed loop where there is none.
+fn ask<L: Line, W: Waiter, C: Clock>(
+    line: &mut L,
+    waiter: W,
+    (clock, gate, plan): (C, &Gate, &Loop),
+    generator: Option<Generator>,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut requests = Outstanding::new();
     match generator {
-        Some(pace) => {
-            load::client(&mut line, Busy, clock, gate, plan, pace, &mut requests, recorder)
-        }
+        // It never sleeps while answers are awaited, however the server waits.
+        Some(pace) => load::client(line, Busy, clock, gate, plan, pace, &mut requests, recorder),
         None => {
             let pace = load::Clients(u64::from(plan.load.clients.max(1)));
-            load::client(&mut line, waiter, clock, gate, plan, pace, &mut requests, recorder)
+            load::client(line, waiter, clock, gate, plan, pace, &mut requests, recorder)
         }
     }
 }

@@ -22,7 +22,7 @@ fn head(sequence: u64, reply: u32) -> u64 {
 
 /// The first word of a message.
 #[inline(always)]
-fn head_of(message: &[u8]) -> u64 {
+pub(super) fn head_of(message: &[u8]) -> u64 {
     message.first_chunk().map_or(u64::MAX, |word| u64::from_le_bytes(*word))
 }
 
@@ -37,7 +37,7 @@ fn write(message: &mut [u8], head: u64, check: bool) {
 }
 
 /// The sending slots of one connection.
-struct Slots {
+pub(super) struct Slots {
     count: u32,
     next: u32,
     /// Posts that have not completed.
@@ -45,13 +45,18 @@ struct Slots {
 }
 
 impl Slots {
-    fn of<E: Endpoint>(endpoint: &E) -> Slots {
+    pub(super) fn of<E: Endpoint>(endpoint: &E) -> Slots {
         Slots { count: endpoint.slots(), next: 0, on_the_way: 0 }
     }
 
     #[inline(always)]
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.on_the_way < self.count
+    }
+
+    #[inline(always)]
+    pub(super) fn is_settled(&self) -> bool {
+        self.on_the_way == 0
     }
 
     /// Writes and posts a message; `false`: there was no room.
@@ -76,7 +81,7 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn completed(&mut self, events: &Events) {
+    pub(super) fn completed(&mut self, events: &Events) {
         self.on_the_way = self.on_the_way.saturating_sub(events.completed);
     }
 }
@@ -97,12 +102,34 @@ impl<'a, E: Endpoint> Mesh<'a, E> {
         let slots = fan.ends().iter().map(Slots::of).collect();
         Mesh { fan, slots, draws, events: Events::default(), asked: 0, unsettled: 0 }
     }
+}
 
-    /// The number of a request of which the low half came back: none is on the way for longer.
-    #[inline(always)]
-    fn number(asked: u64, low: u32) -> u64 {
-        asked.wrapping_sub(u64::from((asked as u32).wrapping_sub(low)))
+/// The number of a request of which the low half came back: none is on the way for longer.
+#[inline(always)]
+pub(super) fn number(asked: u64, low: u32) -> u64 {
+    asked.wrapping_sub(u64::from((asked as u32).wrapping_sub(low)))
+}
+
+/// Writes a request into the slot whose turn it is, posts it and sends it off; the time before the
+/// post. `None`: there was no room.
+#[inline(always)]
+pub(super) fn write_request<E: Endpoint, C: Clock>(
+    slots: &mut Slots,
+    endpoint: &mut E,
+    draws: &Draws,
+    clock: C,
+    sequence: u64,
+    plan: &Loop,
+) -> Option<Ticks> {
+    let length = draws.length(sequence);
+    let message = &mut endpoint.payload(slots.slot())[..length as usize];
+    write(message, head(sequence, draws.reply(length)), plan.check);
+    let submit = clock.now();
+    if !slots.post(endpoint, slots.slot(), length as usize) {
+        return None;
     }
+    endpoint.flush();
+    Some(submit)
 }
 
 impl<E: Endpoint> Line for Mesh<'_, E> {
@@ -114,16 +141,8 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
     #[inline(always)]
     fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
         let lane = self.draws.lane(sequence);
-        let length = self.draws.length(sequence);
-        let slots = &mut self.slots[lane];
-        let endpoint = self.fan.end(lane);
-        let message = &mut endpoint.payload(slots.slot())[..length as usize];
-        write(message, head(sequence, self.draws.reply(length)), plan.check);
-        let submit = clock.now();
-        if !slots.post(endpoint, slots.slot(), length as usize) {
-            return None;
-        }
-        endpoint.flush();
+        let (slots, endpoint) = (&mut self.slots[lane], self.fan.end(lane));
+        let submit = write_request(slots, endpoint, &self.draws, clock, sequence, plan)?;
         self.fan.stir(lane);
         self.asked = sequence + 1;
         self.unsettled += 1;
@@ -165,7 +184,7 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
                     let length = arrival.length as usize;
                     let message = &endpoint.payload(arrival.slot)[..length];
                     let head = head_of(message);
-                    let sequence = Self::number(*asked, head as u32);
+                    let sequence = number(*asked, head as u32);
                     let awaited = draws.reply(draws.length(sequence));
                     let is_other =
                         length as u32 != awaited || (plan.check && !payload::verify(message, head));
@@ -290,11 +309,9 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::null::NullEndpoint;
 
     #[test]
     fn a_number_is_known_by_its_low_half() {
-        let number = Mesh::<NullEndpoint>::number;
         for sequence in [0, 1, u64::from(u32::MAX) - 1, 1 << 32, (1 << 32) + 5, 7 << 40] {
             for later in [1, 2, 1000, 1 << 16] {
                 assert_eq!(number(sequence + later, head(sequence, 9) as u32), sequence);

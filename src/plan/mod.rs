@@ -8,6 +8,7 @@ pub mod cpus;
 pub mod far;
 pub mod load;
 pub mod pairs;
+pub mod probe;
 pub mod reference;
 pub mod request;
 pub mod rpc;
@@ -304,9 +305,14 @@ pub struct Rounds {
 impl Plan {
     /// A short name that tells a case from the others; in a study the series comes first.
     pub fn label(&self, case: usize) -> String {
-        let of = |case: &Case| match self.pairs {
-            Some(_) => format!("{} {}", case.label(), self.ends_of(case)),
-            None => case.label(),
+        let of = |own: &Case| match (self.pairs, self.probed(case)) {
+            (Some(_), _) => format!("{} {}", own.label(), self.ends_of(own)),
+            (None, Some(point)) if own.load.probe => {
+                let beside = self.cases.get(point).map(Case::label).unwrap_or_default();
+                format!("{}, beside {beside}", own.label())
+            }
+            (None, _) if own.load.probe => format!("{}, alone", own.label()),
+            (None, _) => own.label(),
         };
         let label = self.cases.get(case).map(of).unwrap_or_default();
         let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
@@ -351,20 +357,27 @@ impl Plan {
 impl Case {
     /// What tells the points of a curve apart, of `load` and `stream`.
     pub fn pace(&self) -> Option<String> {
-        match (self.pattern, self.load.clients, self.schedule.rate()) {
-            _ if self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded) => Some("unloaded".into()),
-            (_, _, Some(rate)) if self.stream.is_some() => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, 0, Some(rate)) => Some(format!("at {}/s", rate.0.round())),
-            (Pattern::Load, clients, _) => Some(format!("of {clients} clients")),
-            _ => None,
+        let rate = self.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()));
+        let clients = || format!("of {} clients", self.load.clients);
+        match (&self.rpc, self.pattern) {
+            (Some(rpc), _) => {
+                let unloaded = rpc.unloaded.then(|| "unloaded".to_string());
+                let load = unloaded.or(rate).unwrap_or_else(clients);
+                Some(format!("{} {load}", rpc.workload.label()))
+            }
+            (None, Pattern::Load) => {
+                Some(rate.filter(|_| self.load.clients == 0).unwrap_or_else(clients))
+            }
+            (None, _) => rate.filter(|_| self.stream.is_some()),
         }
     }
 
-    /// The command that asks for it.
+    /// The command that asks for it; of what runs beside a load its name.
     pub fn command(&self) -> &'static str {
         match (&self.stream, &self.rpc) {
             (Some(_), _) => "stream",
             (_, Some(_)) => "rpc",
+            _ if self.load.probe => "probe",
             _ => self.pattern.name(),
         }
     }
@@ -377,15 +390,15 @@ impl Case {
         if let Some(rpc) = &self.rpc {
             let control = self.options.congestion.as_ref();
             let control = control.map(|name| format!(" {name}")).unwrap_or_default();
-            let ports = match (self.threads, rpc.server_ports, rpc.connections) {
+            let mut ports = match (self.threads, rpc.server_ports, rpc.connections) {
                 (1, 1, 1) => String::new(),
                 (own, others, 1) => format!(" {own} to {others} ports"),
                 (own, others, each) => format!(" {own} to {others} ports, {each} connections each"),
             };
-            return format!(
-                "rpc {transport}{control} {wait} {}{pace}{ports}",
-                rpc.workload.label()
-            );
+            if rpc.receivers > 0 {
+                ports.push_str(&format!(" {} receivers", rpc.receivers));
+            }
+            return format!("rpc {transport}{control} {wait}{pace}{ports}");
         }
         let threads = match self.threads {
             1 => String::new(),

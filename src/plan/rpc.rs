@@ -1,7 +1,12 @@
 //! What a case of `rpc` has beside the others: how long requests and replies are, over how many
 //! connections they go, and what their times are held against. Pure.
 
-use super::request::{MOST_THREADS, Refusal, Request, WARMUP_SHARE, refuse, within};
+mod case;
+mod draws;
+
+pub use draws::Draws;
+
+use super::request::{MOST_THREADS, Refusal, Request, refuse, within};
 use super::workload::Workload;
 use super::{Case, Load, Schedule, Wait};
 use crate::transport::TransportKind;
@@ -16,6 +21,8 @@ pub const SHORTEST: Bytes = Bytes(8);
 pub const LONGEST: Bytes = Bytes(1_000_000);
 /// Most connections of one thread.
 pub const MOST_CONNECTIONS: u32 = 1024;
+/// Most receiver threads of a port.
+pub const MOST_RECEIVERS: u64 = 16;
 /// Most requests on the way of a port where nothing else is asked for: cperf's client_max.
 pub const OUTSTANDING: u32 = 200;
 /// Time of a round where nothing else is asked for.
@@ -101,6 +108,13 @@ pub struct Rpc {
     pub server_ports: u32,
     /// Connections from each port of the client to each of the server's.
     pub connections: u32,
+    /// Threads of each port of the client that take its replies; 0: it takes them itself.
+    #[serde(default)]
+    pub receivers: u32,
+    /// Threads of each end that others have which run at the same time, before its own: it takes
+    /// the CPUs behind theirs.
+    #[serde(default)]
+    pub beside: u32,
     /// Whether it measures the unloaded times: each length in turn, one request at a time.
     pub unloaded: bool,
     /// What slowdowns are ratios to.
@@ -114,6 +128,17 @@ pub struct Rpc {
 }
 
 impl Rpc {
+    /// Whether an end that knows nothing but this and the room for a message can play it.
+    pub fn fits(&self, room: Bytes) -> bool {
+        let steps = &self.workload.steps;
+        let all = u64::from(self.connections).saturating_mul(self.server_ports.into());
+        let longest = steps.iter().map(|step| step.0).max();
+        longest.is_some_and(|longest| longest <= room && self.longest() <= room)
+            && steps.iter().all(|step| step.0 >= SHORTEST)
+            && (1..=u64::from(MOST_CONNECTIONS)).contains(&all)
+            && u64::from(self.receivers) <= MOST_RECEIVERS
+    }
+
     /// The longest message of either way.
     pub fn longest(&self) -> Bytes {
         let request = self.workload.longest().0;
@@ -130,8 +155,8 @@ impl Rpc {
 pub struct Wanted {
     /// The lengths of requests, not cut.
     pub workloads: Vec<Workload>,
-    /// Longer messages are cut to this.
-    pub longest: Bytes,
+    /// Longer messages are cut to this; `None`: those of a distribution to [`LONGEST`].
+    pub longest: Option<Bytes>,
     /// The lengths of replies.
     pub reply: Reply,
     /// Offered loads in 10^9 bits of requests per second.
@@ -142,6 +167,8 @@ pub struct Wanted {
     pub server_ports: Vec<u32>,
     /// Connections of each pair of ports.
     pub connections: Vec<u32>,
+    /// Threads of each port of the client that take its replies.
+    pub receivers: Vec<u32>,
     /// Congestion controls of tcp; none: the system's.
     pub congestions: Vec<String>,
     /// Whether the transports and congestion controls run at the same time.
@@ -158,12 +185,13 @@ impl Default for Wanted {
     fn default() -> Wanted {
         Wanted {
             workloads: vec![Workload::fixed(Bytes(100))],
-            longest: LONGEST,
+            longest: None,
             reply: Reply::Echo,
             gbps: Vec::new(),
             loads: Vec::new(),
             server_ports: vec![1],
             connections: vec![1],
+            receivers: vec![0],
             congestions: Vec::new(),
             both: false,
             baseline: true,
@@ -174,13 +202,22 @@ impl Default for Wanted {
 }
 
 impl Wanted {
+    /// A workload as it is sent.
+    fn cut(&self, workload: &Workload) -> Workload {
+        let is_fixed = workload.steps.len() == 1;
+        let usual = if is_fixed { workload.longest() } else { LONGEST };
+        workload.within(SHORTEST, self.longest.unwrap_or(usual))
+    }
+
     /// What the first of each list makes.
     pub(super) fn first(&self) -> Option<Rpc> {
         Some(Rpc {
-            workload: self.workloads.first()?.within(SHORTEST, self.longest),
+            workload: self.cut(self.workloads.first()?),
             reply: self.reply,
             server_ports: *self.server_ports.first()?,
             connections: *self.connections.first()?,
+            receivers: *self.receivers.first()?,
+            beside: 0,
             unloaded: false,
             slowdown: self.slowdown,
             link: self.link,
@@ -194,12 +231,13 @@ impl Wanted {
         for workload in &self.workloads {
             for server_ports in &self.server_ports {
                 for connections in &self.connections {
-                    all.push(Wanted {
+                    all.extend(self.receivers.iter().map(|receivers| Wanted {
                         workloads: vec![workload.clone()],
                         server_ports: vec![*server_ports],
                         connections: vec![*connections],
+                        receivers: vec![*receivers],
                         ..self.clone()
-                    });
+                    }));
                 }
             }
         }
@@ -257,7 +295,10 @@ impl Request {
         for connections in &wanted.connections {
             within("--connections", Some(u64::from(*connections)), 1, fit.max(1))?;
         }
-        within("--longest", Some(wanted.longest.0), SHORTEST.0, 64 << 20)?;
+        for receivers in &wanted.receivers {
+            within("--receivers", Some(u64::from(*receivers)), 0, MOST_RECEIVERS)?;
+        }
+        within("--longest", wanted.longest.map(|longest| longest.0), SHORTEST.0, 64 << 20)?;
         if let Reply::Short(length) = wanted.reply {
             within("--reply", Some(length.0), SHORTEST.0, 64 << 20)?;
         }
@@ -301,7 +342,7 @@ impl Request {
         }
         let largest = Bytes(descriptor.largest);
         for workload in &wanted.workloads {
-            let longest = workload.within(SHORTEST, wanted.longest).longest();
+            let longest = wanted.cut(workload).longest();
             if longest > largest {
                 return refuse(format!(
                     "a message of {} has up to {longest}, and {transport} carries {largest}; write \
@@ -318,6 +359,12 @@ impl Request {
         let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
         let has_many =
             ends(&self.threads) || ends(&wanted.server_ports) || ends(&wanted.connections);
+        if wanted.receivers.iter().any(|receivers| *receivers > 0) && !descriptor.watchable {
+            return refuse(format!(
+                "--receivers is not possible over {transport}, whose connections are one thread's; \
+                 write --receivers 0"
+            ));
+        }
         let sleeps = self.waits.iter().find(|wait| **wait != Wait::Busy);
         match sleeps.filter(|_| has_many && !descriptor.watchable) {
             Some(wait) => refuse(format!(
@@ -334,7 +381,17 @@ impl Request {
     pub(super) fn complete_rpc(&self, cases: &mut Vec<Case>, at_once: &mut Vec<Vec<u32>>) {
         let Some(wanted) = &self.rpc else { return };
         if wanted.both {
-            at_once.extend(side_by_side(cases));
+            let groups = side_by_side(cases);
+            for group in &groups {
+                let mut before = 0;
+                for number in group {
+                    let case = &mut cases[*number as usize];
+                    let threads = case.most_threads();
+                    case.rpc.iter_mut().for_each(|rpc| rpc.beside = before);
+                    before += threads;
+                }
+            }
+            at_once.extend(groups);
         }
         if !wanted.baseline {
             return;
@@ -364,168 +421,6 @@ fn side_by_side(cases: &[Case]) -> Vec<Vec<u32>> {
         }
     }
     groups
-}
-
-impl Case {
-    /// The threads of an end.
-    pub fn threads_of(&self, role: crate::transport::Role) -> u32 {
-        let server = self.rpc.as_ref().map_or(self.threads, |rpc| rpc.server_ports);
-        role.pick(self.threads, server)
-    }
-
-    /// The threads of the end that has more of them.
-    pub fn most_threads(&self) -> u32 {
-        self.threads.max(self.rpc.as_ref().map_or(0, |rpc| rpc.server_ports))
-    }
-
-    /// Connections of each thread of an end.
-    pub fn lanes_of(&self, role: crate::transport::Role) -> u32 {
-        let each = self.rpc.as_ref().map(|rpc| rpc.connections * self.threads_of(role.other()));
-        each.unwrap_or(1)
-    }
-
-    /// The case as the schedule of one of its client's ports knows it; `None`: it has one only.
-    pub fn share_of(&self, port: u32) -> Option<Case> {
-        let rate = self.schedule.rate().filter(|_| self.threads > 1)?;
-        let rate = MessageRate(rate.0 / f64::from(self.threads));
-        let seed = mixed(self.seed.wrapping_add(u64::from(port).wrapping_mul(GOLDEN)));
-        Some(Case { schedule: self.schedule.at(rate), seed, ..self.clone() })
-    }
-
-    /// The case that measures the unloaded times of this one: the same messages over one
-    /// connection, one at a time.
-    pub fn unloaded(&self) -> Option<Case> {
-        let rpc = self.rpc.as_ref()?;
-        let lengths = rpc.workload.steps.len().max(1) as u64;
-        let (least, most) = UNLOADED_OF_LENGTH;
-        let of_each = (UNLOADED / lengths).clamp(least, most);
-        let own = Rpc { server_ports: 1, connections: 1, unloaded: true, ..rpc.clone() };
-        let rpc = Rpc { loads: Vec::new(), ..own };
-        Some(Case {
-            threads: 1,
-            schedule: Schedule::ClosedLoop,
-            trace: None,
-            load: Load { clients: 1, ..self.load },
-            bound: super::Bound { count: Some(of_each * lengths), time: None },
-            // Each length once.
-            warmup: lengths,
-            window: 1,
-            rpc: Some(rpc),
-            ..self.clone()
-        })
-    }
-
-    /// Whether an unloaded case measures the times that this one's are held against.
-    pub fn is_baseline_of(&self, other: &Case) -> bool {
-        let own = self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded);
-        let is_loaded = other.rpc.as_ref().is_some_and(|rpc| !rpc.unloaded);
-        // A quick study measures fewer of each length.
-        let as_long = |one: Case| Case { bound: self.bound, warmup: self.warmup, ..one };
-        own && is_loaded && other.unloaded().map(as_long).as_ref() == Some(self)
-    }
-
-    /// Whether it is measured for the sake of others: graphs do not show it.
-    pub fn prepares(&self) -> bool {
-        self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded || !rpc.loads.is_empty())
-    }
-
-    /// The cases that graphs show of it: itself, or those that are to follow it, at any rate.
-    pub fn shown(&self) -> Vec<Case> {
-        if self.prepares() { self.shares(MessageRate(1.0)) } else { vec![self.clone()] }
-    }
-
-    /// The cases that are to follow one that has told how many requests per second the path
-    /// carries.
-    pub fn shares(&self, carried: MessageRate) -> Vec<Case> {
-        let Some(rpc) = &self.rpc else { return Vec::new() };
-        let seconds = self.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
-        let of = |share: &f64| {
-            let rate = share * carried.0;
-            let expected = rate * seconds / f64::from(self.threads.max(1));
-            Case {
-                schedule: Schedule::Poisson { rate: MessageRate(rate) },
-                // At most a tenth of what is expected, as everywhere.
-                warmup: self.warmup.min((expected / WARMUP_SHARE as f64) as u64),
-                load: Load { clients: 0, ..self.load },
-                rpc: Some(Rpc { loads: Vec::new(), ..rpc.clone() }),
-                ..self.clone()
-            }
-        };
-        rpc.loads.iter().map(of).collect()
-    }
-}
-
-/// The lengths of a thread's requests and the connections that they go over: drawn from their
-/// numbers, so that whoever knows the case knows them.
-#[derive(Clone, Debug)]
-pub struct Draws {
-    /// Upper ends of the lengths' shares of 2^64, with the lengths.
-    steps: Box<[(u64, u32)]>,
-    reply: Reply,
-    in_turn: bool,
-    lanes: u64,
-    seed: u64,
-}
-
-impl Draws {
-    /// Those of a thread of a case; `None`: it is none of `rpc`.
-    pub fn of(case: &Case, thread: u32) -> Option<Draws> {
-        let rpc = case.rpc.as_ref()?;
-        let share = |cumulative: f64| match cumulative >= 1.0 {
-            true => u64::MAX,
-            false => (cumulative * 2f64.powi(64)) as u64,
-        };
-        let steps = rpc.workload.steps.iter();
-        Some(Draws {
-            steps: steps.map(|(size, cumulative)| (share(*cumulative), size.0 as u32)).collect(),
-            reply: rpc.reply,
-            in_turn: rpc.unloaded,
-            lanes: u64::from(case.lanes_of(crate::transport::Role::Client)),
-            seed: mixed(case.seed ^ u64::from(thread).wrapping_mul(0xa076_1d64_78bd_642f)),
-        })
-    }
-
-    /// The length of a request.
-    #[inline(always)]
-    pub fn length(&self, sequence: u64) -> u32 {
-        let at = match self.in_turn {
-            true => (sequence % self.steps.len() as u64) as usize,
-            false => {
-                let drawn = mixed(self.seed.wrapping_add(sequence.wrapping_mul(GOLDEN)));
-                self.steps.partition_point(|(share, _)| *share < drawn)
-            }
-        };
-        self.steps.get(at).or(self.steps.last()).map_or(SHORTEST.0 as u32, |step| step.1)
-    }
-
-    /// The length of the reply to a request of a length.
-    #[inline(always)]
-    pub fn reply(&self, length: u32) -> u32 {
-        self.reply.to(length)
-    }
-
-    /// The connection that a request goes over: all alike.
-    #[inline(always)]
-    pub fn lane(&self, sequence: u64) -> usize {
-        if self.lanes == 1 {
-            return 0;
-        }
-        let drawn = mixed(!self.seed ^ sequence.wrapping_mul(GOLDEN));
-        // The high half of a product: uniform without a division.
-        ((u128::from(drawn) * u128::from(self.lanes)) >> 64) as usize
-    }
-}
-
-/// 2^64 over the golden ratio: the increment of splitmix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The finaliser of splitmix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number
-/// generators, OOPSLA 2014): a draw that depends on its number alone.
-#[inline(always)]
-fn mixed(word: u64) -> u64 {
-    let x = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

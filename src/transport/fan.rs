@@ -8,6 +8,7 @@ use crate::units::Span;
 use rustix::event::epoll;
 use rustix::event::{Timespec, epoll::EventData};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 /// Most endpoints that one look of the kernel tells of.
@@ -29,10 +30,7 @@ pub struct Fan<E> {
     turn: Vec<u32>,
 }
 
-struct Watch {
-    epoll: OwnedFd,
-    ready: [epoll::Event; AT_ONCE],
-}
+struct Watch(OwnedFd);
 
 /// What became of an end that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +49,29 @@ impl<E: Endpoint> Fan<E> {
     pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<Fan<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
         let watch = if watched { Some(Watch::over(&ends)?) } else { None };
+        Ok(Fan::of(ends, watch, patience))
+    }
+
+    /// The same, watched by the kernel even where there is one alone, so that each sleep comes back
+    /// after `patience`.
+    ///
+    /// # Errors
+    /// The kernel does not watch them.
+    pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<Fan<E>> {
+        let watch = Watch::over(&ends)?;
+        Ok(Fan::of(ends, Some(watch), Some(patience)))
+    }
+
+    fn of(ends: Vec<E>, watch: Option<Watch>, patience: Option<Span>) -> Fan<E> {
         let count = ends.len();
-        Ok(Fan {
+        Fan {
             ends: ends.into_boxed_slice(),
             watch,
             patience: patience.and_then(|span| span.duration().try_into().ok()),
             restless: Vec::with_capacity(count),
             is_restless: vec![false; count].into_boxed_slice(),
             turn: Vec::with_capacity(count + AT_ONCE),
-        })
+        }
     }
 
     /// How many there are.
@@ -103,7 +115,7 @@ impl<E: Endpoint> Fan<E> {
     /// signal has; else at once.
     #[inline]
     pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> Looked) {
-        let Some(watch) = &mut self.watch else {
+        let Some(watch) = &self.watch else {
             let sleeps = sleeps && self.ends.len() == 1;
             for (number, end) in self.ends.iter_mut().enumerate() {
                 let _ = at(number, end, sleeps);
@@ -115,8 +127,10 @@ impl<E: Endpoint> Fan<E> {
         let is_awake = !sleeps || !self.turn.is_empty();
         let patience = if is_awake { Some(&NOW) } else { self.patience.as_ref() };
         // EINTR comes back with nothing.
-        let ready = epoll::wait(&watch.epoll, &mut watch.ready[..], patience).unwrap_or(0);
-        for event in &watch.ready[..ready] {
+        let mut room = [const { MaybeUninit::uninit() }; AT_ONCE];
+        let ready = epoll::wait(&watch.0, &mut room, patience);
+        let ready = ready.map_or(&[][..], |(ready, _)| ready);
+        for event in ready {
             let number = event.data.u64() as u32;
             if !self.is_restless[number as usize] {
                 self.turn.push(number);
@@ -145,8 +159,7 @@ impl Watch {
                 epoll::EventFlags::IN,
             )?;
         }
-        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: EventData::new_u64(0) };
-        Ok(Watch { epoll, ready: [none; AT_ONCE] })
+        Ok(Watch(epoll))
     }
 }
 

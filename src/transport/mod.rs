@@ -248,6 +248,15 @@ pub trait Endpoint {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// A second handle on the same connection, for another thread that takes what arrives while
+    /// this one sends; `None` where a connection is one thread's.
+    fn receiver(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// A half-open end: has an address, awaits the other's.
@@ -263,7 +272,7 @@ pub trait Opening {
     fn connect(self, other: &Blob) -> Result<Self::Endpoint, SetupError>;
 
     /// What it becomes where messages have different lengths, up to the size of the set-up.
-    type Varied: Endpoint;
+    type Varied: Endpoint + Send;
 
     /// Connects to an other end that does the same.
     fn connect_varied(self, other: &Blob) -> Result<Varied<Self::Varied>, SetupError>;

@@ -22,7 +22,7 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Whether its ends may be on two hosts.
     pub between_hosts: bool,
-    /// Whether the kernel can watch many of its ends at once.
+    /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
     pub watchable: bool,
     /// Names of the options (as typed, without dashes) that it knows.
     pub options: &'static [&'static str],

@@ -3,6 +3,7 @@
 
 use super::ends::{Bench, install_once};
 use std::collections::VecDeque;
+use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use wiregauge::pattern::payload;
@@ -95,12 +96,15 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
     let (total, ahead) = if loses { (300, 2) } else { (900, 40) };
     let (to_server, from_client) = channel::<Vec<Blob>>();
     let (to_client, from_server) = channel::<Vec<Blob>>();
+    // As the driver does: nobody sends before both are connected.
+    let meet = &Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut end = End::connect::<T>(bench, Role::Server, longest, |own| {
                 to_client.send(own).unwrap();
                 from_client.recv_timeout(PATIENCE).unwrap()
             });
+            meet.wait();
             let (mut events, mut seen, mut answered) = (Events::default(), 0, 0);
             let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
             let deadline = Instant::now() + PATIENCE;
@@ -123,12 +127,14 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
                 }
             }
             assert_eq!(seen, total);
+            meet.wait();
         });
         scope.spawn(move || {
             let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
                 to_server.send(own).unwrap();
                 from_server.recv_timeout(PATIENCE).unwrap()
             });
+            meet.wait();
             // It may sleep where the kernel watches all connections.
             let sleeps = bench.wait.sleeps() && end.fan.can_sleep();
             let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
@@ -151,6 +157,7 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
                     heard += 1;
                 });
             }
+            meet.wait();
         });
     });
 }

@@ -19,6 +19,8 @@ pub fn full() -> Rpc {
         reply: Reply::Short(Bytes(100)),
         server_ports: 2,
         connections: 3,
+        receivers: 1,
+        beside: 1,
         unloaded: false,
         slowdown: Slowdown::UnloadedMin,
         link: Some(ByteRate(3.125e9)),

@@ -3,11 +3,12 @@
 
 use super::super::frame::FrameError;
 use super::super::protocol::*;
+use crate::pattern::role::rpc_window;
 use crate::plan::load::MOST_BUFFERS;
 use crate::plan::request::{MOST_COUNT, MOST_THREADS, MOST_WINDOW};
 use crate::plan::{Case, MOST_BURST, Pattern, Schedule};
 use crate::sample::arena::Row;
-use crate::transport::TransportKind;
+use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use std::time::Duration;
 
@@ -172,26 +173,37 @@ fn length(case: &Case) -> Option<f64> {
 /// Bytes of an index for each object, about: key and place in a table that is at least half full.
 const INDEX_BYTES: u64 = 34;
 
+/// Bytes that a connection of `rpc` receives at once.
+const RECEIVED: u64 = 128 << 10;
+
 /// Bytes for samples, payloads both ways, and the instrument's own round trips, of all threads.
 fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = match case.pattern {
         Pattern::Bandwidth => case.window.max(case.burst),
         Pattern::Latency | Pattern::Oneway => case.burst,
+        Pattern::Load if case.rpc.is_some() => rpc_window(case),
         Pattern::Load => MOST_BUFFERS,
     };
     // The server's objects, with the index that finds them.
     let object = case.load.object_size.0.saturating_add(INDEX_BYTES);
     let table = match case.pattern {
-        Pattern::Load => case.load.objects.saturating_mul(object),
+        Pattern::Load if case.rpc.is_none() => case.load.objects.saturating_mul(object),
         _ => 0,
     };
-    let slots = u64::from(slots);
+    let slots = u64::from(slots).saturating_mul(2);
+    // Of `rpc` each connection has its own, and room for two messages that arrive.
+    let lanes = u64::from(case.lanes_of(Role::Client));
+    let (slots, room) = match case.rpc {
+        Some(_) => (slots.saturating_add(2), RECEIVED),
+        None => (slots, 0),
+    };
+    let each = case.size.0.saturating_mul(slots);
     rows.saturating_add(floor.into())
         .saturating_mul(row)
-        .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(2))
+        .saturating_add(each.saturating_add(room).saturating_mul(lanes))
         .saturating_add(table)
-        .saturating_mul(case.threads.into())
+        .saturating_mul(case.most_threads().into())
 }
 
 /// Frames of one session: a round has five and one for each thread; more would only fill memory.
@@ -260,7 +272,7 @@ impl Inspector {
                 self.what = "clocks".into();
                 Stage::KeepingTime
             }
-            ToAgent::Start => Stage::Running,
+            ToAgent::Start(_) => Stage::Running,
             ToAgent::Hello { .. }
             | ToAgent::Connect(_)
             | ToAgent::Expect { .. }

@@ -66,10 +66,12 @@ fn both_run_at_the_same_time_and_their_baselines_do_not() {
     for group in &plan.at_once {
         let cases: Vec<&Case> = group.iter().map(|number| &plan.cases[*number as usize]).collect();
         assert_eq!(cases.len(), 2);
-        assert_eq!(cases[0].rpc, cases[1].rpc);
+        let beside = |case: &Case| case.rpc.as_ref().unwrap().beside;
+        assert_eq!((beside(cases[0]), beside(cases[1])), (0, 1), "each has CPUs of its own");
         assert_ne!(cases[0].transport, cases[1].transport);
     }
     assert_eq!(plan.cases.len(), 8);
+    assert_eq!(plan.flows(), 2);
     assert!(planned(|_, wanted| wanted.both = true).unwrap_err().0.contains("two transports"));
 }
 
@@ -80,7 +82,7 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
             request.transports = vec![transport];
             request.clients = vec![1];
             wanted.workloads = vec![workload];
-            wanted.longest = Bytes(longest);
+            wanted.longest = Some(Bytes(longest));
         })
     };
     let refusal = over(TransportKind::Udp, w("w4"), 1_000_000).unwrap_err().0;
@@ -89,6 +91,12 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
     let refusal = over(TransportKind::Synthetic, w("w1"), 1000).unwrap_err().0;
     assert!(refusal.contains("synthetic"), "{refusal}");
     assert!(over(TransportKind::Tcp, w("w1"), 7).is_err(), "shorter than the shortest");
+    // One length is sent as it is, whatever distributions are cut to.
+    let fixed = planned(|request, wanted| {
+        request.clients = vec![1];
+        wanted.workloads = vec![Workload::fixed(Bytes(5_000_000))];
+    });
+    assert_eq!(fixed.unwrap().cases[0].size, Bytes(5_000_000));
 }
 
 #[test]
@@ -107,6 +115,23 @@ fn several_connections_that_cannot_be_watched_are_polled() {
     let refusal = asked(TransportKind::Shm, Wait::Block, 3).unwrap_err().0;
     assert!(refusal.contains("--wait busy"), "{refusal}");
     assert!(asked(TransportKind::Tcp, Wait::Busy, MOST_CONNECTIONS + 1).is_err());
+}
+
+#[test]
+fn receivers_need_connections_that_two_threads_can_share() {
+    let asked = |transport, receivers| {
+        planned(|request, wanted| {
+            request.transports = vec![transport];
+            request.clients = vec![1];
+            wanted.receivers = vec![receivers];
+        })
+    };
+    let plan = asked(TransportKind::Udp, 2).unwrap();
+    assert_eq!(plan.cases[1].rpc.as_ref().unwrap().receivers, 0, "unloaded ones need none");
+    assert!(asked(TransportKind::Shm, 0).is_ok());
+    let refusal = asked(TransportKind::Shm, 1).unwrap_err().0;
+    assert!(refusal.contains("--receivers 0"), "{refusal}");
+    assert!(asked(TransportKind::Tcp, 17).is_err());
 }
 
 #[test]
@@ -166,4 +191,21 @@ fn unloaded_requests_take_each_length_in_turn() {
     assert_eq!((unloaded.threads_of(Role::Client), unloaded.lanes_of(Role::Server)), (1, 1));
     assert_eq!(unloaded.load.clients, 1);
     assert_eq!(draws.lane(5), 0);
+}
+
+#[test]
+fn what_does_not_fit_is_not_played() {
+    let rpc = Wanted { workloads: vec![w("w2")], ..Wanted::default() }.first().unwrap();
+    assert!(rpc.fits(rpc.longest()) && !rpc.fits(Bytes(rpc.longest().0 - 1)));
+    let with = |change: fn(&mut Rpc)| {
+        let mut other = rpc.clone();
+        change(&mut other);
+        other.fits(LONGEST)
+    };
+    assert!(!with(|rpc| rpc.workload.steps.clear()));
+    assert!(!with(|rpc| rpc.workload.steps[0].0 = Bytes(7)));
+    assert!(!with(|rpc| rpc.workload.steps[0].0 = Bytes(LONGEST.0 + 1)), "steps need not rise");
+    assert!(!with(|rpc| rpc.connections = 0));
+    assert!(!with(|rpc| rpc.connections = u32::MAX));
+    assert!(!with(|rpc| rpc.reply = Reply::Short(Bytes(LONGEST.0 + 1))));
 }

@@ -92,10 +92,10 @@ impl<'a> Row<'a> {
             latency: rates.is_none().then_some(run),
             rate: rates,
             bandwidth: rates,
-            series: series
-                .map(|series| series.name.clone())
-                .or_else(pair)
-                .or_else(|| run.case.pace()),
+            series: match (series.map(|series| series.name.clone()), run.case.pace()) {
+                (Some(series), Some(pace)) => Some(format!("{series}: {pace}")),
+                (series, pace) => series.or_else(pair).or(pace),
+            },
         }
     }
 

@@ -77,14 +77,6 @@ pub fn doubts(record: &Record, disagreements: &[String]) -> String {
     let mut out = String::from(
         "<section id=\"doubts\" aria-labelledby=\"h-doubts\">\n<h2 id=\"h-doubts\">Doubts</h2>\n",
     );
-    let item = |text: &str, kind: &str, runs: &str| {
-        let runs = if runs.is_empty() {
-            String::new()
-        } else {
-            format!("<small>{}</small>", escape(runs))
-        };
-        format!("<li>{} <code>{}</code>{runs}</li>", escape(text), escape(kind))
-    };
     let mut items = String::new();
     for text in disagreements {
         items.push_str(&item(text, "samples_disagree", ""));
@@ -92,14 +84,8 @@ pub fn doubts(record: &Record, disagreements: &[String]) -> String {
     for d in &record.doubts {
         items.push_str(&item(&d.text, &d.kind, ""));
     }
-    for (doubt, labels) in by_doubt(record) {
-        let all = record.runs.len() > 1 && labels.len() == record.runs.len();
-        let runs = if all {
-            "all runs".to_owned()
-        } else {
-            format!("{} of {} runs: {}", labels.len(), record.runs.len(), labels.join(", "))
-        };
-        items.push_str(&item(&doubt.text, &doubt.kind, &runs));
+    for doubts in by_kind(record) {
+        items.push_str(&kind_of_doubt(record, &doubts));
     }
     if items.is_empty() {
         out.push_str("<p>None: nothing that wiregauge checks weakens these figures.</p>\n");
@@ -110,18 +96,58 @@ pub fn doubts(record: &Record, disagreements: &[String]) -> String {
     out
 }
 
-/// Doubts of the runs, each once with the labels of the runs that it concerns.
-fn by_doubt(record: &Record) -> Vec<(&Doubt, Vec<String>)> {
-    let mut out: Vec<(&Doubt, Vec<String>)> = Vec::new();
+/// A doubt with the runs that it concerns.
+fn item(text: &str, kind: &str, runs: &str) -> String {
+    let runs = match runs {
+        "" => String::new(),
+        runs => format!("<small>{}</small>", escape(runs)),
+    };
+    format!("<li>{} <code>{}</code>{runs}</li>", escape(text), escape(kind))
+}
+
+/// Doubts of one kind: what the first says of its own run stands for all; what the others say of
+/// theirs is below it.
+fn kind_of_doubt(record: &Record, doubts: &[(&Doubt, Vec<&str>)]) -> String {
+    let of_runs = |labels: &[&str]| match labels.len() {
+        all if all > 1 && all == record.runs.len() => "all runs".to_owned(),
+        some => format!("{some} of {} runs: {}", record.runs.len(), labels.join(", ")),
+    };
+    let [(first, own), others @ ..] = doubts else { return String::new() };
+    if others.is_empty() {
+        return item(&first.text, &first.kind, &of_runs(own));
+    }
+    let labels: std::collections::BTreeSet<&str> =
+        doubts.iter().flat_map(|(_, labels)| labels.iter().copied()).collect();
+    let each =
+        doubts.iter().map(|(doubt, labels)| item(&doubt.text, &doubt.kind, &labels.join(", ")));
+    format!(
+        "<li>{} <code>{}</code><small>{}; the same, by other figures, of {} of {} runs</small>\
+         <details><summary>Each by itself</summary><ul>{}</ul></details></li>",
+        escape(&first.text),
+        escape(&first.kind),
+        escape(&own.join(", ")),
+        labels.len(),
+        record.runs.len(),
+        each.collect::<String>()
+    )
+}
+
+/// Doubts of the runs by their kinds; of each kind each sentence once, with the labels of its runs.
+fn by_kind(record: &Record) -> Vec<Vec<(&Doubt, Vec<&str>)>> {
+    let mut kinds: Vec<Vec<(&Doubt, Vec<&str>)>> = Vec::new();
     for run in &record.runs {
         for doubt in &run.doubts {
-            match out.iter_mut().find(|(d, _)| *d == doubt) {
-                Some((_, labels)) => labels.push(run.label.clone()),
-                None => out.push((doubt, vec![run.label.clone()])),
+            let label = run.label.as_str();
+            match kinds.iter_mut().find(|kind| kind[0].0.kind == doubt.kind) {
+                None => kinds.push(vec![(doubt, vec![label])]),
+                Some(kind) => match kind.iter_mut().find(|(known, _)| *known == doubt) {
+                    Some((_, labels)) => labels.push(label),
+                    None => kind.push((doubt, vec![label])),
+                },
             }
         }
     }
-    out
+    kinds
 }
 
 /// What became of the messages of each run, and what its figures include. What all

@@ -3,7 +3,7 @@
 use super::number::{self, THOUSANDS};
 use super::{Cell, Grid, own_cells, own_heads};
 use crate::conduct::search::Point;
-use crate::record::schema::{Metric, RateMetric, Record};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::load::{curves, runs};
 
 /// The table; `None` where there are no such runs. A closed loop is named by its clients, an open
@@ -71,7 +71,60 @@ pub fn table(record: &Record) -> Option<String> {
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
     let found: String = found(record).iter().map(|line| format!("{line}\n")).collect();
-    (!grid.is_empty()).then(|| format!("{grid}{found}"))
+    let probes = probes(record).map(|table| format!("\n{table}")).unwrap_or_default();
+    (!grid.is_empty()).then(|| format!("{grid}{found}{probes}"))
+}
+
+/// What a small message suffers beside each point, and where it is alone; `None`: no probe ran.
+fn probes(record: &Record) -> Option<String> {
+    let heads = [
+        "beside",
+        "clients",
+        "offered k/s",
+        "probe /s",
+        "object B",
+        "p50 us",
+        "±",
+        "p99 us",
+        "±",
+        "p99.9 us",
+        "±",
+        "n",
+        "lost",
+    ];
+    let mut grid = Grid::new(own_heads(record).chain(heads));
+    let of = |probe: &Run| record.plan.probed(probe.index as usize);
+    let points: Vec<Option<usize>> = std::iter::once(None)
+        .chain(runs(record).iter().map(|run| Some(run.index as usize)))
+        .collect();
+    let probes = || record.runs.iter().filter(|run| run.case.load.probe);
+    for (point, run) in points.iter().flat_map(|point| {
+        probes().filter(move |run| of(run) == *point).map(move |run| (point, run))
+    }) {
+        let beside = point.and_then(|point| record.runs.get(point));
+        let clients = beside.map_or(0, |run| run.case.load.clients);
+        let [offered, _] = number::rate(beside, RateMetric::OfferedRate, THOUSANDS);
+        let [rate, _] = number::rate(Some(run), RateMetric::OfferedRate, 1.0);
+        let name = format!("{} {}", run.case.transport, run.case.wait.name());
+        let main = run.summary(Metric::Response);
+        let head = [
+            if beside.is_some() {
+                Cell::from(name.as_str())
+            } else {
+                format!("{name}, alone").into()
+            },
+            if clients > 0 { Cell::count(u64::from(clients)) } else { Cell::none() },
+            offered,
+            rate,
+            Cell::count(run.case.load.object_size.0),
+        ];
+        let figures = [0.5, 0.99, 0.999].map(|p| number::quantile(main, p));
+        let rest =
+            [Cell::count(main.map_or(0, |summary| summary.count)), Cell::count(run.counts.lost)];
+        let cells = own_cells(record, run).chain(head);
+        grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
+    }
+    (!grid.is_empty()).then(|| format!("probe: response of small requests beside the load\n{grid}"))
 }
 
 /// What the server's pools cost; `None` where none was measured.

@@ -176,6 +176,10 @@ pub struct Ring {
     stride: usize,
 }
 
+// SAFETY: a Ring is a pointer into a mapping that it keeps alive; the ring's protocol hands each cell
+// to one side at a time, whichever thread of this process that side is.
+unsafe impl Send for Ring {}
+
 impl Ring {
     /// The ring that carries from client to server (0) or back (1).
     pub fn of(region: &Arc<Region>, side: usize) -> Ring {

@@ -52,10 +52,14 @@ impl DatagramEndpoint {
 
     fn new(socket: OwnedFd, setup: &Setup) -> DatagramEndpoint {
         let size = setup.size.max(1);
+        DatagramEndpoint::over(socket, size, slots_for(setup.window, size))
+    }
+
+    fn over(socket: OwnedFd, size: usize, slots: usize) -> DatagramEndpoint {
         DatagramEndpoint {
             socket,
             size,
-            outgoing: vec![1; slots_for(setup.window, size) * size].into_boxed_slice(),
+            outgoing: vec![1; slots * size].into_boxed_slice(),
             incoming: vec![1; size].into_boxed_slice(),
             staged: [(Slot::default(), 0); MOST_EVENTS],
             first: 0,
@@ -174,6 +178,10 @@ impl Endpoint for DatagramEndpoint {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+
+    fn receiver(&self) -> Option<DatagramEndpoint> {
+        Some(DatagramEndpoint::over(self.socket.try_clone().ok()?, self.size, 1))
     }
 
     #[inline]

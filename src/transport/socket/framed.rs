@@ -49,7 +49,10 @@ impl FramedEndpoint {
     /// Wraps a connected socket.
     pub(super) fn new(socket: OwnedFd, setup: &Setup) -> FramedEndpoint {
         let longest = setup.size.max(1);
-        let slots = slots_for(setup.window, longest);
+        FramedEndpoint::over(socket, longest, slots_for(setup.window, longest))
+    }
+
+    fn over(socket: OwnedFd, longest: usize, slots: usize) -> FramedEndpoint {
         // Zeroed memory is the kernel's until it is touched: of many connections few need all.
         FramedEndpoint {
             socket,
@@ -241,6 +244,11 @@ impl Endpoint for FramedEndpoint {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+
+    fn receiver(&self) -> Option<FramedEndpoint> {
+        let socket = self.socket.try_clone().ok()?;
+        Some(FramedEndpoint::over(socket, self.longest, 1))
     }
 }
 
