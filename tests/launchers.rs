@@ -85,6 +85,41 @@ fn ranks_of_open_mpi_measure_with_each_other() {
 }
 
 #[test]
+fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
+    let scratch = Scratch::new();
+    if !is_installed("mpirun.mpich") {
+        return;
+    }
+    let launcher = "mpirun.mpich -np 3";
+    let clocks = launched(&scratch, launcher, "clocks --time 500ms --out run");
+    let ended = Driver::of(&scratch, clocks).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout.matches("kept in").count(), 1, "{ended:?}");
+    let found = record(&scratch);
+    let compared: Vec<&str> =
+        found.clocks.iter().map(|one| &*found.hosts[one.host as usize].name).collect();
+    assert_eq!(compared, ["rank:1", "rank:2"], "{ended:?}");
+    assert!(found.clocks.iter().all(|one| one.known.last().unwrap().clock.exchanges > 20));
+    assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
+
+    let ended = Driver::of(&scratch, launched(&scratch, launcher, "hosts --json")).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let reached: Vec<(&str, bool)> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["host"].as_str().unwrap(), one["reached"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(reached, [("rank:1", true), ("rank:2", true)], "{ended:?}");
+    assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
+
+    let named = Driver::of(&scratch, launched(&scratch, launcher, "hosts --hosts a,b")).end();
+    let said = "hosts are named, and this is rank 0 of the 3";
+    assert_eq!(named.stderr.matches(said).count(), 1, "{named:?}");
+}
+
+#[test]
 fn ranks_of_mpich_measure_with_each_other() {
     let scratch = Scratch::new();
     if !is_installed("mpirun.mpich") {

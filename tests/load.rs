@@ -8,7 +8,7 @@ mod driver;
 
 use driver::{Driver, Scratch, wiregauge};
 use rustix::process::Signal;
-use wiregauge::record::schema::{Metric, RateMetric, Record};
+use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
@@ -101,6 +101,59 @@ fn small_pools_are_measured_and_lose_nothing() {
     }
 }
 
+/// The probe beside each point, by the number of the point.
+fn probes(record: &Record) -> Vec<(usize, &Run)> {
+    let probes = record.runs.iter().filter(|run| run.case.load.probe);
+    probes.filter_map(|run| Some((record.plan.probed(run.index as usize)?, run))).collect()
+}
+
+#[test]
+fn a_probe_runs_beside_each_point_and_alone() {
+    let scratch = Scratch::new();
+    let line = "load --transport tcp --wait block --rate 2k,10k --object-size 1KiB --probe 200 \
+                --time 500ms --rounds 2 --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert_eq!(record.runs.len(), 5);
+    let beside = probes(&record);
+    assert_eq!(beside.iter().map(|(point, _)| *point).collect::<Vec<_>>(), [0, 1]);
+    for (point, probe) in beside {
+        assert!(probe.label.ends_with(&record.runs[point].label), "{}", probe.label);
+        let count = probe.summary(Metric::Response).unwrap().count;
+        assert!((100..300).contains(&count), "{count} of some 200 in two rounds");
+        assert_eq!((probe.case.size.0, probe.counts.lost), (116, 0));
+        for (one, other) in probe.rounds.iter().zip(&record.runs[point].rounds) {
+            // Both were told one instant, and were under way at the same time.
+            assert!(
+                one.start.is_some()
+                    && one.start.map(|s| s.spread_ns) == other.start.map(|s| s.spread_ns)
+            );
+            assert!(one.started_ns < other.started_ns + other.length_ns);
+            assert!(other.started_ns < one.started_ns + one.length_ns);
+        }
+    }
+    assert!(record.runs[2].label.ends_with("at 200/s, alone"), "{}", record.runs[2].label);
+    assert!(record.runs[2].rounds.iter().all(|round| round.start.is_none()));
+    let table = ended.stdout.split("probe: response of small requests").nth(1).unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("tcp block"));
+    assert_eq!(rows.count(), 3, "{}", ended.stdout);
+    let page = std::fs::read_to_string(scratch.join("run/report.html")).unwrap();
+    assert!(
+        page.contains("probe tcp block 116 B at 200/s, beside load tcp block 1040 B at 10000/s")
+    );
+}
+
+#[test]
+fn a_search_adds_a_probe_beside_each_point_that_it_adds() {
+    let (_scratch, record) =
+        measured("--transport tcp --wait block --time 20ms --rounds 1 --probe 1k");
+    let (of, points): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| run.case.load.probe);
+    assert_eq!(of.len(), points.len() + 1, "one is alone");
+    let beside: Vec<usize> = probes(&record).iter().map(|(point, _)| *point).collect();
+    assert!(points.iter().all(|run| beside.contains(&(run.index as usize))), "{beside:?}");
+}
+
 #[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
     let scratch = Scratch::new();
@@ -145,4 +198,109 @@ fn a_search_adds_points_and_judges_its_bound() {
     assert!(record.runs.len() >= 10, "{}", record.runs.len());
     assert_eq!(record.plan.cases.len(), record.runs.len());
     assert!(ended.stdout.contains("is kept at no rate"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_client_that_is_killed_frees_the_server_and_leaves_its_samples() {
+    let scratch = Scratch::new();
+    let line = "load --transport tcp --wait block --rate 2k --time 30s --rounds 1 --out run";
+    let driver = Driver::start(&scratch, &words(line));
+    driver.await_messages(500);
+    let client = driver.agents()[1];
+    client.signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty(), "the server went on for nobody: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.faults[0].contains("the client was killed by signal 9"), "{:?}", record.faults);
+    let run = &record.runs[0];
+    assert!(!record.complete && run.doubts.iter().any(|doubt| doubt.kind == "incomplete"));
+    let answered = samples(&scratch, 0).iter().filter(|s| !s.receive_ns.is_nan()).count();
+    assert!(answered >= 400, "{answered}");
+}
+
+/// A trace file of the phases: so many requests, so many microseconds apart, after a pause.
+fn trace(scratch: &Scratch, phases: &[(u64, u64, u64)]) {
+    let (mut now, mut text) = (0, String::new());
+    for (pause_us, count, apart_us) in phases {
+        now += pause_us;
+        for _ in 0..*count {
+            text.push_str(&format!("{now}us\n"));
+            now += apart_us;
+        }
+    }
+    std::fs::write(scratch.join("trace"), text).unwrap();
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn a_server_that_was_overloaded_answers_as_before_when_it_is_over() {
+    let scratch = Scratch::new();
+    // 30 000 requests within 30 ms are more than any server here answers in that time.
+    trace(&scratch, &[(0, 300, 2000), (0, 30_000, 1), (3_000_000, 300, 2000)]);
+    let line = "load --transport tcp --wait block --trace trace --count 50000 --warmup 0 --rounds 1 \
+                --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert_eq!((record.runs[0].counts.lost, record.runs[0].counts.sent), (0, 30_600));
+    let responses: Vec<f64> =
+        samples(&scratch, 0).iter().map(|s| s.receive_ns - s.intended_ns).collect();
+    let [before, during, after] =
+        [&responses[..300], &responses[300..30_300], &responses[30_300..]];
+    let [before, during, after] = [before, during, after].map(|part| median(part.to_vec()));
+    // The queue of the overload is no part of what comes after it.
+    assert!(after < during / 2.0 && before < during / 2.0, "{before}, {during}, {after}");
+}
+
+#[test]
+fn a_stall_of_the_server_is_in_the_response_of_all_that_were_due_meanwhile() {
+    const STALL: std::time::Duration = std::time::Duration::from_millis(200);
+    const RATE: f64 = 2000.0;
+    let scratch = Scratch::new();
+    let line =
+        "load --transport tcp --wait block --rate 2k --time 3s --warmup 0 --rounds 1 --out run";
+    let driver = Driver::start(&scratch, &words(line));
+    driver.await_messages(1000);
+    let server = driver.agents()[0];
+    server.signal(Signal::STOP);
+    std::thread::sleep(STALL);
+    server.signal(Signal::CONT);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let all = samples(&scratch, 0);
+    // When nothing came back for longest.
+    let mut received: Vec<f64> = all.iter().map(|s| s.receive_ns).collect();
+    received.sort_by(f64::total_cmp);
+    let gaps = received.windows(2).map(|pair| (pair[1] - pair[0], pair[0], pair[1]));
+    let (gap, from, to) = gaps.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+    assert!(gap >= 0.9 * STALL.as_nanos() as f64, "nothing stood still: {gap} ns");
+    // The generator went on: a Poisson process scatters by the root of its number.
+    let due: Vec<&Sample> =
+        all.iter().filter(|s| s.intended_ns > from && s.intended_ns < to).collect();
+    let expected = RATE * gap / 1e9;
+    let off = (due.len() as f64 - expected).abs();
+    assert!(off < 5.0 * expected.sqrt(), "{} were due, {expected} expected", due.len());
+    // Each of them waited for the rest of the stall at least.
+    assert!(due.iter().all(|s| s.receive_ns >= to), "{from} to {to}");
+    // Of uniform times within the stall a share is beyond p99: the rest of it is shorter.
+    let run = &record.runs[0];
+    let p99 = run.quantile(Metric::Response, 0.99).unwrap().0;
+    let analytic = gap * (1.0 - 0.01 * all.len() as f64 / expected);
+    assert!(analytic > 0.0 && p99 >= 0.8 * analytic, "p99 {p99} ns, analytic {analytic} ns");
+}
+
+#[test]
+fn a_generator_that_cannot_keep_its_rate_says_that_it_was_the_limit() {
+    let (_scratch, record) = measured("--transport null --rate 1G --time 2ms --rounds 1");
+    let kinds: Vec<&str> = record.runs[0].doubts.iter().map(|doubt| &*doubt.kind).collect();
+    assert!(kinds.contains(&"generator_bound"), "{kinds:?}");
+    let (_scratch, record) = measured("--transport null --rate 10k --time 100ms --rounds 1");
+    let kinds: Vec<&str> = record.runs[0].doubts.iter().map(|doubt| &*doubt.kind).collect();
+    assert!(!kinds.contains(&"generator_bound"), "{kinds:?}");
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::{Ends, Pairs};
 use wiregauge::record::read_record;
-use wiregauge::record::schema::{Metric, Record};
+use wiregauge::record::schema::{Begin, Metric, Record, Run, Start};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
@@ -77,6 +77,7 @@ fn all_pairs_are_a_matrix() {
     for run in &record.runs {
         assert_eq!((run.rounds.len(), run.counts.received), (2, 220), "{}", run.label);
         assert!(run.rounds.iter().all(|round| round.overlap.is_some()), "two pairs at once");
+        began_by_their_clocks(run);
     }
     assert!(ended.stdout.starts_with("half_rtt p50, latency tcp block 64 B, in us"), "{ended:?}");
     let rows = ended.stdout.lines().skip(2).take(4).map(|row| row.split_whitespace().count());
@@ -94,6 +95,25 @@ fn all_pairs_are_a_matrix() {
     assert!(record.runs.iter().all(|run| run.rates[0].rate.value > 1e5), "{ended:?}");
     let page = std::fs::read_to_string(scratch.join("run-1").join("report.html")).unwrap();
     assert!(page.contains("<table class=\"heat\">") && page.contains("--heat:1.000"));
+}
+
+/// Each end was told the instant in its own clock and waited for it, and who was late is named.
+fn began_by_their_clocks(run: &Run) {
+    let starts: Vec<Start> = run.rounds.iter().filter_map(|round| round.start).collect();
+    assert_eq!(starts.len(), run.rounds.len(), "{}: all clocks were compared", run.label);
+    for start in &starts {
+        assert_eq!(start.begins().count(), 2);
+        // The clocks of the hosts differ by as much as the starts of their agents; what is left of
+        // that is not more than is known.
+        let early = start.begins().find(|begin| begin.late_ns < -begin.bound_ns - 1.0);
+        assert_eq!(early, None, "{}", run.label);
+        let latest = start.begins().map(|begin| begin.late_ns).fold(0.0, f64::max);
+        assert!(latest < 10e9 && start.spread_ns < 10e9, "{start:?}");
+    }
+    let is_late = |begin: &Begin| begin.late_ns > begin.bound_ns + 100_000.0;
+    let late = starts.iter().flat_map(Start::begins).filter(|begin| is_late(begin)).count();
+    let told = run.doubts.iter().filter(|doubt| doubt.kind == "began_late").count();
+    assert_eq!(told, late, "{:?}", run.doubts);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait) -> Case {
 fn play(case: &Case) -> Finished {
     let interrupted = AtomicBool::new(false);
     let conditions = Conditions {
+        clocks: Vec::new(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
         cpus: Vec::new(),
         hosts: &[],

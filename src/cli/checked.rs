@@ -51,8 +51,9 @@ pub fn asked(arguments: Arguments) -> Result<Asked, Refusal> {
         Task::Compare(compare) => Ok(comparing(compare)),
         Task::Selftest { json } => Ok(Asked::Selftest { json }),
         Task::Clocks(clocks) => comparing_clocks(clocks),
-        Task::Hosts(hosts) => {
-            Ok(Asked::Hosts { hosts: place::others(hosts.reach, "hosts")?, json: hosts.json })
+        Task::Hosts(typed) => {
+            let (hosts, rank) = place::others(typed.reach, &typed.job, "hosts")?;
+            Ok(Asked::Hosts { hosts, json: typed.json, rank: rank.map(Box::new) })
         }
         Task::Noise(noise) => observing(noise),
         Task::Testbed(task) => testbed_args::asked(task),
@@ -295,15 +296,16 @@ fn comparing(typed: CompareArguments) -> Asked {
 }
 
 fn comparing_clocks(typed: ClocksArguments) -> Result<Asked, Refusal> {
-    let hosts = place::others(typed.reach, "clocks")?;
-    let place = hosts.first().cloned().map_or(Place::Here, Place::To);
+    let (to, rank) = place::others(typed.reach, &typed.job, "clocks")?;
+    let place = to.first().cloned().map_or(Place::Here, Place::To);
     let interface = interface(typed.interface, &place)?;
     if typed.time.0 == 0 {
         return Err(Refusal("--time 0 is not allowed; write a time above 0 as 1s".into()));
     }
     let (time, clock, untrue) = (typed.time, typed.clock, typed.untrue_clock);
-    let output = output(typed.output, None)?;
-    Ok(Asked::Clocks { to: hosts, time, interface, clock, untrue, output })
+    let output = output(typed.output, rank.as_ref())?;
+    let rank = rank.map(Box::new);
+    Ok(Asked::Clocks { to, time, interface, clock, untrue, output, rank })
 }
 
 fn standing(typed: AgentArguments) -> Result<Asked, Refusal> {

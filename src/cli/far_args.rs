@@ -17,6 +17,8 @@ const JOB: &str = "Processes of one job (srun, mpirun and such start them; the f
 pub struct ClocksArguments {
     #[command(flatten)]
     pub reach: ReachArguments,
+    #[command(flatten)]
+    pub job: RankArguments,
     /// How long
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Span,
@@ -39,6 +41,8 @@ pub struct ClocksArguments {
 pub struct HostsArguments {
     #[command(flatten)]
     pub reach: ReachArguments,
+    #[command(flatten)]
+    pub job: RankArguments,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,

@@ -21,6 +21,10 @@ pub struct LoadArguments {
     /// The highest rate is wanted that keeps this, as 'p99<50us'; exit code 1 where none does
     #[arg(long, value_name = "BOUND", help_heading = WHAT)]
     pub slo: Option<Slo>,
+    /// Small requests per second beside the load, on a connection of their own: what such a message
+    /// suffers from it
+    #[arg(long, value_name = "RATE", help_heading = WHAT)]
+    pub probe: Option<MessageRate>,
     /// Objects of the server's table [default: 100k]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = WHAT)]
     pub objects: Option<u64>,
@@ -61,6 +65,7 @@ impl LoadArguments {
             objects: self.objects.unwrap_or(usual.objects),
             object_size: self.object_size.unwrap_or(usual.object_size),
             buffers,
+            probe: false,
         };
         request.sizes = vec![request.load.message()];
         request.window = self.window.unwrap_or(request.window);
@@ -78,7 +83,8 @@ impl LoadArguments {
         (request.schedule, request.trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
         request.rates = rates;
         request.clients = self.clients;
-        request.search = Search { adds: searches, arrivals: request.schedule, slo: self.slo };
+        request.search =
+            Search { adds: searches, arrivals: request.schedule, slo: self.slo, probe: self.probe };
         if is_closed && self.slo.is_some() {
             let sentence = "--slo is a bound for the response to a schedule, which a closed loop \
                             does not have; write it without --clients";

@@ -106,6 +106,8 @@ pub enum Asked {
         untrue: Option<Untrue>,
         /// Where the output goes.
         output: Output,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Look at other hosts.
     Hosts {
@@ -113,6 +115,8 @@ pub enum Asked {
         hosts: Vec<Far>,
         /// Whether as JSON.
         json: bool,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
     },
     /// Watch CPUs.
     Noise {

@@ -15,25 +15,15 @@ const LONGEST_FILE: u64 = 4 << 20;
 /// The place that was asked for, and which process of a job this is.
 pub fn place(typed: FarArguments) -> Result<(Place, Option<Rank>), Refusal> {
     let pairs = typed.pairs()?;
-    let RankArguments { rank, ranks, leader } = &typed.job;
-    let job = Typed { rank: *rank, ranks: *ranks, leader: leader.clone() };
-    let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(Refusal)?;
-    if let Some(found) = found {
-        if typed.reach.names_hosts() {
-            return refuse(format!(
-                "hosts are named, and this is rank {} of the {} that a launcher has started; leave \
-                 the names out, or write --ranks 1",
-                found.rank, found.ranks
-            ));
-        }
-        let far = |rank| Far { host: job::name(rank), ..Far::default() };
+    if let Some(found) = rank_of(&typed.job, &typed.reach)? {
+        let mut others = ranks_beside(&found);
         let place = match (found.ranks, pairs) {
-            (2, Pairs::First) => Place::To(far(1)),
-            (ranks, pairs) => {
+            (2, Pairs::First) => Place::To(others.remove(0)),
+            (_, pairs) => {
                 // Nobody has to name hosts here, so nobody has to say that all are meant.
                 let all = Pairs::All { at_once: AtOnce::default() };
                 let pairs = if pairs == Pairs::First { all } else { pairs };
-                let others = (1..ranks).map(|rank| Node::There(far(rank)));
+                let others = others.into_iter().map(Node::There);
                 Place::Hosts([Node::Here].into_iter().chain(others).collect(), pairs)
             }
         };
@@ -46,8 +36,39 @@ pub fn place(typed: FarArguments) -> Result<(Place, Option<Rank>), Refusal> {
     Ok((of(typed.reach, pairs)?, None))
 }
 
-/// The other hosts of a command that measures no pairs.
-pub fn others(typed: ReachArguments, command: &str) -> Result<Vec<Far>, Refusal> {
+/// Which process of a job this is, where it is one; hosts are not named then.
+fn rank_of(job: &RankArguments, reach: &ReachArguments) -> Result<Option<Rank>, Refusal> {
+    let RankArguments { rank, ranks, leader } = job;
+    let job = Typed { rank: *rank, ranks: *ranks, leader: leader.clone() };
+    let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(Refusal)?;
+    match &found {
+        Some(found) if reach.names_hosts() => refuse(format!(
+            "hosts are named, and this is rank {} of the {} that a launcher has started; leave the \
+             names out, or write --ranks 1",
+            found.rank, found.ranks
+        )),
+        _ => Ok(found),
+    }
+}
+
+/// The other processes of a job as hosts; where they are is known when they have come.
+fn ranks_beside(own: &Rank) -> Vec<Far> {
+    (1..own.ranks).map(|rank| Far { host: job::name(rank), ..Far::default() }).collect()
+}
+
+/// The other hosts of a command that measures no pairs, and which process of a job this is.
+pub fn others(
+    typed: ReachArguments,
+    job: &RankArguments,
+    command: &str,
+) -> Result<(Vec<Far>, Option<Rank>), Refusal> {
+    if let Some(found) = rank_of(job, &typed)? {
+        return Ok((ranks_beside(&found), Some(found)));
+    }
+    Ok((named(typed, command)?, None))
+}
+
+fn named(typed: ReachArguments, command: &str) -> Result<Vec<Far>, Refusal> {
     let far = |node: Node| match node {
         Node::Here => None,
         Node::There(far) => Some(far),

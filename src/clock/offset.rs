@@ -8,10 +8,10 @@
 //!
 //! While both clocks run evenly the offset is a line, shift + rate * t. Each exchange cuts two half
 //! planes off the plane of (shift, rate): what is left, a convex polygon, holds the truth, whatever
-//! the asymmetry of the way. The estimate is a line of the polygon ([`mod@line`] says which), the bound
-//! is how far the polygon reaches from it, and so it is with the drift. That clocks do not run
-//! quite evenly is allowed for by [`WANDER`]; where nothing is left a clock was set, or its rate
-//! has changed, and a new piece begins.
+//! the asymmetry of the way. The estimate is a line of the polygon (`offset/line.rs` says which),
+//! the bound is how far the polygon reaches from it, and so it is with the drift. That clocks do
+//! not run quite evenly is allowed for by [`WANDER`]; where nothing is left a clock was set, or its
+//! rate has changed, and a new piece begins.
 
 mod line;
 

@@ -17,8 +17,11 @@ pub enum Joined {
     Drives(Option<Gathered>),
 }
 
-/// Takes its part in a job.
-pub fn join(rank: Option<&Rank>, place: &mut Place) -> Result<Joined, CommandError> {
+/// Takes its part in a job. Rank 0 says of the ranks among its hosts where their agents are.
+pub fn join<'a>(
+    rank: Option<&Rank>,
+    hosts: impl Iterator<Item = &'a mut Far>,
+) -> Result<Joined, CommandError> {
     let Some(rank) = rank else { return Ok(Joined::Drives(None)) };
     let failed = |fault: Fault| match fault.wrong_use {
         true => CommandError::Refused(Refusal(fault.sentence)),
@@ -29,24 +32,29 @@ pub fn join(rank: Option<&Rank>, place: &mut Place) -> Result<Joined, CommandErr
         return Ok(Joined::Served);
     }
     let gathered = job::gather(rank, &*interrupts()?).map_err(failed)?;
-    fill(place, &gathered.hosts);
+    fill(hosts, &gathered.hosts);
     Ok(Joined::Drives(Some(gathered)))
 }
 
-/// Says of the ranks among the hosts where their agents are.
-fn fill(place: &mut Place, ranks: &[Far]) {
-    let one = |far: &mut Far| {
+/// The other hosts of a place.
+pub fn hosts_of(place: &mut Place) -> impl Iterator<Item = &mut Far> {
+    let (one, many) = match place {
+        Place::Here => (None, [].iter_mut()),
+        Place::To(far) => (Some(far), [].iter_mut()),
+        Place::Hosts(nodes, _) => (None, nodes.iter_mut()),
+    };
+    let far = |node| match node {
+        &mut Node::Here => None,
+        Node::There(far) => Some(far),
+    };
+    one.into_iter().chain(many.filter_map(far))
+}
+
+fn fill<'a>(hosts: impl Iterator<Item = &'a mut Far>, ranks: &[Far]) {
+    for far in hosts {
         if let Some(known) = ranks.iter().find(|known| known.host == far.host) {
             *far = known.clone();
         }
-    };
-    match place {
-        Place::Here => {}
-        Place::To(far) => one(far),
-        Place::Hosts(nodes, _) => nodes.iter_mut().for_each(|node| match node {
-            Node::Here => {}
-            Node::There(far) => one(far),
-        }),
     }
 }
 
@@ -65,7 +73,7 @@ mod tests {
         let known = [far(1, Some("[10.0.0.1]:80")), far(2, Some("[10.0.0.2]:80"))];
         let nodes = vec![Node::Here, Node::There(far(2, None)), Node::There(far(1, None))];
         let mut place = Place::Hosts(nodes, Pairs::First);
-        fill(&mut place, &known);
+        fill(hosts_of(&mut place), &known);
         let Place::Hosts(nodes, _) = place else { panic!() };
         let [Node::Here, Node::There(two), Node::There(one)] = &nodes[..] else { panic!() };
         assert_eq!((two, one), (&known[1], &known[0]));

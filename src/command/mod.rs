@@ -125,7 +125,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             measure::survey(cpus, seed, clock, output, typed)
         }
         Asked::Measure { mut request, clock, output, rank } => {
-            let _others = match jobs::join(rank.as_deref(), &mut request.place)? {
+            let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut request.place))? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Drives(others) => others,
             };
@@ -143,18 +143,28 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             output,
             rank,
         } => {
-            let _others = match jobs::join(rank.as_deref(), &mut place)? {
+            let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut place))? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Drives(others) => others,
             };
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
-        Asked::Clocks { to, time, interface, clock, untrue, output } => {
+        Asked::Clocks { mut to, time, interface, clock, untrue, output, rank } => {
+            let _others = match jobs::join(rank.as_deref(), to.iter_mut())? {
+                Joined::Served => return Ok(Exit::Right),
+                Joined::Drives(others) => others,
+            };
             let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
             clocks::clocks(asked, typed)
         }
-        Asked::Hosts { hosts, json } => hosts::hosts(hosts, json),
+        Asked::Hosts { mut hosts, json, rank } => {
+            let _others = match jobs::join(rank.as_deref(), hosts.iter_mut())? {
+                Joined::Served => return Ok(Exit::Right),
+                Joined::Drives(others) => others,
+            };
+            hosts::hosts(hosts, json)
+        }
         Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Asked::List { json } => list::list(json),
         Asked::Report { dirs, html } => retell::report(&dirs, html),

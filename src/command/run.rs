@@ -22,7 +22,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 24] = [
+pub const SHIPPED: [(&str, &str); 25] = [
     ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
     ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
     ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
@@ -40,6 +40,7 @@ pub const SHIPPED: [(&str, &str); 24] = [
     ("potter/submit-against-send", include_str!("../../studies/potter/submit-against-send.toml")),
     ("potter/unsignalled", include_str!("../../studies/potter/unsignalled.toml")),
     ("potter/write-against-send", include_str!("../../studies/potter/write-against-send.toml")),
+    ("ramcloud/buffers", include_str!("../../studies/ramcloud/buffers.toml")),
     ("ramcloud/under-load", include_str!("../../studies/ramcloud/under-load.toml")),
     ("sockets/overview", include_str!("../../studies/sockets/overview.toml")),
     ("villas/node-types", include_str!("../../studies/villas/node-types.toml")),

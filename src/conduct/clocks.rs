@@ -17,8 +17,9 @@ use crate::sample::arena::Row;
 use crate::sample::join::{End, Times};
 use crate::transport::Role;
 
-/// The comparison of each host's clock with this one's, where one-way times are taken there: as
-/// many as there are hosts, however many pairs these have.
+/// The comparison of each host's clock with this one's, where one-way times are taken there or
+/// rounds of several pairs are to begin together: as many as there are hosts, however many pairs
+/// these have.
 pub struct Comparisons {
     running: Vec<Option<Comparison>>,
     /// What the clocks say of themselves, where that is to be believed.
@@ -38,18 +39,23 @@ impl Comparisons {
         let stated =
             hosts.map(|there| stated(there, time, environment)).collect::<Result<_, _>>()?;
         let local = Local { source: time.source, time: time.base, untrue: None };
+        let together = together(plan);
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
-            let case = plan.cases.iter().find(|case| {
-                case.pattern == Pattern::Oneway
-                    && case.ends.are_apart()
-                    && (is_at(case.ends.client) || is_at(case.ends.server))
-            });
+            let of_host = |case: &Case| {
+                case.ends.are_apart() && (is_at(case.ends.client) || is_at(case.ends.server))
+            };
+            let one_way = |case: &&Case| case.pattern == Pattern::Oneway && of_host(case);
+            let needed = plan.cases.iter().find(one_way);
+            let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
             let (case, there) = case.zip(stage.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
             let is_here = case.ends.client.is_none() || plan.pairs.is_some();
             let interface = case.options.interface.as_ref().filter(|_| is_here);
-            Some(Comparison::start(there, interface, local, cpus.to_vec(), plan.untrue_clock))
+            let cpus = cpus.to_vec();
+            let started = Comparison::start(there, interface, local, cpus, plan.untrue_clock);
+            // Rounds that begin together do so less well without.
+            (needed.is_some() || started.is_ok()).then_some(started)
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
             let hosts = 0..stage.hosts.len();
@@ -73,10 +79,25 @@ impl Comparisons {
         Some(exchanges.and_then(|exchanges| Known::of(exchanges, stated)))
     }
 
+    /// What is known now of each host's clock; nothing is waited for.
+    pub fn now(&self) -> Vec<Option<Model>> {
+        let known = |(stated, running): (&Option<Offset>, &Option<Comparison>)| {
+            let fitted = || Model::fit(&running.as_ref()?.so_far());
+            stated.map(Model::stated).or_else(fitted)
+        };
+        self.stated.iter().zip(&self.running).map(known).collect()
+    }
+
     /// Ends them; what each has cost.
     pub fn end(self) -> Vec<Option<ClockCost>> {
         self.running.into_iter().map(|one| one.map(end)).collect()
     }
+}
+
+/// The cases of which rounds begin with those of others.
+fn together(plan: &Plan) -> Vec<&Case> {
+    let several = plan.at_once.iter().filter(|group| group.len() > 1).flatten();
+    several.filter_map(|number| plan.cases.get(*number as usize)).collect()
 }
 
 /// An error of the conductor.

@@ -24,7 +24,7 @@ fn threads(plan: &Plan) -> u32 {
 fn choose(plan: &Plan) -> Choice {
     let both_here = plan.cases.iter().any(|case| !case.ends.are_apart());
     let chosen = match plan.cpus.as_slice() {
-        [] => host::choose_pairs(near(plan), threads(plan)),
+        [] => host::choose_pairs(near(plan), plan.flows()),
         asked => Choice {
             pairs: asked.to_vec(),
             why: "as asked for".into(),

@@ -1,7 +1,7 @@
 //! What weakens the figures of a run.
 
 use super::figures::RunSoFar;
-use super::search::ACHIEVED;
+use super::search::falls_short;
 use crate::plan::Plan;
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::doubt::{of_rate, of_summary};
@@ -103,7 +103,7 @@ impl RunSoFar {
         };
         if let (Some(offered), Some(achieved)) =
             (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
-            && achieved < ACHIEVED * offered
+            && falls_short(self.case.schedule, achieved, self.counts.sent)
             && self.counts.held_up == 0
         {
             found.push(Doubt::GeneratorBound { offered, achieved });

@@ -4,7 +4,7 @@ use super::cpus;
 use super::included;
 use super::load;
 use super::rpc;
-use super::search::{ACHIEVED, Point};
+use super::search::{Point, falls_short};
 use super::stream;
 use super::tally::{add, between, delivered};
 use super::threads::{self, ended};
@@ -15,7 +15,7 @@ use crate::launch::round::{Finished, Part};
 use crate::pattern::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Thread, Usage,
+    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Start, Thread, Usage,
 };
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
@@ -43,6 +43,8 @@ pub struct At {
     pub position: u32,
     /// Of rounds at the same time: the share of the time in which all ran.
     pub overlap: Option<f64>,
+    /// How they began, where all were told one instant.
+    pub start: Option<Start>,
 }
 
 /// A run while its rounds come in.
@@ -85,11 +87,12 @@ pub struct Seen<'a> {
 }
 
 impl RunSoFar {
-    /// Before the first round.
-    pub fn new(index: usize, case: &Case, cpus: &[CpuPair]) -> RunSoFar {
-        let (cpus, different) = cpus::of_case(cpus, case.most_threads());
-        let is_short = different < cpus.len();
-        let doubt = Doubt::FewerCpus { threads: case.most_threads(), cpus: different as u32 };
+    /// Before the first round; an end has so many flows at the same time, its threads among them.
+    pub fn new(index: usize, case: &Case, cpus: &[CpuPair], flows: u32) -> RunSoFar {
+        let (all, different) = cpus::of_case(cpus, flows);
+        let is_short = different < all.len();
+        let doubt = Doubt::FewerCpus { threads: flows, cpus: different as u32 };
+        let cpus = all.into_iter().take(case.most_threads() as usize).collect();
         RunSoFar {
             index,
             case: case.clone(),
@@ -147,6 +150,7 @@ impl RunSoFar {
             index: at.round,
             position: at.position,
             overlap: at.overlap,
+            start: at.start,
             samples: samples.samples.len() as u64,
             stride: role::stride(case),
             clock,
@@ -413,9 +417,10 @@ impl RunSoFar {
             let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
-        let generator_bound = achieved < ACHIEVED * offered && self.counts.held_up == 0;
+        let falls_short = falls_short(self.case.schedule, achieved, self.counts.sent);
+        let generator_bound = falls_short && self.counts.held_up == 0;
         let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
-        Some(Point { offered, achieved, p50_ns, bounded_ns, generator_bound })
+        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
     }
 
     /// Messages per second that were answered.

@@ -53,8 +53,9 @@ pub(super) fn more(plan: &Plan, runs: &[RunSoFar]) -> Vec<(usize, Case)> {
         let case = &first.case;
         let is_of = |run: &&RunSoFar| {
             let other = &run.case;
-            (other.transport, other.wait, other.size, other.ends)
-                == (case.transport, case.wait, case.size, case.ends)
+            !other.load.probe
+                && (other.transport, other.wait, other.size, other.ends)
+                    == (case.transport, case.wait, case.size, case.ends)
         };
         let points: Vec<Point> = runs
             .iter()

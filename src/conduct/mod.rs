@@ -15,6 +15,7 @@ mod pairs;
 mod progress;
 mod rpc;
 pub mod search;
+pub mod start;
 mod stream;
 mod tally;
 mod threads;
@@ -184,6 +185,7 @@ fn conditions<'a>(
         clock: time.source,
         time: time.base,
         untrue: plan.untrue_clock,
+        clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
         floor: FLOOR,
@@ -276,21 +278,32 @@ impl Conductor<'_, '_> {
                 break;
             }
             for (origin, case) in more {
-                let index = self.runs.len();
-                self.runs.push(self.run(index, &case));
-                if let Some(study) = &mut self.plan.study {
-                    study.adopt(origin as u32, index as u32);
-                }
-                self.plan.cases.push(case);
+                let probe = self.plan.search.probe.map(|rate| case.probe(rate));
+                let point = self.plan.cases.len() as u32;
+                self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
+                let added = [Some(case), probe].into_iter().flatten();
+                added.for_each(|case| self.add(origin, case));
             }
             self.all_rounds()?;
         }
         Ok(())
     }
 
+    /// Adds a case to the plan, which follows from another.
+    fn add(&mut self, origin: usize, case: Case) {
+        let index = self.runs.len();
+        self.runs.push(self.run(index, &case));
+        if let Some(study) = &mut self.plan.study {
+            study.adopt(origin as u32, index as u32);
+        }
+        self.plan.cases.push(case);
+    }
+
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
-        RunSoFar::new(index, case, &self.conditions.cpus_of(case))
+        let is_beside = self.plan.at_once.iter().any(|group| group.contains(&(index as u32)));
+        let flows = if is_beside { self.plan.flows() } else { case.most_threads() };
+        RunSoFar::new(index, case, &self.conditions.cpus_of(case), flows)
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -339,14 +352,24 @@ impl Conductor<'_, '_> {
             case
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
+        let are_several = group.len() > 1;
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
         let finished = together::run(&cases, &self.conditions, watch);
         let overlap = together::overlap(&finished);
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
+        let starts = start::of_rounds(&cases, &finished, &self.conditions);
         let mut interrupted = false;
-        for ((index, case), finished) in group.iter().zip(&cases).zip(finished) {
+        for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
+        {
+            let at = At { round, position: self.position, overlap, start };
             let fault = match finished {
-                Ok(finished) => self.take(*index, round, case, finished, overlap)?,
+                Ok(finished) => self.take(*index, at, case, finished)?,
                 Err(fault) => {
                     self.runs[*index].fail(&fault.sentence);
                     Some(fault)
@@ -370,10 +393,9 @@ impl Conductor<'_, '_> {
     fn take(
         &mut self,
         index: usize,
-        round: u32,
+        at: At,
         case: &Case,
         finished: Finished,
-        overlap: Option<f64>,
     ) -> Result<Option<Fault>, ConductError> {
         let base = timebase(case, self.time, &finished);
         // Without a comparison a round has its samples and no one-way times.
@@ -403,7 +425,7 @@ impl Conductor<'_, '_> {
             .map(|(number, client)| {
                 let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
                 let joined = join_of(shape(case), client.arena.rows(), at_server, times);
-                let mut joined = RoundSamples { run: index as u32, round, ..joined };
+                let mut joined = RoundSamples { run: index as u32, round: at.round, ..joined };
                 rpc::set_lengths(case, number, &mut joined);
                 joined
             })
@@ -418,7 +440,13 @@ impl Conductor<'_, '_> {
         let clock = clocks::of_round(of_client, of_server, &samples, messages);
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let at = At { round, position: self.position, overlap };
+        let plan = &self.plan;
+        let name = |role: Role| match case.ends.of(role) {
+            Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
+            None => format!("the {} on this host", role.name()),
+        };
+        let late = at.start.iter().flat_map(|start| start::doubts(at.round, start, name));
+        self.runs[index].doubts.extend(late);
         let seen = Seen { counts, samples, times, clock };
         self.runs[index].take(case, at, finished, seen);
         self.position += 1;

@@ -4,6 +4,7 @@
 //! nearly idle to above that. Then points between the knee and its neighbours, and, where a bound
 //! is given, between the highest rate that keeps it and the lowest that does not.
 
+use crate::plan::Schedule;
 use crate::plan::load::Slo;
 use crate::record::schema::{Metric, RateMetric, Run};
 
@@ -15,7 +16,22 @@ const CLOSE: f64 = 1.05;
 pub(super) const MOST_PASSES: u32 = 5;
 /// Of what was offered, the share that must be achieved: else the arrivals were not those that were
 /// asked for.
-pub(super) const ACHIEVED: f64 = 0.99;
+const ACHIEVED: f64 = 0.99;
+/// Standard deviations that the number of a Poisson process's messages may be below its mean.
+const CHANCE: f64 = 3.0;
+
+/// Whether fewer were sent than were offered: of a schedule that is drawn, so many messages
+/// scatter by the root of their number.
+pub(super) fn falls_short(schedule: Schedule, achieved: f64, messages: u64) -> bool {
+    let Some(offered) = schedule.rate() else { return false };
+    let chance = match schedule {
+        Schedule::Poisson { .. } | Schedule::OnOff { .. } => {
+            CHANCE / (messages.max(1) as f64).sqrt()
+        }
+        _ => 0.0,
+    };
+    achieved < (ACHIEVED - chance) * offered.0
+}
 
 /// What is known of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +40,8 @@ pub struct Point {
     pub offered: f64,
     /// Messages per second that were sent.
     pub achieved: f64,
+    /// Whether that is less than was offered.
+    pub falls_short: bool,
     /// The median response in ns; infinite where half was lost, NaN where there is none.
     pub p50_ns: f64,
     /// The quantile of the bound in ns.
@@ -39,9 +57,10 @@ impl Point {
         let sent = run.rates.iter().find(|figure| figure.metric == RateMetric::AchievedRate);
         let achieved = sent.map_or(f64::NAN, |figure| figure.rate.value);
         let at = |p| run.quantile(Metric::Response, p).map_or(f64::NAN, |value| value.0);
-        let generator_bound = achieved < ACHIEVED * offered && run.counts.held_up == 0;
+        let falls_short = falls_short(run.case.schedule, achieved, run.counts.sent);
+        let generator_bound = falls_short && run.counts.held_up == 0;
         let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
-        Some(Point { offered, achieved, p50_ns, bounded_ns, generator_bound })
+        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
     }
 
     /// Kleinrock's power: what is achieved over what it takes. The knee is where it is highest
@@ -53,7 +72,7 @@ impl Point {
 
     /// Whether it keeps a bound.
     pub fn keeps(&self, slo: Slo) -> bool {
-        self.achieved >= ACHIEVED * self.offered && self.bounded_ns < slo.below.0 as f64
+        !self.falls_short && self.bounded_ns < slo.below.0 as f64
     }
 }
 
@@ -127,7 +146,8 @@ mod tests {
         let mean = if load < 1.0 { 1000.0 / (1.0 - load) } else { f64::INFINITY };
         let p50_ns = mean * std::f64::consts::LN_2;
         let bounded_ns = mean * 100f64.ln();
-        Point { offered, achieved, p50_ns, bounded_ns, generator_bound: false }
+        let falls_short = achieved < offered;
+        Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound: false }
     }
 
     fn search(slo: Option<Slo>) -> Vec<Point> {
@@ -156,6 +176,17 @@ mod tests {
         assert!((found / 769_740.0) <= 1.0 && found / 769_740.0 > 0.95, "{found}");
         let low = Slo { quantile: 0.99, below: Span(1000) };
         assert_eq!(highest(&search(Some(low)), low), None, "not even idle keeps it");
+    }
+
+    #[test]
+    fn few_messages_that_were_drawn_are_not_a_generator_that_is_too_slow() {
+        let rate = crate::units::MessageRate(1000.0);
+        let (periodic, poisson) = (Schedule::Periodic { rate }, Schedule::Poisson { rate });
+        assert!(falls_short(periodic, 980.0, 1000) && !falls_short(periodic, 991.0, 1000));
+        // 1000 messages scatter by 3.2 %, a million by 0.1 %.
+        assert!(!falls_short(poisson, 920.0, 1000) && falls_short(poisson, 880.0, 1000));
+        assert!(falls_short(poisson, 980.0, 1_000_000));
+        assert!(!falls_short(Schedule::ClosedLoop, 0.0, 0));
     }
 
     #[test]

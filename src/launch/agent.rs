@@ -263,11 +263,11 @@ impl Crew {
             _ => None,
         })?;
         frame::write(output, &FromAgent::Connected(granted))?;
-        let Ok(ToAgent::Start) = self.control.recv() else {
+        let Ok(ToAgent::Start(at)) = self.control.recv() else {
             return Err(FrameError::Closed.into());
         };
         for member in &self.threads {
-            let _ = member.ask.send(Asked::Start);
+            let _ = member.ask.send(Asked::Start(at));
         }
         self.tell_ends(output)?;
         // Endpoints live until the driver has heard of the end, so that the other end does not see

@@ -195,6 +195,11 @@ impl Comparison {
         Ok(self.shared.exchanges().clone())
     }
 
+    /// All that have come back by now, however old the last is.
+    pub fn so_far(&self) -> Vec<Exchange> {
+        self.shared.exchanges().clone()
+    }
+
     /// Ends it; what it has cost.
     pub fn end(mut self) -> Cost {
         self.stop();

@@ -1,9 +1,11 @@
 //! What is the same for all rounds of a plan: where their ends run, and by what clock.
 
 use super::far::There;
-use crate::clock::{Source, Timebase};
+use crate::clock::offset::Model;
+use crate::clock::{LocalNs, Source, Ticks, Timebase};
 use crate::host::CpuPair;
 use crate::plan::Case;
+use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{Span, Untrue};
 use std::path::PathBuf;
@@ -29,6 +31,9 @@ pub struct Conditions<'a> {
     pub noise: Span,
     /// Messages of the null transport before a round.
     pub floor: u32,
+    /// What is known now of the other hosts' clocks against this one's, where rounds begin
+    /// together.
+    pub clocks: Vec<Option<Model>>,
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
 }
@@ -39,6 +44,22 @@ impl<'a> Conditions<'a> {
         self.hosts.get(case.ends.of(role)? as usize)
     }
 
+    /// The clock of a case's end against this host's; `None` where that is not known.
+    pub fn clock_of(&self, case: &Case, role: Role) -> Option<End<'_>> {
+        let Some(number) = case.ends.of(role) else {
+            return Some(End { time: &self.time, offset: None });
+        };
+        let offset = Some(self.clocks.get(number as usize)?.as_ref()?);
+        Some(End { time: &self.there(case, role)?.seen.time, offset })
+    }
+
+    /// What the clock of a case's end shows at a time of this host.
+    pub fn shown_at(&self, case: &Case, role: Role, at: LocalNs) -> Option<Ticks> {
+        let end = self.clock_of(case, role)?;
+        let offset_ns = end.offset.map_or(0.0, |model| model.offset_at(at).ns);
+        Some(end.time.ticks_at(LocalNs(at.0 + offset_ns)))
+    }
+
     /// The CPUs that the roles of a case are to have, a pair for each thread while there are as
     /// many.
     pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
@@ -46,7 +67,14 @@ impl<'a> Conditions<'a> {
             Some(there) => there.seen.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
-        side_by_side(&of(Role::Client), &of(Role::Server))
+        let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
+        // The first are those of what runs beside it.
+        let before = case.rpc.as_ref().map_or(u32::from(case.load.probe), |rpc| rpc.beside);
+        if !pairs.is_empty() {
+            let places = pairs.len();
+            pairs.rotate_left(before as usize % places);
+        }
+        pairs
     }
 }
 

@@ -13,6 +13,7 @@ pub mod clocks;
 pub mod conditions;
 pub mod ends;
 pub mod far;
+mod fault;
 pub mod frame;
 pub mod job;
 pub mod kept;

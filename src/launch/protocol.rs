@@ -51,8 +51,8 @@ pub enum ToAgent {
     Open(Box<Assignment>),
     /// What each thread is to connect to, an address for each of its connections.
     Connect(Vec<Vec<Blob>>),
-    /// Go.
-    Start,
+    /// Go: at this time of the agent's own clock, or at once.
+    Start(Option<Ticks>),
     /// The other end's thread of this number has sent so many messages and sends no more.
     Expect {
         /// The thread.

@@ -4,12 +4,14 @@ use super::apart::REPORT;
 pub use super::conditions::{Conditions, pair_of};
 use super::ends::crossed;
 use super::far::{self, There};
+pub use super::fault::Fault;
+use super::fault::{gone, unplanned};
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
 use super::secret;
-use super::together::Seat;
-use crate::pattern::Ended;
+use super::together::{LEAD, Seat};
+use crate::clock::LocalNs;
 use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
@@ -44,31 +46,10 @@ pub struct Finished {
     pub server: Vec<Part>,
     /// What went wrong, a sentence; `None` when all went as planned.
     pub fault: Option<Fault>,
+    /// The time of this host's clock at which its ends were to begin; `None`: at once.
+    pub agreed: Option<LocalNs>,
     /// From when it was told to go to when both had told of their ends.
     pub ran: Option<(Instant, Instant)>,
-}
-
-/// What went wrong.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// In a sentence.
-    pub sentence: String,
-    /// Whether the user asked for something that cannot be (and nothing failed).
-    pub wrong_use: bool,
-    /// Whether the user interrupted.
-    pub interrupted: bool,
-}
-
-impl Fault {
-    /// Something failed.
-    pub fn new(sentence: impl Into<String>) -> Fault {
-        Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
-    }
-
-    /// The user wants the program to end.
-    pub fn interrupted() -> Fault {
-        Fault { interrupted: true, ..Fault::new("interrupted by the user") }
-    }
 }
 
 /// Runs one round; with others at the same time where its seat is beside theirs.
@@ -93,13 +74,15 @@ pub fn run(
         parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
         ears: None,
+        agreed: None,
         began: None,
     };
     let fault = round.play(seat, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
+    let agreed = round.agreed;
     let [client, server] = round.parts;
-    Ok(Finished { client, server, fault, ran })
+    Ok(Finished { client, server, fault, agreed, ran })
 }
 
 struct Round<'a> {
@@ -109,6 +92,7 @@ struct Round<'a> {
     parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
     ears: Option<Receiver<Heard>>,
+    agreed: Option<LocalNs>,
     began: Option<Instant>,
 }
 
@@ -164,11 +148,13 @@ impl Round<'_> {
             }
             true
         })?;
-        seat.wait_for_others(self.conditions.interrupted);
-        self.began = Some(Instant::now());
+        self.agreed = seat.wait_for_others(self.conditions.interrupted);
+        self.began = Some(Instant::now() + self.agreed.map_or(Duration::ZERO, |_| LEAD));
+        let (case, conditions) = (self.case, self.conditions);
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
-            agent.say(&ToAgent::Start);
+            let at = self.agreed.and_then(|at| conditions.shown_at(case, agent.role(), at));
+            agent.say(&ToAgent::Start(at));
         }
         self.watch(watch)
     }
@@ -476,24 +462,4 @@ pub(super) fn patience(case: &Case) -> Duration {
         }
     };
     Duration::from_nanos(case.timeout.0).saturating_add(gap)
-}
-
-/// How a role ended that was to go on.
-fn unplanned(ended: Ended) -> String {
-    match ended {
-        Ended::Closed => "saw its connection closed by the other end in mid-round".into(),
-        Ended::Failed(errno) => {
-            format!("lost its connection: {}", std::io::Error::from_raw_os_error(errno))
-        }
-        Ended::WarmingUp => {
-            "was still warming up when the other end's time was over; write a longer --time or a \
-             smaller --warmup"
-                .into()
-        }
-        Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
-    }
-}
-
-fn gone(role: Role, error: &super::frame::FrameError) -> Fault {
-    Fault::new(format!("the {}'s process is gone: {error}", role.name()))
 }

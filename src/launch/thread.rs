@@ -38,13 +38,16 @@ use std::time::Duration;
 /// system call is missed, so it is repeated.
 const REPEAT: Duration = Duration::from_millis(5);
 
+/// How often a thread that waits for an agreed instant looks whether the round is to end.
+const LOOK: Span = Span(1_000_000);
+
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
 /// What the main thread tells a playing one.
 pub(super) enum Asked {
     Connect(Vec<Blob>),
-    Start,
+    Start(Option<Ticks>),
 }
 
 /// What a playing thread tells the main one.
@@ -194,7 +197,7 @@ impl Player {
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.say(Said::Connected(ends.granted()));
 
-        let Ok(Asked::Start) = self.asked.recv() else { return Ok(()) };
+        let Ok(Asked::Start(at)) = self.asked.recv() else { return Ok(()) };
         let gate = &self.reach.gate;
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
@@ -203,8 +206,7 @@ impl Player {
         let used = ResourceUse::of_thread();
         let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
         let device = read(&ends);
-        self.line.pass(gate);
-        let begin = clock.now();
+        let begin = self.begin(clock, at, ticks(LOOK));
         let stream = streamed.begin();
         let endpoint = &mut ();
         let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
@@ -252,6 +254,17 @@ impl Player {
         };
         let share = case.share_of(self.number as u32);
         Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
+    }
+
+    /// Waits for the other threads of this end, then for the agreed instant, where there is one;
+    /// when it begins. It waits busily, and looks now and then whether the round is to end.
+    fn begin<C: Clock>(&self, clock: C, at: Option<Ticks>, look: TickSpan) -> Ticks {
+        let gate = &self.reach.gate;
+        self.line.pass(gate);
+        if let Some(at) = at {
+            gate.idle_until(clock, at, look);
+        }
+        clock.now()
     }
 
     /// What the CPU does by itself, where the thread has it and time is real.

@@ -1,20 +1,30 @@
 //! Several rounds at the same time, on pairs of hosts: each is prepared by itself, and all begin
-//! together.
+//! together: where all ends' clocks are known at one instant, else as soon as each is told.
 
 use super::round::{self, Conditions, Fault, Finished};
+use crate::clock::{LocalNs, Source, Timebase};
 use crate::plan::Case;
+use crate::transport::Role;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Between two looks at whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// From when all are ready to when they begin: longer than a frame takes to another host and to a
+/// thread there. An end that is told later still begins late, and the round says so.
+pub(super) const LEAD: Duration = Duration::from_millis(100);
 
 /// Where rounds wait for each other.
 #[derive(Default)]
 struct Table {
     missing: Mutex<usize>,
     all: Condvar,
+    /// Where they are to begin at one instant: what reads this host's clock.
+    clock: Option<(Source, Timebase)>,
+    /// That instant, once the last has come.
+    agreed: OnceLock<LocalNs>,
 }
 
 /// A round's place among those that begin together. One that fails before it has come leaves its
@@ -27,15 +37,17 @@ impl Seat<'_> {
         Seat(None)
     }
 
-    /// Waits until all have come or left, or the user wants to end.
-    pub fn wait_for_others(mut self, interrupted: &AtomicBool) {
-        let Some(table) = self.0.take() else { return };
+    /// Waits until all have come or left, or the user wants to end. The time of this host's clock
+    /// at which all begin; `None`: at once.
+    pub fn wait_for_others(mut self, interrupted: &AtomicBool) -> Option<LocalNs> {
+        let table = self.0.take()?;
         table.come();
         let mut missing = table.missing.lock().unwrap_or_else(PoisonError::into_inner);
         while *missing > 0 && !interrupted.load(Ordering::Relaxed) {
             let woken = table.all.wait_timeout(missing, LOOK);
             missing = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+        table.agreed.get().copied()
     }
 }
 
@@ -51,6 +63,10 @@ impl Table {
     fn come(&self) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         *missing = missing.saturating_sub(1);
+        if let (0, Some((source, time))) = (*missing, &self.clock) {
+            let now = time.local(source.read());
+            self.agreed.get_or_init(|| LocalNs(now.0 + LEAD.as_nanos() as f64));
+        }
         self.all.notify_all();
     }
 }
@@ -64,7 +80,8 @@ pub fn run(
     if let [case] = cases {
         return vec![round::run(case, conditions, Seat::alone(), watch)];
     }
-    let table = Table { missing: Mutex::new(cases.len()), ..Table::default() };
+    let clock = all_known(cases, conditions).then_some((conditions.clock, conditions.time));
+    let table = Table { missing: Mutex::new(cases.len()), clock, ..Table::default() };
     let messages: Vec<AtomicU64> = cases.iter().map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {
         let one = |(number, case): (usize, &'_ Case)| {
@@ -87,6 +104,16 @@ pub fn run(
             })
             .collect()
     })
+}
+
+/// Whether each end of these cases can be told an instant of its own clock. A simulated transport
+/// has none, and one that was made wrong for a test shows another time than it waits by.
+fn all_known(cases: &[Case], conditions: &Conditions<'_>) -> bool {
+    let is_known = |case: &Case| {
+        let known = |role| conditions.clock_of(case, role).is_some();
+        !case.transport.descriptor().one_process && known(Role::Client) && known(Role::Server)
+    };
+    conditions.untrue.is_none() && cases.iter().all(is_known)
 }
 
 /// The share of the time from the first begin to the last end in which all ran.
@@ -143,7 +170,13 @@ mod tests {
                 granted: Vec::new(),
             };
             let ran = Some((at(from), at(to)));
-            Ok(Finished { client: vec![part()], server: vec![part()], fault: None, ran })
+            Ok(Finished {
+                client: vec![part()],
+                server: vec![part()],
+                fault: None,
+                agreed: None,
+                ran,
+            })
         };
         let share = overlap(&[ran(0, 90), ran(10, 100)]).unwrap();
         assert!((share - 0.8).abs() < 1e-9, "{share}");

@@ -2,7 +2,7 @@
 //! buffers.
 
 use super::request::{Refusal, refuse, within};
-use super::{Options, Pattern, Request, Schedule, Wait};
+use super::{Options, Pattern, Request, Schedule, TimerKind, Wait};
 use crate::plan::study::file::QUANTILES;
 use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate, Span};
@@ -42,6 +42,9 @@ pub struct Load {
     pub object_size: Bytes,
     /// The server's pools; `None`: as many as the transport has slots, and they are not measured.
     pub buffers: Option<Buffers>,
+    /// Whether it is the probe beside the load of another case.
+    #[serde(default)]
+    pub probe: bool,
 }
 
 impl Load {
@@ -53,7 +56,7 @@ impl Load {
 
 impl Default for Load {
     fn default() -> Load {
-        Load { clients: 0, objects: OBJECTS, object_size: OBJECT_SIZE, buffers: None }
+        Load { clients: 0, objects: OBJECTS, object_size: OBJECT_SIZE, buffers: None, probe: false }
     }
 }
 
@@ -101,11 +104,14 @@ pub struct Search {
     pub arrivals: Schedule,
     /// The bound that the highest rate is wanted for.
     pub slo: Option<Slo>,
+    /// Small requests per second beside each point, those that are added too; `None`: none.
+    #[serde(default)]
+    pub probe: Option<MessageRate>,
 }
 
 impl Default for Search {
     fn default() -> Search {
-        Search { adds: false, arrivals: Schedule::ClosedLoop, slo: None }
+        Search { adds: false, arrivals: Schedule::ClosedLoop, slo: None, probe: None }
     }
 }
 
@@ -137,6 +143,23 @@ impl Request {
         let paces: Vec<Request> =
             self.clients.iter().map(of).chain(self.rates.iter().map(at)).collect();
         if paces.is_empty() { vec![self.clone()] } else { paces }
+    }
+
+    /// Whether what waits for the times of a schedule can.
+    pub(super) fn check_timer(&self) -> Result<(), Refusal> {
+        let Some(timer) = self.timer else { return Ok(()) };
+        if !self.schedule.is_open() {
+            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
+        }
+        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        match simulated.filter(|_| timer != TimerKind::Busy) {
+            Some(transport) => refuse(format!(
+                "--timer {} is not possible over {transport}, which simulates the time; allowed \
+                 is --timer busy",
+                timer.name()
+            )),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn check_load(&self) -> Result<(), Refusal> {

@@ -8,6 +8,7 @@ pub mod cpus;
 pub mod far;
 pub mod load;
 pub mod pairs;
+pub mod probe;
 pub mod reference;
 pub mod request;
 pub mod rpc;
@@ -304,9 +305,14 @@ pub struct Rounds {
 impl Plan {
     /// A short name that tells a case from the others; in a study the series comes first.
     pub fn label(&self, case: usize) -> String {
-        let of = |case: &Case| match self.pairs {
-            Some(_) => format!("{} {}", case.label(), self.ends_of(case)),
-            None => case.label(),
+        let of = |own: &Case| match (self.pairs, self.probed(case)) {
+            (Some(_), _) => format!("{} {}", own.label(), self.ends_of(own)),
+            (None, Some(point)) if own.load.probe => {
+                let beside = self.cases.get(point).map(Case::label).unwrap_or_default();
+                format!("{}, beside {beside}", own.label())
+            }
+            (None, _) if own.load.probe => format!("{}, alone", own.label()),
+            (None, _) => own.label(),
         };
         let label = self.cases.get(case).map(of).unwrap_or_default();
         let series = self.study.as_ref().and_then(|study| study.series_of(case as u32));
@@ -366,11 +372,12 @@ impl Case {
         }
     }
 
-    /// The command that asks for it.
+    /// The command that asks for it; of what runs beside a load its name.
     pub fn command(&self) -> &'static str {
         match (&self.stream, &self.rpc) {
             (Some(_), _) => "stream",
             (_, Some(_)) => "rpc",
+            _ if self.load.probe => "probe",
             _ => self.pattern.name(),
         }
     }

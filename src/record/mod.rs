@@ -10,6 +10,7 @@ pub mod lengths;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;
+mod start;
 
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;

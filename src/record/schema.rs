@@ -238,6 +238,7 @@ pub struct Instrument {
     pub recording_ns: f64,
 }
 
+pub use super::start::{Begin, Start};
 pub use crate::host::Noise;
 
 /// A transport that could not be measured.
@@ -360,6 +361,9 @@ pub struct Round {
     /// begin to the last end in which all ran.
     #[serde(default)]
     pub overlap: Option<f64>,
+    /// How the ends of such a round began, where all were told one instant.
+    #[serde(default)]
+    pub start: Option<Start>,
 }
 
 /// What one thread of both ends did in a round of several.

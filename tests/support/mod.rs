@@ -1,6 +1,7 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
 #![allow(dead_code)]
 
+mod clocks;
 mod rpc;
 mod stream;
 pub mod study;
@@ -100,7 +101,7 @@ pub fn full_record() -> Record {
         clocks: vec![ClockHistory {
             known: vec![ClockKnown {
                 after_s: 1.5,
-                clock: clock_offset(),
+                clock: clocks::offset(),
                 true_offset_ns: Some(-1.5e9),
                 true_drift_ppm: Some(12.0),
             }],
@@ -118,21 +119,6 @@ fn clock_cost() -> ClockCost {
         bytes: 14_700,
         client_cpu_ns: 4e6,
         server_cpu_ns: Some(5e6),
-    }
-}
-
-fn clock_offset() -> ClockOffset {
-    ClockOffset {
-        offset_ns: -1.5e9,
-        bound_ns: 812.5,
-        drift_ppm: 12.25,
-        drift_bound_ppm: 0.5,
-        exchanges: 400,
-        shortest_round_trip_ns: 1600.0,
-        steps: 1,
-        by: "ptp".to_string(),
-        traffic: Some(OffsetCheck { least_ns: None, most_ns: Some(-1.4e9), beyond_ns: 0.0 }),
-        exchanged: Some(OffsetCheck { least_ns: None, most_ns: None, beyond_ns: 1.5 }),
     }
 }
 
@@ -164,6 +150,7 @@ fn full_plan() -> Plan {
             adds: true,
             arrivals: Schedule::ClosedLoop,
             slo: "p99<50us".parse().ok(),
+            probe: Some(MessageRate(500.0)),
         },
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
@@ -325,7 +312,8 @@ fn full_round() -> Round {
             client: usage.clone(),
             server: usage,
         }],
-        clock: Some(clock_offset()),
+        clock: Some(clocks::offset()),
+        start: Some(clocks::start()),
     }
 }
 

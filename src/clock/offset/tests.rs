@@ -236,3 +236,19 @@ fn a_clock_that_is_set_while_an_exchange_is_on_its_way_is_within_the_bound() {
         }
     }
 }
+
+#[test]
+fn a_few_exchanges_of_working_clocks_have_a_model_too() {
+    let mut random = ChaCha8Rng::seed_from_u64(17);
+    for trial in 0..400 {
+        let truth = Truth {
+            offset_ns: random.random_range(-1e13..1e13),
+            ppm: random.random_range(-50.0..50.0),
+            step: None,
+        };
+        let made = exchanges(truth, 1.0, EVEN, trial);
+        for count in [1, 2, 3, 5, 8, 13, 40, 100] {
+            assert!(Model::fit(&made[..count]).is_some(), "trial {trial}, {count} exchanges");
+        }
+    }
+}

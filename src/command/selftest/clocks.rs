@@ -1,12 +1,16 @@
-//! The row that judges the offset between two hosts' clocks: exchanges with a known truth, and the
-//! one-way samples that the model is applied to.
+//! The rows that judge what is known of other hosts' clocks: the offset of one, from exchanges with
+//! a known truth, and the one-way samples that the model is applied to; and the begin of rounds on
+//! many at one instant.
 
 use super::Row;
 use super::simulate::{play, scheduled};
 use super::statistics::row;
-use crate::clock::LocalNs;
 use crate::clock::offset::{Exchange, Model};
+use crate::clock::{LocalNs, Ticks, Timebase};
+use crate::conduct::start;
 use crate::plan::Schedule;
+use crate::record::schema::Begin;
+use crate::sample::join::End;
 use crate::units::MessageRate;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -21,12 +25,21 @@ const EXCHANGES: u32 = 1000;
 /// One exchange each 10 ms.
 const APART_NS: f64 = 1e7;
 
-/// What the other's clock shows at a time here.
-fn other(here: f64) -> LocalNs {
-    LocalNs(here * (1.0 + DRIFT_PPM * 1e-6) + OFFSET_NS)
+/// Another host's clock.
+#[derive(Clone, Copy)]
+struct Other {
+    offset_ns: f64,
+    drift_ppm: f64,
 }
 
-fn exchanges() -> Vec<Exchange> {
+impl Other {
+    /// What it shows at a time here.
+    fn at(self, here: f64) -> LocalNs {
+        LocalNs(here * (1.0 + self.drift_ppm * 1e-6) + self.offset_ns)
+    }
+}
+
+fn exchanges(other: Other) -> Vec<Exchange> {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut delay = |(least, mean): (f64, f64)| {
         let waits: f64 = Exp1.sample(&mut random);
@@ -38,8 +51,8 @@ fn exchanges() -> Vec<Exchange> {
         let heard = reached + delay(BACK_NS);
         Exchange {
             sent: LocalNs(sent),
-            reached: other(reached),
-            answered: other(reached),
+            reached: other.at(reached),
+            answered: other.at(reached),
             heard: LocalNs(heard),
         }
     };
@@ -54,7 +67,8 @@ pub fn t10_offset_and_drift() -> Row {
         "error <= bound; drift within 0.1 ppm; bound grows with age",
     );
     let done = || {
-        let model = Model::fit(&exchanges()).ok_or("no model")?;
+        let other = Other { offset_ns: OFFSET_NS, drift_ppm: DRIFT_PPM };
+        let model = Model::fit(&exchanges(other)).ok_or("no model")?;
         let rate = Schedule::Periodic { rate: MessageRate(1e9 / APART_NS) };
         let spec = format!("constant(3us) offset(1s) drift({DRIFT_PPM}ppm)");
         let played = play(&scheduled(&spec, u64::from(EXCHANGES), rate)?)?;
@@ -74,6 +88,72 @@ pub fn t10_offset_and_drift() -> Row {
         );
         let passes = holds && grows && (drift.ppm - DRIFT_PPM).abs() <= 0.1;
         Ok(("3000 ns, 20 ppm".into(), measured, passes))
+    };
+    row(what, done())
+}
+
+/// A round, and a rank in it.
+type Which = (u32, u32);
+
+/// Ends of a scheduled exchange, the rounds of it, and the one that begins late in one of them.
+const RANKS: u32 = 8;
+const ROUNDS: u32 = 20;
+const LATE: Which = (7, 3);
+const LATE_NS: f64 = 1e6;
+/// What a rank takes from the instant to its first step, on average.
+const WAKES_NS: f64 = 2000.0;
+
+/// How each rank of each round began, by its own stamps: each was told the instant by what was
+/// known of its clock before the round, and is judged by what is known after all.
+fn begins() -> Result<Vec<(Which, Begin)>, String> {
+    let time = Timebase::nanoseconds(Ticks(0));
+    let mut random = ChaCha8Rng::seed_from_u64(14);
+    let mut begins = Vec::new();
+    for rank in 0..RANKS {
+        let number = f64::from(rank);
+        let other = Other { offset_ns: 0.7e9 * (number + 1.0), drift_ppm: 12.0 * number - 40.0 };
+        let exchanges = exchanges(other);
+        let after = Model::fit(&exchanges).ok_or("no model")?;
+        for round in 0..ROUNDS {
+            let known = exchanges.len() * (round as usize + 10) / (ROUNDS as usize + 10);
+            let before = Model::fit(&exchanges[..known]).ok_or("no model")?;
+            let agreed = LocalNs(exchanges[known - 1].heard.0 + 1e8);
+            let told = agreed.0 + before.offset_at(agreed).ns;
+            let wakes: f64 = Exp1.sample(&mut random);
+            let late_ns = if (round, rank) == LATE { LATE_NS } else { 0.0 };
+            let began = LocalNs(told + WAKES_NS * wakes + late_ns);
+            let end = End { time: &time, offset: Some(&after) };
+            begins.push(((round, rank), start::begin(agreed, began, end)));
+        }
+    }
+    Ok(begins)
+}
+
+/// T14: of ranks that are to begin at one instant, each by a clock of its own, one is late.
+pub fn t14_late_rank() -> Row {
+    let what = (
+        "T14",
+        "one late rank in a scheduled exchange, 8 clocks",
+        "that round is flagged, and no other; the rank is named",
+    );
+    let done = || {
+        let begins = begins()?;
+        let late = || begins.iter().filter(|(_, begin)| start::is_late(begin));
+        let found: Vec<Which> = late().map(|(which, _)| *which).collect();
+        let late_ns = late().map(|(_, begin)| begin.late_ns).fold(0.0, f64::max);
+        let bound_ns = late().map(|(_, begin)| begin.bound_ns).fold(0.0, f64::max);
+        let rest = begins.iter().filter(|(which, _)| *which != LATE).map(|(_, begin)| begin);
+        let measured = match found.as_slice() {
+            [(round, rank)] => format!(
+                "round {round}, rank {rank}, {:.3} ms; the others within {:.1} us",
+                late_ns / 1e6,
+                start::spread_ns(rest) / 1e3
+            ),
+            other => format!("{} late begins", other.len()),
+        };
+        let truth = format!("round {}, rank {}, {} ms", LATE.0, LATE.1, LATE_NS / 1e6);
+        let is_right = (late_ns - LATE_NS).abs() <= bound_ns + 20.0 * WAKES_NS;
+        Ok((truth, measured, found == [LATE] && is_right))
     };
     row(what, done())
 }

@@ -272,7 +272,7 @@ impl Inspector {
                 self.what = "clocks".into();
                 Stage::KeepingTime
             }
-            ToAgent::Start => Stage::Running,
+            ToAgent::Start(_) => Stage::Running,
             ToAgent::Hello { .. }
             | ToAgent::Connect(_)
             | ToAgent::Expect { .. }

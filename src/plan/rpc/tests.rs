@@ -66,10 +66,12 @@ fn both_run_at_the_same_time_and_their_baselines_do_not() {
     for group in &plan.at_once {
         let cases: Vec<&Case> = group.iter().map(|number| &plan.cases[*number as usize]).collect();
         assert_eq!(cases.len(), 2);
-        assert_eq!(cases[0].rpc, cases[1].rpc);
+        let beside = |case: &Case| case.rpc.as_ref().unwrap().beside;
+        assert_eq!((beside(cases[0]), beside(cases[1])), (0, 1), "each has CPUs of its own");
         assert_ne!(cases[0].transport, cases[1].transport);
     }
     assert_eq!(plan.cases.len(), 8);
+    assert_eq!(plan.flows(), 2);
     assert!(planned(|_, wanted| wanted.both = true).unwrap_err().0.contains("two transports"));
 }
 

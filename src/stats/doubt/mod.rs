@@ -214,6 +214,19 @@ pub enum Doubt {
         /// How often.
         times: u64,
     },
+    /// An end of rounds that were to begin at one instant began later.
+    BeganLate {
+        /// Which, with its host.
+        end: String,
+        /// The round.
+        round: u32,
+        /// By how much, in ns.
+        late_ns: f64,
+        /// What that may be wrong by, in ns.
+        bound_ns: f64,
+        /// What is allowed beyond that, in ns.
+        allowed_ns: f64,
+    },
     /// Two runs that are compared were not measured in turns.
     NotInterleaved,
 }
@@ -253,6 +266,7 @@ impl Doubt {
             Doubt::ClocksDisagree { .. } => "clocks_disagree",
             Doubt::UntrueClock => "untrue_clock",
             Doubt::ClockSet { .. } => "clock_set",
+            Doubt::BeganLate { .. } => "began_late",
             Doubt::NotInterleaved => "not_interleaved",
         }
     }

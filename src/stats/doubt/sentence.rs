@@ -24,6 +24,7 @@ impl fmt::Display for Doubt {
             Doubt::ClocksUnknown { .. }
             | Doubt::ClocksDisagree { .. }
             | Doubt::UntrueClock
+            | Doubt::BeganLate { .. }
             | Doubt::ClockSet { .. } => self.of_clocks(f),
             _ => self.of_machine(f),
         }
@@ -56,6 +57,15 @@ impl Doubt {
                 f,
                 "the clock of one of the hosts was set, or changed its rate, {times} times while \
                  rounds ran: one-way times around it have a wide bound"
+            ),
+            Doubt::BeganLate { end, round, late_ns, bound_ns, allowed_ns } => write!(
+                f,
+                "in round {round} {end} began {} after the instant that all ends had agreed on \
+                 (its clock is known within {}, and {} are allowed): the others had the network \
+                 without it",
+                Time(*late_ns),
+                Time(*bound_ns),
+                Time(*allowed_ns)
             ),
             _ => Ok(()),
         }
@@ -352,6 +362,7 @@ mod tests {
             Doubt::ClocksUnknown { metric: s(), bound_ns: 1.0, p50_ns: 0.5 },
             Doubt::ClocksDisagree { by: s(), beyond_ns: 1.0 },
             Doubt::ClockSet { times: 1 },
+            Doubt::BeganLate { end: s(), round: 1, late_ns: 1.0, bound_ns: 1.0, allowed_ns: 1.0 },
             Doubt::UntrueClock,
             Doubt::NotOnTheWire { interface: s() },
             Doubt::NotInterleaved,

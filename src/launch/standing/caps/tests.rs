@@ -137,9 +137,9 @@ fn a_round_that_runs_has_its_end_set_once() {
     let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
     assert_eq!(admit(&hello), (Stage::Preparing, Some(IDLE)));
     let limit = Some(Duration::from_secs(1) + BESIDE);
-    assert_eq!(admit(&ToAgent::Start), (Stage::Running, limit));
+    assert_eq!(admit(&ToAgent::Start(None)), (Stage::Running, limit));
     for message in
-        [hello, ToAgent::Start, ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
+        [hello, ToAgent::Start(None), ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
     {
         assert_eq!(admit(&message), (Stage::Running, limit));
     }
