@@ -305,6 +305,12 @@ impl<S: Calls> Endpoint for HomaEndpoint<S> {
         self.inbox.socket().descriptor()
     }
 
+    /// Of a client alone: which requests are open is the server's one thread's to know.
+    fn receiver(&self) -> Option<HomaEndpoint<S>> {
+        let inbox = self.inbox.second().filter(|_| self.role == Role::Client)?;
+        Some(HomaEndpoint::new(inbox, self.role, self.peer, (1, self.size), 0))
+    }
+
     #[inline]
     fn wait(&mut self, events: &mut Events) {
         events.clear();

@@ -55,8 +55,14 @@ pub struct Net(Arc<Mutex<Network>>);
 pub struct Fake {
     net: Net,
     own: SocketAddr,
-    region: Box<[UnsafeCell<u8>]>,
+    region: Arc<Pages>,
 }
+
+/// Memory that the kernel and the handles of a socket share.
+struct Pages(Box<[UnsafeCell<u8>]>);
+
+// SAFETY: each byte is the kernel's or one handle's at a time, and the network's lock is between.
+unsafe impl Sync for Pages {}
 
 impl Net {
     pub fn lock(&self) -> MutexGuard<'_, Network> {
@@ -69,8 +75,8 @@ impl Net {
         let own: SocketAddr = own.parse().unwrap();
         let free = pages.into_iter().map(|page| page * BPAGE as u32).collect();
         self.lock().ports.insert(own, Port { free, ..Port::default() });
-        let region = (0..PAGES * BPAGE).map(|_| UnsafeCell::new(0)).collect();
-        Fake { net: self.clone(), own, region }
+        let region = Pages((0..PAGES * BPAGE).map(|_| UnsafeCell::new(0)).collect());
+        Fake { net: self.clone(), own, region: Arc::new(region) }
     }
 
     /// The next call of a socket fails with this.
@@ -100,7 +106,9 @@ impl Net {
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        self.net.lock().ports.remove(&self.own);
+        if Arc::strong_count(&self.region) == 1 {
+            self.net.lock().ports.remove(&self.own);
+        }
     }
 }
 
@@ -113,7 +121,7 @@ impl Fake {
             args.offsets[number] = at;
             port.held.push(at);
             // A page beyond the region is what no kernel should say, and one test does.
-            for (to, byte) in self.region.iter().skip(at as usize).zip(part) {
+            for (to, byte) in self.region.0.iter().skip(at as usize).zip(part) {
                 // SAFETY: the page was free, so that no slice of it is out; the cell is its own.
                 unsafe { *to.get() = *byte };
             }
@@ -192,23 +200,27 @@ impl Calls for Fake {
     }
 
     fn region_bytes(&self) -> usize {
-        self.region.len()
+        self.region.0.len()
     }
 
     unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        let cells = &self.region[at..at + length];
+        let cells = &self.region.0[at..at + length];
         // SAFETY: a slice of cells is laid out as one of bytes; by the caller's promise nothing
         // writes these pages meanwhile.
         unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), length) }
     }
 
     unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
-        let cells = &mut self.region[at..at + length];
-        // SAFETY: as above, and the fake is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(cells.as_mut_ptr().cast(), length) }
+        let cells = &self.region.0[at..at + length];
+        // SAFETY: as above, in cells that may be written, and the handle is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(cells.as_ptr().cast_mut().cast(), length) }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    fn second(&self) -> Option<Fake> {
+        Some(Fake { net: self.net.clone(), own: self.own, region: Arc::clone(&self.region) })
     }
 }

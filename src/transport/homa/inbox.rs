@@ -71,6 +71,11 @@ impl<S: Calls> Inbox<S> {
         }
     }
 
+    /// What arrives at a second handle on the socket.
+    pub fn second(&self) -> Option<Inbox<S>> {
+        Some(Inbox::new(self.socket.second()?, self.gathered.len()))
+    }
+
     /// The socket.
     #[inline(always)]
     pub fn socket(&self) -> &S {
@@ -206,6 +211,10 @@ mod tests {
         }
 
         fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn second(&self) -> Option<Liar> {
             None
         }
     }

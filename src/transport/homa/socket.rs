@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is asked of a Homa socket. The kernel's is [`Socket`]; tests have one of their own.
@@ -36,8 +37,8 @@ pub trait Calls {
     /// A part of the region.
     ///
     /// # Safety
-    /// It lies in the region, in pages that a `receive` has handed over and no later one was given
-    /// back: all others are the kernel's to write.
+    /// It lies in the region, in pages that a `receive` of this handle has handed over and no later
+    /// one was given back: all others are the kernel's to write, or another handle's.
     unsafe fn bytes(&self, at: usize, length: usize) -> &[u8];
 
     /// As [`Self::bytes`], to be written.
@@ -48,13 +49,19 @@ pub trait Calls {
 
     /// What the kernel says is readable when a message has come.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// A second handle on the same socket and its region, for another thread. A page belongs to the
+    /// handle whose `receive` it was handed over by.
+    fn second(&self) -> Option<Self>
+    where
+        Self: Sized;
 }
 
 /// A Homa socket with the memory in which its messages arrive.
 pub struct Socket {
-    // Dropped in this order: a socket that is closed writes to its region no more.
+    // Dropped in this order: a socket whose last handle is closed writes to its region no more.
     fd: OwnedFd,
-    region: Memory,
+    region: Arc<Memory>,
     own: SocketAddr,
 }
 
@@ -66,6 +73,8 @@ struct Memory {
 
 // SAFETY: a Memory is the one owner of its mapping; its address may be used by any thread.
 unsafe impl Send for Memory {}
+// SAFETY: no method of Memory reads or writes it; handles do, each the pages that it was given.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(length: usize) -> io::Result<Memory> {
@@ -121,7 +130,7 @@ impl Socket {
         let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
         let mut own = own;
         own.set_port(port);
-        Ok(Socket { fd, region, own })
+        Ok(Socket { fd, region: Arc::new(region), own })
     }
 
     /// The address and the port that others send to.
@@ -236,6 +245,11 @@ impl Calls for Socket {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.fd.as_fd())
     }
+
+    fn second(&self) -> Option<Socket> {
+        let fd = self.fd.try_clone().ok()?;
+        Some(Socket { fd, region: Arc::clone(&self.region), own: self.own })
+    }
 }
 
 #[cfg(test)]
@@ -249,7 +263,7 @@ mod tests {
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let fd: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
         let own = SocketAddr::try_from(rustix::net::getsockname(&fd).unwrap()).unwrap();
-        (Socket { fd, region: Memory::new(2 * abi::BPAGE).unwrap(), own }, other)
+        (Socket { fd, region: Memory::new(2 * abi::BPAGE).unwrap().into(), own }, other)
     }
 
     #[test]
@@ -284,6 +298,20 @@ mod tests {
             let beyond = || unsafe { socket.bytes(at, length) }.len();
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(beyond)).is_err());
         }
+    }
+
+    #[test]
+    fn a_second_handle_has_the_same_socket_and_region() {
+        let (mut socket, other) = over_udp();
+        let second = socket.second().unwrap();
+        // SAFETY: no kernel writes this region.
+        unsafe { socket.bytes_mut(9, 1) }.fill(7);
+        drop(socket);
+        // SAFETY: as above.
+        assert_eq!(unsafe { second.bytes(9, 1) }, [7]);
+        other.send_to(b"x", second.own()).unwrap();
+        second.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
+        assert!(second.receive(&mut ReceiveArgs::default(), false).is_ok());
     }
 
     #[test]

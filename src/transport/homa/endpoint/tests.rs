@@ -214,6 +214,28 @@ fn a_poll_for_completions_alone_leaves_messages() {
 }
 
 #[test]
+fn another_thread_takes_what_arrives() {
+    let (net, mut client, mut server) = both(2 * BPAGE);
+    assert!(server.endpoint.receiver().is_none(), "its requests are one thread's");
+    let endpoint = client.endpoint.receiver().unwrap();
+    let mut receiver = End { endpoint, events: Events::default(), completed: 0 };
+    client.events.limit(0);
+    for message in [&pattern(BPAGE + 1)[..], b"short"] {
+        client.post(0, message);
+        assert_eq!(server.poll().unwrap(), message);
+        server.echo();
+        assert!(client.poll().is_none(), "it sends, and another receives");
+        assert_eq!(receiver.poll().unwrap(), message);
+    }
+    assert!(receiver.poll().is_none());
+    assert_eq!((client.completed, receiver.completed), (2, 0));
+    assert_eq!(net.pages(CLIENT), (0, 3));
+    drop(receiver);
+    client.post(1, b"on");
+    assert_eq!(server.poll().unwrap(), b"on", "the socket stays open");
+}
+
+#[test]
 fn a_stranger_is_turned_away_and_counted() {
     let (net, mut client, mut server) = both(8);
     let stranger = net.socket(STRANGER, 0..4);
