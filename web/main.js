@@ -79,7 +79,7 @@ function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  const sections = [study, clocks, rpc, distribution, density, rounds, sweep, noise];
+  const sections = [study, load, rpc, clocks, distribution, density, rounds, sweep, noise];
   for (const draw of sections) drawSection(draw, model);
   const results = document.querySelector('[data-csv="results"]');
   results?.addEventListener("click", () =>

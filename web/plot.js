@@ -332,7 +332,7 @@ const DRAW = {
 
 // A hollow mark: its inside is the page, so that a line behind it does not fill it.
 function mark(ctx, t, x, y) {
-  const r = 4 * uPlot.pxRatio;
+  const r = 4 * (t.size ?? 1) * uPlot.pxRatio;
   const corners = {
     square: [[-1, -1], [1, -1], [1, 1], [-1, 1]],
     diamond: [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],

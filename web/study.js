@@ -12,10 +12,15 @@ function study(model) {
   if (!told) return;
   told.graphs.forEach((graph, i) => {
     const place = document.getElementById(`graph-${i}`);
-    const build = { cdf: cdfGraph, histogram: histogramGraph, "against-size": sizeGraph,
-      bars: barsGraph }[graph.kind];
+    const build = { cdf: cdfGraph, histogram: histogramGraph, bars: barsGraph }[graph.kind]
+      ?? againstGraph;
     const holder = element("div", {});
     place.prepend(holder);
+    if (graph.kind === "surface") {
+      place.classList.add("wide");
+      surfaceGraph(model, told, graph, i, holder);
+      return;
+    }
     const plot = new Plot(holder, {
       title: graph.title, name: `study-${i}`, note: graphNote(graph), height: 340,
       csv: () => studyRows(model, told, graph), build: (c) => build(model, told, graph, c),
@@ -24,49 +29,88 @@ function study(model) {
   });
 }
 
-// The formats of a graph's metric.
+// What a graph can stand against, and where a run stands there.
+const scheduleRate = (run) => Object.values(run.case.schedule ?? {})[0]?.rate;
+const AXES = {
+  "against-size": { label: "payload of a message", tick: fmtBytes, of: (run) => run.case.size },
+  "against-values": { label: "values of a sample", tick: fmtCount,
+    of: (run) => run.case.stream?.values },
+  "against-rate": { label: "offered per second", tick: axisRate, of: scheduleRate },
+  "against-answered": { label: "answered per second", tick: axisRate,
+    of: (run) => rateOf(run, "message_rate")?.value },
+  "against-clients": { label: "clients", tick: fmtCount, of: (run) => run.case.load?.clients },
+};
+
+const LATENCIES = ["rtt", "half_rtt", "one_way", "response", "service", "transfer", "lateness",
+  "jitter", "post", "complete", "short"];
+const isRate = (metric) => !LATENCIES.includes(metric);
+
+// The formats of a metric, as Scale in src/report/study.rs has them.
 function graphScale(graph) {
-  if (graph.metric === "bandwidth") {
+  const { metric } = graph;
+  if (!isRate(metric)) return { fmt: fmtNs, tick: axisNs, label: "" };
+  if (metric === "bandwidth" || metric === "ceiling") {
     return { fmt: fmtMBs, tick: (v) => fmtCount(trimmed(significant(v / 1e6))), label: "MB/s" };
   }
-  if (graph.metric.endsWith("_rate")) return { fmt: fmtRate, tick: axisRate, label: "" };
-  return { fmt: fmtNs, tick: axisNs, label: "" };
+  if (metric.endsWith("_rate")) return { fmt: fmtRate, tick: axisRate, label: "" };
+  if (metric === "slowdown") {
+    const fmt = (v) => `${trimmed(significant(v))}×`;
+    return { fmt, tick: fmt, label: "" };
+  }
+  if (metric === "missed") {
+    const fmt = (v) => `${trimmed(significant(100 * v))} %`;
+    return { fmt, tick: onAxis(fmt), label: "" };
+  }
+  if (metric.endsWith("_time") || metric.startsWith("cpu_")) {
+    const of = metric.startsWith("cpu_") ? "a message" : "a read";
+    return { fmt: (v) => `${fmtNs(v)} ${of}`, tick: axisNs, label: of };
+  }
+  const of = metric.endsWith("_per_poll") ? "a poll" : "a read";
+  return { fmt: (v) => `${significant(v)} ${of}`, tick: (v) => trimmed(significant(v)),
+    label: of };
 }
 
-const isRate = (graph) => graph.metric === "bandwidth" || graph.metric.endsWith("_rate");
 const graphQuantile = (graph) => `p${+(graph.quantile * 100).toFixed(6)}`;
+const graphMetrics = (graph) => [graph.metric, ...(graph.also ?? [])];
+const hasDeciles = (graph) =>
+  graph.kind in AXES && graph.spread === "deciles" && !isRate(graph.metric);
 
 function graphNote(graph) {
-  const what = isRate(graph) || graph.kind === "cdf" || graph.kind === "histogram"
-    ? graph.metric : `${graph.metric} ${graphQuantile(graph)}`;
-  const bars = graph.kind === "against-size" && graph.spread === "deciles" && !isRate(graph)
-    ? " Bars: from p10 to p90 of the messages." : graph.kind === "cdf" ? ""
+  const what = isRate(graph.metric) || graph.kind === "cdf" || graph.kind === "histogram"
+    ? graphMetrics(graph).join(", ") : `${graphMetrics(graph).join(", ")} ${graphQuantile(graph)}`;
+  const bars = hasDeciles(graph) ? " Bars: from p10 to p90 of the messages."
+    : graph.kind === "cdf" || graph.kind === "surface" ? ""
       : graph.kind === "histogram" ? " Messages a bin, 20 bins a decade."
         : " Bars: intervals of 95 %.";
-  const published = graph.references.length ? " Hollow and dashed: published." : "";
+  const published = references(graph).length ? " Hollow and dashed: published." : "";
   return `${what}.${bars}${published}`;
 }
 
-// The runs of a series that a graph shows, by size.
+// What was measured for the sake of others is not drawn.
+const prepares = ({ rpc: of }) => Boolean(of && (of.unloaded || of.loads?.length));
+
+// The runs of a series that a graph shows, along its axis or by size.
 function seriesRuns(model, told, graph, name) {
   const cases = told.series.find((s) => s.name === name)?.cases ?? [];
   return model.record.runs
-    .filter((r) => cases.includes(r.index) && (graph.size === null || graph.size === r.case.size))
-    .sort((a, b) => a.case.size - b.case.size);
+    .filter((r) => cases.includes(r.index) && !prepares(r.case))
+    .filter((r) => graph.size === null || graph.size === r.case.size)
+    .sort((a, b) => (AXES[graph.kind] ? AXES[graph.kind].of(a) - AXES[graph.kind].of(b) : 0) ||
+      a.case.size - b.case.size);
 }
 
 // The figure of a run: value, interval, spread, count.
-function graphFigure(model, graph, run) {
-  if (isRate(graph)) {
-    const found = run.rates.find((r) => r.metric === graph.metric)?.rate;
+function graphFigure(model, graph, metric, run) {
+  if (isRate(metric)) {
+    const found = rateOf(run, metric);
     return found && { value: found.value, interval: found.interval, ...bounds(found.interval),
       n: found.rounds.length, of: "rounds" };
   }
-  const summary = model.summary(run.index, graph.metric);
+  const summary = model.summary(run.index, metric);
   const at = (p) => summary?.quantiles.find((q) => q.p === p);
   const q = at(graph.quantile);
   if (!q || q.value === null) return undefined;
-  const spread = graph.kind === "against-size" && graph.spread === "deciles"
+  const spread = hasDeciles(graph)
     ? { low: valueOf(at(0.1)?.value), high: valueOf(at(0.9)?.value) } : bounds(q.interval);
   return { value: valueOf(q.value), interval: q.interval, ...spread, n: summary.count, of: "" };
 }
@@ -79,9 +123,9 @@ const seriesColour = (graph, name, c) => {
 const seriesDash = (graph, name, c) =>
   DASHES[Math.floor(graph.series.indexOf(name) / c.palette.length) % DASHES.length];
 
-// Published figures are medians: beside another quantile they would mislead.
-const references = (graph) =>
-  (isRate(graph) || graph.quantile === 0.5 ? graph.references : []);
+// A published median beside another quantile of ours would mislead.
+const references = (graph) => graph.references
+  .filter((r) => isRate(graph.metric) || (r.quantile ?? 0.5) === graph.quantile);
 
 // How a reference is drawn: the colour of its series, and a shape and dashes of its own among
 // those that stand beside the same series.
@@ -95,10 +139,12 @@ function referenceStyle(graph, reference, c) {
 
 function figureText(graph, run, f, fmt) {
   const n = f.of ? `${fmtCount(f.n)} ${f.of}` : `n = ${fmtCount(f.n)}`;
-  const spread = graph.kind === "against-size" && graph.spread === "deciles" && !isRate(graph)
-    ? `, p10 ${fmt(f.low)}, p90 ${fmt(f.high)}` : "";
+  const spread = hasDeciles(graph) ? `, p10 ${fmt(f.low)}, p90 ${fmt(f.high)}` : "";
   const figure = `${fmt(f.value)} ${fmtInterval(f.interval, fmt)}`;
-  return `${fmtBytes(run.case.size)}: ${figure}${spread}, ${n}`;
+  const axis = AXES[graph.kind];
+  const of = { "against-values": "values", "against-clients": "clients" }[graph.kind];
+  const at = axis ? `${axis.tick(axis.of(run))}${of ? ` ${of}` : ""}` : fmtBytes(run.case.size);
+  return `${at}: ${figure}${spread}, ${n}`;
 }
 
 const publishedText = (reference, p, fmt) =>
@@ -118,35 +164,86 @@ function studyPlot(ours, published, rest) {
     empty: "Nothing can be shown: n too small, or not measured." };
 }
 
-function sizeGraph(model, told, graph, c) {
+// The tracks of ours: a colour for each series, dashes for each metric; of one series a colour for
+// each metric.
+function againstTracks(model, told, graph, c, usable) {
+  const axis = AXES[graph.kind];
+  const { fmt } = graphScale(graph);
+  const metrics = graphMetrics(graph);
+  const several = metrics.length > 1;
+  return graph.series.flatMap((name) => {
+    const curves = curvesOf(graph, seriesRuns(model, told, graph, name));
+    const byLine = graph.series.length === 1 && (several || curves.length > 1);
+    return curves.flatMap((curve, j) => metrics.map((metric, k) => {
+      const number = j * metrics.length + k;
+      const words = [byLine ? "" : name, curve.name, several ? metric : ""];
+      return {
+        name: words.filter((word) => word).join(", "), draw: "line",
+        colour: byLine ? c.palette[number % c.palette.length] : seriesColour(graph, name, c),
+        dash: byLine ? DASHES[Math.floor(number / c.palette.length) % DASHES.length]
+          : number > 0 ? DASHES[number % DASHES.length] : seriesDash(graph, name, c),
+        points: curve.runs
+          .map((run) => ({ run, f: graphFigure(model, graph, metric, run) }))
+          .filter(({ run, f }) => usable(f) && axis.of(run) > 0)
+          .map(({ run, f }) => ({ x: axis.of(run), y: f.value, low: f.low, high: f.high,
+            text: figureText(graph, run, f, fmt) })),
+      };
+    }));
+  });
+}
+
+// The runs of a series as curves: those that differ in nothing but where they stand on the axis. A
+// size says nothing beside the number of values that it is made of.
+function curvesOf(graph, runs) {
+  const others = Object.entries({
+    "against-size": (run) => (run.case.stream ? undefined : fmtBytes(run.case.size)),
+    "against-values": (run) => run.case.stream && fmtValues(run.case.stream.values),
+    "against-rate": (run) => scheduleRate(run) && `${axisRate(scheduleRate(run))}`,
+    "against-clients": (run) => run.case.load?.clients && `${run.case.load.clients} clients`,
+  }).filter(([kind]) => kind !== graph.kind &&
+    !(kind === "against-rate" && graph.kind === "against-answered") &&
+    !(kind === "against-size" && graph.kind === "against-values"));
+  const differing = others.filter(([, of]) => new Set(runs.map(of)).size > 1);
+  const curves = new Map();
+  for (const run of runs) {
+    const name = differing.map(([, of]) => of(run)).filter((word) => word).join(" ");
+    if (!curves.has(name)) curves.set(name, { name, runs: [] });
+    curves.get(name).runs.push(run);
+  }
+  return [...curves.values()];
+}
+
+function againstGraph(model, told, graph, c) {
+  const axis = AXES[graph.kind];
   const { fmt, tick, label } = graphScale(graph);
-  const ours = graph.series.map((name) => ({
-    name, draw: "line", colour: seriesColour(graph, name, c), dash: seriesDash(graph, name, c),
-    points: seriesRuns(model, told, graph, name)
-      .map((run) => ({ run, f: graphFigure(model, graph, run) }))
-      .filter(({ f }) => usableFigure(f))
-      .map(({ run, f }) => ({ x: run.case.size, y: f.value, low: f.low, high: f.high,
-        text: figureText(graph, run, f, fmt) })),
-  }));
-  const sized = references(graph).flatMap((r) => r.points.filter((p) => p.size !== null));
-  const sizes = [...new Set([...ours.flatMap((t) => t.points.map((p) => p.x)),
+  // Shares, costs and counts may be 0, and say more from there.
+  const linear = isRate(graph.metric) && graph.kind !== "against-size";
+  const usable = linear ? (f) => f && f.value >= 0 && f.value < Infinity : usableFigure;
+  const ours = againstTracks(model, told, graph, c, usable);
+  const bySize = graph.kind === "against-size";
+  const sized = bySize
+    ? references(graph).flatMap((r) => r.points.filter((p) => p.size !== null)) : [];
+  const at = [...new Set([...ours.flatMap((t) => t.points.map((p) => p.x)),
     ...sized.map((p) => p.size)])].sort((a, b) => a - b);
-  const [xmin, xmax] = logRange(sizes, 1.5);
+  const [xmin, xmax] = logRange(at, 1.5);
   const published = references(graph).map((r) => {
     const level = r.points.find((p) => p.size === null);
     const points = level
       ? [xmin, xmax].map((x) => ({ x, y: level.value, text: publishedText(r, level, fmt) }))
-      : r.points.map((p) => ({ x: p.size, y: p.value, text: publishedText(r, p, fmt) }));
+      : bySize ? r.points.map((p) => ({ x: p.size, y: p.value, text: publishedText(r, p, fmt) }))
+        : [];
     const style = referenceStyle(graph, r, c);
     return level ? { ...style, shape: undefined, draw: "level", points }
       : { ...style, draw: "hollow", points };
   });
   const all = [...ours, ...published].flatMap((t) => t.points.map((p) => p.y));
-  const [ymin, ymax] = logRange(all, 1.4);
+  const highs = ours.flatMap((t) => t.points.map((p) => Math.min(p.high ?? p.y, 2 * p.y)));
+  const [ymin, ymax] = linear ? [0, (Math.max(0, ...all, ...highs) || 1) * 1.1]
+    : logRange(all, 1.4);
   return studyPlot(ours, published, {
-    x: { label: "payload of a message", log: true, min: xmin, max: xmax, tick: fmtBytes,
-      splits: sizes },
-    y: { label, log: true, min: ymin, max: ymax, tick, size: 74 },
+    x: { label: axis.label, log: true, min: xmin, max: xmax, tick: axis.tick,
+      ...(graph.kind === "against-answered" ? {} : { splits: at }) },
+    y: { label, log: !linear, min: ymin, max: ymax, tick, size: 74 },
   });
 }
 
@@ -157,8 +254,8 @@ function barsGraph(model, told, graph, c) {
   const several = new Set(slots.map((s) => s.run.case.size)).size > 1;
   const half = 0.28;
   const ours = slots.map(({ name, run }, x) => {
-    const f = graphFigure(model, graph, run);
-    const points = usableFigure(f)
+    const f = graphFigure(model, graph, graph.metric, run);
+    const points = f && f.value >= 0 && f.value < Infinity
       ? [{ x, y: f.value, low: f.low, high: f.high, text: figureText(graph, run, f, fmt) }] : [];
     return { name, draw: "column", half, colour: seriesColour(graph, name, c), edge: c.text, points,
       legend: false };
@@ -285,19 +382,22 @@ function histogramGraph(model, told, graph, c) {
 }
 
 function studyRows(model, told, graph) {
-  const rows = [["graph", "series", "run", "size_bytes", "metric", "figure", "value", "low",
-    "high", "published", "source"]];
-  const figure = isRate(graph) ? "rate" : graphQuantile(graph);
+  const rows = [["graph", "series", "run", "size_bytes", "offered_per_s", "values", "clients",
+    "metric", "figure", "value", "low", "high", "published", "source"]];
   for (const name of graph.series) {
     for (const run of seriesRuns(model, told, graph, name)) {
-      const f = graphFigure(model, graph, run) ?? {};
-      const { low, high } = bounds(f.interval);
-      const own = [graph.title, name, run.index, run.case.size, graph.metric, figure,
-        f.value ?? "", low, high];
-      rows.push([...own, "", ""]);
-      for (const r of references(graph)) {
-        const p = r.points.find((q) => q.size === null || q.size === run.case.size);
-        if (p && (r.beside === null || r.beside === name)) rows.push([...own, p.value, r.source]);
+      for (const metric of graphMetrics(graph)) {
+        const f = graphFigure(model, graph, metric, run) ?? {};
+        const { low, high } = bounds(f.interval);
+        const figure = isRate(metric) ? "rate" : graphQuantile(graph);
+        const own = [graph.title, name, run.index, run.case.size, scheduleRate(run) ?? "",
+          run.case.stream?.values ?? "", run.case.load?.clients || "", metric, figure,
+          f.value ?? "", low, high];
+        rows.push([...own, "", ""]);
+        for (const r of metric === graph.metric ? references(graph) : []) {
+          const p = r.points.find((q) => q.size === null || q.size === run.case.size);
+          if (p && (r.beside === null || r.beside === name)) rows.push([...own, p.value, r.source]);
+        }
       }
     }
   }

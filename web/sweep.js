@@ -39,7 +39,9 @@ function sweepGroups(model, figures) {
   const groups = new Map();
   for (const run of model.record.runs) {
     for (const f of figures(run)) {
-      const who = `${run.case.transport} ${run.case.wait}`;
+      const rate = scheduleRate(run);
+      const pace = rate ? ` at ${axisRate(rate)}` : "";
+      const who = `${run.case.transport} ${run.case.wait}${pace}`;
       const key = `${who} ${f.name}`;
       if (!groups.has(key)) groups.set(key, { who, figure: f.name, points: [] });
       groups.get(key).points.push({ size: run.case.size, run: run.index, ...f });

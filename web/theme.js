@@ -22,7 +22,8 @@ function colours() {
   return {
     text: get("--text"), back: get("--back"),
     faint: get("--faint"), line: get("--line"), edge: get("--edge"),
-    accent: get("--accent"), palette: PALETTE[isDark() ? "dark" : "light"], dark: isDark(),
+    accent: get("--accent"), bad: get("--bad"),
+    palette: PALETTE[isDark() ? "dark" : "light"], dark: isDark(),
   };
 }
 

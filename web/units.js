@@ -35,6 +35,7 @@ function fmtBytes(n) {
 }
 
 const fmtCount = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+const fmtValues = (n) => `${fmtCount(n)} ${n === 1 ? "value" : "values"}`;
 const fmtMBs = (v) => `${significant(v / 1e6)} MB/s`;
 const fmtRate = (v) => {
   const [scale, unit] = v >= 1e6 ? [1e6, "M msg/s"] : v >= 1e3 ? [1e3, "k msg/s"] : [1, "msg/s"];

@@ -109,6 +109,7 @@ pub fn surface() -> Record {
             (0..5).map(|_| (0..MESSAGES).map(|_| one(&mut rng)).collect()).collect();
         run.figures.push(figure(Metric::OneWay, &rounds));
         let missed = (offered * (24.0 + 8.0 * values) / 4e7).powi(2).min(0.9);
+        let missed = if missed < 1e-6 { 0.0 } else { missed };
         run.rates.push(rate(RateMetric::OfferedRate, "msg/s", offered, 0.0, &mut rng));
         run.rates.push(rate(RateMetric::Missed, "1/step", missed, 0.01, &mut rng));
     }

@@ -43,7 +43,7 @@ pub struct RpcArguments {
     /// Replies: as long as the request (echo), or of this size as 100B [default: echo]
     #[arg(long, value_name = "ECHO|SIZE", help_heading = WHAT)]
     pub reply: Option<Reply>,
-    /// Cut longer messages to this [default: 1MB]
+    /// Cut longer messages to this [default: 1MB, a size by itself not at all]
     #[arg(long, value_name = "SIZE", help_heading = WHAT)]
     pub longest: Option<Bytes>,
     /// What slowdowns are ratios to: the median of unloaded requests of the same length, the
@@ -137,7 +137,7 @@ impl RpcArguments {
         request.sizes = vec![crate::plan::rpc::SHORTEST];
         request.rpc = Some(Wanted {
             workloads: if self.workload.is_empty() { usual.workloads } else { workloads },
-            longest: self.longest.unwrap_or(usual.longest),
+            longest: self.longest,
             reply: self.reply.unwrap_or(usual.reply),
             gbps: self.gbps,
             loads: self.load,

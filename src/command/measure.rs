@@ -14,7 +14,7 @@ use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
-use crate::report::{html, progress::Progress, table};
+use crate::report::{html, load, progress::Progress, table};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ pub fn carry_out(
     let record = record?;
     tell(&record, writer, output.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
-        (true, _) if table::breaks_bound(&record) => Exit::Exceeded,
+        (true, _) if load::breaks_bound(&record) => Exit::Exceeded,
         (true, _) => Exit::Right,
         (false, true) => Exit::Incomplete,
         (false, false) if record.faults.iter().any(|fault| fault.contains("interrupted")) => {

@@ -22,7 +22,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 24] = [
+pub const SHIPPED: [(&str, &str); 25] = [
     ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
     ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
     ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
@@ -40,6 +40,7 @@ pub const SHIPPED: [(&str, &str); 24] = [
     ("potter/submit-against-send", include_str!("../../studies/potter/submit-against-send.toml")),
     ("potter/unsignalled", include_str!("../../studies/potter/unsignalled.toml")),
     ("potter/write-against-send", include_str!("../../studies/potter/write-against-send.toml")),
+    ("ramcloud/buffers", include_str!("../../studies/ramcloud/buffers.toml")),
     ("ramcloud/under-load", include_str!("../../studies/ramcloud/under-load.toml")),
     ("sockets/overview", include_str!("../../studies/sockets/overview.toml")),
     ("villas/node-types", include_str!("../../studies/villas/node-types.toml")),
@@ -57,7 +58,7 @@ pub struct Run {
     pub quick: bool,
     /// The hosts of both ends.
     pub place: Place,
-    /// Whose addresses tcp and udp use.
+    /// Whose addresses tcp, udp and homa use.
     pub interface: Option<Interfaces>,
     /// CPUs of the roles.
     pub cpus: Vec<CpuPair>,
@@ -140,7 +141,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
         }
     }
     match named {
-        0 => refuse("--interface means nothing to this study, which has neither tcp nor udp"),
+        0 => refuse("--interface means nothing to this study, which has none of tcp, udp, homa"),
         _ => Ok(()),
     }
 }

@@ -158,14 +158,7 @@ pub fn conduct(
     record.doubts = whole.doubts(&record.noise);
     record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
-    let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
-    let told = runs.into_iter().zip(lengths);
-    let run = |(run, lengths): (RunSoFar, Option<rpc::ByLength>)| {
-        let mut run = run.into_run(plan);
-        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
-        run
-    };
-    record.runs = told.map(run).collect();
+    record.runs = rpc::into_runs(runs, plan);
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -282,14 +275,15 @@ impl Conductor<'_, '_> {
                 let probe = probe.map(|rate| case.probe(rate));
                 let point = self.plan.cases.len() as u32;
                 self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
-                [Some(case), probe].into_iter().flatten().for_each(|case| self.add(origin, case));
+                let added = [Some(case), probe].into_iter().flatten();
+                added.for_each(|case| self.add(origin, case));
             }
             self.all_rounds()?;
         }
         Ok(())
     }
 
-    /// Adds a case to the plan that follows from a run.
+    /// Adds a case to the plan, which follows from another.
     fn add(&mut self, origin: usize, case: Case) {
         let index = self.runs.len();
         self.runs.push(self.run(index, &case));

@@ -183,8 +183,7 @@ mod tests {
 
     #[test]
     fn a_capacity_that_could_not_be_told_gives_no_points() {
-        assert_eq!(grid(f64::INFINITY), []);
-        assert_eq!(grid(f64::NAN), []);
+        assert!(grid(f64::INFINITY).is_empty() && grid(f64::NAN).is_empty());
         assert!(grid(4e9).iter().all(|rate| *rate <= MessageRate::MOST));
     }
 

@@ -68,9 +68,11 @@ impl<'a> Conditions<'a> {
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
         let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
-        if case.load.probe && pairs.len() > 1 {
-            // The first is that of the load beside it.
-            pairs.rotate_left(1);
+        // The first are those of what runs beside it.
+        let before = case.rpc.as_ref().map_or(u32::from(case.load.probe), |rpc| rpc.beside);
+        if !pairs.is_empty() {
+            let places = pairs.len();
+            pairs.rotate_left(before as usize % places);
         }
         pairs
     }

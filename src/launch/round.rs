@@ -4,15 +4,15 @@ use super::apart::REPORT;
 pub use super::conditions::{Conditions, pair_of};
 use super::ends::crossed;
 use super::far::{self, There};
-use super::patience::patience;
+pub use super::fault::Fault;
+use super::fault::{gone, unplanned};
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
 use super::secret;
 use super::together::{LEAD, Seat};
 use crate::clock::LocalNs;
-use crate::pattern::Ended;
-use crate::plan::{Case, Direction};
+use crate::plan::{Case, Direction, Schedule};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
 use std::sync::atomic::Ordering;
@@ -50,29 +50,6 @@ pub struct Finished {
     pub agreed: Option<LocalNs>,
     /// From when it was told to go to when both had told of their ends.
     pub ran: Option<(Instant, Instant)>,
-}
-
-/// What went wrong.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// In a sentence.
-    pub sentence: String,
-    /// Whether the user asked for something that cannot be (and nothing failed).
-    pub wrong_use: bool,
-    /// Whether the user interrupted.
-    pub interrupted: bool,
-}
-
-impl Fault {
-    /// Something failed.
-    pub fn new(sentence: impl Into<String>) -> Fault {
-        Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
-    }
-
-    /// The user wants the program to end.
-    pub fn interrupted() -> Fault {
-        Fault { interrupted: true, ..Fault::new("interrupted by the user") }
-    }
 }
 
 /// Runs one round; with others at the same time where its seat is beside theirs.
@@ -465,22 +442,25 @@ impl Round<'_> {
     }
 }
 
-/// How a role ended that was to go on.
-fn unplanned(ended: Ended) -> String {
-    match ended {
-        Ended::Closed => "saw its connection closed by the other end in mid-round".into(),
-        Ended::Failed(errno) => {
-            format!("lost its connection: {}", std::io::Error::from_raw_os_error(errno))
+/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
+/// Of exponential gaps one in 10^13 is longer than 30 means.
+pub(super) fn patience(case: &Case) -> Duration {
+    let gap = match case.schedule {
+        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
+        Schedule::Periodic { rate } => {
+            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
         }
-        Ended::WarmingUp => {
-            "was still warming up when the other end's time was over; write a longer --time or a \
-             smaller --warmup"
-                .into()
+        Schedule::Poisson { rate } => {
+            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
         }
-        Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
-    }
-}
-
-fn gone(role: Role, error: &super::frame::FrameError) -> Fault {
-    Fault::new(format!("the {}'s process is gone: {error}", role.name()))
+        Schedule::OnOff { rate, off, .. } => {
+            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
+            gap.saturating_add(Duration::from_nanos(off.0))
+        }
+        Schedule::Trace { .. } => {
+            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
+            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
+        }
+    };
+    Duration::from_nanos(case.timeout.0).saturating_add(gap)
 }

@@ -231,12 +231,15 @@ fn answer<E: Endpoint, C: Clock, const TIMED: bool>(
     for number in 0..pool.arrived {
         let wished = if TIMED { clock.now() } else { Ticks(0) };
         pool.used.buffer_waits += u64::from(pool.free == 0);
+        let (empty, full) = (pool.used.empty_ticks, pool.used.full_ticks);
         while pool.free == 0 {
             if reap::<_, _, TIMED>(endpoint, events, clock, pool) || gate.is_stopped() {
                 return gate.is_stopped();
             }
         }
         if TIMED {
+            pool.used.buffer_empty_ticks += pool.used.empty_ticks - empty;
+            pool.used.buffer_full_ticks += pool.used.full_ticks - full;
             pool.used.buffer_ticks += (clock.now() - wished).0;
         }
         let slot = Slot::sending(pool.slot);
@@ -273,13 +276,7 @@ fn reap<E: Endpoint, C: Clock, const TIMED: bool>(
     let before = if TIMED { clock.now() } else { Ticks(0) };
     let _ = endpoint.poll(events);
     if TIMED {
-        let took = clock.now() - before;
-        pool.polled(events.completed, took);
-        let some = events.completed > 0;
-        let waited = &mut pool.used;
-        let ticks =
-            if some { &mut waited.buffer_full_ticks } else { &mut waited.buffer_empty_ticks };
-        *ticks += took.0;
+        pool.polled(events.completed, clock.now() - before);
     }
     pool.free = (pool.free + events.completed).min(pool.transmit);
     events.link != Link::Up

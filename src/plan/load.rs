@@ -2,7 +2,7 @@
 //! buffers.
 
 use super::request::{Refusal, refuse, within};
-use super::{Options, Pattern, Request, Schedule, Wait};
+use super::{Options, Pattern, Request, Schedule, TimerKind, Wait};
 use crate::plan::study::file::QUANTILES;
 use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate, Span};
@@ -145,8 +145,24 @@ impl Request {
         if paces.is_empty() { vec![self.clone()] } else { paces }
     }
 
+    /// Whether what waits for the times of a schedule can.
+    pub(super) fn check_timer(&self) -> Result<(), Refusal> {
+        let Some(timer) = self.timer else { return Ok(()) };
+        if !self.schedule.is_open() {
+            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
+        }
+        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        match simulated.filter(|_| timer != TimerKind::Busy) {
+            Some(transport) => refuse(format!(
+                "--timer {} is not possible over {transport}, which simulates the time; allowed \
+                 is --timer busy",
+                timer.name()
+            )),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check_load(&self) -> Result<(), Refusal> {
-        self.check_probe()?;
         if self.pattern != Pattern::Load {
             return Ok(());
         }

@@ -372,11 +372,12 @@ impl Case {
         }
     }
 
-    /// The command that asks for it.
+    /// The command that asks for it; of what runs beside a load its name.
     pub fn command(&self) -> &'static str {
         match (&self.stream, &self.rpc) {
             (Some(_), _) => "stream",
             (_, Some(_)) => "rpc",
+            _ if self.load.probe => "probe",
             _ => self.pattern.name(),
         }
     }
@@ -403,7 +404,7 @@ impl Case {
             1 => String::new(),
             several => format!(" {several} threads"),
         };
-        let pattern = if self.load.probe { "probe" } else { self.command() };
+        let pattern = self.command();
         format!("{pattern}{both} {transport} {wait} {} B{pace}{threads}", self.size.0)
     }
 }

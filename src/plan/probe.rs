@@ -85,7 +85,8 @@ impl Request {
 impl Plan {
     /// Flows of an end at the same time, at most: its threads, and the probe's beside them.
     pub fn flows(&self) -> u32 {
-        let threads = self.cases.iter().map(Case::most_threads).max().unwrap_or(1);
+        let of = |case: &Case| case.most_threads() + case.rpc.as_ref().map_or(0, |rpc| rpc.beside);
+        let threads = self.cases.iter().map(of).max().unwrap_or(1);
         threads + u32::from(self.cases.iter().any(|case| case.load.probe))
     }
 

@@ -262,8 +262,8 @@ impl Request {
         };
         let rpc = self.rpc.as_ref().and_then(rpc::Wanted::first);
         let size = rpc.as_ref().map_or(size, rpc::Rpc::longest);
-        let expected = self.expected(bound).map(|messages| messages / u64::from(threads.max(1)));
-        let share = expected.map_or(WARMUP, |messages| messages / WARMUP_SHARE);
+        let share = u64::from(threads.max(1)) * WARMUP_SHARE;
+        let share = self.expected(bound).map_or(WARMUP, |messages| messages / share);
         Case {
             pattern: self.pattern,
             transport,
@@ -333,27 +333,12 @@ impl Request {
         self.check_timer()?;
         self.check_load()?;
         self.check_rpc()?;
+        self.check_probe()?;
         self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
         }
         Ok(())
-    }
-
-    fn check_timer(&self) -> Result<(), Refusal> {
-        let Some(timer) = self.timer else { return Ok(()) };
-        if !self.schedule.is_open() {
-            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
-        }
-        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
-        match simulated.filter(|_| timer != TimerKind::Busy) {
-            Some(transport) => refuse(format!(
-                "--timer {} is not possible over {transport}, which simulates the time; allowed \
-                 is --timer busy",
-                timer.name()
-            )),
-            None => Ok(()),
-        }
     }
 
     /// What the transport itself has to say of options, size and wait mode together.

@@ -1,11 +1,12 @@
 //! What a case of `rpc` has beside the others: how long requests and replies are, over how many
 //! connections they go, and what their times are held against. Pure.
 
+mod case;
 mod draws;
 
 pub use draws::Draws;
 
-use super::request::{MOST_THREADS, Refusal, Request, WARMUP_SHARE, refuse, within};
+use super::request::{MOST_THREADS, Refusal, Request, refuse, within};
 use super::workload::Workload;
 use super::{Case, Load, Schedule, Wait};
 use crate::transport::TransportKind;
@@ -110,6 +111,10 @@ pub struct Rpc {
     /// Threads of each port of the client that take its replies; 0: it takes them itself.
     #[serde(default)]
     pub receivers: u32,
+    /// Threads of each end that others have which run at the same time, before its own: it takes
+    /// the CPUs behind theirs.
+    #[serde(default)]
+    pub beside: u32,
     /// Whether it measures the unloaded times: each length in turn, one request at a time.
     pub unloaded: bool,
     /// What slowdowns are ratios to.
@@ -150,8 +155,8 @@ impl Rpc {
 pub struct Wanted {
     /// The lengths of requests, not cut.
     pub workloads: Vec<Workload>,
-    /// Longer messages are cut to this.
-    pub longest: Bytes,
+    /// Longer messages are cut to this; `None`: those of a distribution to [`LONGEST`].
+    pub longest: Option<Bytes>,
     /// The lengths of replies.
     pub reply: Reply,
     /// Offered loads in 10^9 bits of requests per second.
@@ -180,7 +185,7 @@ impl Default for Wanted {
     fn default() -> Wanted {
         Wanted {
             workloads: vec![Workload::fixed(Bytes(100))],
-            longest: LONGEST,
+            longest: None,
             reply: Reply::Echo,
             gbps: Vec::new(),
             loads: Vec::new(),
@@ -197,14 +202,22 @@ impl Default for Wanted {
 }
 
 impl Wanted {
+    /// A workload as it is sent.
+    fn cut(&self, workload: &Workload) -> Workload {
+        let is_fixed = workload.steps.len() == 1;
+        let usual = if is_fixed { workload.longest() } else { LONGEST };
+        workload.within(SHORTEST, self.longest.unwrap_or(usual))
+    }
+
     /// What the first of each list makes.
     pub(super) fn first(&self) -> Option<Rpc> {
         Some(Rpc {
-            workload: self.workloads.first()?.within(SHORTEST, self.longest),
+            workload: self.cut(self.workloads.first()?),
             reply: self.reply,
             server_ports: *self.server_ports.first()?,
             connections: *self.connections.first()?,
             receivers: *self.receivers.first()?,
+            beside: 0,
             unloaded: false,
             slowdown: self.slowdown,
             link: self.link,
@@ -285,7 +298,7 @@ impl Request {
         for receivers in &wanted.receivers {
             within("--receivers", Some(u64::from(*receivers)), 0, MOST_RECEIVERS)?;
         }
-        within("--longest", Some(wanted.longest.0), SHORTEST.0, 64 << 20)?;
+        within("--longest", wanted.longest.map(|longest| longest.0), SHORTEST.0, 64 << 20)?;
         if let Reply::Short(length) = wanted.reply {
             within("--reply", Some(length.0), SHORTEST.0, 64 << 20)?;
         }
@@ -329,7 +342,7 @@ impl Request {
         }
         let largest = Bytes(descriptor.largest);
         for workload in &wanted.workloads {
-            let longest = workload.within(SHORTEST, wanted.longest).longest();
+            let longest = wanted.cut(workload).longest();
             if longest > largest {
                 return refuse(format!(
                     "a message of {} has up to {longest}, and {transport} carries {largest}; write \
@@ -368,7 +381,17 @@ impl Request {
     pub(super) fn complete_rpc(&self, cases: &mut Vec<Case>, at_once: &mut Vec<Vec<u32>>) {
         let Some(wanted) = &self.rpc else { return };
         if wanted.both {
-            at_once.extend(side_by_side(cases));
+            let groups = side_by_side(cases);
+            for group in &groups {
+                let mut before = 0;
+                for number in group {
+                    let case = &mut cases[*number as usize];
+                    let threads = case.most_threads();
+                    case.rpc.iter_mut().for_each(|rpc| rpc.beside = before);
+                    before += threads;
+                }
+            }
+            at_once.extend(groups);
         }
         if !wanted.baseline {
             return;
@@ -398,96 +421,6 @@ fn side_by_side(cases: &[Case]) -> Vec<Vec<u32>> {
         }
     }
     groups
-}
-
-impl Case {
-    /// The threads of an end.
-    pub fn threads_of(&self, role: crate::transport::Role) -> u32 {
-        let server = self.rpc.as_ref().map_or(self.threads, |rpc| rpc.server_ports);
-        role.pick(self.threads, server)
-    }
-
-    /// The threads of the end that has more of them.
-    pub fn most_threads(&self) -> u32 {
-        self.threads.max(self.rpc.as_ref().map_or(0, |rpc| rpc.server_ports))
-    }
-
-    /// Connections of each thread of an end.
-    pub fn lanes_of(&self, role: crate::transport::Role) -> u32 {
-        let others = self.threads_of(role.other());
-        let each = self.rpc.as_ref().map(|rpc| rpc.connections.saturating_mul(others));
-        each.unwrap_or(1)
-    }
-
-    /// The case as the schedule of one of its client's ports knows it; `None`: it has one only.
-    pub fn share_of(&self, port: u32) -> Option<Case> {
-        let rate = self.schedule.rate().filter(|_| self.threads > 1)?;
-        let rate = MessageRate(rate.0 / f64::from(self.threads));
-        let seed = draws::numbered(self.seed, u64::from(port));
-        Some(Case { schedule: self.schedule.at(rate), seed, ..self.clone() })
-    }
-
-    /// The case that measures the unloaded times of this one: the same messages over one
-    /// connection, one at a time.
-    pub fn unloaded(&self) -> Option<Case> {
-        let rpc = self.rpc.as_ref()?;
-        let lengths = rpc.workload.steps.len().max(1) as u64;
-        let (least, most) = UNLOADED_OF_LENGTH;
-        let of_each = (UNLOADED / lengths).clamp(least, most);
-        let own = Rpc { server_ports: 1, connections: 1, receivers: 0, ..rpc.clone() };
-        let rpc = Rpc { loads: Vec::new(), unloaded: true, ..own };
-        Some(Case {
-            threads: 1,
-            schedule: Schedule::ClosedLoop,
-            trace: None,
-            load: Load { clients: 1, ..self.load },
-            bound: super::Bound { count: Some(of_each * lengths), time: None },
-            // Each length once.
-            warmup: lengths,
-            window: 1,
-            rpc: Some(rpc),
-            ..self.clone()
-        })
-    }
-
-    /// Whether an unloaded case measures the times that this one's are held against.
-    pub fn is_baseline_of(&self, other: &Case) -> bool {
-        let own = self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded);
-        let is_loaded = other.rpc.as_ref().is_some_and(|rpc| !rpc.unloaded);
-        // A quick study measures fewer of each length.
-        let as_long = |one: Case| Case { bound: self.bound, warmup: self.warmup, ..one };
-        own && is_loaded && other.unloaded().map(as_long).as_ref() == Some(self)
-    }
-
-    /// Whether it is measured for the sake of others: graphs do not show it.
-    pub fn prepares(&self) -> bool {
-        self.rpc.as_ref().is_some_and(|rpc| rpc.unloaded || !rpc.loads.is_empty())
-    }
-
-    /// The cases that graphs show of it: itself, or those that are to follow it, at any rate.
-    pub fn shown(&self) -> Vec<Case> {
-        if self.prepares() { self.shares(MessageRate(1.0)) } else { vec![self.clone()] }
-    }
-
-    /// The cases that are to follow one that has told how many requests per second the path
-    /// carries.
-    pub fn shares(&self, carried: MessageRate) -> Vec<Case> {
-        let Some(rpc) = &self.rpc else { return Vec::new() };
-        let seconds = self.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
-        let of = |share: &f64| {
-            let rate = share * carried.0;
-            let expected = rate * seconds / f64::from(self.threads.max(1));
-            Case {
-                schedule: Schedule::Poisson { rate: MessageRate(rate) },
-                // At most a tenth of what is expected, as everywhere.
-                warmup: self.warmup.min((expected / WARMUP_SHARE as f64) as u64),
-                load: Load { clients: 0, ..self.load },
-                rpc: Some(Rpc { loads: Vec::new(), ..rpc.clone() }),
-                ..self.clone()
-            }
-        };
-        rpc.loads.iter().map(of).collect()
-    }
 }
 
 #[cfg(test)]

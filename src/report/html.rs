@@ -6,6 +6,7 @@
 
 mod clocks;
 mod encode;
+mod load;
 mod main_table;
 mod number;
 mod pairs;
@@ -18,7 +19,7 @@ use crate::record::schema::{Metric, Record, Run};
 use crate::sample::RoundSamples;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -30,6 +31,8 @@ const SCRIPTS: [&str; 14] = [
     include_str!("../../web/sweep.js"),
     include_str!("../../web/noise.js"),
     include_str!("../../web/study.js"),
+    include_str!("../../web/surface.js"),
+    include_str!("../../web/load.js"),
     include_str!("../../web/clocks.js"),
     include_str!("../../web/rpc.js"),
     include_str!("../../web/main.js"),
@@ -70,6 +73,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
+    page.push_str(&load::section(record));
     page.push_str(&rpc::section(record));
     page.push_str(PLOTS);
     if record.clocks.is_empty() {

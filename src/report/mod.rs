@@ -6,6 +6,7 @@
 pub mod curves;
 pub mod export;
 pub mod html;
+pub mod load;
 pub mod matrix;
 pub mod progress;
 pub mod study;

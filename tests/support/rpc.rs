@@ -20,6 +20,7 @@ pub fn full() -> Rpc {
         server_ports: 2,
         connections: 3,
         receivers: 1,
+        beside: 1,
         unloaded: false,
         slowdown: Slowdown::UnloadedMin,
         link: Some(ByteRate(3.125e9)),

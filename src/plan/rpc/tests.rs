@@ -1,3 +1,5 @@
+//! What is asked of `rpc`, what is refused, and what is drawn.
+
 use super::*;
 use crate::plan::{Pattern, Plan};
 use crate::transport::Role;
@@ -66,10 +68,12 @@ fn both_run_at_the_same_time_and_their_baselines_do_not() {
     for group in &plan.at_once {
         let cases: Vec<&Case> = group.iter().map(|number| &plan.cases[*number as usize]).collect();
         assert_eq!(cases.len(), 2);
-        assert_eq!(cases[0].rpc, cases[1].rpc);
+        let beside = |case: &Case| case.rpc.as_ref().unwrap().beside;
+        assert_eq!((beside(cases[0]), beside(cases[1])), (0, 1), "each has CPUs of its own");
         assert_ne!(cases[0].transport, cases[1].transport);
     }
     assert_eq!(plan.cases.len(), 8);
+    assert_eq!(plan.flows(), 2);
     assert!(planned(|_, wanted| wanted.both = true).unwrap_err().0.contains("two transports"));
 }
 
@@ -80,7 +84,7 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
             request.transports = vec![transport];
             request.clients = vec![1];
             wanted.workloads = vec![workload];
-            wanted.longest = Bytes(longest);
+            wanted.longest = Some(Bytes(longest));
         })
     };
     let refusal = over(TransportKind::Udp, w("w4"), 1_000_000).unwrap_err().0;
@@ -89,6 +93,12 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
     let refusal = over(TransportKind::Synthetic, w("w1"), 1000).unwrap_err().0;
     assert!(refusal.contains("synthetic"), "{refusal}");
     assert!(over(TransportKind::Tcp, w("w1"), 7).is_err(), "shorter than the shortest");
+    // One length is sent as it is, whatever distributions are cut to.
+    let fixed = planned(|request, wanted| {
+        request.clients = vec![1];
+        wanted.workloads = vec![Workload::fixed(Bytes(5_000_000))];
+    });
+    assert_eq!(fixed.unwrap().cases[0].size, Bytes(5_000_000));
 }
 
 #[test]

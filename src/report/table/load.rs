@@ -2,31 +2,9 @@
 
 use super::number::{self, THOUSANDS};
 use super::{Cell, Grid, own_cells, own_heads};
-use crate::conduct::search::{self, Point};
-use crate::plan::{Case, Pattern};
+use crate::conduct::search::Point;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
-use crate::units::Bytes;
-
-/// The points; their probes are told by themselves.
-fn runs(record: &Record) -> Vec<&Run> {
-    let is_point = |run: &&Run| run.case.command() == Pattern::Load.name() && !run.case.load.probe;
-    let mut runs: Vec<&Run> = record.runs.iter().filter(is_point).collect();
-    // By load, whenever a point was added.
-    let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
-    runs.sort_by(|a, b| {
-        place(&a.case)
-            .cmp(&place(&b.case))
-            .then(a.case.load.clients.cmp(&b.case.load.clients))
-            .then(offered(a).total_cmp(&offered(b)))
-    });
-    runs
-}
-
-/// What the points of one curve share.
-fn place(case: &Case) -> (&'static str, &'static str, Bytes, u32, u32) {
-    let buffers = case.load.buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
-    (case.transport.name(), case.wait.name(), case.size, buffers.0, buffers.1)
-}
+use crate::report::load::{curves, runs};
 
 /// The table; `None` where there are no such runs. A closed loop is named by its clients, an open
 /// one by what was offered.
@@ -92,8 +70,9 @@ pub fn table(record: &Record) -> Option<String> {
         let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
+    let found: String = found(record).iter().map(|line| format!("{line}\n")).collect();
     let probes = probes(record).map(|table| format!("\n{table}")).unwrap_or_default();
-    (!grid.is_empty()).then(|| format!("{grid}{}{probes}", found(record)))
+    (!grid.is_empty()).then(|| format!("{grid}{found}{probes}"))
 }
 
 /// What a small message suffers beside each point, and where it is alone; `None`: no probe ran.
@@ -197,25 +176,25 @@ pub fn pools(record: &Record) -> Option<String> {
 }
 
 /// A sentence for each curve: its knee, and the highest rate within the bound.
-fn found(record: &Record) -> String {
-    let slo = record.plan.search.slo;
-    let mut out = String::new();
-    for (name, points) in curves(record) {
-        if let Some(knee) = search::knee(&points).filter(|_| points.len() > 2) {
-            out.push_str(&format!(
-                "knee: {name}: {} k/s, where the rate over the median response is highest{}\n",
+pub fn found(record: &Record) -> Vec<String> {
+    let mut out = Vec::new();
+    for curve in curves(record).iter().filter(|curve| !curve.open.is_empty()) {
+        let (name, points) = (&curve.name, curve.points());
+        if let Some(knee) = curve.knee() {
+            out.push(format!(
+                "knee: {name}: {} k/s, where the rate over the median response is highest{}",
                 number::short(points[knee].offered * THOUSANDS),
                 beyond(&points, knee, "; the next rate measured is")
             ));
         }
-        let Some(slo) = slo else { continue };
-        out.push_str(&match search::highest(&points, slo) {
+        let Some(slo) = record.plan.search.slo else { continue };
+        out.push(match curve.highest(record) {
             Some(at) => format!(
-                "slo: {name}: {slo} is kept up to {} k/s{}\n",
+                "slo: {name}: {slo} is kept up to {} k/s{}",
                 number::short(points[at].offered * THOUSANDS),
                 beyond(&points, at, ", and no longer at")
             ),
-            None => format!("slo: {name}: {slo} is kept at no rate that was measured\n"),
+            None => format!("slo: {name}: {slo} is kept at no rate that was measured"),
         });
     }
     out
@@ -226,29 +205,4 @@ fn beyond(points: &[Point], at: usize, words: &str) -> String {
     let higher = points.iter().map(|point| point.offered).filter(|o| *o > points[at].offered);
     let next = higher.min_by(f64::total_cmp);
     next.map_or_else(String::new, |next| format!("{words} {}", number::short(next * THOUSANDS)))
-}
-
-/// The points of each curve.
-fn curves(record: &Record) -> Vec<(String, Vec<Point>)> {
-    let quantile = record.plan.search.slo.map_or(0.99, |slo| slo.quantile);
-    let mut curves: Vec<(_, String, Vec<Point>)> = Vec::new();
-    for run in runs(record) {
-        let Some(point) = Point::of(run, quantile) else { continue };
-        let case = &run.case;
-        match curves.iter_mut().find(|(of, ..)| *of == place(case)) {
-            Some((.., points)) => points.push(point),
-            None => {
-                let name = format!("{} {}", case.transport, case.wait.name());
-                curves.push((place(case), name, vec![point]));
-            }
-        }
-    }
-    curves.into_iter().map(|(_, name, points)| (name, points)).collect()
-}
-
-/// Whether there is a bound that some curve keeps at no rate.
-pub fn breaks_bound(record: &Record) -> bool {
-    let Some(slo) = record.plan.search.slo else { return false };
-    let curves = curves(record);
-    curves.is_empty() || curves.iter().any(|(_, points)| search::highest(points, slo).is_none())
 }

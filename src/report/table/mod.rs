@@ -23,7 +23,7 @@ mod study;
 mod survey;
 
 pub use grid::{Cell, Grid};
-pub use load::breaks_bound;
+pub use load::found as found_of_load;
 pub use noise::noise;
 pub use notes::notes;
 pub use pairs::{bisections, notes as pairs_notes};
