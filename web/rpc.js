@@ -34,8 +34,8 @@ function rpc(model) {
   if (short.length) {
     const longest = Math.max(...short.map((r) => r.lengths.short.longest));
     put("Short requests: the fraction that took longer", "rpc-short",
-      `The shortest tenth of all requests, up to ${fmtBytes(longest)}. Lost ones took longer than ` +
-      "all. Both axes are logarithmic.", (c) => tailPlot(model, short, c));
+      `The shortest tenth of all requests, up to ${fmtBytes(longest)}. Lost ones took longer ` +
+      "than all. Both axes are logarithmic.", (c) => tailPlot(model, short, c));
   }
   section.prepend(grid);
   section.prepend(document.getElementById("h-rpc"));
