@@ -283,7 +283,7 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
-    /// Adds a case to the plan, which follows from another.
+    /// Adds a case to the plan that follows from a run.
     fn add(&mut self, origin: usize, case: Case) {
         let index = self.runs.len();
         self.runs.push(self.run(index, &case));

@@ -333,7 +333,6 @@ impl Request {
         self.check_timer()?;
         self.check_load()?;
         self.check_rpc()?;
-        self.check_probe()?;
         self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");

@@ -1,104 +1,14 @@
-// The report as a reader has it: one file, opened from disk in a browser without a network.
+// The report as a reader has it: what every record has.
 //
 //   cargo build --release --example sample_report && cd tests/web && npm ci && npm test
 //
 // CHROMIUM names another browser than /usr/bin/chromium, SAMPLE_REPORT another example binary.
 
-import { test, before, after } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const example = process.env.SAMPLE_REPORT ?? join(root, "target/release/examples/sample_report");
-const dir = mkdtempSync(join(tmpdir(), "wiregauge-report-"));
-let browser;
-
-// Renders the example's record once a kind.
-const made = new Map();
-function report(kind, samples = "1000000") {
-  const key = `${kind}-${samples}`;
-  if (!made.has(key)) {
-    const path = join(dir, `${key}.html`);
-    execFileSync(example, [path, kind, samples]);
-    made.set(key, { path, record: JSON.parse(readFileSync(`${path}.json`, "utf8")) });
-  }
-  return made.get(key);
-}
-
-// Opens it and fails on anything that the page complains of or asks the network for.
-async function open(t, kind, options = {}, samples = undefined) {
-  const { path, record } = report(kind, samples);
-  const context = await browser.newContext({ acceptDownloads: true, ...options });
-  const page = await context.newPage();
-  const complaints = [];
-  const requests = [];
-  page.on("console", (m) => complaints.push(`${m.type()}: ${m.text()}`));
-  page.on("pageerror", (e) => complaints.push(String(e.stack)));
-  page.on("request", (r) => requests.push(r.url()));
-  t.after(async () => {
-    await context.close();
-    assert.deepEqual(complaints, [], "the console stays empty");
-    const own = pathToFileURL(path).href;
-    const foreign = requests.filter((u) => u !== own && !u.startsWith("blob:"));
-    assert.deepEqual(foreign, [], "nothing is fetched");
-  });
-  await page.goto(pathToFileURL(path).href);
-  await page.waitForSelector("html[data-ready]");
-  return { page, record };
-}
-
-async function downloaded(page, press) {
-  const [download] = await Promise.all([page.waitForEvent("download"), press()]);
-  return readFileSync(await download.path(), "utf8");
-}
-
-// RFC 4180, and nothing more lenient.
-function parseCsv(text) {
-  const rows = [];
-  let at = 0;
-  while (at < text.length) {
-    const row = [];
-    for (;;) {
-      const quoted = /"((?:[^"]|"")*)"/y;
-      const plain = /[^",\r\n]*/y;
-      quoted.lastIndex = plain.lastIndex = at;
-      const q = quoted.exec(text);
-      const m = q ?? plain.exec(text);
-      row.push(q ? q[1].replaceAll('""', '"') : m[0]);
-      at += m[0].length;
-      if (text[at] !== ",") break;
-      at++;
-    }
-    assert.equal(text.slice(at, at + 2), "\r\n", `line end after ${rows.length} rows`);
-    at += 2;
-    rows.push(row);
-  }
-  const [head, ...body] = rows;
-  for (const row of body) assert.equal(row.length, head.length);
-  return body.map((row) => Object.fromEntries(row.map((v, i) => [head[i], v])));
-}
-
-const value = (v) => (v === "inf" ? Infinity : v);
-const csvNumber = (v) => (v === "inf" ? Infinity : Number(v));
-const figure = (run, metric) => run.figures.find((f) => f.metric === metric).summary;
-
-before(async () => {
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-      "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+import { statSync } from "node:fs";
+import { csvNumber, downloaded, figure, open, painted, parseCsv, report, value }
+  from "./support.mjs";
 
 test("a million samples fit in 3 MB and are interactive within a second", async (t) => {
   for (const kind of ["survey", "sweep"]) {
@@ -146,19 +56,6 @@ test("a survey folds the runs of a transport and wait into a row", async (t) => 
   const gbps = Number(await row.locator('[data-k="Gb/s"] data').textContent());
   assert.ok(Math.abs(gbps / (rate(record.runs[2], "bandwidth") * 8e-9) - 1) < 1e-3);
 });
-
-// Whether a canvas has pixels of this colour.
-function painted(page, selector, rgb) {
-  return page.evaluate(([sel, [r, g, b]]) => {
-    const canvas = document.querySelector(sel);
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let n = 0;
-    for (let i = 0; i < data.length; i += 4) {
-      n += Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12;
-    }
-    return n;
-  }, [selector, rgb]);
-}
 
 test("every chosen run is drawn and every other is not", async (t) => {
   const { page } = await open(t, "survey");
@@ -388,137 +285,4 @@ test("the tables of a study carry the exact figures and the published ones", asy
   assert.equal(Number(await row.locator('[data-k="ours"] data').getAttribute("value")), p50);
   assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
   assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
-});
-
-test("a curve over load has its knee, the bound, and closed loops as such", async (t) => {
-  const { page, record } = await open(t, "load");
-  const told = await page.locator("#load li").allTextContents();
-  assert.equal(told.filter((line) => line.startsWith("knee: ")).length, 2);
-  assert.equal(told.filter((line) => line.startsWith("slo: ")).length, 2);
-  const legend = (name) => page.locator(`#plot-load-${name} .legend`).textContent();
-  assert.match(await legend("offered"), /tcp busy p50.*tcp busy p99.9.*◇tcp busy knee.*p99 < 50/);
-  assert.doesNotMatch(await legend("offered"), /closed/);
-  assert.match(await legend("answered"), /○tcp busy closed loop, rtt p50/);
-  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="load-answered"]')));
-  assert.equal(rows.length, 3 * record.runs.length);
-  for (const run of record.runs) {
-    const closed = run.case.load.clients > 0;
-    const metric = closed ? "rtt" : "response";
-    const own = rows.filter((r) => Number(r.run) === run.index);
-    assert.ok(own.every((r) => r.loop === (closed ? "closed" : "open") && r.metric === metric));
-    const q = figure(run, metric).quantiles.find((k) => k.p === 0.99);
-    const row = own.find((r) => r.figure === "p99");
-    assert.equal(Number(row.value_ns), q.value);
-    assert.equal(Number(row.high_ns), q.interval.high);
-    const answered = run.rates.find((r) => r.metric === "message_rate").rate.value;
-    assert.equal(Number(row.answered_per_s), answered);
-  }
-  const curves = JSON.parse(await page.locator("#load").getAttribute("data-curves"));
-  const knee = record.runs.find((r) => r.index === curves[0].knee);
-  assert.ok(knee.case.schedule.poisson.rate > 0);
-  const blue = await painted(page, "#plot-load-offered canvas", [0, 114, 178]);
-  assert.ok(blue > 200, `${blue} pixels of the first curve`);
-  await page.locator("#plot-load-offered .plot").focus();
-  for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowDown");
-  const said = await page.locator("#plot-load-offered output").textContent();
-  assert.match(said, /: response .* offered .* sent .* answered .* n = /);
-});
-
-test("requests of many lengths have slowdowns, times and the tail of the short ones", async (t) => {
-  const { page, record } = await open(t, "rpc");
-  const loaded = record.runs.find((r) => !r.case.rpc.unloaded);
-  for (const name of ["slowdown", "time", "short"]) {
-    assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
-  }
-  // What is unloaded has no slowdown.
-  const slowed = await page.locator("#plot-rpc-slowdown .legend").textContent();
-  assert.match(slowed, /w3 at 20000\/s p50/);
-  assert.doesNotMatch(slowed, /unloaded/);
-  assert.match(await page.locator("#plot-rpc-time .legend").textContent(), /unloaded/);
-  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="rpc-slowdown"]')));
-  const own = rows.filter((r) => Number(r.run) === loaded.index && r.figure === "p50");
-  assert.equal(own.length, loaded.lengths.sizes.length);
-  const of = loaded.lengths.sizes[3];
-  const row = own.find((r) => Number(r.size_bytes) === of.size);
-  assert.equal(Number(row.value_ns), of.summary.quantiles.find((k) => k.p === 0.5).value);
-  assert.equal(Number(row.unloaded_p50_ns), of.unloaded.p50_ns);
-  assert.ok(await painted(page, "#plot-rpc-slowdown canvas", [0, 114, 178]) > 100);
-  await page.locator("#plot-rpc-slowdown .plot").focus();
-  await page.keyboard.press("ArrowRight");
-  const said = await page.locator("#plot-rpc-slowdown output").textContent();
-  assert.match(said, /p50 .*×, n = /);
-  // The table needs no script.
-  await page.locator("#rpc summary").first().click();
-  const cells = await page.locator("#rpc tbody tr").first().locator("td").allTextContents();
-  assert.equal(cells.length, 11);
-});
-
-test("a surface is a map and a view, and marks what missed more than a tenth", async (t) => {
-  const { page, record } = await open(t, "surface");
-  const red = [179, 38, 30];
-  for (const part of ["map", "view"]) {
-    const n = await painted(page, `#plot-study-0 canvas.${part}`, red);
-    assert.ok(n > 20, `${part}: ${n} pixels of what is wrong`);
-  }
-  const missed = (run) => run.rates.find((r) => r.metric === "missed").rate.value;
-  const many = record.runs.filter((r) => missed(r) > 0.1);
-  assert.ok(many.length > 0 && many.length < record.runs.length);
-  assert.equal(await page.locator("#graph-0 td .bad").count(), many.length);
-  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-0"]')));
-  assert.equal(rows.length, record.runs.length);
-  for (const run of record.runs) {
-    const row = rows.find((r) => Number(r.run) === run.index);
-    assert.equal(Number(row.offered_per_s), run.case.schedule.periodic.rate);
-    assert.equal(Number(row.values), run.case.stream.values);
-    const p50 = figure(run, "one_way").quantiles.find((q) => q.p === 0.5);
-    assert.equal(Number(row.value), p50.value);
-  }
-  const said = () => page.locator("#plot-study-0 output").textContent();
-  await page.locator("#plot-study-0 .plot").focus();
-  await page.keyboard.press("End");
-  const last = record.runs.at(-1);
-  const percent = (100 * missed(last)).toFixed(2);
-  assert.match(await said(), new RegExp(`100\\.0 k msg/s, 64 values: .*, ${percent} % of the`));
-  await page.keyboard.press("ArrowLeft");
-  await page.keyboard.press("ArrowDown");
-  assert.match(await said(), /10\.00 k msg\/s, 8 values: .* ns/);
-  const view = () => page.locator("#plot-study-0 canvas.view").evaluate((k) => k.toDataURL());
-  const before = await view();
-  await page.keyboard.press("Shift+ArrowLeft");
-  assert.notEqual(await view(), before, "it turns");
-  await page.locator("#plot-study-0 canvas.map").hover({ position: { x: 80, y: 20 } });
-  assert.match(await said(), /100\.0 msg\/s, 64 values/);
-});
-
-test("shares begin at 0 and stand along their axis", async (t) => {
-  const { page, record } = await open(t, "surface");
-  await page.locator("#plot-study-1 .plot").focus();
-  await page.keyboard.press("Home");
-  const said = await page.locator("#plot-study-1 output").textContent();
-  assert.match(said, /^1 value: 100 msg\/s: 0 % \[0 %, 0 %\], 5 rounds/);
-  assert.match(await page.textContent("#plot-study-1 .legend"), /1 value.*8 values.*64 values/);
-  await page.keyboard.press("ArrowUp");
-  await page.keyboard.press("End");
-  const last = await page.locator("#plot-study-1 output").textContent();
-  const most = Math.max(...record.runs.map((r) =>
-    r.rates.find((k) => k.metric === "missed").rate.value));
-  assert.ok(last.startsWith(`64 values: 100 k msg/s: ${100 * most} % `), last);
-});
-
-test("clocks show their offset with its bound and their drift over the time", async (t) => {
-  const { page, record } = await open(t, "clocks");
-  assert.equal(await page.locator("#clocks table").count(), 2);
-  assert.equal(await page.locator("#clocks canvas").count(), 2);
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.locator("#plot-clock-offset .bar button").first().click(),
-  ]);
-  const rows = parseCsv(readFileSync(await download.path(), "utf8"));
-  assert.equal(rows.length, 2 * record.clocks[0].points.length);
-  assert.equal(Number(rows[7].offset_ns), record.clocks[0].points[7].offset_ns);
-  // The line through both ends is taken off: a drift of 12.5 us a second is not what is seen.
-  await page.locator("#plot-clock-offset .plot").focus();
-  await page.keyboard.press("End");
-  const said = await page.locator("#plot-clock-offset output").textContent();
-  assert.match(said, /node07: after 100\.0 s: .* us ± .*, 0\.0000 ns off the line/);
 });
