@@ -84,6 +84,7 @@ transports! {
     unix Unix;
     unixgram Unixgram;
     shm Shm;
+    homa Homa;
     verbs Verbs;
 }
 

@@ -87,11 +87,15 @@ function graphNote(graph) {
   return `${what}.${bars}${published}`;
 }
 
+// What was measured for the sake of others is not drawn.
+const prepares = ({ rpc: of }) => Boolean(of && (of.unloaded || of.loads?.length));
+
 // The runs of a series that a graph shows, along its axis or by size.
 function seriesRuns(model, told, graph, name) {
   const cases = told.series.find((s) => s.name === name)?.cases ?? [];
   return model.record.runs
-    .filter((r) => cases.includes(r.index) && (graph.size === null || graph.size === r.case.size))
+    .filter((r) => cases.includes(r.index) && !prepares(r.case))
+    .filter((r) => graph.size === null || graph.size === r.case.size)
     .sort((a, b) => (AXES[graph.kind] ? AXES[graph.kind].of(a) - AXES[graph.kind].of(b) : 0) ||
       a.case.size - b.case.size);
 }

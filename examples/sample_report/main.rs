@@ -1,7 +1,7 @@
 //! Writes the HTML report of a made-up record, to look at and for `tests/web`.
 //!
 //! `cargo run --release --example sample_report -- OUT.html KIND [SAMPLES]`, where KIND is survey,
-//! sweep, study, hostile, clocks, load or surface.
+//! sweep, study, hostile, clocks, load, surface or rpc.
 //!
 //! The samples are seeded draws, not measurements. `hostile` has text in every field that would run
 //! as a script if it were not escaped, an incomplete run and lost messages.
@@ -9,6 +9,7 @@
 
 mod load;
 mod record;
+mod rpc;
 mod samples;
 mod study;
 
@@ -33,6 +34,7 @@ fn main() -> std::io::Result<()> {
         "clocks" => Some(clocks()),
         "load" => Some(load::curve()),
         "surface" => Some(load::surface()),
+        "rpc" => Some(rpc::lengths()),
         _ => None,
     };
     if let Some(record) = without_samples {

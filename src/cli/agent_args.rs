@@ -44,7 +44,7 @@ pub struct AgentArguments {
     /// The most memory of a round
     #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = LIMITS)]
     pub most_memory: Bytes,
-    /// The ports on which tcp, udp and the clocks' exchanges are received, as 7500-7599
+    /// The ports on which tcp, udp, homa and the clocks' exchanges are received, as 7500-7599
     /// [default: any]
     #[arg(long, value_name = "A-B", value_parser = values::ports, help_heading = LIMITS)]
     pub ports: Option<(u16, u16)>,

@@ -410,8 +410,8 @@ pub struct RunArguments {
     pub quick: bool,
     #[command(flatten)]
     pub far: FarArguments,
-    /// Network interface whose addresses tcp and udp use, as ib0, or the client's and the server's
-    /// as ib0,ib1 [default: loopback]
+    /// Network interface whose addresses tcp, udp and homa use, as ib0, or the client's and the
+    /// server's as ib0,ib1 [default: loopback]
     #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = WHERE)]
     pub interface: Option<Interfaces>,
     #[command(flatten)]

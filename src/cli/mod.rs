@@ -79,7 +79,7 @@ pub enum Asked {
         quick: bool,
         /// The hosts of both ends.
         place: Place,
-        /// Whose addresses tcp and udp use.
+        /// Whose addresses tcp, udp and homa use.
         interface: Option<Interfaces>,
         /// CPUs of the roles.
         cpus: Vec<CpuPair>,

@@ -167,8 +167,8 @@ fn workload(name: &str) -> Result<Workload, Refusal> {
     let unreadable = |why: String| {
         let names = Workload::names().join(", ");
         Refusal(format!(
-            "--workload: '{name}' is none of {names}, no size as 100B, and as a file cannot be read \
-             ({why})"
+            "--workload: '{name}' is none of {names}, no size as 100B, and as a file cannot be \
+             read ({why})"
         ))
     };
     let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;

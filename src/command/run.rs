@@ -58,7 +58,7 @@ pub struct Run {
     pub quick: bool,
     /// The hosts of both ends.
     pub place: Place,
-    /// Whose addresses tcp and udp use.
+    /// Whose addresses tcp, udp and homa use.
     pub interface: Option<Interfaces>,
     /// CPUs of the roles.
     pub cpus: Vec<CpuPair>,
@@ -141,7 +141,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
         }
     }
     match named {
-        0 => refuse("--interface means nothing to this study, which has neither tcp nor udp"),
+        0 => refuse("--interface means nothing to this study, which has none of tcp, udp, homa"),
         _ => Ok(()),
     }
 }

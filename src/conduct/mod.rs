@@ -158,14 +158,7 @@ pub fn conduct(
     record.doubts = whole.doubts(&record.noise);
     record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
     record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
-    let lengths = rpc::figures(&runs, plan.threshold.0 as f64);
-    let told = runs.into_iter().zip(lengths);
-    let run = |(run, lengths): (RunSoFar, Option<rpc::ByLength>)| {
-        let mut run = run.into_run(plan);
-        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
-        run
-    };
-    record.runs = told.map(run).collect();
+    record.runs = rpc::into_runs(runs, plan);
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)

@@ -1,8 +1,8 @@
 //! Requests of `rpc` by their lengths, and how much the load slows each length down.
 
 use super::figures::RunSoFar;
-use crate::plan::Case;
 use crate::plan::rpc::{Draws, Slowdown};
+use crate::plan::{Case, Plan};
 use crate::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 use crate::record::schema::{Figure, RateFigure, Run};
 use crate::sample::{Flags, RoundSamples};
@@ -99,8 +99,20 @@ impl ByLength {
     }
 }
 
+/// The runs as they stand in the record, with their requests by length.
+pub(super) fn into_runs(runs: Vec<RunSoFar>, plan: &Plan) -> Vec<Run> {
+    let lengths = figures(&runs, plan.threshold.0 as f64);
+    let told = runs.into_iter().zip(lengths);
+    told.map(|(run, lengths)| {
+        let mut run = run.into_run(plan);
+        lengths.into_iter().for_each(|lengths| lengths.add_to(&mut run));
+        run
+    })
+    .collect()
+}
+
 /// Of each run its requests by length; `None`: it is none of `rpc`.
-pub(super) fn figures(runs: &[RunSoFar], threshold_ns: f64) -> Vec<Option<ByLength>> {
+fn figures(runs: &[RunSoFar], threshold_ns: f64) -> Vec<Option<ByLength>> {
     let is_unloaded = |run: &RunSoFar| run.case.rpc.as_ref().is_some_and(|rpc| rpc.unloaded);
     let baselines: Vec<(usize, Baseline)> = runs
         .iter()

@@ -372,7 +372,8 @@ impl Round<'_> {
         }
     }
 
-    /// Lets the ports of a server of `rpc` go when those of the client have ended: each spoke to all.
+    /// Lets the ports of a server of `rpc` go when those of the client have ended: each spoke to
+    /// all.
     fn release(&mut self, ended: Role) {
         if ended == Role::Server || !self.has_ended(Role::Client) {
             return;

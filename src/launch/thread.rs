@@ -182,14 +182,7 @@ impl Player {
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let mut streamed = Streamed::of(assignment, &time, self.elsewhere)?;
-        let lanes = 0..case.lanes_of(assignment.role);
-        let openings = lanes.map(|_| T::open(&setup(assignment)));
-        let openings = openings.collect::<Result<Vec<_>, _>>().map_err(AgentError::from)?;
-        self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
-
-        let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(()) };
-        let mut ends =
-            N::connect(case, assignment.role, openings, &others).map_err(AgentError::from)?;
+        let Some(mut ends) = self.connect::<T, N, C>()? else { return Ok(()) };
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
@@ -244,6 +237,17 @@ impl Player {
         self.say(Said::Ended(Box::new(outcome), arena));
         while self.asked.recv().is_ok() {}
         Ok(())
+    }
+
+    /// Opens its ends, tells their addresses, and connects them; `None`: nobody wants that.
+    fn connect<T: Transport, N: Ends<T, C>, C: Clock>(&self) -> Result<Option<N>, AgentError> {
+        let Assignment { case, role, .. } = &*self.assignment;
+        let setup = setup(&self.assignment);
+        let openings = (0..case.lanes_of(*role)).map(|_| T::open(&setup));
+        let openings = openings.collect::<Result<Vec<_>, _>>()?;
+        self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
+        let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(None) };
+        Ok(Some(N::connect(case, *role, openings, &others)?))
     }
 
     /// What says when to send; made by the thread that waits for it. Each port of `rpc` has its

@@ -1,5 +1,5 @@
-//! Threads that take the replies of a port of `rpc` while the port sends: a reply is stamped when it
-//! is there, however busy the port is. Each has handles of its own on a share of the port's
+//! Threads that take the replies of a port of `rpc` while the port sends: a reply is stamped when
+//! it is there, however busy the port is. Each has handles of its own on a share of the port's
 //! connections, and hands over what it saw through a ring that neither side locks.
 
 use super::load::{Line, Looked};

@@ -72,8 +72,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// One of the first thread with so much payload, from its stamps in the order of time: intended, submit, send,
-    /// receive, complete.
+    /// One of the first thread with so much payload, from its stamps in the order of time:
+    /// intended, submit, send, receive, complete.
     pub fn new(sequence: u64, size: u32, stamps: [f64; 5], flags: Flags) -> Sample {
         let [intended_ns, submit_ns, send_ns, receive_ns, complete_ns] = stamps;
         let thread = 0;

@@ -1,7 +1,7 @@
 //! Several endpoints of one thread, looked at together: those of an end that speaks to many.
 //!
-//! Where all of them have descriptors the kernel says which have something (epoll, level-triggered);
-//! else each is polled in turn.
+//! Where all of them have descriptors the kernel says which have something (epoll,
+//! level-triggered); else each is polled in turn.
 
 use super::{Endpoint, Events, Link};
 use crate::units::Span;

@@ -18,6 +18,7 @@
 //! adapter's own, which says when it has completed what).
 
 pub mod fan;
+pub mod homa;
 pub mod null;
 pub mod registry;
 pub mod setup;

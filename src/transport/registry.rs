@@ -1,6 +1,6 @@
 //! The transports that this build knows: one line each, and the one `match` of a run.
 
-use super::{Asked, Options, Transport, null, shm, socket, synthetic, verbs};
+use super::{Asked, Options, Transport, homa, null, shm, socket, synthetic, verbs};
 use crate::transport::Traffic;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,8 @@ registry! {
     Unixgram "unixgram" => socket::UnixDatagram;
     /// A lock-free ring in POSIX shared memory.
     Shm "shm" => shm::Shm;
+    /// Homa, where the kernel has it.
+    Homa "homa" => homa::Homa;
     /// RDMA verbs.
     Verbs "verbs" => verbs::Verbs;
     /// No delay: the instrument's floor.

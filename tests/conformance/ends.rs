@@ -280,6 +280,10 @@ pub fn both_ends<T: Transport>(
     client: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
     server: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
 ) {
+    let carried = bench.kind.descriptor().traffic;
+    if !carried.iter().any(|known| known.same_kind(traffic)) {
+        return eprintln!("not asked of {}: it does not carry {traffic:?}", bench.kind);
+    }
     install_once();
     let common = Common::default();
     let credit = bench.credit(size);

@@ -4,7 +4,7 @@
 use super::ends::{Bench, install_once};
 use std::collections::VecDeque;
 use std::sync::Barrier;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use wiregauge::pattern::payload;
 use wiregauge::transport::fan::{Fan, Looked};
@@ -85,6 +85,85 @@ impl<E: Endpoint> End<E> {
     }
 }
 
+/// What flows.
+struct Flow {
+    bench: Bench,
+    longest: usize,
+    total: u64,
+    /// Most messages that are not answered.
+    ahead: u64,
+    /// As the driver does: nobody sends before both are connected, or goes before both are done.
+    meet: Barrier,
+}
+
+/// Answers each message on its connection.
+fn serve<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
+    let Flow { bench, longest, total, meet, .. } = flow;
+    let (bench, longest, total) = (*bench, *longest, *total);
+    let mut end = End::connect::<T>(bench, Role::Server, longest, |own| {
+        to_other.send(own).unwrap();
+        from_other.recv_timeout(PATIENCE).unwrap()
+    });
+    meet.wait();
+    let (mut events, mut seen, mut answered) = (Events::default(), 0, 0);
+    let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
+    let deadline = Instant::now() + PATIENCE;
+    while answered < total || end.open.iter().any(|open| *open > 0) {
+        assert!(Instant::now() < deadline, "stuck after {answered} of {total}");
+        end.look(false, &mut events, |lane, message| {
+            let sequence = payload::sequence(message, 0);
+            assert_eq!(message.len(), length(sequence, longest), "of {sequence}");
+            assert!(payload::verify(message, sequence), "{sequence} is not as it was sent");
+            assert_eq!(sequence as usize % LANES, lane);
+            waiting.push_back((lane, sequence));
+            seen += 1;
+        });
+        while let Some((lane, sequence)) = waiting.front().copied() {
+            if !end.post(lane, sequence, length(!sequence, longest)) {
+                break;
+            }
+            waiting.pop_front();
+            answered += 1;
+        }
+    }
+    assert_eq!(seen, total);
+    meet.wait();
+}
+
+/// Sends them, and hears the answers.
+fn ask<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
+    let Flow { bench, longest, total, ahead, meet } = flow;
+    let (bench, longest, total, ahead) = (*bench, *longest, *total, *ahead);
+    let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
+        to_other.send(own).unwrap();
+        from_other.recv_timeout(PATIENCE).unwrap()
+    });
+    meet.wait();
+    // It may sleep where the kernel watches all connections.
+    let sleeps = bench.wait.sleeps() && end.fan.can_sleep();
+    let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
+    let mut next = [0, 1, 2];
+    let deadline = Instant::now() + PATIENCE;
+    while heard < total {
+        assert!(Instant::now() < deadline, "stuck after {heard} of {total}");
+        while sent < total && sent - heard < ahead {
+            if !end.post(sent as usize % LANES, sent, length(sent, longest)) {
+                break;
+            }
+            sent += 1;
+        }
+        end.look(sleeps, &mut events, |lane, message| {
+            let sequence = payload::sequence(message, 0);
+            assert_eq!(sequence, next[lane], "in the order of its connection");
+            next[lane] += LANES as u64;
+            assert_eq!(message.len(), length(!sequence, longest));
+            assert!(payload::verify(message, sequence));
+            heard += 1;
+        });
+    }
+    meet.wait();
+}
+
 /// The client sends messages of many lengths over all connections; each is answered by one of
 /// another length, in the order of its connection.
 pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
@@ -94,70 +173,11 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
     let most = if loses { 8000 } else { 200_000 };
     let longest = (bench.kind.descriptor().largest as usize).min(most);
     let (total, ahead) = if loses { (300, 2) } else { (900, 40) };
+    let flow = &Flow { bench, longest, total, ahead, meet: Barrier::new(2) };
     let (to_server, from_client) = channel::<Vec<Blob>>();
     let (to_client, from_server) = channel::<Vec<Blob>>();
-    // As the driver does: nobody sends before both are connected.
-    let meet = &Barrier::new(2);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut end = End::connect::<T>(bench, Role::Server, longest, |own| {
-                to_client.send(own).unwrap();
-                from_client.recv_timeout(PATIENCE).unwrap()
-            });
-            meet.wait();
-            let (mut events, mut seen, mut answered) = (Events::default(), 0, 0);
-            let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
-            let deadline = Instant::now() + PATIENCE;
-            while answered < total || end.open.iter().any(|open| *open > 0) {
-                assert!(Instant::now() < deadline, "stuck after {answered} of {total}");
-                end.look(false, &mut events, |lane, message| {
-                    let sequence = payload::sequence(message, 0);
-                    assert_eq!(message.len(), length(sequence, longest), "of {sequence}");
-                    assert!(payload::verify(message, sequence), "{sequence} is not as it was sent");
-                    assert_eq!(sequence as usize % LANES, lane);
-                    waiting.push_back((lane, sequence));
-                    seen += 1;
-                });
-                while let Some((lane, sequence)) = waiting.front().copied() {
-                    if !end.post(lane, sequence, length(!sequence, longest)) {
-                        break;
-                    }
-                    waiting.pop_front();
-                    answered += 1;
-                }
-            }
-            assert_eq!(seen, total);
-            meet.wait();
-        });
-        scope.spawn(move || {
-            let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
-                to_server.send(own).unwrap();
-                from_server.recv_timeout(PATIENCE).unwrap()
-            });
-            meet.wait();
-            // It may sleep where the kernel watches all connections.
-            let sleeps = bench.wait.sleeps() && end.fan.can_sleep();
-            let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
-            let mut next = [0, 1, 2];
-            let deadline = Instant::now() + PATIENCE;
-            while heard < total {
-                assert!(Instant::now() < deadline, "stuck after {heard} of {total}");
-                while sent < total && sent - heard < ahead {
-                    if !end.post(sent as usize % LANES, sent, length(sent, longest)) {
-                        break;
-                    }
-                    sent += 1;
-                }
-                end.look(sleeps, &mut events, |lane, message| {
-                    let sequence = payload::sequence(message, 0);
-                    assert_eq!(sequence, next[lane], "in the order of its connection");
-                    next[lane] += LANES as u64;
-                    assert_eq!(message.len(), length(!sequence, longest));
-                    assert!(payload::verify(message, sequence));
-                    heard += 1;
-                });
-            }
-            meet.wait();
-        });
+        scope.spawn(move || serve::<T>(flow, to_client, from_client));
+        scope.spawn(move || ask::<T>(flow, to_server, from_server));
     });
 }

@@ -308,7 +308,7 @@ test("the theme follows the system and the button", async (t) => {
 
 test("a narrow page does not scroll sideways", async (t) => {
   const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360], ["study", 360],
-    ["load", 360], ["surface", 360]];
+    ["load", 360], ["surface", 360], ["rpc", 360]];
   for (const [kind, width] of seen) {
     const { page } = await open(t, kind, { viewport: { width, height: 800 } });
     const over = await page.evaluate(() =>
@@ -422,6 +422,35 @@ test("a curve over load has its knee, the bound, and closed loops as such", asyn
   for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowDown");
   const said = await page.locator("#plot-load-offered output").textContent();
   assert.match(said, /: response .* offered .* sent .* answered .* n = /);
+});
+
+test("requests of many lengths have slowdowns, times and the tail of the short ones", async (t) => {
+  const { page, record } = await open(t, "rpc");
+  const loaded = record.runs.find((r) => !r.case.rpc.unloaded);
+  for (const name of ["slowdown", "time", "short"]) {
+    assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
+  }
+  // What is unloaded has no slowdown.
+  const slowed = await page.locator("#plot-rpc-slowdown .legend").textContent();
+  assert.match(slowed, /w3 at 20000\/s p50/);
+  assert.doesNotMatch(slowed, /unloaded/);
+  assert.match(await page.locator("#plot-rpc-time .legend").textContent(), /unloaded/);
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="rpc-slowdown"]')));
+  const own = rows.filter((r) => Number(r.run) === loaded.index && r.figure === "p50");
+  assert.equal(own.length, loaded.lengths.sizes.length);
+  const of = loaded.lengths.sizes[3];
+  const row = own.find((r) => Number(r.size_bytes) === of.size);
+  assert.equal(Number(row.value_ns), of.summary.quantiles.find((k) => k.p === 0.5).value);
+  assert.equal(Number(row.unloaded_p50_ns), of.unloaded.p50_ns);
+  assert.ok(await painted(page, "#plot-rpc-slowdown canvas", [0, 114, 178]) > 100);
+  await page.locator("#plot-rpc-slowdown .plot").focus();
+  await page.keyboard.press("ArrowRight");
+  const said = await page.locator("#plot-rpc-slowdown output").textContent();
+  assert.match(said, /p50 .*×, n = /);
+  // The table needs no script.
+  await page.locator("#rpc summary").first().click();
+  const cells = await page.locator("#rpc tbody tr").first().locator("td").allTextContents();
+  assert.equal(cells.length, 11);
 });
 
 test("a surface is a map and a view, and marks what missed more than a tenth", async (t) => {

@@ -1,3 +1,5 @@
+//! Slowdowns and tails of made-up times.
+
 use super::*;
 use crate::plan::rpc::{Reply, Wanted};
 use crate::plan::workload::Workload;

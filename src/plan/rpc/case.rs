@@ -1,5 +1,5 @@
-//! What a case of `rpc` is to others: its threads and connections, the cases that measure for it, and
-//! those that follow from it.
+//! What a case of `rpc` is to others: its threads and connections, the cases that measure for it,
+//! and those that follow from it.
 
 use super::{Rpc, UNLOADED, UNLOADED_OF_LENGTH};
 use crate::plan::request::WARMUP_SHARE;

@@ -1,3 +1,5 @@
+//! What is asked of `rpc`, what is refused, and what is drawn.
+
 use super::*;
 use crate::plan::{Pattern, Plan};
 use crate::transport::Role;

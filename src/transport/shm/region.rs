@@ -176,8 +176,8 @@ pub struct Ring {
     stride: usize,
 }
 
-// SAFETY: a Ring is a pointer into a mapping that it keeps alive; the ring's protocol hands each cell
-// to one side at a time, whichever thread of this process that side is.
+// SAFETY: a Ring is a pointer into a mapping that it keeps alive; the ring's protocol hands each
+// cell to one side at a time, whichever thread of this process that side is.
 unsafe impl Send for Ring {}
 
 impl Ring {

@@ -27,6 +27,6 @@ const RECEIVE_BYTES: usize = 128 << 10;
 const SEND_BYTES: usize = 1 << 20;
 
 /// How many sending slots of this size: the window, bounded by [`MOST_SLOTS`] and [`SEND_BYTES`].
-fn slots_for(window: u32, size: usize) -> usize {
+pub(super) fn slots_for(window: u32, size: usize) -> usize {
     (window as usize).clamp(1, MOST_SLOTS).min((SEND_BYTES / size.max(1)).max(1))
 }

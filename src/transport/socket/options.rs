@@ -5,7 +5,7 @@ use crate::transport::{Options, SetupError};
 use rustix::net::SendFlags;
 use socket2::SockRef;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// SO_BUSY_POLL and SO_ZEROCOPY of `asm-generic/socket.h`, which no library of ours names.
@@ -136,10 +136,15 @@ pub fn granted_ip(socket: &OwnedFd) -> Vec<(String, String)> {
         all.push(("path_mtu_bytes".into(), mtu.to_string()));
     }
     if let Some(address) = own_address(socket) {
-        all.push(("address".into(), address.ip().to_string()));
-        all.extend(interface_with(address.ip()).into_iter().flat_map(granted_interface));
+        all.extend(granted_address(address.ip()));
     }
     all
+}
+
+/// The address of an end, and the interface that has it.
+pub fn granted_address(address: IpAddr) -> Vec<(String, String)> {
+    let interface = interface_with(address).into_iter().flat_map(granted_interface);
+    std::iter::once(("address".into(), address.to_string())).chain(interface).collect()
 }
 
 /// What a message's time depends on of the interface whose address an end has.

@@ -1,0 +1,84 @@
+//! Made-up requests of many lengths: one run that is loaded, beside its unloaded times.
+
+use crate::samples::{summarise, uniform};
+use crate::{case, record};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use wiregauge::plan::rpc::{Slowdown, Wanted};
+use wiregauge::plan::workload::Workload;
+use wiregauge::plan::*;
+use wiregauge::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use wiregauge::record::schema::{Figure, Metric, Record, Run};
+use wiregauge::stats::Rate;
+use wiregauge::transport::TransportKind;
+use wiregauge::units::MessageRate;
+
+/// Requests of a round.
+const MESSAGES: f64 = 20_000.0;
+/// What a request takes at least, and its bytes per ns.
+const BASE_NS: f64 = 10_000.0;
+const BYTES_A_NS: f64 = 1.0;
+
+/// Two transports, of which the second slows its requests down twice as much.
+pub fn lengths() -> Record {
+    let wanted = Wanted {
+        workloads: vec![Workload::shipped("w3").expect("a shipped workload")],
+        ..Wanted::default()
+    };
+    let request = Request {
+        transports: vec![TransportKind::Tcp, TransportKind::Unix],
+        rates: vec![MessageRate(20_000.0)],
+        rpc: Some(wanted),
+        ..Request::new(Pattern::Load)
+    };
+    let plan = request.plan().expect("a plan");
+    let usual = case(Pattern::Load, TransportKind::Tcp, Wait::Busy, 64);
+    let cases = plan.cases.into_iter().map(|one| Case { seed: usual.seed, ..one }).collect();
+    let mut record = record::record("rpc", cases);
+    record.runs.iter_mut().for_each(fill);
+    record
+}
+
+fn fill(run: &mut Run) {
+    let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index));
+    let rpc = run.case.rpc.clone().expect("a case of rpc");
+    let factor = if run.case.transport == TransportKind::Tcp { 1.0 } else { 2.0 };
+    let load = if rpc.unloaded { 0.0 } else { factor };
+    let unloaded_ns = |size: u32| BASE_NS + 2.0 * f64::from(size) / BYTES_A_NS;
+    let mut before = 0.0;
+    let sizes: Vec<OfSize> = rpc
+        .workload
+        .steps
+        .iter()
+        .map(|(size, cumulative)| {
+            let (size, share) = (size.0 as u32, *cumulative);
+            let n = ((share - before) * MESSAGES) as usize + 1;
+            before = share;
+            let base = unloaded_ns(size);
+            let mut one = || base * (1.0 - load * (1.0 - uniform(&mut rng)).ln());
+            let rounds: Vec<Vec<f64>> = (0..5).map(|_| (0..n).map(|_| one()).collect()).collect();
+            let p50_ns = Some(base);
+            let unloaded = Unloaded { p50_ns, min_ns: p50_ns, serialisation_ns: p50_ns };
+            OfSize { size, reply: size, share, summary: summarise(&rounds), unloaded }
+        })
+        .collect();
+    let tail = (0..40).map(|n| {
+        let above = 10f64.powf(-f64::from(n) / 16.0);
+        (BASE_NS * (1.0 - load.max(0.01) * above.ln()), above)
+    });
+    let summary = sizes[0].summary.clone();
+    let figure =
+        |metric, summary| Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None };
+    let metric = if rpc.unloaded { Metric::Rtt } else { Metric::Response };
+    run.figures.push(figure(metric, sizes[sizes.len() / 2].summary.clone()));
+    run.figures.push(figure(Metric::Short, summary));
+    let mean = Rate { value: 1.0 + load, interval: None, rounds: vec![1.0 + load] };
+    run.lengths = Some(Lengths {
+        metric,
+        short: Some(Short { longest: sizes[0].size, tail: tail.collect(), longest_ns: 9e5 }),
+        sizes,
+        slowdowns: vec![MeanSlowdown { by: Slowdown::UnloadedP50, mean }],
+        baseline: (!rpc.unloaded).then_some(2),
+        link: Some(1e9),
+    });
+}

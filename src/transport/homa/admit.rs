@@ -1,0 +1,118 @@
+//! Who is let in: the end whose first request is the run's cookie.
+//!
+//! Homa has no connections, and a socket of its protocol is reached by every address of the host.
+//! So the client begins with a request that holds the cookie, and the server answers none but the
+//! end that sent it. It also learns by it from which address that end's requests come, which is the
+//! kernel's choice where a host has several.
+
+use super::abi::{SendArgs, is_request};
+use super::inbox::{Failure, Inbox};
+use super::socket::Calls;
+use crate::transport::{Setup, SetupError};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use socket2::SockAddr;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// The answer to the cookie.
+const WELCOME: [u8; 1] = [1];
+/// The answer to everything else, which lets the kernel forget the request.
+const STRANGER: [u8; 1] = [0];
+
+/// Answers a stranger's request; what becomes of the answer is nobody's concern.
+#[cold]
+pub fn turn_away<S: Calls>(socket: &S, id: u64, from: Option<SocketAddr>) {
+    if let Some(from) = from.filter(|_| is_request(id)) {
+        let _ = socket.send(&mut SendArgs::reply(id), &from.into(), &STRANGER);
+    }
+}
+
+/// Presents the cookie to the server at this address, and hears that it was let in.
+pub fn present<S: Calls>(
+    inbox: &mut Inbox<S>,
+    server: SocketAddr,
+    setup: &Setup,
+) -> Result<(), SetupError> {
+    let failed =
+        |errno: Errno| SetupError::system(format!("presenting the cookie to {server}"))(errno);
+    let deadline = Instant::now() + setup.timeout.duration();
+    let to = SockAddr::from(server);
+    while let Err(errno) = inbox.socket().send(&mut SendArgs::request(0), &to, &setup.cookie) {
+        match errno {
+            Errno::AGAIN | Errno::INTR | Errno::NOBUFS => {
+                inbox.socket().sleep(PollFlags::OUT, Some(left(deadline, setup, "sending")?));
+            }
+            other => return Err(failed(other)),
+        }
+    }
+    loop {
+        match inbox.receive(false) {
+            Ok(reply) if is_request(reply.id) => turn_away(inbox.socket(), reply.id, reply.from),
+            Ok(reply) if inbox.lay_out(reply.length) && *inbox.message() == WELCOME => {
+                return Ok(());
+            }
+            Ok(_) => {
+                return Err(SetupError::Refused(format!(
+                    "the end at {server} does not know the cookie of this run"
+                )));
+            }
+            Err(Failure::Nothing) => {
+                let left = left(deadline, setup, "the server's answer to the cookie")?;
+                inbox.socket().sleep(PollFlags::IN, Some(left));
+            }
+            Err(Failure::Request { errno, .. } | Failure::Socket(errno)) => {
+                return Err(failed(errno));
+            }
+        }
+    }
+}
+
+/// Waits for the request that holds the cookie; gives the address of who sent it, with the number
+/// of others.
+pub fn admit<S: Calls>(
+    inbox: &mut Inbox<S>,
+    setup: &Setup,
+) -> Result<(SocketAddr, u64), SetupError> {
+    let failed = |errno: Errno| SetupError::system("awaiting the client's cookie")(errno);
+    let deadline = Instant::now() + setup.timeout.duration();
+    let mut strangers = 0;
+    loop {
+        match inbox.receive(false) {
+            Ok(request) => {
+                let knows =
+                    inbox.lay_out(request.length) && is_same(inbox.message(), &setup.cookie);
+                if let Some(from) = request.from.filter(|_| knows && is_request(request.id)) {
+                    let reply = &mut SendArgs::reply(request.id);
+                    inbox.socket().send(reply, &from.into(), &WELCOME).map_err(failed)?;
+                    return Ok((from, strangers));
+                }
+                turn_away(inbox.socket(), request.id, request.from);
+                strangers += 1;
+            }
+            Err(Failure::Nothing) => {
+                let left = left(deadline, setup, "the client's cookie")?;
+                inbox.socket().sleep(PollFlags::IN, Some(left));
+            }
+            Err(Failure::Request { .. }) => strangers += 1,
+            Err(Failure::Socket(errno)) => return Err(failed(errno)),
+        }
+    }
+}
+
+/// What is left until then; nothing is a failure.
+fn left(deadline: Instant, setup: &Setup, what: &str) -> Result<Duration, SetupError> {
+    match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(SetupError::Late {
+            what: what.into(),
+            seconds: setup.timeout.duration().as_secs_f64(),
+        }),
+        left => Ok(left),
+    }
+}
+
+/// Every byte is compared, so that the time taken tells a stranger nothing.
+fn is_same(shown: &[u8], cookie: &[u8; 32]) -> bool {
+    shown.len() == cookie.len()
+        && shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}

@@ -1,0 +1,155 @@
+//! `homa`: requests and replies by the kernel's Homa protocol, where it has one.
+//!
+//! * Control: this file, and `admit`, by which the ends know each other.
+//! * Data: `endpoint` over `inbox` (what arrives, and whose its pages are) over `socket` (the
+//!   system calls, which tests replace), by the numbers and structures of `abi`.
+//!
+//! Homa carries requests and replies and nothing else: a message that nobody answers has no place
+//! in it, so that its traffic is an echo of each message.
+
+mod abi;
+mod admit;
+mod endpoint;
+#[cfg(test)]
+mod fake;
+mod inbox;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use super::socket::{options, slots_for};
+use super::*;
+use abi::{BPAGE, MOST_BPAGES};
+use endpoint::HomaEndpoint;
+use inbox::Inbox;
+use rustix::io::Errno;
+use socket::{Calls, Socket};
+use std::net::SocketAddr;
+
+/// The Homa transport.
+pub struct Homa;
+
+/// One end before it is connected.
+pub struct HomaOpening {
+    socket: Socket,
+    setup: Setup,
+}
+
+/// Fewest pages of a receive region: one that the program holds, one that each of some cores fills
+/// with small messages, and the largest message twice.
+const FEWEST_BPAGES: usize = 4 * MOST_BPAGES;
+/// Most of them, 64 MiB: about what the protocol's own load generator has. With fewer than what is
+/// on the way Homa holds messages back until pages are returned.
+const MOST_REGION_BPAGES: usize = 1024;
+
+/// Bytes of the receive region: for twice the messages that may be on the way.
+fn region_bytes(window: u32, size: usize) -> usize {
+    let asked = (2 * window as usize).saturating_mul(size.div_ceil(BPAGE));
+    asked.clamp(FEWEST_BPAGES, MOST_REGION_BPAGES) * BPAGE
+}
+
+impl Transport for Homa {
+    type Opening = HomaOpening;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "Homa over IP: requests and replies, by a kernel that has the protocol",
+        largest: abi::LARGEST as u64,
+        traffic: &[Traffic::Echo { every: 1 }],
+        loses: false,
+        ordered: false,
+        one_process: false,
+        between_hosts: true,
+        watchable: true,
+        options: &["interface"],
+        path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
+               of a message whose pages lie apart",
+    };
+
+    fn available() -> Result<(), String> {
+        socket::probe().map_err(|errno| match errno {
+            Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
+                                      Stanford's PlatformLab) is no part of Linux, and must be \
+                                      built for this kernel and loaded"
+                .to_string(),
+            other => format!("a Homa socket cannot be opened: {other}"),
+        })
+    }
+
+    fn open(setup: &Setup) -> Result<HomaOpening, SetupError> {
+        let own = address_of_site(&setup.site)?;
+        let bytes = region_bytes(setup.window, setup.size);
+        let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
+        let what = format!(
+            "opening a Homa socket at {} (where a port is asked for, Homa has 1 to {})",
+            own.ip(),
+            abi::LAST_ASKED_PORT
+        );
+        let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
+        Ok(HomaOpening { socket, setup: setup.clone() })
+    }
+
+    fn strangers(endpoint: &HomaEndpoint) -> u64 {
+        endpoint.strangers()
+    }
+
+    fn granted(endpoint: &HomaEndpoint) -> Vec<(String, String)> {
+        let socket = endpoint.inbox().socket();
+        let mut all = options::granted_address(socket.own().ip());
+        all.push(("port".into(), socket.own().port().to_string()));
+        all.push(("receive_region_bytes".into(), socket.region_bytes().to_string()));
+        all
+    }
+
+    fn afterwards(endpoint: &HomaEndpoint) -> Vec<(String, String)> {
+        let gathered = Some(endpoint.inbox().gatherings()).filter(|messages| *messages > 0);
+        let seen = [
+            ("gathered", gathered.map(|messages| messages.to_string())),
+            ("error.request", endpoint.failed().map(|failed| failed.to_string())),
+        ];
+        seen.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
+    }
+}
+
+/// Lets the ends find each other; `other` is the server's address as it told it.
+fn join<S: Calls>(
+    socket: S,
+    own: SocketAddr,
+    other: &Blob,
+    setup: &Setup,
+) -> Result<HomaEndpoint<S>, SetupError> {
+    let size = setup.size.max(1);
+    let mut inbox = Inbox::new(socket, size);
+    let (peer, strangers) = match setup.role {
+        Role::Client => {
+            let server = other.text()?.parse().map_err(|_| SetupError::Address)?;
+            let server = towards(server, own);
+            admit::present(&mut inbox, server, setup)?;
+            (server, 0)
+        }
+        Role::Server => {
+            let (client, strangers) = admit::admit(&mut inbox, setup)?;
+            (towards(client, own), strangers)
+        }
+    };
+    let slots = slots_for(setup.window, size);
+    Ok(HomaEndpoint::new(inbox, setup.role, peer, (slots, size), strangers))
+}
+
+impl Opening for HomaOpening {
+    type Endpoint = HomaEndpoint;
+
+    fn address(&self) -> Blob {
+        Blob(self.socket.own().to_string().into_bytes())
+    }
+
+    fn connect(self, other: &Blob) -> Result<HomaEndpoint, SetupError> {
+        let own = self.socket.own();
+        join(self.socket, own, other, &self.setup)
+    }
+
+    type Varied = HomaEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<HomaEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Homa>)
+    }
+}

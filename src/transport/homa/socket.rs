@@ -1,0 +1,322 @@
+//! A Homa socket of the kernel, and the calls by which the rest of this transport uses one.
+
+use super::abi::{self, ReceiveArgs, SendArgs};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
+use socket2::{SockAddr, SockAddrStorage};
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is asked of a Homa socket. The kernel's is [`Socket`]; tests have one of their own.
+pub trait Calls {
+    /// Sends a message without waiting.
+    fn send(&self, args: &mut SendArgs, to: &SockAddr, message: &[u8]) -> Result<(), Errno>;
+
+    /// Receives a message, and gives the pages in `args` back; sleeps until there is one where it
+    /// is told to. The length, and who sent it. After a failure `args` hold what the kernel has
+    /// said of it.
+    fn receive(
+        &self,
+        args: &mut ReceiveArgs,
+        sleeps: bool,
+    ) -> Result<(usize, Option<SocketAddr>), Errno>;
+
+    /// Sleeps until one of these is so, or for so long, or until a signal comes.
+    fn sleep(&self, until: PollFlags, patience: Option<Duration>);
+
+    /// Length of the region in which messages arrive.
+    fn region_bytes(&self) -> usize;
+
+    /// A part of the region.
+    ///
+    /// # Safety
+    /// It lies in the region, in pages that a `receive` of this handle has handed over and no later
+    /// one was given back: all others are the kernel's to write, or another handle's.
+    unsafe fn bytes(&self, at: usize, length: usize) -> &[u8];
+
+    /// As [`Self::bytes`], to be written.
+    ///
+    /// # Safety
+    /// As for [`Self::bytes`].
+    unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8];
+
+    /// What the kernel says is readable when a message has come.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// A second handle on the same socket and its region, for another thread. A page belongs to the
+    /// handle whose `receive` it was handed over by.
+    fn second(&self) -> Option<Self>
+    where
+        Self: Sized;
+}
+
+/// A Homa socket with the memory in which its messages arrive.
+pub struct Socket {
+    // Dropped in this order: a socket whose last handle is closed writes to its region no more.
+    fd: OwnedFd,
+    region: Arc<Memory>,
+    own: SocketAddr,
+}
+
+/// Memory of its own, mapped and touched.
+struct Memory {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a Memory is the one owner of its mapping; its address may be used by any thread.
+unsafe impl Send for Memory {}
+// SAFETY: no method of Memory reads or writes it; handles do, each the pages that it was given.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(length: usize) -> io::Result<Memory> {
+        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object of
+        // this process; POPULATE touches every page before the first message.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+            )
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Memory { base, length })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: munmap(2) of the whole range that `new` made; nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A socket of the protocol, of the family of an address.
+fn bare(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let protocol = NonZeroU32::new(abi::PROTOCOL).map(Protocol::from_raw);
+    rustix::net::socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)
+}
+
+/// Whether the kernel has the protocol; if not, what it said.
+pub fn probe() -> Result<(), Errno> {
+    bare(AddressFamily::INET).map(drop)
+}
+
+impl Socket {
+    /// A socket with the port of `own`, or one that the kernel gives where that is 0. What arrives
+    /// is put into so many bytes of memory; requests are let in where it is a server's.
+    ///
+    /// # Errors
+    /// A system call that failed, with what was tried.
+    pub fn open(own: SocketAddr, region_bytes: usize, is_server: bool) -> io::Result<Socket> {
+        let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let fd = bare(family)?;
+        rustix::net::bind(&fd, &own)?;
+        let region = Memory::new(region_bytes)?;
+        let start = region.base.as_ptr() as u64;
+        set(&fd, abi::SO_RCVBUF, &abi::Region { start, length: region.length })?;
+        // A port that was asked for would make a server of a client's socket too.
+        set(&fd, abi::SO_SERVER, &libc::c_int::from(is_server))?;
+        // Homa binds to a port of all addresses, and names none.
+        let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
+        let mut own = own;
+        own.set_port(port);
+        Ok(Socket { fd, region: Arc::new(region), own })
+    }
+
+    /// The address and the port that others send to.
+    pub fn own(&self) -> SocketAddr {
+        self.own
+    }
+
+    fn checked(&self, at: usize, length: usize) -> usize {
+        let end = at.checked_add(length);
+        assert!(end.is_some_and(|end| end <= self.region.length), "beyond the receive region");
+        at
+    }
+}
+
+/// Sets an option of the protocol.
+fn set<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    let level = abi::PROTOCOL as libc::c_int;
+    // SAFETY: setsockopt(2) reads `size` bytes at the pointer, which is that of a live value of
+    // that size without padding. The memory that a `Region` names lives as long as the socket.
+    let done = unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What the last call of libc failed with.
+fn failure() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+impl Calls for Socket {
+    #[inline]
+    fn send(&self, args: &mut SendArgs, to: &SockAddr, message: &[u8]) -> Result<(), Errno> {
+        let mut part =
+            libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+        // SAFETY: an all-zero msghdr is a valid one: null pointers with zero lengths.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_name = to.as_ptr().cast_mut().cast();
+        header.msg_namelen = to.len();
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        // A length would make the kernel look for control messages; Homa takes the pointer alone.
+        header.msg_control = std::ptr::from_mut(args).cast();
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: sendmsg(2) reads the address and the message, which outlive the call, and writes
+        // neither; Homa reads and writes the structure of its interface at msg_control, which is
+        // that of `args`, borrowed for writing.
+        let sent = unsafe { libc::sendmsg(self.fd.as_raw_fd(), &raw const header, flags) };
+        if sent < 0 { Err(failure()) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn receive(
+        &self,
+        args: &mut ReceiveArgs,
+        sleeps: bool,
+    ) -> Result<(usize, Option<SocketAddr>), Errno> {
+        let mut from = SockAddrStorage::zeroed();
+        // SAFETY: an all-zero msghdr is a valid one: null pointers with zero lengths.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_name = (&raw mut from).cast();
+        header.msg_namelen = from.size_of();
+        header.msg_control = std::ptr::from_mut(args).cast();
+        header.msg_controllen = size_of::<ReceiveArgs>() as _;
+        let flags = if sleeps { 0 } else { libc::MSG_DONTWAIT };
+        // SAFETY: recvmsg(2) writes at most msg_namelen bytes at msg_name; Homa reads and writes
+        // the structure of its interface at msg_control, which is that of `args`, of the length
+        // that is said, and puts messages into no memory but the region's.
+        let got = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut header, flags) };
+        if got < 0 {
+            return Err(failure());
+        }
+        // SAFETY: the storage was zeroed, and recvmsg has written an address of the family that it
+        // names into it; the length is that of the storage at most.
+        let from = unsafe { SockAddr::new(from, header.msg_namelen) };
+        Ok((got as usize, from.as_socket()))
+    }
+
+    fn sleep(&self, until: PollFlags, patience: Option<Duration>) {
+        let patience = patience.map(|span| Timespec {
+            tv_sec: span.as_secs() as i64,
+            tv_nsec: span.subsec_nanos().into(),
+        });
+        let mut polled = [PollFd::new(&self.fd, until)];
+        // An interruption comes back early, as the contract allows.
+        let _ = rustix::event::poll(&mut polled, patience.as_ref());
+    }
+
+    #[inline(always)]
+    fn region_bytes(&self) -> usize {
+        self.region.length
+    }
+
+    // SAFETY: the contract is that of the trait.
+    #[inline]
+    unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        let at = self.checked(at, length);
+        // SAFETY: inside the mapping, which lives as long as the socket and was zero at first; the
+        // caller holds the pages, so that the kernel does not write them.
+        unsafe { std::slice::from_raw_parts(self.region.base.add(at).as_ptr(), length) }
+    }
+
+    // SAFETY: the contract is that of the trait.
+    #[inline]
+    unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
+        let at = self.checked(at, length);
+        // SAFETY: as above, and the socket is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.region.base.add(at).as_ptr(), length) }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+
+    fn second(&self) -> Option<Socket> {
+        let fd = self.fd.try_clone().ok()?;
+        Some(Socket { fd, region: Arc::clone(&self.region), own: self.own })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// A socket of the kernel's that is a datagram socket too, in the place of Homa's: it reads no
+    /// structure at `msg_control`, and needs none.
+    fn over_udp() -> (Socket, UdpSocket) {
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let fd: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let own = SocketAddr::try_from(rustix::net::getsockname(&fd).unwrap()).unwrap();
+        (Socket { fd, region: Memory::new(2 * abi::BPAGE).unwrap().into(), own }, other)
+    }
+
+    #[test]
+    fn messages_and_addresses_pass_the_kernel() {
+        let (socket, other) = over_udp();
+        let mut args = ReceiveArgs::default();
+        assert_eq!(socket.receive(&mut args, false), Err(Errno::AGAIN));
+        let to = other.local_addr().unwrap().into();
+        socket.send(&mut SendArgs::request(1), &to, b"a message").unwrap();
+        let mut heard = [0; 32];
+        assert_eq!(other.recv_from(&mut heard).unwrap(), (9, socket.own()));
+        assert_eq!(&heard[..9], b"a message");
+        other.send_to(b"an answer", socket.own()).unwrap();
+        socket.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
+        // Without a buffer none of its bytes are taken: Homa puts them into the region.
+        let got = socket.receive(&mut args, true).unwrap();
+        assert_eq!(got, (0, Some(other.local_addr().unwrap())));
+        assert_eq!(args, ReceiveArgs::default());
+    }
+
+    #[test]
+    fn the_region_is_touched_and_bounded() {
+        let (mut socket, _other) = over_udp();
+        assert_eq!(socket.region_bytes(), 2 * abi::BPAGE);
+        // SAFETY: no kernel writes this region.
+        unsafe { socket.bytes_mut(abi::BPAGE - 1, 2) }.copy_from_slice(&[1, 2]);
+        // SAFETY: as above.
+        let all = unsafe { socket.bytes(0, 2 * abi::BPAGE) };
+        assert_eq!(all[abi::BPAGE - 2..abi::BPAGE + 2], [0, 1, 2, 0]);
+        for (at, length) in [(2 * abi::BPAGE, 1), (usize::MAX, 2)] {
+            // SAFETY: it panics, which is what is asked.
+            let beyond = || unsafe { socket.bytes(at, length) }.len();
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(beyond)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_second_handle_has_the_same_socket_and_region() {
+        let (mut socket, other) = over_udp();
+        let second = socket.second().unwrap();
+        // SAFETY: no kernel writes this region.
+        unsafe { socket.bytes_mut(9, 1) }.fill(7);
+        drop(socket);
+        // SAFETY: as above.
+        assert_eq!(unsafe { second.bytes(9, 1) }, [7]);
+        other.send_to(b"x", second.own()).unwrap();
+        second.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
+        assert!(second.receive(&mut ReceiveArgs::default(), false).is_ok());
+    }
+
+    #[test]
+    fn another_protocol_s_socket_refuses_the_options() {
+        let (socket, _other) = over_udp();
+        assert!(set(&socket.fd, abi::SO_SERVER, &1).is_err());
+    }
+}
