@@ -242,8 +242,8 @@ fn a_server_that_was_overloaded_answers_as_before_when_it_is_over() {
     let scratch = Scratch::new();
     // 30 000 requests within 30 ms are more than any server here answers in that time.
     trace(&scratch, &[(0, 300, 2000), (0, 30_000, 1), (3_000_000, 300, 2000)]);
-    let line = "load --transport tcp --wait block --trace trace --count 50000 --warmup 0 --rounds 1 \
-                --out run";
+    let line = "load --transport tcp --wait block --trace trace --count 50000 --warmup 0 \
+                --rounds 1 --out run";
     let ended = wiregauge(&scratch, &words(line));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();

@@ -14,7 +14,8 @@ function rpc(model) {
     new Plot(grid, { title, name, note, height: 340, csv: () => rpcRows(runs), build });
   };
   const by = loaded[0]?.case.rpc.slowdown;
-  const base = (of) => of.unloaded[`${by === "serialisation" ? by : by.slice("unloaded_".length)}_ns`];
+  const base = (of) =>
+    of.unloaded[`${by === "serialisation" ? by : by.slice("unloaded_".length)}_ns`];
   if (some && loaded.some((r) => r.lengths.sizes.some((of) => base(of) > 0))) {
     const held = { unloaded_p50: "the median of unloaded requests of its length",
       unloaded_min: "the shortest of unloaded requests of its length",
@@ -33,8 +34,8 @@ function rpc(model) {
   if (short.length) {
     const longest = Math.max(...short.map((r) => r.lengths.short.longest));
     put("Short requests: the fraction that took longer", "rpc-short",
-      `The shortest tenth of all requests, up to ${fmtBytes(longest)}. Lost ones took longer than ` +
-      "all. Both axes are logarithmic.", (c) => tailPlot(model, short, c));
+      `The shortest tenth of all requests, up to ${fmtBytes(longest)}. Lost ones took longer ` +
+      "than all. Both axes are logarithmic.", (c) => tailPlot(model, short, c));
   }
   section.prepend(grid);
   section.prepend(document.getElementById("h-rpc"));

@@ -1,0 +1,165 @@
+// Studies, curves over load, requests of many lengths and surfaces in the page.
+
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import { downloaded, figure, open, painted, parseCsv } from "./driver.mjs";
+
+test("a study draws each graph, and what was published beside it", async (t) => {
+  const { page, record } = await open(t, "study");
+  const { graphs } = record.plan.study;
+  assert.equal(await page.locator("#study figure").count(), graphs.length);
+  assert.match(await page.textContent("#h-study"), /never measured/);
+  const legend = await page.locator("#plot-study-0 .legend").textContent();
+  assert.match(legend, /shm.*tcp.*○Nobody 1900, tcp/);
+  const title = await page.locator("#plot-study-0 .legend span").last().getAttribute("title");
+  assert.match(title, /A made-up book.*Measured on: two made-up hosts/);
+  assert.match(await page.textContent("#graph-0"), /table 2 is not drawn/);
+  for (let i = 0; i < graphs.length; i++) {
+    const blue = await painted(page, `#plot-study-${i} canvas`, [0, 114, 178]);
+    assert.ok(blue > 20 || graphs[i].kind === "bars", `graph ${i}: ${blue} pixels of its series`);
+  }
+});
+
+test("the keys read ours and what was published to the last digit", async (t) => {
+  const { page, record } = await open(t, "study");
+  const said = () => page.locator("#plot-study-0 output").textContent();
+  await page.locator("#plot-study-0 .plot").focus();
+  await page.keyboard.press("End");
+  const last = record.runs[record.plan.study.series[0].cases.at(-1)];
+  const p50 = figure(last, "half_rtt").quantiles.find((q) => q.p === 0.5);
+  assert.match(await said(), new RegExp(`^shm: 128 KiB: ${(p50.value / 1e3).toFixed(3)} us`));
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Home");
+  assert.match(await said(), /^Nobody 1900, tcp: 8 B: 2\.600 us, N\. Nobody, A made-up book/);
+});
+
+test("the tables of a study carry the exact figures and the published ones", async (t) => {
+  const { page, record } = await open(t, "study");
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-1"]')));
+  const run = record.runs[record.plan.study.series[1].cases[1]];
+  const own = rows.filter((r) => Number(r.run) === run.index);
+  assert.deepEqual(own.map((r) => r.published), ["", "2600"]);
+  const p50 = figure(run, "half_rtt").quantiles.find((q) => q.p === 0.5).value;
+  assert.equal(Number(own[0].value), p50);
+  await page.click("#graph-1 summary >> nth=0");
+  const row = page.locator(`#graph-1 tr[data-run="${run.index}"]`);
+  assert.equal(Number(await row.locator('[data-k="ours"] data').getAttribute("value")), p50);
+  assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
+  assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
+});
+
+test("a curve over load has its knee, the bound, and closed loops as such", async (t) => {
+  const { page, record } = await open(t, "load");
+  const told = await page.locator("#load li").allTextContents();
+  assert.equal(told.filter((line) => line.startsWith("knee: ")).length, 2);
+  assert.equal(told.filter((line) => line.startsWith("slo: ")).length, 2);
+  const legend = (name) => page.locator(`#plot-load-${name} .legend`).textContent();
+  assert.match(await legend("offered"), /tcp busy p50.*tcp busy p99.9.*◇tcp busy knee.*p99 < 50/);
+  assert.doesNotMatch(await legend("offered"), /closed/);
+  assert.match(await legend("answered"), /○tcp busy closed loop, rtt p50/);
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="load-answered"]')));
+  assert.equal(rows.length, 3 * record.runs.length);
+  for (const run of record.runs) {
+    const closed = run.case.load.clients > 0;
+    const metric = closed ? "rtt" : "response";
+    const own = rows.filter((r) => Number(r.run) === run.index);
+    assert.ok(own.every((r) => r.loop === (closed ? "closed" : "open") && r.metric === metric));
+    const q = figure(run, metric).quantiles.find((k) => k.p === 0.99);
+    const row = own.find((r) => r.figure === "p99");
+    assert.equal(Number(row.value_ns), q.value);
+    assert.equal(Number(row.high_ns), q.interval.high);
+    const answered = run.rates.find((r) => r.metric === "message_rate").rate.value;
+    assert.equal(Number(row.answered_per_s), answered);
+  }
+  const curves = JSON.parse(await page.locator("#load").getAttribute("data-curves"));
+  const knee = record.runs.find((r) => r.index === curves[0].knee);
+  assert.ok(knee.case.schedule.poisson.rate > 0);
+  const blue = await painted(page, "#plot-load-offered canvas", [0, 114, 178]);
+  assert.ok(blue > 200, `${blue} pixels of the first curve`);
+  await page.locator("#plot-load-offered .plot").focus();
+  for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowDown");
+  const said = await page.locator("#plot-load-offered output").textContent();
+  assert.match(said, /: response .* offered .* sent .* answered .* n = /);
+});
+
+test("requests of many lengths have slowdowns, times and the tail of the short ones", async (t) => {
+  const { page, record } = await open(t, "rpc");
+  const loaded = record.runs.find((r) => !r.case.rpc.unloaded);
+  for (const name of ["slowdown", "time", "short"]) {
+    assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
+  }
+  // What is unloaded has no slowdown.
+  const slowed = await page.locator("#plot-rpc-slowdown .legend").textContent();
+  assert.match(slowed, /w3 at 20000\/s p50/);
+  assert.doesNotMatch(slowed, /unloaded/);
+  assert.match(await page.locator("#plot-rpc-time .legend").textContent(), /unloaded/);
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="rpc-slowdown"]')));
+  const own = rows.filter((r) => Number(r.run) === loaded.index && r.figure === "p50");
+  assert.equal(own.length, loaded.lengths.sizes.length);
+  const of = loaded.lengths.sizes[3];
+  const row = own.find((r) => Number(r.size_bytes) === of.size);
+  assert.equal(Number(row.value_ns), of.summary.quantiles.find((k) => k.p === 0.5).value);
+  assert.equal(Number(row.unloaded_p50_ns), of.unloaded.p50_ns);
+  assert.ok(await painted(page, "#plot-rpc-slowdown canvas", [0, 114, 178]) > 100);
+  await page.locator("#plot-rpc-slowdown .plot").focus();
+  await page.keyboard.press("ArrowRight");
+  const said = await page.locator("#plot-rpc-slowdown output").textContent();
+  assert.match(said, /p50 .*×, n = /);
+  // The table needs no script.
+  await page.locator("#rpc summary").first().click();
+  const cells = await page.locator("#rpc tbody tr").first().locator("td").allTextContents();
+  assert.equal(cells.length, 11);
+});
+
+test("a surface is a map and a view, and marks what missed more than a tenth", async (t) => {
+  const { page, record } = await open(t, "surface");
+  const red = [179, 38, 30];
+  for (const part of ["map", "view"]) {
+    const n = await painted(page, `#plot-study-0 canvas.${part}`, red);
+    assert.ok(n > 20, `${part}: ${n} pixels of what is wrong`);
+  }
+  const missed = (run) => run.rates.find((r) => r.metric === "missed").rate.value;
+  const many = record.runs.filter((r) => missed(r) > 0.1);
+  assert.ok(many.length > 0 && many.length < record.runs.length);
+  assert.equal(await page.locator("#graph-0 td .bad").count(), many.length);
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-0"]')));
+  assert.equal(rows.length, record.runs.length);
+  for (const run of record.runs) {
+    const row = rows.find((r) => Number(r.run) === run.index);
+    assert.equal(Number(row.offered_per_s), run.case.schedule.periodic.rate);
+    assert.equal(Number(row.values), run.case.stream.values);
+    const p50 = figure(run, "one_way").quantiles.find((q) => q.p === 0.5);
+    assert.equal(Number(row.value), p50.value);
+  }
+  const said = () => page.locator("#plot-study-0 output").textContent();
+  await page.locator("#plot-study-0 .plot").focus();
+  await page.keyboard.press("End");
+  const last = record.runs.at(-1);
+  const percent = (100 * missed(last)).toFixed(2);
+  assert.match(await said(), new RegExp(`100\\.0 k msg/s, 64 values: .*, ${percent} % of the`));
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowDown");
+  assert.match(await said(), /10\.00 k msg\/s, 8 values: .* ns/);
+  const view = () => page.locator("#plot-study-0 canvas.view").evaluate((k) => k.toDataURL());
+  const before = await view();
+  await page.keyboard.press("Shift+ArrowLeft");
+  assert.notEqual(await view(), before, "it turns");
+  await page.locator("#plot-study-0 canvas.map").hover({ position: { x: 80, y: 20 } });
+  assert.match(await said(), /100\.0 msg\/s, 64 values/);
+});
+
+test("shares begin at 0 and stand along their axis", async (t) => {
+  const { page, record } = await open(t, "surface");
+  await page.locator("#plot-study-1 .plot").focus();
+  await page.keyboard.press("Home");
+  const said = await page.locator("#plot-study-1 output").textContent();
+  assert.match(said, /^1 value: 100 msg\/s: 0 % \[0 %, 0 %\], 5 rounds/);
+  assert.match(await page.textContent("#plot-study-1 .legend"), /1 value.*8 values.*64 values/);
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("End");
+  const last = await page.locator("#plot-study-1 output").textContent();
+  const most = Math.max(...record.runs.map((r) =>
+    r.rates.find((k) => k.metric === "missed").rate.value));
+  assert.ok(last.startsWith(`64 values: 100 k msg/s: ${100 * most} % `), last);
+});
