@@ -32,6 +32,11 @@ pub struct Span(pub u64);
 #[serde(transparent)]
 pub struct MessageRate(pub f64);
 
+impl MessageRate {
+    /// The highest: above it a message has less than a nanosecond.
+    pub const MOST: f64 = 1e9;
+}
+
 /// Bytes of payload per second. Printed as MB/s (10^6 B/s) or Gb/s (10^9 b/s), never bare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -185,12 +190,13 @@ impl FromStr for MessageRate {
             "M" => Some(number * 1e6),
             _ => None,
         });
-        // Above 1e9 a message has less than a nanosecond.
-        rate.filter(|rate| *rate > 0.0 && *rate <= 1e9).map(MessageRate).ok_or_else(|| UnitError {
-            kind: "rate",
-            text: text.into(),
-            allowed: "messages per second above 0 and up to 1000M, as 500, 10k or 1.5M",
-        })
+        rate.filter(|rate| *rate > 0.0 && *rate <= MessageRate::MOST).map(MessageRate).ok_or_else(
+            || UnitError {
+                kind: "rate",
+                text: text.into(),
+                allowed: "messages per second above 0 and up to 1000M, as 500, 10k or 1.5M",
+            },
+        )
     }
 }
 

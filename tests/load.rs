@@ -190,7 +190,7 @@ fn what_a_saturated_server_has_not_taken_is_not_dropped() {
 #[test]
 fn a_search_adds_points_and_judges_its_bound() {
     let scratch = Scratch::new();
-    let line = "load --transport shm --time 5ms --rounds 1 --slo p50<1ns --out run";
+    let line = "load --transport shm --wait block --time 50ms --rounds 1 --slo p50<1ns --out run";
     let ended = wiregauge(&scratch, &words(line));
     assert_eq!(ended.code, Some(1), "no server answers in 1 ns: {ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
@@ -212,7 +212,7 @@ fn a_client_that_is_killed_frees_the_server_and_leaves_its_samples() {
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.survivors.is_empty(), "the server went on for nobody: {ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
-    assert!(record.faults[0].contains("the client was killed by signal 9"), "{:?}", record.faults);
+    assert!(record.faults[0].contains("the client's process"), "{:?}", record.faults);
     let run = &record.runs[0];
     assert!(!record.complete && run.doubts.iter().any(|doubt| doubt.kind == "incomplete"));
     let answered = samples(&scratch, 0).iter().filter(|s| !s.receive_ns.is_nan()).count();
@@ -297,10 +297,12 @@ fn a_stall_of_the_server_is_in_the_response_of_all_that_were_due_meanwhile() {
 
 #[test]
 fn a_generator_that_cannot_keep_its_rate_says_that_it_was_the_limit() {
-    let (_scratch, record) = measured("--transport null --rate 1G --time 2ms --rounds 1");
-    let kinds: Vec<&str> = record.runs[0].doubts.iter().map(|doubt| &*doubt.kind).collect();
-    assert!(kinds.contains(&"generator_bound"), "{kinds:?}");
-    let (_scratch, record) = measured("--transport null --rate 10k --time 100ms --rounds 1");
-    let kinds: Vec<&str> = record.runs[0].doubts.iter().map(|doubt| &*doubt.kind).collect();
-    assert!(!kinds.contains(&"generator_bound"), "{kinds:?}");
+    let kinds = |line: &str| -> Vec<String> {
+        let (_scratch, record) = measured(line);
+        record.runs[0].doubts.iter().map(|doubt| doubt.kind.clone()).collect()
+    };
+    let fast = kinds("--transport null --rate 1000M --time 2ms --rounds 1");
+    assert!(fast.iter().any(|kind| kind == "generator_bound"), "{fast:?}");
+    let slow = kinds("--transport null --rate 10k --time 100ms --rounds 1");
+    assert!(slow.iter().all(|kind| kind != "generator_bound"), "{slow:?}");
 }

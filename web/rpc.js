@@ -14,8 +14,8 @@ function rpc(model) {
     new Plot(grid, { title, name, note, height: 340, csv: () => rpcRows(runs), build });
   };
   const by = loaded[0]?.case.rpc.slowdown;
-  const base = (of) =>
-    of.unloaded[`${by === "serialisation" ? by : by.slice("unloaded_".length)}_ns`];
+  const key = by?.startsWith("unloaded_") ? by.slice("unloaded_".length) : by;
+  const base = (of) => of.unloaded[`${key}_ns`];
   if (some && loaded.some((r) => r.lengths.sizes.some((of) => base(of) > 0))) {
     const held = { unloaded_p50: "the median of unloaded requests of its length",
       unloaded_min: "the shortest of unloaded requests of its length",

@@ -271,7 +271,8 @@ impl Conductor<'_, '_> {
                 break;
             }
             for (origin, case) in more {
-                let probe = self.plan.search.probe.map(|rate| case.probe(rate));
+                let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
+                let probe = probe.map(|rate| case.probe(rate));
                 let point = self.plan.cases.len() as u32;
                 self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
                 let added = [Some(case), probe].into_iter().flatten();
@@ -282,7 +283,7 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
-    /// Adds a case to the plan, which follows from another.
+    /// Adds a case to the plan that follows from a run.
     fn add(&mut self, origin: usize, case: Case) {
         let index = self.runs.len();
         self.runs.push(self.run(index, &case));

@@ -7,6 +7,7 @@
 use crate::plan::Schedule;
 use crate::plan::load::Slo;
 use crate::record::schema::{Metric, RateMetric, Run};
+use crate::units::MessageRate;
 
 /// Shares of the server's capacity that the first points offer.
 const GRID: [f64; 9] = [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
@@ -89,9 +90,11 @@ pub fn highest(points: &[Point], slo: Slo) -> Option<usize> {
     order.into_iter().take_while(|at| points[*at].keeps(slo)).last()
 }
 
-/// The rates of the first points, of a server that answers so many requests per second.
+/// The rates of the first points, of a server that answers so many requests per second. Where that
+/// could not be told (in a short round all answers may come at once) there are none.
 pub fn grid(capacity: f64) -> Vec<f64> {
-    GRID.iter().map(|share| rounded(share * capacity)).collect()
+    let is_rate = |rate: &f64| (1.0..=MessageRate::MOST).contains(rate);
+    GRID.iter().map(|share| rounded(share * capacity)).filter(is_rate).collect()
 }
 
 /// The rates that are to be measured next; none: the curve is known well enough.
@@ -179,8 +182,15 @@ mod tests {
     }
 
     #[test]
+    fn a_capacity_that_could_not_be_told_gives_no_points() {
+        assert!(grid(f64::INFINITY).is_empty());
+        assert!(grid(f64::NAN).is_empty());
+        assert!(grid(4e9).iter().all(|rate| *rate <= MessageRate::MOST));
+    }
+
+    #[test]
     fn few_messages_that_were_drawn_are_not_a_generator_that_is_too_slow() {
-        let rate = crate::units::MessageRate(1000.0);
+        let rate = MessageRate(1000.0);
         let (periodic, poisson) = (Schedule::Periodic { rate }, Schedule::Poisson { rate });
         assert!(falls_short(periodic, 980.0, 1000) && !falls_short(periodic, 991.0, 1000));
         // 1000 messages scatter by 3.2 %, a million by 0.1 %.

@@ -2,8 +2,8 @@
 //! makes its own sample memory, and sends what it has recorded when its loop is over.
 
 use super::frame::{self, FrameError};
+use super::patience::patience;
 use super::protocol::*;
-use super::round;
 use crate::clock::exchange::Local;
 use crate::clock::{self, Calibration, Source, Ticks, Timebase};
 use crate::host::{self, Environment};
@@ -89,7 +89,7 @@ pub(super) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
     let made = assignment.berths.iter().map(|_| Arena::create(rows));
     let made: Vec<Arena> = made.collect::<io::Result<_>>()?;
     let paths = made.iter().map(Arena::path).collect();
-    let limit = 2 * round::patience(&assignment.case) + SET_UP;
+    let limit = 2 * patience(&assignment.case) + SET_UP;
     let elsewhere = assignment.cpu_beside();
     std::thread::spawn(move || watch_over(&made, limit, elsewhere));
     Ok(paths)

@@ -11,10 +11,9 @@ use crate::plan::Case;
 use crate::plan::rpc::Draws;
 use crate::sample::recorder::Recorder;
 use crate::transport::fan::Fan;
-use crate::transport::{
-    Blob, Endpoint, LiveWord, Opening, Role, SetupError, Slot, Transport, Varied,
-};
+use crate::transport::{Blob, Endpoint, LiveWord, Opening, Role, SetupError, Slot, Transport};
 use crate::units::Span;
+use std::collections::BTreeMap;
 
 /// How long a receiver thread sleeps before it looks whether its port has ended.
 const LOOK: Span = Span(10_000_000);
@@ -125,6 +124,7 @@ pub(super) struct Many<E> {
     fan: Fan<E>,
     receivers: Vec<Fan<E>>,
     used_beside: ResourceUse,
+    afterwards: fn(&E) -> Vec<(String, String)>,
     granted: Vec<(String, String)>,
     strangers: u64,
 }
@@ -153,19 +153,22 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
         openings: Vec<T::Opening>,
         others: &[Blob],
     ) -> Result<Self, SetupError> {
-        let (mut ends, mut first, mut strangers) = (Vec::new(), None, 0);
+        let (mut ends, mut strangers) = (Vec::new(), 0);
+        let mut first = None;
         for (opening, other) in openings.into_iter().zip(others) {
-            let Varied { endpoint, granted, strangers: of_one } = opening.connect_varied(other)?;
-            ends.push(endpoint);
-            strangers += of_one;
-            first.get_or_insert(granted);
+            let one = opening.connect_varied(other)?;
+            ends.push(one.endpoint);
+            strangers += one.strangers;
+            first.get_or_insert((one.granted, one.afterwards));
         }
-        let mut granted = first.unwrap_or_default();
+        let none = || SetupError::Refused("a thread of rpc has a connection at least".into());
+        let (mut granted, afterwards) = first.ok_or_else(none)?;
         granted.push(("connections".into(), ends.len().to_string()));
         let receivers = Many::shares(case, role, &ends)?;
         let patience = case.transport.loses(&case.options).then_some(case.loss_after);
         let fan = Fan::new(ends, patience).map_err(SetupError::system(WATCHING))?;
-        Ok(Many { fan, receivers, used_beside: ResourceUse::default(), granted, strangers })
+        let used_beside = ResourceUse::default();
+        Ok(Many { fan, receivers, used_beside, afterwards, granted, strangers })
     }
 
     fn play(
@@ -220,8 +223,15 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
         self.used_beside
     }
 
+    /// Counts of all connections are added up; of what is no count the last stands.
     fn afterwards(&self) -> Vec<(String, String)> {
-        Vec::new()
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in self.fan.ends().iter().flat_map(self.afterwards) {
+            let before = all.get(&name).and_then(|before| before.parse::<u64>().ok());
+            let sum = before.zip(value.parse::<u64>().ok()).map(|(a, b)| a.saturating_add(b));
+            all.insert(name, sum.map_or(value, |sum| sum.to_string()));
+        }
+        all.into_iter().collect()
     }
 
     fn live(&mut self, _: usize) -> Option<LiveWord> {

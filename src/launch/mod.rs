@@ -17,6 +17,7 @@ mod fault;
 pub mod frame;
 pub mod job;
 pub mod kept;
+mod patience;
 pub mod process;
 pub mod protocol;
 pub mod rehearse;

@@ -6,13 +6,14 @@ use super::ends::crossed;
 use super::far::{self, There};
 pub use super::fault::Fault;
 use super::fault::{gone, unplanned};
+use super::patience::patience;
 use super::process::{Agent, Heard, Place};
 use super::protocol::*;
 use super::rows::rows_for;
 use super::secret;
 use super::together::{LEAD, Seat};
 use crate::clock::LocalNs;
-use crate::plan::{Case, Direction, Schedule};
+use crate::plan::{Case, Direction};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
 use std::sync::atomic::Ordering;
@@ -440,27 +441,4 @@ impl Round<'_> {
             (_, false) => Some(Fault::new(deaths.join("; "))),
         }
     }
-}
-
-/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
-/// Of exponential gaps one in 10^13 is longer than 30 means.
-pub(super) fn patience(case: &Case) -> Duration {
-    let gap = match case.schedule {
-        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
-        Schedule::Periodic { rate } => {
-            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
-        }
-        Schedule::Poisson { rate } => {
-            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
-        }
-        Schedule::OnOff { rate, off, .. } => {
-            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
-            gap.saturating_add(Duration::from_nanos(off.0))
-        }
-        Schedule::Trace { .. } => {
-            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
-            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
-        }
-    };
-    Duration::from_nanos(case.timeout.0).saturating_add(gap)
 }

@@ -37,8 +37,9 @@ pub fn rows_for(case: &Case, role: Role) -> u64 {
         return by_count.unwrap_or(by_time);
     }
     // A Poisson process may bring some more than its rate says.
+    // Where a count or a trace ends the round the time is infinite.
     let offered = case.schedule.rate().map(|rate| (1.2 * rate.0 * seconds) as u64);
     let ports = u64::from(case.threads.max(1));
-    let offered = offered.map(|rows| rows / ports + 1000);
+    let offered = offered.map(|rows| (rows / ports).saturating_add(1000));
     by_count.or(offered).unwrap_or(by_time).min(MOST_ROWS_OF_LOAD / ports)
 }

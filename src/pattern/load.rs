@@ -17,6 +17,9 @@ use crate::transport::{Endpoint, Events, Link};
 /// does not stamp answers late.
 const IN_ONE_GO: u32 = 16;
 
+/// Requests that were never sent and are kept as such, from one look at the gate to the next.
+const UNSENT_BETWEEN_LOOKS: u64 = 4096;
+
 /// What says when the next request goes.
 pub trait Pace {
     /// Whether the client may sleep while nothing is to be sent.
@@ -336,7 +339,7 @@ pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
         }
     };
     if ended.as_planned() {
-        keep_unsent(&mut pace, &limits, plan, requests.next, recorder);
+        keep_unsent(&mut pace, gate, &limits, plan, requests.next, recorder);
         hear_out(line, &mut waiter, clock, gate, plan, requests, recorder);
     }
     recorder.seen.missed_steps = pace.missed();
@@ -456,10 +459,12 @@ fn send<L: Line, C: Clock, P: Pace>(
     }
 }
 
-/// Keeps what was intended and not sent: as lost.
+/// Keeps what was intended and not sent: as lost. There may be many of them: it stops where it is
+/// told to, and shows that it goes on.
 #[cold]
 fn keep_unsent<P: Pace>(
     pace: &mut P,
+    gate: &Gate,
     limits: &Limits,
     plan: &Loop,
     sent: u64,
@@ -475,5 +480,11 @@ fn keep_unsent<P: Pace>(
         recorder.seen.unsent += 1;
         number += 1;
         pace.step(Ticks(0));
+        if number.is_multiple_of(UNSENT_BETWEEN_LOOKS) {
+            recorder.handled(number);
+            if gate.is_stopped() {
+                return;
+            }
+        }
     }
 }

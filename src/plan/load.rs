@@ -163,6 +163,7 @@ impl Request {
     }
 
     pub(super) fn check_load(&self) -> Result<(), Refusal> {
+        self.check_probe()?;
         if self.pattern != Pattern::Load {
             return Ok(());
         }

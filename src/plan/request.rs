@@ -207,14 +207,13 @@ impl Request {
         cpus::check(&self.cpus, &cases)?;
         let name = cases.first().map_or(self.pattern.name(), Case::command).to_string();
         let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
-        let (hosts, pairs) = (layout.hosts, self.place.pairs());
         Ok(Plan {
             name,
             cases,
             rounds,
             cpus,
-            hosts,
-            pairs,
+            hosts: layout.hosts,
+            pairs: self.place.pairs(),
             at_once,
             untrue_clock: self.untrue_clock,
             seed,
@@ -334,7 +333,6 @@ impl Request {
         self.check_timer()?;
         self.check_load()?;
         self.check_rpc()?;
-        self.check_probe()?;
         self.check_stream()?;
         if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
             return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");

@@ -287,6 +287,8 @@ pub struct Varied<E> {
     pub granted: Vec<(String, String)>,
     /// Connections and datagrams of strangers that were dropped while it was set up.
     pub strangers: u64,
+    /// What it has seen when its round is over: name, value.
+    pub afterwards: fn(&E) -> Vec<(String, String)>,
 }
 
 impl<E> Varied<E> {
@@ -295,7 +297,8 @@ impl<E> Varied<E> {
     where
         T::Opening: Opening<Endpoint = E>,
     {
-        Varied { granted: T::granted(&endpoint), strangers: T::strangers(&endpoint), endpoint }
+        let (granted, strangers) = (T::granted(&endpoint), T::strangers(&endpoint));
+        Varied { granted, strangers, afterwards: T::afterwards, endpoint }
     }
 }
 

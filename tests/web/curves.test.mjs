@@ -1,53 +1,10 @@
-// Studies, curves over load, requests of many lengths and surfaces in the page.
+// The sections that only some records have: curves over load, requests of many lengths, surfaces,
+// clocks.
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { downloaded, figure, open, painted, parseCsv } from "./driver.mjs";
-
-test("a study draws each graph, and what was published beside it", async (t) => {
-  const { page, record } = await open(t, "study");
-  const { graphs } = record.plan.study;
-  assert.equal(await page.locator("#study figure").count(), graphs.length);
-  assert.match(await page.textContent("#h-study"), /never measured/);
-  const legend = await page.locator("#plot-study-0 .legend").textContent();
-  assert.match(legend, /shm.*tcp.*○Nobody 1900, tcp/);
-  const title = await page.locator("#plot-study-0 .legend span").last().getAttribute("title");
-  assert.match(title, /A made-up book.*Measured on: two made-up hosts/);
-  assert.match(await page.textContent("#graph-0"), /table 2 is not drawn/);
-  for (let i = 0; i < graphs.length; i++) {
-    const blue = await painted(page, `#plot-study-${i} canvas`, [0, 114, 178]);
-    assert.ok(blue > 20 || graphs[i].kind === "bars", `graph ${i}: ${blue} pixels of its series`);
-  }
-});
-
-test("the keys read ours and what was published to the last digit", async (t) => {
-  const { page, record } = await open(t, "study");
-  const said = () => page.locator("#plot-study-0 output").textContent();
-  await page.locator("#plot-study-0 .plot").focus();
-  await page.keyboard.press("End");
-  const last = record.runs[record.plan.study.series[0].cases.at(-1)];
-  const p50 = figure(last, "half_rtt").quantiles.find((q) => q.p === 0.5);
-  assert.match(await said(), new RegExp(`^shm: 128 KiB: ${(p50.value / 1e3).toFixed(3)} us`));
-  await page.keyboard.press("ArrowDown");
-  await page.keyboard.press("ArrowDown");
-  await page.keyboard.press("Home");
-  assert.match(await said(), /^Nobody 1900, tcp: 8 B: 2\.600 us, N\. Nobody, A made-up book/);
-});
-
-test("the tables of a study carry the exact figures and the published ones", async (t) => {
-  const { page, record } = await open(t, "study");
-  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-1"]')));
-  const run = record.runs[record.plan.study.series[1].cases[1]];
-  const own = rows.filter((r) => Number(r.run) === run.index);
-  assert.deepEqual(own.map((r) => r.published), ["", "2600"]);
-  const p50 = figure(run, "half_rtt").quantiles.find((q) => q.p === 0.5).value;
-  assert.equal(Number(own[0].value), p50);
-  await page.click("#graph-1 summary >> nth=0");
-  const row = page.locator(`#graph-1 tr[data-run="${run.index}"]`);
-  assert.equal(Number(await row.locator('[data-k="ours"] data').getAttribute("value")), p50);
-  assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
-  assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
-});
+import { readFileSync } from "node:fs";
+import { downloaded, figure, open, painted, parseCsv, value } from "./support.mjs";
 
 test("a curve over load has its knee, the bound, and closed loops as such", async (t) => {
   const { page, record } = await open(t, "load");
@@ -102,10 +59,8 @@ test("requests of many lengths have slowdowns, times and the tail of the short o
   assert.equal(Number(row.value_ns), of.summary.quantiles.find((k) => k.p === 0.5).value);
   assert.equal(Number(row.unloaded_p50_ns), of.unloaded.p50_ns);
   assert.ok(await painted(page, "#plot-rpc-slowdown canvas", [0, 114, 178]) > 100);
-  await page.locator("#plot-rpc-slowdown .plot").focus();
-  await page.keyboard.press("ArrowRight");
-  const said = await page.locator("#plot-rpc-slowdown output").textContent();
-  assert.match(said, /p50 .*×, n = /);
+  await page.locator("#plot-rpc-slowdown .plot").press("ArrowRight");
+  assert.match(await page.locator("#plot-rpc-slowdown output").textContent(), /p50 .*×, n = /);
   // The table needs no script.
   await page.locator("#rpc summary").first().click();
   const cells = await page.locator("#rpc tbody tr").first().locator("td").allTextContents();
@@ -162,4 +117,22 @@ test("shares begin at 0 and stand along their axis", async (t) => {
   const most = Math.max(...record.runs.map((r) =>
     r.rates.find((k) => k.metric === "missed").rate.value));
   assert.ok(last.startsWith(`64 values: 100 k msg/s: ${100 * most} % `), last);
+});
+
+test("clocks show their offset with its bound and their drift over the time", async (t) => {
+  const { page, record } = await open(t, "clocks");
+  assert.equal(await page.locator("#clocks table").count(), 2);
+  assert.equal(await page.locator("#clocks canvas").count(), 2);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator("#plot-clock-offset .bar button").first().click(),
+  ]);
+  const rows = parseCsv(readFileSync(await download.path(), "utf8"));
+  assert.equal(rows.length, 2 * record.clocks[0].points.length);
+  assert.equal(Number(rows[7].offset_ns), record.clocks[0].points[7].offset_ns);
+  // The line through both ends is taken off: a drift of 12.5 us a second is not what is seen.
+  await page.locator("#plot-clock-offset .plot").focus();
+  await page.keyboard.press("End");
+  const said = await page.locator("#plot-clock-offset output").textContent();
+  assert.match(said, /node07: after 100\.0 s: .* us ± .*, 0\.0000 ns off the line/);
 });

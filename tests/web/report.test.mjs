@@ -1,13 +1,14 @@
-// The report as a reader has it: one file, opened from disk in a browser without a network.
+// The report as a reader has it: what every record has.
 //
 //   cargo build --release --example sample_report && cd tests/web && npm ci && npm test
+//
+// CHROMIUM names another browser than /usr/bin/chromium, SAMPLE_REPORT another example binary.
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
-import {
-  csvNumber, downloaded, figure, open, painted, parseCsv, report, value,
-} from "./driver.mjs";
+import { statSync } from "node:fs";
+import { csvNumber, downloaded, figure, open, painted, parseCsv, report, value }
+  from "./support.mjs";
 
 test("a million samples fit in 3 MB and are interactive within a second", async (t) => {
   for (const kind of ["survey", "sweep"]) {
@@ -241,20 +242,47 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
   assert.deepEqual(JSON.parse(json), record);
 });
 
-test("clocks show their offset with its bound and their drift over the time", async (t) => {
-  const { page, record } = await open(t, "clocks");
-  assert.equal(await page.locator("#clocks table").count(), 2);
-  assert.equal(await page.locator("#clocks canvas").count(), 2);
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.locator("#plot-clock-offset .bar button").first().click(),
-  ]);
-  const rows = parseCsv(readFileSync(await download.path(), "utf8"));
-  assert.equal(rows.length, 2 * record.clocks[0].points.length);
-  assert.equal(Number(rows[7].offset_ns), record.clocks[0].points[7].offset_ns);
-  // The line through both ends is taken off: a drift of 12.5 us a second is not what is seen.
-  await page.locator("#plot-clock-offset .plot").focus();
+test("a study draws each graph, and what was published beside it", async (t) => {
+  const { page, record } = await open(t, "study");
+  const { graphs } = record.plan.study;
+  assert.equal(await page.locator("#study figure").count(), graphs.length);
+  assert.match(await page.textContent("#h-study"), /never measured/);
+  const legend = await page.locator("#plot-study-0 .legend").textContent();
+  assert.match(legend, /shm.*tcp.*○Nobody 1900, tcp/);
+  const title = await page.locator("#plot-study-0 .legend span").last().getAttribute("title");
+  assert.match(title, /A made-up book.*Measured on: two made-up hosts/);
+  assert.match(await page.textContent("#graph-0"), /table 2 is not drawn/);
+  for (let i = 0; i < graphs.length; i++) {
+    const blue = await painted(page, `#plot-study-${i} canvas`, [0, 114, 178]);
+    assert.ok(blue > 20 || graphs[i].kind === "bars", `graph ${i}: ${blue} pixels of its series`);
+  }
+});
+
+test("the keys read ours and what was published to the last digit", async (t) => {
+  const { page, record } = await open(t, "study");
+  const said = () => page.locator("#plot-study-0 output").textContent();
+  await page.locator("#plot-study-0 .plot").focus();
   await page.keyboard.press("End");
-  const said = await page.locator("#plot-clock-offset output").textContent();
-  assert.match(said, /node07: after 100\.0 s: .* us ± .*, 0\.0000 ns off the line/);
+  const last = record.runs[record.plan.study.series[0].cases.at(-1)];
+  const p50 = figure(last, "half_rtt").quantiles.find((q) => q.p === 0.5);
+  assert.match(await said(), new RegExp(`^shm: 128 KiB: ${(p50.value / 1e3).toFixed(3)} us`));
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Home");
+  assert.match(await said(), /^Nobody 1900, tcp: 8 B: 2\.600 us, N\. Nobody, A made-up book/);
+});
+
+test("the tables of a study carry the exact figures and the published ones", async (t) => {
+  const { page, record } = await open(t, "study");
+  const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="study-1"]')));
+  const run = record.runs[record.plan.study.series[1].cases[1]];
+  const own = rows.filter((r) => Number(r.run) === run.index);
+  assert.deepEqual(own.map((r) => r.published), ["", "2600"]);
+  const p50 = figure(run, "half_rtt").quantiles.find((q) => q.p === 0.5).value;
+  assert.equal(Number(own[0].value), p50);
+  await page.click("#graph-1 summary >> nth=0");
+  const row = page.locator(`#graph-1 tr[data-run="${run.index}"]`);
+  assert.equal(Number(await row.locator('[data-k="ours"] data').getAttribute("value")), p50);
+  assert.equal(await row.locator('[data-k="published"] data').getAttribute("value"), "2600");
+  assert.equal(await row.locator("td").nth(3).textContent(), (p50 / 2600).toFixed(3));
 });

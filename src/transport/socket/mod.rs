@@ -1,5 +1,5 @@
 //! The transports that are sockets: one file a transport for the control path, and three data
-//! paths that they share: [`stream`], [`datagram`], and [`framed`] for lengths that differ.
+//! paths that they share: [`stream`], [`datagram`], and `framed` for lengths that differ.
 
 mod admit;
 pub mod datagram;

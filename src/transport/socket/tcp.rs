@@ -95,7 +95,8 @@ impl Opening for TcpOpening {
     fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
         let (socket, strangers) = self.socket(other)?;
         let endpoint = FramedEndpoint::new(socket, &self.setup);
-        Ok(Varied { granted: options::granted_tcp(endpoint.socket()), strangers, endpoint })
+        let granted = options::granted_tcp(endpoint.socket());
+        Ok(Varied { granted, strangers, afterwards: |_| Vec::new(), endpoint })
     }
 }
 

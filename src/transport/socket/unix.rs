@@ -101,7 +101,8 @@ impl Opening for StreamOpening {
     fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
         let (socket, strangers) = self.socket(other)?;
         let endpoint = FramedEndpoint::new(socket, &self.setup);
-        Ok(Varied { granted: options::granted_common(endpoint.socket()), strangers, endpoint })
+        let granted = options::granted_common(endpoint.socket());
+        Ok(Varied { granted, strangers, afterwards: |_| Vec::new(), endpoint })
     }
 }
 

@@ -1,8 +1,11 @@
-// What the tests of the page share: the example's records, a browser, and strict readers.
+// What the tests of the report share: made-up reports, opened from disk in a browser without a
+// network.
+//
+//   cargo build --release --example sample_report && cd tests/web && npm ci && npm test
 //
 // CHROMIUM names another browser than /usr/bin/chromium, SAMPLE_REPORT another example binary.
 
-import { before, after } from "node:test";
+import { after, before } from "node:test";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
