@@ -34,7 +34,7 @@ function loadPlot(model, curves, slo, metric, label, c) {
   curves.forEach((curve, at) => {
     const colour = c.palette[at % c.palette.length];
     LOAD_QUANTILES.forEach(([p, name], k) => tracks.push({
-      name: `${curve.name} ${name}`, draw: "line", colour, dash: DASHES[k],
+      name: `${curve.name} ${name}`, draw: "line", colour, dash: DASHES[k], whisker: 0.35,
       points: curve.open.map((i) => loadPoint(model, run(i), metric, "response", p))
         .filter(usableLoad).sort((a, b) => a.offered - b.offered),
     }));
@@ -101,7 +101,8 @@ function loadFrame(tracks, curves, run, slo, metric, label, c) {
   const all = [...tracks, ...levels];
   return {
     tracks: all, legend: all.filter((t) => t.legend !== false),
-    x: { label: `requests ${label} per second`, log: true, min: xmin, max: xmax, tick: axisRate },
+    x: { label: `requests ${label} per second`, log: true, min: xmin, max: xmax,
+      tick: axisPerSecond },
     y: { label: "latency", log: true, min: ymin, max: ymax, tick: axisNs, size: 74 },
     hint: "Hover or use the arrow keys to read exact values.",
     empty: "Nothing can be shown: n too small, or not measured.",

@@ -364,5 +364,7 @@ function whisker(u, ctx, t, p) {
   ctx.lineTo(x, high);
   ctx.strokeStyle = t.colour;
   ctx.lineWidth = uPlot.pxRatio;
+  ctx.globalAlpha = t.whisker ?? 1;
   ctx.stroke();
+  ctx.globalAlpha = 1;
 }

@@ -35,9 +35,10 @@ const AXES = {
   "against-size": { label: "payload of a message", tick: fmtBytes, of: (run) => run.case.size },
   "against-values": { label: "values of a sample", tick: fmtCount,
     of: (run) => run.case.stream?.values },
-  "against-rate": { label: "offered per second", tick: axisRate, of: scheduleRate },
-  "against-answered": { label: "answered per second", tick: axisRate,
-    of: (run) => rateOf(run, "message_rate")?.value },
+  "against-rate": { label: "messages offered per second", tick: axisPerSecond, words: axisRate,
+    of: scheduleRate },
+  "against-answered": { label: "messages answered per second", tick: axisPerSecond,
+    words: axisRate, of: (run) => rateOf(run, "message_rate")?.value },
   "against-clients": { label: "clients", tick: fmtCount, of: (run) => run.case.load?.clients },
 };
 
@@ -142,8 +143,9 @@ function figureText(graph, run, f, fmt) {
   const spread = hasDeciles(graph) ? `, p10 ${fmt(f.low)}, p90 ${fmt(f.high)}` : "";
   const figure = `${fmt(f.value)} ${fmtInterval(f.interval, fmt)}`;
   const axis = AXES[graph.kind];
-  const of = { "against-values": "values", "against-clients": "clients" }[graph.kind];
-  const at = axis ? `${axis.tick(axis.of(run))}${of ? ` ${of}` : ""}` : fmtBytes(run.case.size);
+  const words = { "against-values": fmtValues, "against-clients": (n) => `${fmtCount(n)} clients` };
+  const at = axis ? (words[graph.kind] ?? axis.words ?? axis.tick)(axis.of(run))
+    : fmtBytes(run.case.size);
   return `${at}: ${figure}${spread}, ${n}`;
 }
 
@@ -237,9 +239,11 @@ function againstGraph(model, told, graph, c) {
       : { ...style, draw: "hollow", points };
   });
   const all = [...ours, ...published].flatMap((t) => t.points.map((p) => p.y));
-  const highs = ours.flatMap((t) => t.points.map((p) => Math.min(p.high ?? p.y, 2 * p.y)));
-  const [ymin, ymax] = linear ? [0, (Math.max(0, ...all, ...highs) || 1) * 1.1]
-    : logRange(all, 1.4);
+  const within = linear ? 2 : hasDeciles(graph) ? 10 : 1;
+  const ends = ours.flatMap((t) => t.points.flatMap((p) =>
+    [Math.min(p.high ?? p.y, within * p.y), Math.max(p.low ?? p.y, p.y / within)]));
+  const [ymin, ymax] = linear ? [0, (Math.max(0, ...all, ...ends) || 1) * 1.1]
+    : logRange([...all, ...ends], 1.4);
   return studyPlot(ours, published, {
     x: { label: axis.label, log: true, min: xmin, max: xmax, tick: axis.tick,
       ...(graph.kind === "against-answered" ? {} : { splits: at }) },
@@ -347,7 +351,14 @@ function samplesUpTo(curve, value) {
     if (curve.values[middle] <= value) low = middle + 1;
     else high = middle;
   }
-  return low === 0 ? 0 : curve.ranks[low - 1];
+  if (low === 0) return 0;
+  const [before, after] = [curve.values[low - 1], curve.values[low] ?? Infinity];
+  const rank = curve.ranks[low - 1];
+  if (!(before > 0) || after === Infinity) return rank;
+  // Between two that are kept: spread evenly over the logarithm, so that no bin narrower than their
+  // distance looks empty beside one that looks full.
+  const share = Math.log(value / before) / Math.log(after / before);
+  return rank + Math.floor(share * (curve.ranks[low] - 1 - rank));
 }
 
 function histogramGraph(model, told, graph, c) {

@@ -103,7 +103,7 @@ class Surface {
       }
     }));
     ctx.fillStyle = c.faint;
-    this.rates.forEach((rate, i) => ctx.fillText(axisRate(rate).replace(" msg/s", ""),
+    this.rates.forEach((rate, i) => ctx.fillText(axisPerSecond(rate),
       g.x(i) + g.wide / 2, g.floor + 10, g.wide));
     ctx.fillText("samples per second", g.left + (g.wide * this.rates.length) / 2, g.floor + 30);
     ctx.textAlign = "right";
@@ -212,7 +212,7 @@ class Surface {
     for (const rate of [...rates].reverse()) {
       const p = to(rate, v, 0);
       if (Math.abs(p.x - last.x) < 44 && Math.abs(p.y - last.y) < 14) continue;
-      ctx.fillText(axisRate(rate).replace(" msg/s", "/s"), p.x, p.y + 14);
+      ctx.fillText(`${axisPerSecond(rate)}/s`, p.x, p.y + 14);
       last = p;
     }
     for (const one of values) {

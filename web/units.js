@@ -43,6 +43,8 @@ const fmtRate = (v) => {
 };
 
 const axisRate = onAxis(fmtRate);
+// Where the axis says what is counted.
+const axisPerSecond = (v) => axisRate(v).replace(/ ?msg\/s$/, "");
 
 // A share with as many digits as its distance to 0 or 1 needs.
 function fmtShare(p) {

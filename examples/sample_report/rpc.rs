@@ -42,6 +42,7 @@ pub fn lengths() -> Record {
 fn fill(run: &mut Run) {
     let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index));
     let rpc = run.case.rpc.clone().expect("a case of rpc");
+    run.label = run.case.label();
     let factor = if run.case.transport == TransportKind::Tcp { 1.0 } else { 2.0 };
     let load = if rpc.unloaded { 0.0 } else { factor };
     let unloaded_ns = |size: u32| BASE_NS + 2.0 * f64::from(size) / BYTES_A_NS;
