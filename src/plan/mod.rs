@@ -404,7 +404,7 @@ impl Case {
             1 => String::new(),
             several => format!(" {several} threads"),
         };
-        let pattern = if self.load.probe { "probe" } else { self.command() };
+        let pattern = self.command();
         format!("{pattern}{both} {transport} {wait} {} B{pace}{threads}", self.size.0)
     }
 }
