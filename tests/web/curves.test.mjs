@@ -136,3 +136,14 @@ test("clocks show their offset with its bound and their drift over the time", as
   const said = await page.locator("#plot-clock-offset output").textContent();
   assert.match(said, /node07: after 100\.0 s: .* us ± .*, 0\.0000 ns off the line/);
 });
+
+test("a histogram counts exactly at the samples that are kept, and evenly between them", () => {
+  const source = readFileSync(new URL("../../web/study.js", import.meta.url), "utf8");
+  const [text] = source.match(/function samplesUpTo[\s\S]*?\n}\n/);
+  const samplesUpTo = new Function(`${text}; return samplesUpTo;`)();
+  const curve = { ranks: [1, 100, 200, 203], values: [1, 10, 1000, Infinity] };
+  const seen = [0.5, 1, 10, 100, 999.9, 1000, 1e9].map((value) => samplesUpTo(curve, value));
+  assert.deepEqual(seen, [0, 1, 100, 149, 198, 200, 200]);
+  const all = Array.from({ length: 300 }, (_, i) => samplesUpTo(curve, 0.9 * 1.03 ** i));
+  assert.ok(all.every((n, i) => i === 0 || n >= all[i - 1]), "it never falls");
+});
