@@ -257,7 +257,10 @@ impl Request {
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
                 Bound { count: None, time: Some(BANDWIDTH_TIME) }
             }
-            (_, None, None) => Bound { count: Some(COUNT), time: None },
+            (_, None, None) => {
+                let lines = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
+                Bound { count: lines.or(Some(COUNT)), time: None }
+            }
             (_, count, time) => Bound { count, time },
         };
         let rpc = self.rpc.as_ref().and_then(rpc::Wanted::first);
@@ -466,6 +469,18 @@ pub(super) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
 mod tests {
     use super::*;
     use crate::units::MessageRate;
+
+    #[test]
+    fn a_trace_is_played_to_its_end() {
+        let lines: String = (0..30_000).map(|n| format!("{n}us\n")).collect();
+        let trace = Trace::parse("t", &lines).unwrap();
+        let schedule = Schedule::Trace { rate: trace.rate() };
+        for pattern in [Pattern::Oneway, Pattern::Load] {
+            let trace = Some(trace.clone());
+            let request = Request { trace, schedule, ..Request::new(pattern) };
+            assert_eq!(request.plan().unwrap().cases[0].bound.count, Some(30_000));
+        }
+    }
 
     #[test]
     fn the_warm_up_is_at_most_a_tenth_of_what_is_expected() {
