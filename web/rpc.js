@@ -51,10 +51,12 @@ function rpcPlot(model, runs, c, of, label, fmt) {
   const tracks = runs.flatMap((run) => [[0.5, "p50", []], [0.99, "p99", DASHES[1]]].map(
     ([p, name, dash]) => {
       const style = rpcStyle(model, runs, run, c);
+      const shares = new Map(run.case.rpc.workload.steps);
       let before = 0;
       const points = run.lengths.sizes.flatMap((one) => {
-        const [from, to] = [before, one.share];
-        before = one.share;
+        // By the workload, for unloaded requests too, of which each length is as frequent.
+        const [from, to] = [before, shares.get(one.size) ?? one.share];
+        before = to;
         const q = one.summary.quantiles.find((k) => k.p === p);
         const y = q?.value === null || q === undefined ? NaN : of(one, valueOf(q.value));
         if (!(y > 0 && y < Infinity)) return [];
@@ -66,21 +68,22 @@ function rpcPlot(model, runs, c, of, label, fmt) {
     })).filter((t) => t.points.length);
   const ys = tracks.flatMap((t) => t.points.map((p) => p.y));
   const [ymin, ymax] = logRange(ys, 1.3);
-  const longest = runs.reduce((a, b) => (b.lengths.sizes.length > a.lengths.sizes.length ? b : a));
+  const steps = runs.map((run) => run.case.rpc.workload.steps)
+    .reduce((a, b) => (b.length > a.length ? b : a));
   return {
     tracks, legend: tracks,
     x: { label: "message size, by the fraction of messages that are no longer", min: 0, max: 1,
       splits: Array.from({ length: RPC_TICKS + 1 }, (_, i) => i / RPC_TICKS),
-      tick: (share) => sizeAt(longest.lengths.sizes, share) },
+      tick: (share) => sizeAt(steps, share) },
     y: { label, log: true, min: ymin, max: ymax, tick: fmt, size: 74 },
     empty: "Nothing can be shown: n too small.",
   };
 }
 
 // The length that so many requests do not exceed.
-function sizeAt(sizes, share) {
-  const one = sizes.find((of) => of.share >= share - 1e-9) ?? sizes.at(-1);
-  return fmtBytes(one.size);
+function sizeAt(steps, share) {
+  const [size] = steps.find(([, upTo]) => upTo >= share - 1e-9) ?? steps.at(-1);
+  return fmtBytes(size);
 }
 
 function tailPlot(model, runs, c) {
