@@ -9,7 +9,7 @@ mod driver;
 #[path = "faults/stranger.rs"]
 mod stranger;
 
-use driver::{Driver, Ended, Scratch, wiregauge};
+use driver::{Driver, Ended, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -21,10 +21,6 @@ use wiregauge::launch::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VE
 const SOON: Duration = Duration::from_secs(10);
 /// A round that would go on for 30 s if nothing happened.
 const LONG: &str = "--count 300000 --warmup 50 --pause 100us --rounds 1";
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
 
 /// A latency run of which messages have passed.
 fn under_way(scratch: &Scratch, transport: &str, wait: &str, more: &[&str]) -> Driver {

@@ -6,31 +6,14 @@
 
 mod driver;
 
-use driver::{Driver, Scratch, wiregauge};
+use driver::{Driver, Scratch, samples, wiregauge, words};
 use rustix::process::Signal;
+use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
-use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
-
-/// The samples of a run; rounds stand in the order in which they were executed.
-fn samples(scratch: &Scratch, run: u32) -> Vec<Sample> {
-    let path = scratch.join("run").join("samples.parquet");
-    let mut reader = SampleReader::open(&path).unwrap();
-    let rounds = std::iter::from_fn(move || reader.next_round());
-    let own = rounds.map(|round| round.unwrap()).filter(|round| round.run == run);
-    own.flat_map(|round| round.samples).collect()
-}
-
 fn measured(line: &str) -> (Scratch, Record) {
-    let scratch = Scratch::new();
-    let ended = wiregauge(&scratch, &words(&format!("load --out run {line}")));
-    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    (scratch, record)
+    driver::measured("load", line)
 }
 
 #[test]
@@ -156,20 +139,8 @@ fn a_search_adds_a_probe_beside_each_point_that_it_adds() {
 
 #[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
-    let scratch = Scratch::new();
-    let line = "load --transport tcp --rate 2k --time 30s --rounds 1 --out run";
-    let driver = Driver::start(&scratch, &words(line));
-    driver.await_messages(500);
-    let server = driver.agents()[0];
-    server.signal(Signal::STOP);
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    server.signal(Signal::KILL);
-    let ended = driver.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.survivors.is_empty(), "{ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
-    let lost = samples(&scratch, 0).iter().filter(|sample| sample.flags.has(Flags::LOST)).count();
+    let line = "load --transport tcp --rate 2k --time 30s --rounds 1";
+    let (_, _, lost) = driver::server_dies(line);
     assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
 }
 
@@ -202,19 +173,10 @@ fn a_search_adds_points_and_judges_its_bound() {
 
 #[test]
 fn a_client_that_is_killed_frees_the_server_and_leaves_its_samples() {
-    let scratch = Scratch::new();
-    let line = "load --transport tcp --wait block --rate 2k --time 30s --rounds 1 --out run";
-    let driver = Driver::start(&scratch, &words(line));
-    driver.await_messages(500);
-    let client = driver.agents()[1];
-    client.signal(Signal::KILL);
-    let ended = driver.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.survivors.is_empty(), "the server went on for nobody: {ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    assert!(record.faults[0].contains("the client's process"), "{:?}", record.faults);
+    let line = "load --transport tcp --wait block --rate 2k --time 30s --rounds 1";
+    let (scratch, record) = driver::client_dies(line);
     let run = &record.runs[0];
-    assert!(!record.complete && run.doubts.iter().any(|doubt| doubt.kind == "incomplete"));
+    assert!(run.doubts.iter().any(|doubt| doubt.kind == "incomplete"));
     let answered = samples(&scratch, 0).iter().filter(|s| !s.receive_ns.is_nan()).count();
     assert!(answered >= 400, "{answered}");
 }

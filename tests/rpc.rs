@@ -6,33 +6,19 @@
 
 mod driver;
 
-use driver::{Driver, Scratch, wiregauge};
-use rustix::process::Signal;
+use driver::{Scratch, wiregauge, words};
 use std::collections::{BTreeMap, BTreeSet};
 use wiregauge::plan::rpc::Slowdown;
+use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
-use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
-
-/// The samples of a run.
 fn samples(scratch: &Scratch, run: &Run) -> Vec<Sample> {
-    let path = scratch.join("run").join("samples.parquet");
-    let mut reader = SampleReader::open(&path).unwrap();
-    let rounds = std::iter::from_fn(move || reader.next_round());
-    let own = rounds.map(|round| round.unwrap()).filter(|round| round.run == run.index);
-    own.flat_map(|round| round.samples).collect()
+    driver::samples(scratch, run.index)
 }
 
 fn measured(line: &str) -> (Scratch, Record) {
-    let scratch = Scratch::new();
-    let ended = wiregauge(&scratch, &words(&format!("rpc --out run {line}")));
-    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    (scratch, record)
+    driver::measured("rpc", line)
 }
 
 /// The run that is loaded, of a record that has one.
@@ -202,36 +188,15 @@ fn congestion_controls_are_compared_in_one_run() {
 
 #[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
-    let scratch = Scratch::new();
-    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --ports 2 --no-unloaded --out run";
-    let driver = Driver::start(&scratch, &words(line));
-    driver.await_messages(500);
-    let server = driver.agents()[0];
-    server.signal(Signal::STOP);
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    server.signal(Signal::KILL);
-    let ended = driver.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.survivors.is_empty(), "{ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
-    let kept = samples(&scratch, &record.runs[0]);
-    let lost = kept.iter().filter(|sample| sample.flags.has(Flags::LOST)).count();
+    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --ports 2 --no-unloaded";
+    let (_, _, lost) = driver::server_dies(line);
     assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
 }
 
 #[test]
 fn a_client_that_is_killed_frees_its_server() {
-    let scratch = Scratch::new();
-    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --no-unloaded --out run";
-    let driver = Driver::start(&scratch, &words(line));
-    driver.await_messages(500);
-    driver.agents()[1].signal(Signal::KILL);
-    let ended = driver.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.survivors.is_empty(), "{ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    assert!(!record.complete && record.faults[0].contains("signal 9"), "{:?}", record.faults);
+    let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --no-unloaded";
+    let (scratch, record) = driver::client_dies(line);
     assert!(samples(&scratch, &record.runs[0]).len() >= 500);
 }
 

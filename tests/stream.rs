@@ -14,12 +14,7 @@ use wiregauge::stream::format::Format;
 use wiregauge::stream::{Kind, Sample, Value, file};
 
 fn measured(line: &str) -> (Scratch, Record) {
-    let scratch = Scratch::new();
-    let words: Vec<&str> = line.split(' ').collect();
-    let ended = wiregauge(&scratch, &[&["stream", "--out", "run"], &words[..]].concat());
-    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
-    let record = read_record(&scratch.join("run")).unwrap();
-    (scratch, record)
+    driver::measured("stream", line)
 }
 
 /// The messages of the first round.

@@ -59,7 +59,8 @@ fn fill(run: &mut Run) {
             let mut one = || base * (1.0 - load * (1.0 - uniform(&mut rng)).ln());
             let rounds: Vec<Vec<f64>> = (0..5).map(|_| (0..n).map(|_| one()).collect()).collect();
             let p50_ns = Some(base);
-            let unloaded = Unloaded { p50_ns, min_ns: p50_ns, serialisation_ns: p50_ns };
+            let (min_ns, serialisation_ns) = (p50_ns, p50_ns);
+            let unloaded = Unloaded { p50_ns, min_ns, serialisation_ns, ..Unloaded::default() };
             OfSize { size, reply: size, share, summary: summarise(&rounds), unloaded }
         })
         .collect();

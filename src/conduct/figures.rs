@@ -178,7 +178,7 @@ impl RunSoFar {
             }
         }
         self.sizes.take(case, self.rounds.len(), &samples);
-        self.take_rates(case, &samples);
+        self.take_rates(case, &samples, &round);
         self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
         round.ended = match &fault {
@@ -285,11 +285,16 @@ impl RunSoFar {
         usage
     }
 
-    fn take_rates(&mut self, case: &Case, samples: &RoundSamples) {
+    fn take_rates(&mut self, case: &Case, samples: &RoundSamples, round: &Round) {
         let scheduled = case.schedule.is_open();
         if case.pattern == Pattern::Bandwidth {
             let stride = role::stride(case) as f64;
             self.delivered.push(delivered(samples, stride, case.direction));
+        } else if case.pattern == Pattern::Load && round.samples_in_histogram_only > 0 {
+            // Stamps are those of the first requests; all have been counted.
+            let all = |work: u64| Delivered { work: work as f64, seconds: round.length_ns / 1e9 };
+            self.posted.push(all(round.counts.sent));
+            self.delivered.push(all(round.counts.received));
         } else if scheduled || case.pattern == Pattern::Load {
             self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
             self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));

@@ -7,7 +7,7 @@ use crate::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 use crate::record::schema::{Figure, RateFigure, Run};
 use crate::sample::{Flags, RoundSamples};
 use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Metric, RateMetric, Summary, summarize};
+use crate::stats::{Metric, Quantile, RateMetric, Summary, summarize};
 use std::collections::BTreeMap;
 
 /// Of all requests, the share that counts as the shortest ones ...
@@ -176,9 +176,12 @@ fn lengths(
     Some(ByLength { lengths, short: of_short })
 }
 
+fn half(summary: &Summary) -> Option<&Quantile> {
+    summary.quantiles.iter().find(|quantile| quantile.p == 0.5)
+}
+
 fn p50(summary: &Summary) -> Option<f64> {
-    let half = summary.quantiles.iter().find(|quantile| quantile.p == 0.5)?;
-    half.value.map(|value| value.0).filter(|ns| ns.is_finite())
+    half(summary)?.value.map(|value| value.0).filter(|ns| ns.is_finite())
 }
 
 /// Bytes per second by which longer unloaded requests take more than the shortest.
@@ -199,6 +202,7 @@ fn unloaded(baseline: Option<&Baseline>, size: u32, reply: u32, link: Option<f64
     let bytes = f64::from(size) + f64::from(reply);
     Unloaded {
         p50_ns: own.and_then(p50),
+        p50_interval: own.and_then(half).and_then(|quantile| quantile.interval),
         min_ns: own.map(|summary| summary.min.0).filter(|ns| ns.is_finite()),
         serialisation_ns: shortest.zip(link).map(|(base, link)| base + bytes / link * 1e9),
     }

@@ -187,8 +187,8 @@ pub trait Line {
     /// `None`: there was no room after all.
     fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks>;
 
-    /// Sends off what could not go yet.
-    fn push(&mut self);
+    /// Sends off what could not go yet, where a look would not.
+    fn push(&mut self) {}
 
     /// Whether all that was posted has completed.
     fn is_settled(&self) -> bool;

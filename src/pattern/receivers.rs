@@ -3,7 +3,7 @@
 //! connections, and hands over what it saw through a ring that neither side locks.
 
 use super::load::{Line, Looked};
-use super::rpc::{Slots, head_of, number, write_request};
+use super::rpc::{Asking, awaited, head_of};
 use super::waiter::{Any, Waiter};
 use super::{Ended, Loop, payload};
 use crate::clock::{Clock, Ticks};
@@ -155,49 +155,35 @@ pub fn receiver<E: Endpoint, C: Clock>(
 
 /// The connections of a port whose replies other threads take.
 pub struct Split<'a, E> {
-    fan: &'a mut Fan<E>,
-    slots: Box<[Slots]>,
-    draws: Draws,
+    asking: Asking<'a, E>,
     handovers: &'a [Handover],
     events: Events,
-    asked: u64,
-    unsettled: u64,
 }
 
 impl<'a, E: Endpoint> Split<'a, E> {
     /// Over these connections, of which these threads take the replies.
     pub fn over(fan: &'a mut Fan<E>, draws: Draws, handovers: &'a [Handover]) -> Split<'a, E> {
-        let slots = fan.ends().iter().map(Slots::of).collect();
         let mut events = Events::default();
         // Only completions: what arrives is for others.
         events.limit(0);
-        Split { fan, slots, draws, handovers, events, asked: 0, unsettled: 0 }
+        Split { asking: Asking::over(fan, draws), handovers, events }
     }
 }
 
 impl<E: Endpoint> Line for Split<'_, E> {
     #[inline(always)]
     fn has_room(&self, sequence: u64) -> bool {
-        self.slots[self.draws.lane(sequence)].has_room()
+        self.asking.has_room(sequence)
     }
 
     #[inline(always)]
     fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
-        let lane = self.draws.lane(sequence);
-        let (slots, endpoint) = (&mut self.slots[lane], self.fan.end(lane));
-        let submit = write_request(slots, endpoint, &self.draws, clock, sequence, plan)?;
-        self.asked = sequence + 1;
-        self.unsettled += 1;
-        Some(submit)
-    }
-
-    fn push(&mut self) {
-        // Each look flushes those that have something to send.
+        self.asking.ask(clock, sequence, plan).map(|(_, submit)| submit)
     }
 
     #[inline(always)]
     fn is_settled(&self) -> bool {
-        self.unsettled == 0
+        self.asking.is_settled()
     }
 
     #[inline]
@@ -209,25 +195,24 @@ impl<E: Endpoint> Line for Split<'_, E> {
         _: &Loop,
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
+        let Split { asking: Asking { fan, slots, draws, asked, unsettled }, events, .. } = self;
         let (mut any, mut ended) = (false, None);
-        if self.unsettled > 0 {
-            for (lane, slots) in self.slots.iter_mut().enumerate() {
-                if slots.is_settled() {
-                    continue;
-                }
-                any |= self.fan.end(lane).poll(&mut self.events);
-                slots.completed(&self.events);
-                self.unsettled = self.unsettled.saturating_sub(self.events.completed.into());
-                if self.events.link != Link::Up {
-                    ended = Some(Ended::of(self.events.link));
-                }
+        let lanes = if *unsettled > 0 { slots.len() } else { 0 };
+        for (lane, slots) in slots[..lanes].iter_mut().enumerate() {
+            if slots.is_settled() {
+                continue;
+            }
+            any |= fan.end(lane).poll(events);
+            slots.completed(events);
+            *unsettled = unsettled.saturating_sub(events.completed.into());
+            if events.link != Link::Up {
+                ended = Some(Ended::of(events.link));
             }
         }
         for handover in self.handovers {
             while let Some(seen) = handover.take() {
                 any = true;
-                let sequence = number(self.asked, seen.low);
-                let awaited = self.draws.reply(self.draws.length(sequence));
+                let (sequence, awaited) = awaited(draws, *asked, seen.low);
                 take(sequence, seen.receive, seen.broken || seen.length != awaited);
             }
             ended = ended.or(handover.ended());

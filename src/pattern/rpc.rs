@@ -86,76 +86,100 @@ impl Slots {
     }
 }
 
-/// The connections of one port of the client.
+/// What a port of the client asks over: its connections, and what it knows of each.
+pub(super) struct Asking<'a, E> {
+    pub fan: &'a mut Fan<E>,
+    pub slots: Box<[Slots]>,
+    pub draws: Draws,
+    /// Requests that have been posted.
+    pub asked: u64,
+    /// Of those the posts that have not completed.
+    pub unsettled: u64,
+}
+
+impl<'a, E: Endpoint> Asking<'a, E> {
+    pub fn over(fan: &'a mut Fan<E>, draws: Draws) -> Asking<'a, E> {
+        let slots = fan.ends().iter().map(Slots::of).collect();
+        Asking { fan, slots, draws, asked: 0, unsettled: 0 }
+    }
+
+    #[inline(always)]
+    pub fn has_room(&self, sequence: u64) -> bool {
+        self.slots[self.draws.lane(sequence)].has_room()
+    }
+
+    /// Writes a request into the slot whose turn it is, posts it and sends it off; the connection,
+    /// and the time before the post. `None`: there was no room.
+    #[inline(always)]
+    pub fn ask<C: Clock>(
+        &mut self,
+        clock: C,
+        sequence: u64,
+        plan: &Loop,
+    ) -> Option<(usize, Ticks)> {
+        let lane = self.draws.lane(sequence);
+        let length = self.draws.length(sequence);
+        let (slots, endpoint) = (&mut self.slots[lane], self.fan.end(lane));
+        let message = &mut endpoint.payload(slots.slot())[..length as usize];
+        write(message, head(sequence, self.draws.reply(length)), plan.check);
+        let submit = clock.now();
+        if !slots.post(endpoint, slots.slot(), length as usize) {
+            return None;
+        }
+        endpoint.flush();
+        self.asked = sequence + 1;
+        self.unsettled += 1;
+        Some((lane, submit))
+    }
+
+    #[inline(always)]
+    pub fn is_settled(&self) -> bool {
+        self.unsettled == 0
+    }
+}
+
+/// What a reply is held against: apart from the connections, which a look borrows.
+#[inline(always)]
+pub(super) fn awaited(draws: &Draws, asked: u64, low: u32) -> (u64, u32) {
+    let sequence = number(asked, low);
+    (sequence, draws.reply(draws.length(sequence)))
+}
+
+/// The connections of one port of the client that takes its replies itself.
 pub struct Mesh<'a, E> {
-    fan: &'a mut Fan<E>,
-    slots: Box<[Slots]>,
-    draws: Draws,
+    asking: Asking<'a, E>,
     events: Events,
-    asked: u64,
-    unsettled: u64,
 }
 
 impl<'a, E: Endpoint> Mesh<'a, E> {
     /// Over these connections.
     pub fn over(fan: &'a mut Fan<E>, draws: Draws) -> Mesh<'a, E> {
-        let slots = fan.ends().iter().map(Slots::of).collect();
-        Mesh { fan, slots, draws, events: Events::default(), asked: 0, unsettled: 0 }
+        Mesh { asking: Asking::over(fan, draws), events: Events::default() }
     }
 }
 
 /// The number of a request of which the low half came back: none is on the way for longer.
 #[inline(always)]
-pub(super) fn number(asked: u64, low: u32) -> u64 {
+fn number(asked: u64, low: u32) -> u64 {
     asked.wrapping_sub(u64::from((asked as u32).wrapping_sub(low)))
-}
-
-/// Writes a request into the slot whose turn it is, posts it and sends it off; the time before the
-/// post. `None`: there was no room.
-#[inline(always)]
-pub(super) fn write_request<E: Endpoint, C: Clock>(
-    slots: &mut Slots,
-    endpoint: &mut E,
-    draws: &Draws,
-    clock: C,
-    sequence: u64,
-    plan: &Loop,
-) -> Option<Ticks> {
-    let length = draws.length(sequence);
-    let message = &mut endpoint.payload(slots.slot())[..length as usize];
-    write(message, head(sequence, draws.reply(length)), plan.check);
-    let submit = clock.now();
-    if !slots.post(endpoint, slots.slot(), length as usize) {
-        return None;
-    }
-    endpoint.flush();
-    Some(submit)
 }
 
 impl<E: Endpoint> Line for Mesh<'_, E> {
     #[inline(always)]
     fn has_room(&self, sequence: u64) -> bool {
-        self.slots[self.draws.lane(sequence)].has_room()
+        self.asking.has_room(sequence)
     }
 
     #[inline(always)]
     fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
-        let lane = self.draws.lane(sequence);
-        let (slots, endpoint) = (&mut self.slots[lane], self.fan.end(lane));
-        let submit = write_request(slots, endpoint, &self.draws, clock, sequence, plan)?;
-        self.fan.stir(lane);
-        self.asked = sequence + 1;
-        self.unsettled += 1;
+        let (lane, submit) = self.asking.ask(clock, sequence, plan)?;
+        self.asking.fan.stir(lane);
         Some(submit)
-    }
-
-    fn push(&mut self) {
-        // Each look flushes those that have something to send.
     }
 
     #[inline(always)]
     fn is_settled(&self) -> bool {
-        self.unsettled == 0
+        self.asking.is_settled()
     }
 
     #[inline]
@@ -167,7 +191,7 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
         plan: &Loop,
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
-        let Mesh { fan, slots, draws, events, asked, unsettled } = self;
+        let Mesh { asking: Asking { fan, slots, draws, asked, unsettled }, events } = self;
         let (mut any, mut ended) = (false, None);
         fan.look(sleeps && waiter.sleeps(), |lane, endpoint, sleeps| {
             if sleeps {
@@ -184,11 +208,9 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
                     let length = arrival.length as usize;
                     let message = &endpoint.payload(arrival.slot)[..length];
                     let head = head_of(message);
-                    let sequence = number(*asked, head as u32);
-                    let awaited = draws.reply(draws.length(sequence));
-                    let is_other =
-                        length as u32 != awaited || (plan.check && !payload::verify(message, head));
-                    take(sequence, receive, is_other);
+                    let (sequence, awaited) = awaited(draws, *asked, head as u32);
+                    let is_broken = plan.check && !payload::verify(message, head);
+                    take(sequence, receive, is_broken || length as u32 != awaited);
                 }
             }
             if events.link != Link::Up {

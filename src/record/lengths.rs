@@ -1,7 +1,8 @@
 //! What the record says of requests of many lengths.
 
 use crate::plan::rpc::Slowdown;
-use crate::stats::{Metric, Rate, Summary, as_value};
+use crate::stats::compare::difference;
+use crate::stats::{Interval, Metric, Rate, Summary, Value, as_value};
 use serde::{Deserialize, Serialize};
 
 /// Requests by their lengths.
@@ -41,12 +42,33 @@ pub struct OfSize {
 /// these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unloaded {
-    /// The median of the unloaded requests of this length.
+    /// The median of the unloaded requests of this length ...
     pub p50_ns: Option<f64>,
+    /// ... and its interval.
+    #[serde(default)]
+    pub p50_interval: Option<Interval>,
     /// The shortest of them.
     pub min_ns: Option<f64>,
     /// The unloaded median of the shortest length, and request and reply each once over the link.
     pub serialisation_ns: Option<f64>,
+}
+
+impl OfSize {
+    /// A quantile's slowdown by a definition, with its interval: that of both times where the
+    /// definition is a median, and of the loaded one alone else. `None`: one of the two is not
+    /// known.
+    pub fn slowdown(&self, by: Slowdown, p: f64) -> Option<(f64, Option<Interval>)> {
+        let unloaded_ns = self.unloaded.by(by)?;
+        let found = self.summary.quantiles.iter().find(|quantile| quantile.p == p)?;
+        let own = self.unloaded.p50_interval.filter(|_| by == Slowdown::UnloadedP50);
+        let exact = Interval { low: Value(unloaded_ns), high: Value(unloaded_ns) };
+        let unloaded = (unloaded_ns, Some(own.unwrap_or(exact)));
+        let ratio = difference(unloaded, (found.value?.0, found.interval))?;
+        let more = |value: Value| Value(value.0 + 1.0);
+        let interval = ratio.relative_interval;
+        let interval = interval.map(|i| Interval { low: more(i.low), high: more(i.high) });
+        Some((more(ratio.relative?).0, interval))
+    }
 }
 
 impl Unloaded {

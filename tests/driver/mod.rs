@@ -11,6 +11,9 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use wiregauge::record::schema::Record;
+use wiregauge::record::{SampleReader, read_record};
+use wiregauge::sample::{Flags, Sample};
 
 /// No wait of a test is longer.
 const WATCHDOG: Duration = Duration::from_secs(45);
@@ -264,4 +267,61 @@ fn hidden(dir: &Path) -> Option<String> {
 /// Runs the program to its end.
 pub fn wiregauge(scratch: &Scratch, arguments: &[&str]) -> Ended {
     Driver::start(scratch, arguments).end()
+}
+
+/// The words of a line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// Runs a command to its end; what it kept.
+pub fn measured(command: &str, line: &str) -> (Scratch, Record) {
+    let scratch = Scratch::new();
+    let ended = wiregauge(&scratch, &words(&format!("{command} --out run {line}")));
+    assert_eq!(ended.code, Some(0), "{command} {line}: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    (scratch, record)
+}
+
+/// The samples of a run that was kept; rounds stand in the order in which they were executed.
+pub fn samples(scratch: &Scratch, run: u32) -> Vec<Sample> {
+    let mut reader = SampleReader::open(&scratch.join("run/samples.parquet")).unwrap();
+    let rounds = std::iter::from_fn(move || reader.next_round());
+    let own = rounds.map(|round| round.unwrap()).filter(|round| round.run == run);
+    own.flat_map(|round| round.samples).collect()
+}
+
+/// Runs a command whose server stands still and is then killed; what it kept, and how many requests
+/// were lost.
+pub fn server_dies(line: &str) -> (Scratch, Record, usize) {
+    let scratch = Scratch::new();
+    let driver = Driver::start(&scratch, &words(&format!("{line} --out run")));
+    driver.await_messages(500);
+    let server = driver.agents()[0];
+    server.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty(), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
+    let lost = samples(&scratch, 0).iter().filter(|one| one.flags.has(Flags::LOST)).count();
+    (scratch, record, lost)
+}
+
+/// Runs a command whose client is killed; what it kept.
+pub fn client_dies(line: &str) -> (Scratch, Record) {
+    let scratch = Scratch::new();
+    let driver = Driver::start(&scratch, &words(&format!("{line} --out run")));
+    driver.await_messages(500);
+    driver.agents()[1].signal(Signal::KILL);
+    let ended = driver.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.survivors.is_empty(), "the server went on for nobody: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let fault = &record.faults[0];
+    assert!(!record.complete && fault.contains("the client's process"), "{fault}");
+    assert!(fault.contains("signal 9"), "{fault}");
+    (scratch, record)
 }

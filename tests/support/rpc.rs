@@ -39,6 +39,7 @@ pub fn lengths(summary: &Summary) -> Lengths {
             summary: summary.clone(),
             unloaded: Unloaded {
                 p50_ns: Some(9000.0),
+                p50_interval: summary.quantiles.first().and_then(|quantile| quantile.interval),
                 min_ns: Some(8000.0),
                 serialisation_ns: Some(8500.0),
             },

@@ -3,6 +3,7 @@
 use super::number::{self, US};
 use super::{escape, tables};
 use crate::plan::Rpc;
+use crate::plan::rpc::Slowdown;
 use crate::record::lengths::{Lengths, OfSize};
 use crate::record::schema::{Record, Run};
 use crate::report::table::rpc::told;
@@ -33,7 +34,7 @@ fn run_of(run: &Run, rpc: &Rpc, lengths: &Lengths) -> String {
         && !rpc.unloaded
     {
         out.push_str(&format!(
-            "<p>Mean slowdown: {}{}, of each request {}.</p>\n",
+            "<p>Mean slowdown: {}{}, of each answered request {}.</p>\n",
             number::short(mean.mean.value),
             number::interval(mean.mean.interval, 1.0),
             told(rpc.slowdown)
@@ -69,10 +70,13 @@ fn row(rpc: &Rpc, of: &OfSize) -> String {
         None => "<span class=\"small\">n too small</span>".to_owned(),
     };
     let none = || "<span class=\"none\">–</span>".to_owned();
-    let slowdown = |p: f64| match quantile(p).zip(base_ns) {
-        Some(((ns, _), base_ns)) => number::short(ns / base_ns),
+    let slowdown = |p: f64| match of.slowdown(rpc.slowdown, p).filter(|_| base_ns.is_some()) {
+        Some((ratio, interval)) => {
+            format!("{}{}", number::short(ratio), number::interval(interval, 1.0))
+        }
         None => none(),
     };
+    let own = of.unloaded.p50_interval.filter(|_| rpc.slowdown == Slowdown::UnloadedP50);
     let cells = [
         number::count(of.size.into()),
         format!("{:.2}", 100.0 * of.share),
@@ -81,7 +85,9 @@ fn row(rpc: &Rpc, of: &OfSize) -> String {
         time(0.5),
         time(0.99),
         time(0.999),
-        base_ns.map_or_else(none, |ns| number::short(ns * US)),
+        base_ns.map_or_else(none, |ns| {
+            format!("{}{}", number::short(ns * US), number::interval(own, US))
+        }),
         slowdown(0.5),
         slowdown(0.99),
         slowdown(0.999),

@@ -6,10 +6,11 @@ use crate::plan::Rpc;
 use crate::plan::rpc::Slowdown;
 use crate::record::lengths::{Lengths, OfSize};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
-use crate::stats::Summary;
 
 /// Lengths of one run that a table has; the record has all.
 const MOST_LENGTHS: usize = 20;
+/// Quantiles of each length that a table has.
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 /// Bytes per second as 10^9 bits.
 const GIGABITS: f64 = 8e-9;
 
@@ -97,7 +98,7 @@ pub fn table(record: &Record) -> Option<String> {
         let cells = own_cells(record, run).chain(place(run, rpc)).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
-    let told = format!("slowdown: the mean over all requests of {}\n", told(by));
+    let told = format!("slowdown: the mean over all answered requests of {}\n", told(by));
     (!grid.is_empty()).then(|| format!("{grid}{told}"))
 }
 
@@ -118,9 +119,13 @@ pub fn lengths(record: &Record) -> Option<String> {
         "p99.9 us",
         "±",
         "unloaded us",
+        "±",
         "slowdown p50",
+        "±",
         "slowdown p99",
+        "±",
         "slowdown p99.9",
+        "±",
         "n",
         "lost",
     ]));
@@ -131,22 +136,15 @@ pub fn lengths(record: &Record) -> Option<String> {
         let shown = shown(&lengths.sizes);
         is_cut |= shown.len() < lengths.sizes.len();
         for of in shown {
-            let base_ns = of.unloaded.by(by);
-            let slowdown = |p: f64| slower(&of.summary, p, base_ns);
             let head =
                 [load(run, rpc), Cell::count(of.size.into()), Cell::Number(percent(of.share))];
-            let figures = [0.5, 0.99, 0.999].map(|p| number::quantile(Some(&of.summary), p));
-            let unloaded = base_ns.map(|ns| Cell::Number(number::short(ns / 1e3)));
-            let rest = [
-                unloaded.unwrap_or_else(Cell::none),
-                slowdown(0.5),
-                slowdown(0.99),
-                slowdown(0.999),
-                Cell::count(of.summary.count),
-                Cell::count(of.summary.lost),
-            ];
+            let times = QUANTILES.map(|p| number::quantile(Some(&of.summary), p));
+            let slowdowns = QUANTILES.map(|p| slower(of, by, p));
+            let rest = [Cell::count(of.summary.count), Cell::count(of.summary.lost)];
+            let figures = times.into_iter().flatten().chain(unloaded(of, by));
+            let figures = figures.chain(slowdowns.into_iter().flatten());
             let cells = own_cells(record, run).chain(place(run, rpc)).chain(head);
-            grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
+            grid.row(cells.chain(figures).chain(rest));
         }
     }
     let cut = match is_cut {
@@ -188,12 +186,20 @@ fn shown(sizes: &[OfSize]) -> Vec<&OfSize> {
     shown
 }
 
-/// A quantile over what it is held against.
-fn slower(summary: &Summary, p: f64, base_ns: Option<f64>) -> Cell {
-    let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
-    match found.and_then(|quantile| quantile.value).zip(base_ns) {
-        Some((value, base_ns)) => Cell::Number(number::short(value.0 / base_ns)),
-        None => Cell::none(),
+/// A quantile over what it is held against, and its error.
+fn slower(of: &OfSize, by: Slowdown, p: f64) -> [Cell; 2] {
+    match of.slowdown(by, p) {
+        Some((ratio, interval)) => number::with_error(ratio, interval, 1.0),
+        None => [Cell::none(), Cell::none()],
+    }
+}
+
+/// What it is held against in us, and its error where that is known.
+fn unloaded(of: &OfSize, by: Slowdown) -> [Cell; 2] {
+    let own = of.unloaded.p50_interval.filter(|_| by == Slowdown::UnloadedP50);
+    match of.unloaded.by(by) {
+        Some(ns) => number::with_error(ns, own, 1e-3),
+        None => [Cell::none(), Cell::none()],
     }
 }
 
@@ -205,7 +211,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::record::lengths::Unloaded;
-    use crate::stats::summarize;
+    use crate::stats::{Interval, Value, summarize};
 
     fn sizes(count: u32) -> Vec<OfSize> {
         let of = |size: u32| OfSize {
@@ -229,10 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn a_slowdown_needs_both_times() {
-        let summary = summarize(&[vec![30.0; 100]], f64::INFINITY);
-        assert!(matches!(slower(&summary, 0.5, Some(10.0)), Cell::Number(text) if text == "3.000"));
-        assert!(!matches!(slower(&summary, 0.5, None), Cell::Number(_)));
-        assert!(!matches!(slower(&summary, 0.999, Some(10.0)), Cell::Number(_)), "n is too small");
+    fn a_slowdown_needs_both_times_and_has_the_error_of_both() {
+        let mut of = sizes(1).remove(0);
+        let rounds: Vec<Vec<f64>> = [29.0, 30.0, 31.0].map(|ns| vec![ns; 100]).to_vec();
+        of.summary = summarize(&rounds, f64::INFINITY);
+        assert_eq!(of.slowdown(Slowdown::UnloadedP50, 0.5), None);
+        of.unloaded.p50_ns = Some(10.0);
+        of.unloaded.min_ns = Some(10.0);
+        let width = |of: &OfSize, by| {
+            let (ratio, interval) = of.slowdown(by, 0.5).unwrap();
+            assert_eq!(ratio, 3.0);
+            let interval = interval.unwrap();
+            assert!(interval.low.0 < 3.0 && interval.high.0 > 3.0);
+            interval.high.0 - interval.low.0
+        };
+        let alone = width(&of, Slowdown::UnloadedP50);
+        of.unloaded.p50_interval = Some(Interval { low: Value(8.0), high: Value(12.0) });
+        assert!(width(&of, Slowdown::UnloadedP50) > alone);
+        assert_eq!(width(&of, Slowdown::UnloadedMin), alone, "of which no interval is known");
+        assert_eq!(of.slowdown(Slowdown::UnloadedP50, 0.999), None, "n is too small");
     }
 }

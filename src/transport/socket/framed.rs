@@ -4,7 +4,7 @@
 //! A flush is one `send` of what was posted (one `sendmsg` of several), a poll one `recv` of as
 //! much as fits.
 
-use super::{RECEIVE_BYTES, slots_for};
+use super::{RECEIVE_BYTES, link_of, slots_for};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -74,13 +74,6 @@ impl FramedEndpoint {
         &self.socket
     }
 
-    fn fail(&mut self, errno: Errno) {
-        self.link = match errno {
-            Errno::CONNRESET | Errno::PIPE => Link::Closed,
-            other => Link::Failed(other.raw_os_error()),
-        };
-    }
-
     #[inline]
     fn send_pending(&mut self) {
         while !self.pending.is_empty() && self.link == Link::Up {
@@ -103,7 +96,7 @@ impl FramedEndpoint {
             match sent {
                 Ok(sent) => self.account(sent),
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
-                Err(errno) => self.fail(errno),
+                Err(errno) => self.link = link_of(errno),
             }
         }
     }
@@ -137,7 +130,7 @@ impl FramedEndpoint {
             Ok((_, 0)) => self.link = Link::Closed,
             Ok((_, got)) => self.filled += got,
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => self.fail(errno),
+            Err(errno) => self.link = link_of(errno),
         }
     }
 
@@ -157,7 +150,7 @@ impl FramedEndpoint {
             let Some((start, length)) = self.next() else { break };
             if length > self.longest {
                 // No end of ours sends that.
-                self.fail(Errno::PROTO);
+                self.link = link_of(Errno::PROTO);
                 break;
             }
             self.arrived[number] = (start, length);

@@ -15,6 +15,9 @@ pub use tcp::Tcp;
 pub use udp::Udp;
 pub use unix::{UnixDatagram, UnixStream};
 
+use crate::transport::Link;
+use rustix::io::Errno;
+
 /// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
 /// buffer is the queue.
 const MOST_SLOTS: usize = 1024;
@@ -25,6 +28,14 @@ const RECEIVE_BYTES: usize = 128 << 10;
 
 /// Most memory for sending slots: beyond a cache's size more slots only slow the copy down.
 const SEND_BYTES: usize = 1 << 20;
+
+/// What an error of a stream socket says of its connection.
+fn link_of(errno: Errno) -> Link {
+    match errno {
+        Errno::CONNRESET | Errno::PIPE => Link::Closed,
+        other => Link::Failed(other.raw_os_error()),
+    }
+}
 
 /// How many sending slots of this size: the window, bounded by [`MOST_SLOTS`] and [`SEND_BYTES`].
 pub(super) fn slots_for(window: u32, size: usize) -> usize {

@@ -4,7 +4,7 @@
 //! `recv` of as much as fits. Neither copies: what the kernel wrote is what the pattern reads.
 
 use super::options::{self, ZeroCopy};
-use super::{RECEIVE_BYTES, slots_for};
+use super::{RECEIVE_BYTES, link_of, slots_for};
 use crate::transport::{Endpoint, Events, Link, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -71,13 +71,6 @@ impl StreamEndpoint {
         &self.socket
     }
 
-    fn fail(&mut self, errno: Errno) {
-        self.link = match errno {
-            Errno::CONNRESET | Errno::PIPE => Link::Closed,
-            other => Link::Failed(other.raw_os_error()),
-        };
-    }
-
     #[inline]
     fn send_pending(&mut self) {
         let Pending { echo, start, end } = self.pending;
@@ -89,7 +82,7 @@ impl StreamEndpoint {
                 self.account(sent);
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => {}
-            Err(errno) => self.fail(errno),
+            Err(errno) => self.link = link_of(errno),
         }
     }
 
@@ -122,7 +115,7 @@ impl StreamEndpoint {
             Ok((_, 0)) => self.link = Link::Closed,
             Ok((_, got)) => self.filled += got,
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => self.fail(errno),
+            Err(errno) => self.link = link_of(errno),
         }
     }
 
