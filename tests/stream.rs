@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod driver;
+#[path = "stream/node.rs"]
+mod node;
 
 use driver::{Scratch, wiregauge};
 use std::path::Path;

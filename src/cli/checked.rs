@@ -155,7 +155,7 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
         cpus: cpus(&common.cpus, &place)?,
-        options: options(common.options, &place)?,
+        options: Options { node: request.options.node, ..options(common.options, &place)? },
         place,
         seed: common.draw.seed,
         ..request
@@ -191,6 +191,7 @@ fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal>
         synthetic: typed.synthetic,
         operation: typed.operation,
         verbs: verbs(typed.verbs),
+        ..Options::default()
     })
 }
 

@@ -66,6 +66,14 @@ const LONGEST_INTERFACE: usize = 15;
 /// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
 const LONGEST_CONGESTION: usize = 15;
 
+/// An address with a port.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let sentence = || {
+        format!("'{text}' is not allowed; write ADDRESS:PORT, as 127.0.0.1:12000 or [::1]:12000")
+    };
+    text.parse().ok().filter(|address: &SocketAddr| address.port() != 0).ok_or_else(sentence)
+}
+
 /// A parser of one of few words.
 fn one_of<T, I>(
     all: I,

@@ -1,7 +1,7 @@
 //! `list`: what there is, and why what is missing is missing.
 
 use super::{CommandError, Exit, print, print_json};
-use crate::plan::Pattern;
+use crate::plan::request::commands_over;
 use crate::report::table::Grid;
 use crate::transport::TransportKind;
 use crate::units::Bytes;
@@ -24,12 +24,11 @@ struct Listed {
 fn listed(kind: TransportKind) -> Listed {
     let descriptor = kind.descriptor();
     let available = kind.available();
-    let carried = Pattern::ALL.iter().filter(|pattern| pattern.is_carried_by(kind));
     Listed {
         transport: kind.name(),
         available: available.is_ok(),
         reason: available.err(),
-        patterns: carried.map(|pattern| pattern.name()).collect(),
+        patterns: commands_over(kind),
         largest_bytes: descriptor.largest,
         loses: descriptor.loses,
         ordered: descriptor.ordered,

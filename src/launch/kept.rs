@@ -32,14 +32,12 @@ pub(super) struct Streamed {
 }
 
 impl Streamed {
-    /// Of an end. The file is written on another CPU than the loop's where there is one.
-    pub fn of(
-        assignment: &Assignment,
-        time: &Timebase,
-        elsewhere: Option<u32>,
-    ) -> Result<Streamed, AgentError> {
+    /// Of an end. The file is written on a CPU on which neither end measures; where there is none,
+    /// on that of the loop which it serves: the source then holds its steps, and what comes while
+    /// the writer runs waits in the transport for it.
+    pub fn of(assignment: &Assignment, time: &Timebase) -> Result<Streamed, AgentError> {
         let steps = steps(assignment, time)?;
-        Ok(Streamed { steps, writing: writing(assignment, time, elsewhere)? })
+        Ok(Streamed { steps, writing: writing(assignment, time)? })
     }
 
     /// What the loop needs of it.
@@ -78,7 +76,6 @@ fn steps(assignment: &Assignment, time: &Timebase) -> Result<Option<Steps>, Agen
 fn writing(
     assignment: &Assignment,
     time: &Timebase,
-    elsewhere: Option<u32>,
 ) -> Result<Option<(Sink, Writing)>, AgentError> {
     let Some(stream) = assignment.case.stream.as_ref() else { return Ok(None) };
     let Some(keep) = stream.keep.as_ref().filter(|_| assignment.role == Role::Server) else {
@@ -88,8 +85,9 @@ fn writing(
         // A driver on another host names no files of this one.
         return Err(AgentError::Refused("the file of a stream is of the driver's host".into()));
     }
+    let free = assignment.cpu_free();
     let prepare = move || {
-        if let Some(cpu) = elsewhere {
+        if let Some(cpu) = free {
             // Where that fails it runs beside the loop.
             let _ = host::pin_to(cpu);
         }

@@ -146,6 +146,8 @@ pub struct Assignment {
     pub role: Role,
     /// What each thread has to itself.
     pub berths: Vec<Berth>,
+    /// The CPUs of this host on which the other end measures.
+    pub others: Vec<u32>,
     /// Where the server's is, when this process plays both roles.
     pub server_arena: Option<PathBuf>,
     /// Set where the agent is on another host: the memory is then its own.
@@ -172,6 +174,12 @@ impl Assignment {
     pub fn cpu_beside(&self) -> Option<u32> {
         let measuring: Vec<u32> = self.berths.iter().filter_map(|berth| berth.cpu).collect();
         host::cpu_beside(&measuring)
+    }
+
+    /// A CPU on which neither end measures, where there is one.
+    pub fn cpu_free(&self) -> Option<u32> {
+        let own = self.berths.iter().filter_map(|berth| berth.cpu);
+        host::cpu_beside(&own.chain(self.others.iter().copied()).collect::<Vec<_>>())
     }
 }
 

@@ -191,10 +191,14 @@ impl Round<'_> {
         let there = self.there(role);
         let own_parts = &self.parts[index(role)];
         let cpus = self.conditions.cpus_of(self.case);
+        let cpu = |role: Role, thread| {
+            pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server))
+        };
         let berth = |(thread, part): (usize, &Part)| Berth {
-            cpu: pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server)),
+            cpu: cpu(role, thread),
             arena: part.arena.path(),
         };
+        let others = (0..own_parts.len()).filter(|_| !self.is_far());
         let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
         let own = (self.conditions.clock, self.conditions.time);
         let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
@@ -202,6 +206,7 @@ impl Round<'_> {
             case: self.case.clone(),
             role,
             berths: own_parts.iter().enumerate().map(berth).collect(),
+            others: others.filter_map(|thread| cpu(role.other(), thread)).collect(),
             server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
             apart: there.map(|_| Apart { rows, untrue: self.conditions.untrue }),
             site: self.site(role),

@@ -181,7 +181,7 @@ impl Player {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let mut streamed = Streamed::of(assignment, &time, self.elsewhere)?;
+        let mut streamed = Streamed::of(assignment, &time)?;
         let Some(mut ends) = self.connect::<T, N, C>()? else { return Ok(()) };
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);

@@ -69,10 +69,13 @@ impl Pattern {
         }
     }
 
-    /// Whether a transport can carry it, in some direction.
+    /// Whether a transport can carry it, in some direction; as a stream `oneway` is carried
+    /// wherever messages go forward.
     pub fn is_carried_by(self, transport: TransportKind) -> bool {
         let carries = |traffic: Traffic| {
-            transport.descriptor().traffic.iter().any(|known| known.same_kind(traffic))
+            let descriptor = transport.descriptor();
+            let known = descriptor.traffic.iter().any(|known| known.same_kind(traffic));
+            known && !descriptor.samples_only
         };
         match self {
             Pattern::Latency | Pattern::Load => carries(Traffic::Echo { every: 1 }),

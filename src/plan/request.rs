@@ -399,13 +399,10 @@ impl Request {
             (Pattern::Bandwidth, Direction::Bi) => Traffic::Both,
             (Pattern::Oneway | Pattern::Bandwidth, _) => Traffic::Forward,
         };
-        let carried = self.pattern.is_carried_by(transport);
+        let samples = descriptor.samples_only && self.stream.is_some();
+        let carried = samples || self.pattern.is_carried_by(transport);
         if !carried || !descriptor.traffic.iter().any(|traffic| traffic.same_kind(needs)) {
-            let allowed: Vec<&str> = Pattern::ALL
-                .iter()
-                .filter(|pattern| pattern.is_carried_by(transport))
-                .map(|pattern| pattern.name())
-                .collect();
+            let allowed = commands_over(transport);
             if carried && self.direction == Direction::Bi {
                 return refuse(format!(
                     "--direction bi is not possible over {transport}; write --direction uni"
@@ -433,6 +430,13 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// The commands that measure over a transport, but for `rpc`.
+pub fn commands_over(transport: TransportKind) -> Vec<&'static str> {
+    let patterns = Pattern::ALL.iter().filter(|pattern| pattern.is_carried_by(transport));
+    let streams = transport.descriptor().traffic.contains(&Traffic::Forward);
+    patterns.map(|pattern| pattern.name()).chain(streams.then_some("stream")).collect()
 }
 
 /// Rounds of all cases, each thread counted.

@@ -30,7 +30,7 @@ pub mod verbs;
 use crate::clock::{DeviceStamps, DeviceTicks};
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
 pub use setup::{
-    Asked, Blob, Interfaces, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
+    Asked, Blob, Interfaces, Node, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
 };
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,

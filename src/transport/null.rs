@@ -31,6 +31,7 @@ impl Transport for Null {
         ordered: true,
         one_process: true,
         between_hosts: false,
+        samples_only: false,
         watchable: false,
         options: &[],
         path: "nothing but the loop itself",

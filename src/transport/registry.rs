@@ -22,6 +22,8 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Whether its ends may be on two hosts.
     pub between_hosts: bool,
+    /// Whether a message must be a stream's sample, which it carries in a form of its own.
+    pub samples_only: bool,
     /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
     pub watchable: bool,
     /// Names of the options (as typed, without dashes) that it knows.
@@ -82,6 +84,8 @@ registry! {
     Shm "shm" => shm::Shm;
     /// Homa, where the kernel has it.
     Homa "homa" => homa::Homa;
+    /// Datagrams of samples through a node of VILLASnode.
+    Villas "villas" => socket::Villas;
     /// RDMA verbs.
     Verbs "verbs" => verbs::Verbs;
     /// No delay: the instrument's floor.

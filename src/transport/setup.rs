@@ -2,9 +2,10 @@
 
 use super::Synthetic;
 use super::verbs::options::VerbsOptions;
+use crate::stream::Kind;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// How an end waits for what has not come yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -199,6 +200,17 @@ impl Interfaces {
     }
 }
 
+/// A socket node of VILLASnode between the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Where it receives, its `in.address`: the client sends there.
+    pub input: SocketAddr,
+    /// Where it sends, its `out.address`: the server receives there.
+    pub output: SocketAddr,
+    /// What a value is: its form knows floats and integers of 32 bits.
+    pub kind: Kind,
+}
+
 /// Where an end with an address is to be reached. Nothing is reachable beyond this host unless it
 /// was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,6 +249,9 @@ pub struct Options {
     pub interface: Option<Interfaces>,
     /// How the synthetic transport behaves.
     pub synthetic: Option<Synthetic>,
+    /// The node that a stream goes through.
+    #[serde(default)]
+    pub node: Option<Node>,
     /// What a post does, where a transport knows more than to send.
     #[serde(default)]
     pub operation: Option<Operation>,
@@ -258,6 +273,7 @@ impl Options {
             ("dscp", self.dscp.is_some()),
             ("interface", self.interface.is_some()),
             ("synthetic", self.synthetic.is_some()),
+            ("node-in", self.node.is_some()),
             ("operation", self.operation.is_some()),
         ];
         let general = asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name);

@@ -14,10 +14,11 @@ use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
+use wiregauge::stream::Kind;
 use wiregauge::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, StampComplete, VerbsOptions,
 };
-use wiregauge::transport::{Interfaces, Operation, TransportKind};
+use wiregauge::transport::{Interfaces, Node, Operation, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
 
 /// A directory under `target/` that goes away with its owner.
@@ -203,6 +204,11 @@ fn full_case(schedule: Schedule) -> Case {
             dscp: Some(46),
             interface: Some(Interfaces { client: "ib0".into(), server: "ib1".into() }),
             synthetic: None,
+            node: Some(Node {
+                input: "127.0.0.1:12000".parse().unwrap(),
+                output: "127.0.0.1:12001".parse().unwrap(),
+                kind: Kind::Float,
+            }),
             operation: Some(Operation::WriteImm),
             verbs: VerbsOptions {
                 device: Some("mlx5_0".to_string()),

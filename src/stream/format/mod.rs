@@ -2,7 +2,7 @@
 //! other end of a stream may be one of its socket nodes. Facts of the formats: its documentation
 //! (VILLASframework, "Formats"); `docs/stream.md` has them with what is lost in each.
 
-mod binary;
+pub mod binary;
 mod csv;
 mod human;
 mod json;

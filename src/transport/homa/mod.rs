@@ -59,6 +59,7 @@ impl Transport for Homa {
         ordered: false,
         one_process: false,
         between_hosts: true,
+        samples_only: false,
         watchable: true,
         options: &["interface"],
         path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \

@@ -84,6 +84,7 @@ impl Transport for Shm {
         ordered: true,
         one_process: false,
         between_hosts: false,
+        samples_only: false,
         watchable: false,
         options: &[],
         path: "a copy into the ring, a cache-line hand-over, a copy out of it",

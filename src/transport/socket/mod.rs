@@ -10,10 +10,12 @@ pub mod stream;
 mod tcp;
 mod udp;
 mod unix;
+mod villas;
 
 pub use tcp::Tcp;
 pub use udp::Udp;
 pub use unix::{UnixDatagram, UnixStream};
+pub use villas::Villas;
 
 use crate::transport::Link;
 use rustix::io::Errno;

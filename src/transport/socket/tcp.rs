@@ -31,6 +31,7 @@ impl Transport for Tcp {
         ordered: true,
         one_process: false,
         between_hosts: true,
+        samples_only: false,
         watchable: true,
         options: &[
             "nodelay",

@@ -30,6 +30,7 @@ impl Transport for Udp {
         ordered: false,
         one_process: false,
         between_hosts: true,
+        samples_only: false,
         watchable: true,
         options: &["dscp", "interface", "send-buffer", "receive-buffer", "busy-poll"],
         path: "send, the kernel's UDP and IP, recv: both copies included",

@@ -43,6 +43,7 @@ impl Transport for Simulated {
         ordered: false,
         one_process: true,
         between_hosts: false,
+        samples_only: false,
         watchable: false,
         options: &["synthetic"],
         path: "a simulation on a virtual clock",

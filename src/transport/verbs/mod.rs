@@ -74,6 +74,7 @@ impl Transport for Verbs {
         ordered: true,
         one_process: false,
         between_hosts: true,
+        samples_only: false,
         watchable: false,
         options: options::NAMES,
         path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",

@@ -13,6 +13,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
     let berth = Berth { cpu: None, arena: "".into() };
     Assignment {
         berths: vec![berth; case.threads as usize],
+        others: Vec::new(),
         case,
         role: Role::Server,
         server_arena: None,

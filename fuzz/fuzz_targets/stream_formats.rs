@@ -1,0 +1,16 @@
+//! Samples in VILLASnode's forms, as files and as a node's datagrams: samples or a sentence.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wiregauge::stream::format::{Format, binary};
+use wiregauge::stream::{Kind, message_bytes};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, bytes)) = data.split_first() else { return };
+    let kind = Kind::ALL[usize::from(*choice) % Kind::ALL.len()];
+    for format in Format::ALL {
+        let _ = format.read(bytes, kind);
+    }
+    let mut message = vec![0; message_bytes(usize::from(*choice) / Kind::ALL.len())];
+    let _ = binary::decode(bytes, kind, u64::MAX / 2, &mut message);
+});

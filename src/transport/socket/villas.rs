@@ -1,0 +1,217 @@
+//! `villas`: samples through a socket node of VILLASnode: signal, node under test, file.
+//!
+//! The client sends each sample to the node as a datagram of `villas.binary`; the node sends it on,
+//! as its own configuration says; the server receives it where the node sends to. The node is no
+//! part of wiregauge and knows no secret: the kernel lets nothing in but what comes from its
+//! address. So nothing but a stream's samples goes this way, and its values lose half their bits.
+//!
+//! The data path is that of a datagram socket, and the two translations between a message of
+//! [`crate::stream`] and a datagram: one copy more at each end.
+
+use super::datagram::DatagramEndpoint;
+use super::{Udp, options};
+use crate::stream::format::binary::{datagram_bytes, decode, encode};
+use crate::stream::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::transport::*;
+use rustix::io::Errno;
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+
+/// The transport.
+pub struct Villas;
+
+/// One end before it is connected.
+pub struct VillasOpening {
+    socket: UdpSocket,
+    node: Node,
+    setup: Setup,
+}
+
+/// A connected end with its messages, which are not the datagrams.
+pub struct VillasEndpoint {
+    datagrams: DatagramEndpoint,
+    kind: Kind,
+    size: usize,
+    /// Bytes of a datagram.
+    wire: usize,
+    outgoing: Box<[u8]>,
+    incoming: Box<[u8]>,
+    /// The last number that arrived.
+    near: u64,
+    /// Datagrams that were no sample of this stream.
+    foreign: u64,
+}
+
+const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
+                     ADDRESS:PORT, where it sends";
+
+impl Transport for Villas {
+    type Opening = VillasOpening;
+
+    const DESCRIPTOR: Descriptor = Descriptor {
+        about: "UDP datagrams of samples, through a socket node of VILLASnode",
+        largest: message_bytes(MOST_VALUES) as u64,
+        traffic: &[Traffic::Forward],
+        loses: true,
+        ordered: false,
+        one_process: false,
+        between_hosts: false,
+        samples_only: true,
+        watchable: false,
+        options: &["node-in", "dscp", "send-buffer", "receive-buffer", "busy-poll"],
+        path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP again, \
+               recv, a copy into the message",
+    };
+
+    fn available() -> Result<(), String> {
+        Udp::available()
+    }
+
+    fn check(asked: &Asked<'_>) -> Result<(), String> {
+        let Some(node) = asked.options.node else { return Err(NEEDS.into()) };
+        if node.input.is_ipv4() != node.output.is_ipv4() {
+            let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
+            return Err(both.into());
+        }
+        match node.input == node.output {
+            true => {
+                Err("--node-in and --node-out are one address; the node receives at the first \
+                         and wiregauge at the second"
+                    .into())
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn open(setup: &Setup) -> Result<VillasOpening, SetupError> {
+        let node = setup.options.node.ok_or(SetupError::Refused(NEEDS.into()))?;
+        let at = match (setup.role, node.input.is_ipv4()) {
+            (Role::Server, _) => node.output,
+            (Role::Client, true) => ([0; 4], 0).into(),
+            (Role::Client, false) => ([0u16; 8], 0).into(),
+        };
+        let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
+        Ok(VillasOpening { socket, node, setup: setup.clone() })
+    }
+
+    fn strangers(endpoint: &VillasEndpoint) -> u64 {
+        endpoint.datagrams.strangers()
+    }
+
+    fn granted(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
+        options::granted_ip(endpoint.datagrams.socket())
+    }
+
+    fn afterwards(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
+        let foreign = Some(endpoint.foreign).filter(|datagrams| *datagrams > 0);
+        foreign
+            .map(|datagrams| ("datagrams.foreign".into(), datagrams.to_string()))
+            .into_iter()
+            .collect()
+    }
+}
+
+impl Opening for VillasOpening {
+    type Endpoint = VillasEndpoint;
+
+    fn address(&self) -> Blob {
+        // The ends do not speak to each other, but to the node.
+        Blob::default()
+    }
+
+    fn connect(self, _: &Blob) -> Result<VillasEndpoint, SetupError> {
+        let Node { input, kind, .. } = self.node;
+        self.socket.connect(input).map_err(SetupError::system(format!("connecting to {input}")))?;
+        let socket: OwnedFd = self.socket.into();
+        options::apply_ip(&socket, &self.setup.options)?;
+        let size = self.setup.size.max(METADATA);
+        let wire = datagram_bytes((size - METADATA) / VALUE);
+        // A byte more than a datagram, so that a longer one shows.
+        let datagrams = Setup { size: wire + 1, ..self.setup };
+        let datagrams = DatagramEndpoint::connected(socket, &datagrams, true)?;
+        let slots = datagrams.slots() as usize;
+        Ok(VillasEndpoint {
+            datagrams,
+            kind,
+            size,
+            wire,
+            outgoing: vec![0; slots * size].into_boxed_slice(),
+            incoming: vec![0; size].into_boxed_slice(),
+            near: 0,
+            foreign: 0,
+        })
+    }
+
+    type Varied = VillasEndpoint;
+
+    fn connect_varied(self, other: &Blob) -> Result<Varied<VillasEndpoint>, SetupError> {
+        self.connect(other).map(Varied::of::<Villas>)
+    }
+}
+
+impl VillasEndpoint {
+    /// Puts the messages in place of the datagrams that have arrived.
+    #[inline]
+    fn translate(&mut self, events: &mut Events) {
+        if events.link == Link::Closed {
+            // No connection: the kernel of the node's host says that nobody receives there.
+            events.link = Link::Failed(Errno::CONNREFUSED.raw_os_error());
+        }
+        let Some(Arrival { slot, length }) = events.arrivals().first().copied() else { return };
+        let datagram = &self.datagrams.payload(slot)[..length as usize];
+        match decode(datagram, self.kind, self.near, &mut self.incoming) {
+            Some(number) => {
+                self.near = number;
+                events.place(0, slot, self.size as u32);
+            }
+            None => {
+                self.foreign += 1;
+                events.placed(0);
+            }
+        }
+    }
+}
+
+impl Endpoint for VillasEndpoint {
+    fn slots(&self) -> u32 {
+        self.datagrams.slots()
+    }
+
+    #[inline]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        if slot.has_arrived() {
+            return &mut self.incoming;
+        }
+        let at = slot.number() * self.size;
+        &mut self.outgoing[at..at + self.size]
+    }
+
+    #[inline]
+    fn post(&mut self, slot: Slot, _: usize) -> Posted {
+        if !slot.has_arrived() {
+            let at = slot.number() * self.size;
+            encode(&self.outgoing[at..at + self.size], self.kind, self.datagrams.payload(slot));
+        }
+        self.datagrams.post(slot, self.wire)
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.datagrams.flush();
+    }
+
+    #[inline]
+    fn poll(&mut self, events: &mut Events) -> bool {
+        let any = self.datagrams.poll(events);
+        if any {
+            self.translate(events);
+        }
+        any && events.any()
+    }
+
+    #[inline]
+    fn wait(&mut self, events: &mut Events) {
+        self.datagrams.wait(events);
+        self.translate(events);
+    }
+}
