@@ -84,6 +84,13 @@ impl Pattern {
     }
 }
 
+/// The commands that measure over a transport, but for `rpc`.
+pub fn commands_over(transport: TransportKind) -> Vec<&'static str> {
+    let patterns = Pattern::ALL.iter().filter(|pattern| pattern.is_carried_by(transport));
+    let streams = transport.descriptor().traffic.contains(&Traffic::Forward);
+    patterns.map(|pattern| pattern.name()).chain(streams.then_some("stream")).collect()
+}
+
 /// The intended send times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -402,7 +402,7 @@ impl Request {
         let samples = descriptor.samples_only && self.stream.is_some();
         let carried = samples || self.pattern.is_carried_by(transport);
         if !carried || !descriptor.traffic.iter().any(|traffic| traffic.same_kind(needs)) {
-            let allowed = commands_over(transport);
+            let allowed = super::commands_over(transport);
             if carried && self.direction == Direction::Bi {
                 return refuse(format!(
                     "--direction bi is not possible over {transport}; write --direction uni"
@@ -430,13 +430,6 @@ impl Request {
         }
         Ok(())
     }
-}
-
-/// The commands that measure over a transport, but for `rpc`.
-pub fn commands_over(transport: TransportKind) -> Vec<&'static str> {
-    let patterns = Pattern::ALL.iter().filter(|pattern| pattern.is_carried_by(transport));
-    let streams = transport.descriptor().traffic.contains(&Traffic::Forward);
-    patterns.map(|pattern| pattern.name()).chain(streams.then_some("stream")).collect()
 }
 
 /// Rounds of all cases, each thread counted.

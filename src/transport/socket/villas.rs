@@ -59,8 +59,8 @@ impl Transport for Villas {
         samples_only: true,
         watchable: false,
         options: &["node-in", "dscp", "send-buffer", "receive-buffer", "busy-poll"],
-        path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP again, \
-               recv, a copy into the message",
+        path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
+               again, recv, a copy into the message",
     };
 
     fn available() -> Result<(), String> {
