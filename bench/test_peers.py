@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from sidebyside import (  # noqa: E402
-    device, parse, process, ratios, rdma, report, rounds, rows, stall, subjects,
+    device, openloop, parse, process, ratios, rdma, report, rounds, rows, stall, subjects,
     testbed,
 )
 from sidebyside.ratios import Limit  # noqa: E402
@@ -55,6 +55,9 @@ def record(**changes) -> str:
 
 def rdma_subjects() -> dict[str, subjects.Subject]:
     return rdma.every_subject(rdma.COUNTS["emulated"], 0)
+
+
+OWN = {**subjects.every_subject(), **openloop.every_subject()}
 
 
 class Parsers(unittest.TestCase):
@@ -105,6 +108,26 @@ class Parsers(unittest.TestCase):
         with self.assertRaisesRegex(parse.Unreadable, "no /dev/shm"):
             parse.wiregauge_half_rtt_p50_ns(text)
 
+    def test_of_a_stream_what_was_missed_and_what_is_in_its_file_are_told(self):
+        periodic = {"schedule": {"periodic": {"rate": 1000.0}}, "size": 500}
+        run = {
+            "case": periodic,
+            "counts": {"sent": 1900, "received": 1890, "lost": 10, "missed_steps": 100},
+            "rounds": [{"server": {"seen": {"file.samples": "1890"}}}],
+        }
+        text = record(runs=[run])
+        self.assertEqual(parse.wiregauge_missed_percent(text), 5)
+        # 2000 steps at 1000 a second are 2 s.
+        self.assertEqual(parse.wiregauge_kept_megabytes_per_s(text), 1890 * 500 / 2 / 1e6)
+        self.assertEqual(parse.wiregauge_lost(text), 10)
+        nothing = record(runs=[{**run, "counts": {"received": 0, "lost": 0}}])
+        with self.assertRaises(parse.Unreadable):
+            parse.wiregauge_lost(nothing)
+
+    def test_the_generator_s_cost_is_beyond_a_reading(self):
+        line = json.dumps({"clock_reading_ns": 20.0, "message_ns": {"poisson": [31.5, 40.0]}})
+        self.assertEqual(parse.generator_bench(line), 11.5)
+
     def test_bare_loops_print_one_object(self):
         self.assertEqual(parse.bare_p50_ns('{"p50_ns": 55.1, "p99_ns": 65.0, "count": 9}'), 55.1)
         self.assertEqual(parse.bare_msg_per_s('{"msg_per_s": 2e7, "count": 9}'), 2e7)
@@ -138,7 +161,7 @@ class Parsers(unittest.TestCase):
         self.assertAlmostEqual(told.sample_sd, 879.65, places=2)
 
     def test_every_parser_refuses_what_it_cannot_read(self):
-        for name, subject in {**subjects.every_subject(), **rdma_subjects()}.items():
+        for name, subject in {**OWN, **rdma_subjects()}.items():
             for text in ("", "{}", "[1]", "nonsense\n", '{"p50_ns": -1, "msg_per_s": true}'):
                 with self.subTest(name=name, text=text), self.assertRaises(parse.Unreadable):
                     subject.read(text)
@@ -234,13 +257,13 @@ class Rows(unittest.TestCase):
         return {name: Measured(dict(enumerate(values))) for name, values in figures.items()}
 
     def test_every_row_names_subjects_that_exist(self):
-        known = {*subjects.every_subject(), "clean build", "binary size"}
-        for row in rows.every_row():
+        known = {*OWN, "clean build", "binary size"}
+        for row in rows.every_row() + openloop.every_row():
             self.assertLessEqual({row.ours, *row.against}, known, row.what)
 
     def test_figures_of_a_row_have_one_unit_and_one_group(self):
-        known = subjects.every_subject()
-        for row in rows.every_row():
+        known = OWN
+        for row in rows.every_row() + openloop.every_row():
             held = [known[name] for name in (row.ours, *row.against) if name in known]
             self.assertLessEqual(len({subject.unit for subject in held}), 1, row.what)
             self.assertLessEqual(len({subject.group for subject in held}), 1, row.what)

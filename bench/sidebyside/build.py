@@ -55,15 +55,14 @@ def wiregauge() -> Path:
     return target_directory() / "release" / "wiregauge"
 
 
-def stats_bench() -> Path:
-    if not (ROOT / "bench" / "stats.rs").exists():
-        raise Failed("bench/stats.rs is not there")
-    told = _run(["cargo", "bench", "--bench", "stats", "--no-run", "--message-format", "json"])
+def bench(name: str) -> Path:
+    """A program of bench/NAME.rs."""
+    told = _run(["cargo", "bench", "--bench", name, "--no-run", "--message-format", "json"])
     for line in told.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
-        if message.get("target", {}).get("name") == "stats" and message.get("executable"):
+        if message.get("target", {}).get("name") == name and message.get("executable"):
             return Path(message["executable"])
-    raise Failed("cargo bench made no program called stats")
+    raise Failed(f"cargo bench made no program called {name}")
 
 
 def bare() -> Path:

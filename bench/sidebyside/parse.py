@@ -61,11 +61,19 @@ def wiregauge_summary(text: str, metric: str) -> dict:
     raise Unreadable(f"no {metric} in the record")
 
 
-def wiregauge_half_rtt_p50_ns(text: str) -> float:
-    for quantile in wiregauge_summary(text, "half_rtt")["quantiles"]:
+def _wiregauge_p50(text: str, metric: str) -> float:
+    for quantile in wiregauge_summary(text, metric)["quantiles"]:
         if quantile["p"] == 0.5:
-            return _number(quantile["value"], "half_rtt p50")
-    raise Unreadable("no half_rtt p50 in the record")
+            return _number(quantile["value"], f"{metric} p50")
+    raise Unreadable(f"no {metric} p50 in the record")
+
+
+def wiregauge_half_rtt_p50_ns(text: str) -> float:
+    return _wiregauge_p50(text, "half_rtt")
+
+
+def wiregauge_rtt_p50_ns(text: str) -> float:
+    return _wiregauge_p50(text, "rtt")
 
 
 def _wiregauge_rate(text: str, metric: str) -> float:
@@ -81,6 +89,49 @@ def wiregauge_bandwidth(text: str) -> float:
 
 def wiregauge_message_rate(text: str) -> float:
     return _wiregauge_rate(text, "message_rate")
+
+
+def _count(text: str, name: str) -> int:
+    value = _run(_json(text)).get("counts", {}).get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unreadable(f"counts.{name} is {value!r}")
+    return value
+
+
+def wiregauge_lost(text: str) -> float:
+    """Requests that were sent and not answered. A run without an answer is no measurement."""
+    _number(_count(text, "received"), "counts.received")
+    return float(_count(text, "lost"))
+
+
+def wiregauge_missed_percent(text: str) -> float:
+    missed, sent = _count(text, "missed_steps"), _count(text, "sent")
+    return 100 * missed / _number(missed + sent, "the number of steps")
+
+
+def wiregauge_kept_megabytes_per_s(text: str) -> float:
+    """Bytes of the samples that are in the file, as the stream carries them, a second of the
+    stream."""
+    run = _run(_json(text))
+    steps = _count(text, "missed_steps") + _count(text, "sent")
+    rate = run.get("case", {}).get("schedule", {}).get("periodic", {}).get("rate")
+    rounds = run.get("rounds") or [{}]
+    kept = rounds[0].get("server", {}).get("seen", {}).get("file.samples")
+    if not isinstance(kept, str) or not kept.isdigit():
+        raise Unreadable(f"file.samples is {kept!r}")
+    seconds = steps / _number(rate, "the rate")
+    return int(kept) * _number(run["case"].get("size"), "the size") / seconds / 1e6
+
+
+def generator_bench(text: str) -> float:
+    """What a message by a Poisson schedule costs beyond one reading of the clock, ns."""
+    for line in text.splitlines():
+        if line.startswith("{"):
+            row = _json(line)
+            least = (row.get("message_ns") or {}).get("poisson") or [None]
+            reading = _number(row.get("clock_reading_ns"), "clock_reading_ns")
+            return _number(least[0], "message_ns.poisson") - reading
+    raise Unreadable("no line of JSON in its output")
 
 
 def wiregauge_recording_ns(text: str) -> float:

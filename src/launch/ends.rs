@@ -4,7 +4,7 @@
 use crate::clock::{Clock, DeviceStamps, DeviceTicks, TickSpan};
 use crate::host::{self, ResourceUse};
 use crate::pattern::Ended;
-use crate::pattern::receivers::{self, Handover};
+use crate::pattern::receivers::{self, Given, Giving};
 use crate::pattern::role::{self, Part};
 use crate::pattern::waiter::Any;
 use crate::plan::Case;
@@ -185,25 +185,26 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
             return role::play_rpc(at.case, at.role, part, draws, recorder, spin);
         }
         let (clock, plan) = (part.clock, part.plan);
-        let handovers: Vec<Handover> = self.receivers.iter().map(|_| Handover::default()).collect();
+        let handovers = self.receivers.iter().map(|_| receivers::handover());
+        let (giving, mut given): (Vec<Giving>, Vec<Given>) = handovers.unzip();
         let own = part.over(&mut self.fan);
         let (ended, used) = std::thread::scope(|scope| {
             let beside: Vec<_> = self
                 .receivers
                 .iter_mut()
-                .zip(&handovers)
-                .map(|(fan, handover)| {
+                .zip(giving)
+                .map(|(fan, giving)| {
                     scope.spawn(move || {
                         at.elsewhere.inspect(|cpu| drop(host::pin_to(*cpu)));
                         let used = ResourceUse::of_thread();
                         let waiter = Any::of(at.case.wait, spin);
-                        receivers::receiver(fan, waiter, clock, plan, handover);
+                        receivers::receiver(fan, waiter, clock, plan, giving);
                         ResourceUse::of_thread().since(&used)
                     })
                 })
                 .collect();
-            let ended = role::play_split(own, draws, &handovers, recorder);
-            handovers.iter().for_each(Handover::end);
+            let ended = role::play_split(own, draws, &mut given, recorder);
+            given.iter().for_each(Given::end);
             let used = beside.into_iter().filter_map(|thread| thread.join().ok());
             (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
         });

@@ -11,7 +11,9 @@ use crate::plan::load::MOST_OUTSTANDING;
 use crate::plan::rpc::Draws;
 use crate::transport::fan::{self, Fan};
 use crate::transport::{Endpoint, Events, Link};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// A connection that works, and one that was closed; others failed with an errno.
 const UP: i64 = -1;
@@ -26,78 +28,70 @@ struct Seen {
     receive: Ticks,
 }
 
-/// What one receiver thread and its port share.
-pub struct Handover {
-    /// What was seen, as two words each.
-    cells: Box<[[AtomicU64; 2]]>,
-    /// How many have been put in and taken out.
-    put: AtomicU64,
-    taken: AtomicU64,
+/// What both ends of a handover see.
+struct Shared {
     link: AtomicI64,
     over: AtomicBool,
 }
 
-impl Default for Handover {
-    fn default() -> Self {
-        let cell = || [AtomicU64::new(0), AtomicU64::new(0)];
-        Handover {
-            cells: (0..MOST_OUTSTANDING).map(|_| cell()).collect(),
-            put: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            link: AtomicI64::new(UP),
-            over: AtomicBool::new(false),
+/// The end of a thread that takes replies.
+pub struct Giving {
+    ring: Producer<Seen>,
+    shared: Arc<Shared>,
+}
+
+/// The end of its port.
+pub struct Given {
+    ring: Consumer<Seen>,
+    shared: Arc<Shared>,
+}
+
+/// The two ends of what a thread that takes replies hands over to its port.
+pub fn handover() -> (Giving, Given) {
+    let (put, take) = RingBuffer::new(MOST_OUTSTANDING as usize);
+    let shared = Arc::new(Shared { link: AtomicI64::new(UP), over: AtomicBool::new(false) });
+    (Giving { ring: put, shared: Arc::clone(&shared) }, Given { ring: take, shared })
+}
+
+impl Giving {
+    /// Puts one in. Where there is no room the port is far behind, and it is waited for.
+    #[inline]
+    fn put(&mut self, seen: Seen) {
+        while self.ring.push(seen).is_err() && !self.is_over() {
+            std::hint::spin_loop();
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.over.load(Ordering::Relaxed)
+    }
+
+    /// Says so where a connection works no more; whether it does.
+    fn works(&self, link: Link) -> bool {
+        let says = |word| self.shared.link.store(word, Ordering::Release);
+        match link {
+            Link::Up => return true,
+            Link::Closed => says(CLOSED),
+            Link::Failed(errno) => says(errno.into()),
+        }
+        false
     }
 }
 
-impl Handover {
-    /// Puts one in. Where there is no room the port is far behind, and it is waited for.
-    #[inline]
-    fn put(&self, seen: Seen) {
-        let at = self.put.load(Ordering::Relaxed);
-        while at - self.taken.load(Ordering::Acquire) >= self.cells.len() as u64 {
-            if self.over.load(Ordering::Relaxed) {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        let [word, receive] = &self.cells[at as usize % self.cells.len()];
-        // A length is below 2^31: a message is at most 64 MiB.
-        let broken = u64::from(seen.broken) << 63;
-        let packed = u64::from(seen.low) | u64::from(seen.length) << 32 | broken;
-        word.store(packed, Ordering::Relaxed);
-        receive.store(seen.receive.0, Ordering::Relaxed);
-        // Release: whoever sees the count sees the words.
-        self.put.store(at + 1, Ordering::Release);
-    }
-
+impl Given {
     /// Takes the oldest out.
     #[inline]
-    fn take(&self) -> Option<Seen> {
-        let at = self.taken.load(Ordering::Relaxed);
-        if at == self.put.load(Ordering::Acquire) {
-            return None;
-        }
-        let [word, receive] = &self.cells[at as usize % self.cells.len()];
-        let packed = word.load(Ordering::Relaxed);
-        let seen = Seen {
-            low: packed as u32,
-            length: (packed >> 32) as u32 & (u32::MAX >> 1),
-            broken: packed >> 63 != 0,
-            receive: Ticks(receive.load(Ordering::Relaxed)),
-        };
-        // Release: the words have been read.
-        self.taken.store(at + 1, Ordering::Release);
-        Some(seen)
+    fn take(&mut self) -> Option<Seen> {
+        self.ring.pop().ok()
     }
 
     /// Ends the thread that takes replies, when it looks.
     pub fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.shared.over.store(true, Ordering::Relaxed);
     }
 
     fn ended(&self) -> Option<Ended> {
-        match self.link.load(Ordering::Relaxed) {
+        match self.shared.link.load(Ordering::Acquire) {
             UP => None,
             CLOSED => Some(Ended::Closed),
             errno => Some(Ended::Failed(errno as i32)),
@@ -113,11 +107,12 @@ pub fn receiver<E: Endpoint, C: Clock>(
     mut waiter: Any,
     clock: C,
     plan: &Loop,
-    handover: &Handover,
+    mut giving: Giving,
 ) {
     let mut events = Events::default();
     let mut sleepy = clock.now() + waiter.spin();
-    while !handover.over.load(Ordering::Relaxed) {
+    let mut works = true;
+    while works && !giving.is_over() {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
         fan.look(sleeps, |_, endpoint, sleeps| {
@@ -134,21 +129,14 @@ pub fn receiver<E: Endpoint, C: Clock>(
                     let head = head_of(message);
                     let broken = plan.check && !payload::verify(message, head);
                     let (low, length) = (head as u32, arrival.length);
-                    handover.put(Seen { low, length, broken, receive });
+                    giving.put(Seen { low, length, broken, receive });
                 }
             }
-            match events.link {
-                Link::Up => {}
-                Link::Closed => handover.link.store(CLOSED, Ordering::Relaxed),
-                Link::Failed(errno) => handover.link.store(errno.into(), Ordering::Relaxed),
-            }
+            works &= giving.works(events.link);
             fan::Looked::of(&events, 0)
         });
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();
-        }
-        if handover.ended().is_some() {
-            return;
         }
     }
 }
@@ -156,17 +144,17 @@ pub fn receiver<E: Endpoint, C: Clock>(
 /// The connections of a port whose replies other threads take.
 pub struct Split<'a, E> {
     asking: Asking<'a, E>,
-    handovers: &'a [Handover],
+    given: &'a mut [Given],
     events: Events,
 }
 
 impl<'a, E: Endpoint> Split<'a, E> {
     /// Over these connections, of which these threads take the replies.
-    pub fn over(fan: &'a mut Fan<E>, draws: Draws, handovers: &'a [Handover]) -> Split<'a, E> {
+    pub fn over(fan: &'a mut Fan<E>, draws: Draws, given: &'a mut [Given]) -> Split<'a, E> {
         let mut events = Events::default();
         // Only completions: what arrives is for others.
         events.limit(0);
-        Split { asking: Asking::over(fan, draws), handovers, events }
+        Split { asking: Asking::over(fan, draws), given, events }
     }
 }
 
@@ -209,13 +197,14 @@ impl<E: Endpoint> Line for Split<'_, E> {
                 ended = Some(Ended::of(events.link));
             }
         }
-        for handover in self.handovers {
-            while let Some(seen) = handover.take() {
+        for given in self.given.iter_mut() {
+            // Read before the ring is: what came until then is in it.
+            ended = ended.or(given.ended());
+            while let Some(seen) = given.take() {
                 any = true;
                 let (sequence, awaited) = awaited(draws, *asked, seen.low);
                 take(sequence, seen.receive, seen.broken || seen.length != awaited);
             }
-            ended = ended.or(handover.ended());
         }
         Looked { any, ended }
     }
@@ -226,36 +215,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_is_handed_over_in_order_and_whole() {
-        let handover = Handover::default();
-        let seen = |number: u64| Seen {
-            low: (number as u32).wrapping_mul(0x9e37_79b9),
-            length: number as u32 % 70_000_000,
-            broken: number.is_multiple_of(3),
-            receive: Ticks(u64::MAX - number),
-        };
-        // More than there are cells, so that the ring turns.
-        let total = 3 * u64::from(MOST_OUTSTANDING);
-        std::thread::scope(|scope| {
-            scope.spawn(|| (0..total).for_each(|number| handover.put(seen(number))));
-            let mut number = 0;
-            while number < total {
-                if let Some(found) = handover.take() {
-                    assert_eq!(found, seen(number));
-                    number += 1;
-                }
-            }
-        });
-        assert_eq!(handover.take(), None);
+    fn a_thread_that_has_no_room_ends_with_the_port() {
+        let (mut giving, mut given) = handover();
+        let one = Seen { low: 1, length: 8, broken: false, receive: Ticks(1) };
+        (0..MOST_OUTSTANDING).for_each(|_| giving.put(one));
+        given.end();
+        giving.put(Seen { low: 2, ..one });
+        let all: Vec<Seen> = std::iter::from_fn(|| given.take()).collect();
+        assert_eq!(all, vec![one; MOST_OUTSTANDING as usize]);
     }
 
     #[test]
-    fn a_thread_that_has_no_room_ends_with_the_port() {
-        let handover = Handover::default();
-        let one = Seen { low: 1, length: 8, broken: false, receive: Ticks(1) };
-        (0..MOST_OUTSTANDING).for_each(|_| handover.put(one));
-        handover.end();
-        handover.put(one);
-        assert_eq!(handover.take(), Some(one));
+    fn how_a_connection_ended_is_told() {
+        let (giving, given) = handover();
+        assert!(giving.works(Link::Up));
+        assert_eq!(given.ended(), None);
+        assert!(!giving.works(Link::Failed(104)));
+        assert_eq!(given.ended(), Some(Ended::Failed(104)));
+        assert!(!giving.works(Link::Closed));
+        assert_eq!(given.ended(), Some(Ended::Closed));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use super::load::{Line, OneServer, Outstanding};
-use super::receivers::{Handover, Split};
+use super::receivers::{Given, Split};
 use super::rpc::{self, Mesh};
 use super::schedule::Generator;
 use super::store::Store;
@@ -296,11 +296,11 @@ pub fn play_rpc<E: Endpoint, C: Clock>(
 pub fn play_split<E: Endpoint, C: Clock>(
     part: Part<'_, Fan<E>, C>,
     draws: Draws,
-    handovers: &[Handover],
+    given: &mut [Given],
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let Part { endpoint: fan, clock, gate, plan, generator, .. } = part;
-    let mut line = Split::over(fan, draws, handovers);
+    let mut line = Split::over(fan, draws, given);
     ask(&mut line, Any::Busy, (clock, gate, plan), generator, recorder)
 }
 

@@ -1,0 +1,104 @@
+"""Messages that come by a clock of their own: what wiregauge promises of them, held against its own
+closed loops where there is one. All are wiregauge, so that only the loops differ."""
+
+from . import parse
+from .ratios import Limit
+from .rows import Row
+from .subjects import ON_CLIENT, Subject
+
+# Requests of a closed loop, a second or so.
+COUNT = 30_000
+# More than any transport here takes: the sender is late from the first message on.
+BEYOND = "100M"
+# 100 kHz of these are 226 MB/s.
+FILE_VALUES = 280
+FILE_RATE = "100k"
+PINNED = " --rounds 1 --cpus {client},{server} --json"
+
+
+def _ours(name: str, group: str, words: str, read, unit: str, count: int = 0) -> Subject:
+    client = "{wiregauge} " + words + PINNED
+    return Subject(name, group, client, read, unit, figure="mean", count=count)
+
+
+def _rates(transport: str) -> list[Subject]:
+    group = f"{transport} message rate"
+    words = f"--transport {transport} --size 64 --wait busy --time "
+    rate = parse.wiregauge_message_rate
+    return [
+        _ours(f"oneway {group}", group, f"oneway {words}200ms --rate {BEYOND}", rate, "msg/s"),
+        _ours(f"bandwidth {group}", group, f"bandwidth {words}500ms", rate, "msg/s"),
+    ]
+
+
+def _streams() -> list[Subject]:
+    shm = f"stream --transport shm --rate {FILE_RATE} --time 2s --values "
+    missed = parse.wiregauge_missed_percent
+    kept = f"{shm}{FILE_VALUES} --file out.bin --format villas.binary"
+    return [
+        _ours("stream of 8", "stream", f"{shm}8", missed, "%"),
+        _ours(f"stream of {FILE_VALUES}", "stream", f"{shm}{FILE_VALUES}", missed, "%"),
+        _ours("stream to a file, missed", "stream", kept, missed, "%"),
+        _ours("stream to a file", "stream", kept, parse.wiregauge_kept_megabytes_per_s, "MB/s"),
+    ]
+
+
+def _many() -> list[Subject]:
+    words = (
+        "rpc --workload 100B --ports 8 --server-ports 1 --connections 125 --time 2s --wait block"
+        " --no-unloaded "
+    )
+    lost = parse.wiregauge_lost
+    group = "1000 connections"
+    return [
+        _ours(f"{group}, closed loop", group, f"{words}--clients 8", lost, "requests"),
+        _ours(f"{group}, open loop", group, f"{words}--rps 40k", lost, "requests"),
+    ]
+
+
+def every_subject() -> dict[str, Subject]:
+    """All of them by name."""
+    p50 = parse.wiregauge_rtt_p50_ns
+    words = "--transport tcp {} --wait busy --count {{count}}"
+    latency = "latency " + words.format("--size 100")
+    rpc = "rpc --clients 1 --no-unloaded " + words.format("--workload 100B")
+    found = [
+        _ours("rpc, one client", "closed loop", rpc, p50, "ns", COUNT),
+        _ours("latency tcp 100 B", "closed loop", latency, p50, "ns", COUNT),
+        *_rates("tcp"),
+        *_rates("shm"),
+        *_streams(),
+        *_many(),
+        Subject(
+            name="generator",
+            group="generator",
+            client=ON_CLIENT + "{generator} --bench",
+            read=parse.generator_bench,
+            unit="ns",
+            figure="mean",
+        ),
+    ]
+    return {subject.name: subject for subject in found}
+
+
+def every_row() -> list[Row]:
+    """The promises."""
+    rows = [
+        Row("rtt p50 100 B", "rpc, one client", ("latency tcp 100 B",), Limit(1.05, at_most=True))
+    ]
+    for transport in ("tcp", "shm"):
+        name = f"{transport} message rate"
+        against = (f"bandwidth {name}",)
+        rows.append(Row(f"{name} 64 B", f"oneway {name}", against, Limit(0.8, at_most=False)))
+    few = Limit(0.5, at_most=True)
+    none = Limit(0, at_most=True)
+    steps = "steps missed at 100 kHz, %"
+    return rows + [
+        Row(steps, "stream of 8", (), few),
+        Row(steps, f"stream of {FILE_VALUES}", (), few),
+        Row(steps, "stream to a file, missed", (), few),
+        Row("samples kept in a file, MB/s", "stream to a file", (), Limit(200, at_most=False)),
+        Row("requests lost", "1000 connections, closed loop", (), none),
+        Row("requests lost", "1000 connections, open loop", (), none),
+        Row("of a message beyond a clock reading, ns", "generator", (), Limit(25, at_most=True)),
+    ]

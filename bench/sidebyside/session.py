@@ -1,0 +1,86 @@
+"""What the commands in bench/ have in common: their options, and the table at the end."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Optional
+
+from . import build, report, rows
+from .rounds import Measured
+from .subjects import Subject
+
+# With fewer than 6 rounds no order statistic covers the median with 95 %.
+ROUNDS = 7
+# Others may take so much of the CPUs before a doubt is printed.
+MOST_ELSEWHERE = 0.05
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def parser(about: str, patterns: str) -> argparse.ArgumentParser:
+    """The options that all have; `patterns` are examples of rows."""
+    made = argparse.ArgumentParser(description=about)
+    add = made.add_argument
+    add("--rounds", type=int, default=ROUNDS, help=f"how many (default {ROUNDS}; 6 at least)")
+    add("--rows", metavar="PATTERN", help=f"rows that hold it, e.g. {patterns}")
+    add("--quick", action="store_true", help="a tenth of the messages: to see that it works")
+    add("--cpus", default="0,1", help="of the client and of the server (default 0,1)")
+    add("--seed", type=int, default=1, help="of the order (default 1)")
+    add("--binary", type=Path, help="a wiregauge that is built already")
+    add("--out", type=Path, help="folder for the JSON (default bench/results)")
+    return made
+
+
+def parsed(made: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options, checked; the two CPUs as `client` and `server`."""
+    options = made.parse_args()
+    try:
+        options.client, options.server = (int(cpu) for cpu in options.cpus.split(","))
+    except ValueError:
+        made.error(f"--cpus takes two numbers as in 0,1, not '{options.cpus}'")
+    if options.rounds < 1:
+        made.error("--rounds takes 1 or more")
+    return options
+
+
+def chosen(
+    options: argparse.Namespace, every_row: list[rows.Row], known: dict[str, Subject]
+) -> tuple[list[rows.Row], list[Subject], set[str]]:
+    """The rows that are asked for, the subjects that they need, and those subjects' names."""
+    found = rows.chosen(every_row, options.rows)
+    wanted = {name for row in found for name in (row.ours, *row.against)}
+    return found, [subject for name, subject in known.items() if name in wanted], wanted
+
+
+def wiregauge(options: argparse.Namespace) -> Path:
+    return options.binary.resolve() if options.binary else build.wiregauge()
+
+
+def conclude(
+    options: argparse.Namespace,
+    results: list[rows.Result],
+    measured: dict[str, Measured],
+    known: dict[str, Subject],
+    about: dict,
+    more: Optional[str] = None,
+) -> int:
+    """Writes the JSON, prints the table and `more`; the exit code."""
+    kept = ("rounds", "rows", "quick", "cpus", "seed")
+    about = {
+        **about,
+        "finished": report.now(),
+        "environment": report.environment(build.ROOT),
+        "options": {name: getattr(options, name) for name in kept},
+    }
+    text = report.as_json(results, measured, known, about)
+    path = report.write(text, options.out or build.ROOT / "bench" / "results", about["started"])
+    print(report.table(results, known))
+    if more:
+        print(f"\n{more}")
+    elsewhere = max(about["busy_elsewhere"], default=0)
+    if elsewhere > MOST_ELSEWHERE:
+        print(f"doubt: others took up to {elsewhere:.0%} of the CPUs before a round")
+    tell(f"written to {path}")
+    return 1 if any(result.verdict.startswith("not held") for result in results) else 0
