@@ -124,6 +124,12 @@ class Parsers(unittest.TestCase):
         with self.assertRaises(parse.Unreadable):
             parse.wiregauge_lost(nothing)
 
+    def test_noise_is_a_share_of_the_time(self):
+        text = json.dumps([{"cpu": 0, "lost_ns": 3e7, "observed_ns": 2e9}])
+        self.assertEqual(parse.wiregauge_noise_percent(text), 1.5)
+        with self.assertRaises(parse.Unreadable):
+            parse.wiregauge_noise_percent("[]")
+
     def test_the_generator_s_cost_is_beyond_a_reading(self):
         line = json.dumps({"clock_reading_ns": 20.0, "message_ns": {"poisson": [31.5, 40.0]}})
         self.assertEqual(parse.generator_bench(line), 11.5)

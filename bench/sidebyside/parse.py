@@ -109,6 +109,15 @@ def wiregauge_missed_percent(text: str) -> float:
     return 100 * missed / _number(missed + sent, "the number of steps")
 
 
+def wiregauge_noise_percent(text: str) -> float:
+    """Of the time of a CPU, what others took."""
+    try:
+        [cpu] = json.loads(text)
+        return 100 * _number(cpu["lost_ns"], "lost_ns") / _number(cpu["observed_ns"], "observed_ns")
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"no noise of one CPU: {error}") from error
+
+
 def wiregauge_kept_megabytes_per_s(text: str) -> float:
     """Bytes of the samples that are in the file, as the stream carries them, a second of the
     stream."""
