@@ -187,6 +187,19 @@ fn congestion_controls_are_compared_in_one_run() {
 }
 
 #[test]
+fn segments_are_as_small_as_both_ends_were_told() {
+    let line = "--workload 10kB --rps 500 --time 100ms --rounds 1 --mss 1460 --no-unloaded";
+    let (_, record) = measured(line);
+    let run = &record.runs[0];
+    assert!(run.label.contains(" mss 1460 "), "{}", run.label);
+    for end in [&run.rounds[0].client, &run.rounds[0].server] {
+        let granted: u32 = end.granted["mss_bytes"].parse().unwrap();
+        // Less TCP's time stamps, where they are on.
+        assert!((1448..=1460).contains(&granted), "{granted}");
+    }
+}
+
+#[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
     let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --ports 2 --no-unloaded";
     let (_, _, lost) = driver::server_dies(line);

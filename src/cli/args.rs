@@ -368,6 +368,9 @@ pub struct TransportArguments {
     #[arg(long, value_name = "NAME", value_parser = values::congestion, help_heading = TRANSPORT)]
     #[arg(value_delimiter = ',')]
     pub congestion: Vec<String>,
+    /// TCP_MAXSEG, 88 to 32767: segments as an MTU of 40 B more (60 B with IPv6) would make them
+    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
+    pub mss: Option<Bytes>,
     /// DSCP code point, 0 to 63
     #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
     pub dscp: Option<u8>,

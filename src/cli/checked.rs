@@ -186,6 +186,7 @@ fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal>
         receive_buffer: typed.receive_buffer,
         zerocopy: typed.zerocopy,
         congestion: one_congestion(typed.congestion)?,
+        mss: typed.mss,
         dscp: typed.dscp,
         interface: interface(typed.interface, place)?,
         synthetic: typed.synthetic,

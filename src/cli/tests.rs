@@ -63,7 +63,7 @@ fn each_option_reaches_the_request() {
         "bandwidth --transport tcp --size 1MiB --count 10k --time 2s --rounds 7 --until 2.5% \
          --warmup 5 --burst 4 --window 8 --direction bi --check --threshold 1ms --timeout 3s \
          --loss-after 4ms --nodelay off --busy-poll 50us --send-buffer 1MiB --receive-buffer 64kB \
-         --congestion reno --dscp 46 --seed 18446744073709551615 --clock monotonic_raw",
+         --congestion reno --mss 1448 --dscp 46 --seed 18446744073709551615 --clock monotonic_raw",
     );
     assert_eq!(found.count, Some(10_000));
     assert_eq!(found.time, Some(Span(2_000_000_000)));
@@ -76,7 +76,7 @@ fn each_option_reaches_the_request() {
     assert_eq!(found.options.send_buffer, Some(Bytes(1 << 20)));
     assert_eq!(found.options.receive_buffer, Some(Bytes(64_000)));
     assert_eq!((found.options.congestion.as_deref(), found.options.dscp), (Some("reno"), Some(46)));
-    assert_eq!(found.seed, u64::MAX);
+    assert_eq!((found.options.mss, found.seed), (Some(Bytes(1448)), u64::MAX));
 }
 
 #[test]

@@ -408,7 +408,8 @@ impl Case {
             if rpc.receivers > 0 {
                 ports.push_str(&format!(" {} receivers", rpc.receivers));
             }
-            return format!("rpc {transport}{control} {wait}{pace}{ports}");
+            let mss = self.options.mss.map(|mss| format!(" mss {}", mss.0)).unwrap_or_default();
+            return format!("rpc {transport}{control}{mss} {wait}{pace}{ports}");
         }
         let threads = match self.threads {
             1 => String::new(),

@@ -425,6 +425,8 @@ impl Request {
                 ));
             }
         }
+        let mss = self.options.mss.map(|mss| mss.0);
+        within("--mss", mss, Options::LEAST_MSS, Options::MOST_MSS)?;
         if let Some(dscp) = self.options.dscp.filter(|dscp| *dscp > 63) {
             return refuse(format!("--dscp {dscp} is not allowed; a DSCP is 0 to 63"));
         }

@@ -242,6 +242,9 @@ pub struct Options {
     pub zerocopy: bool,
     /// TCP congestion control by name.
     pub congestion: Option<String>,
+    /// TCP_MAXSEG: payload of a segment, at most, as asked for.
+    #[serde(default)]
+    pub mss: Option<Bytes>,
     /// DSCP code point, 0-63.
     pub dscp: Option<u8>,
     /// Whose addresses the ends use; `None`: loopback.
@@ -261,6 +264,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Least that Linux takes for TCP_MAXSEG: TCP_MIN_MSS of `net/tcp.h`.
+    pub const LEAST_MSS: u64 = 88;
+    /// Most: MAX_TCP_WINDOW there.
+    pub const MOST_MSS: u64 = 32_767;
+
     /// The names, as typed, of those that were asked for.
     pub fn named(&self) -> Vec<&'static str> {
         let asked = [
@@ -270,6 +278,7 @@ impl Options {
             ("receive-buffer", self.receive_buffer.is_some()),
             ("zerocopy", self.zerocopy),
             ("congestion", self.congestion.is_some()),
+            ("mss", self.mss.is_some()),
             ("dscp", self.dscp.is_some()),
             ("interface", self.interface.is_some()),
             ("synthetic", self.synthetic.is_some()),

@@ -201,6 +201,7 @@ fn full_case(schedule: Schedule) -> Case {
             receive_buffer: Some(Bytes(65536)),
             zerocopy: true,
             congestion: Some("cubic".to_string()),
+            mss: Some(Bytes(1448)),
             dscp: Some(46),
             interface: Some(Interfaces { client: "ib0".into(), server: "ib1".into() }),
             synthetic: None,

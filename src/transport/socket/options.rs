@@ -67,6 +67,15 @@ pub fn apply_common<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupE
     Ok(())
 }
 
+/// Sets what TCP tells the other end in its handshake: the window scale fits the buffers, and each
+/// end sends segments that the other allows. Accepted sockets inherit it.
+pub fn apply_before_handshake<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupError> {
+    apply_common(socket, options)?;
+    let Some(mss) = options.mss else { return Ok(()) };
+    let set = SockRef::from(socket).set_tcp_mss(mss.0 as u32);
+    set.map_err(SetupError::system(format!("TCP_MAXSEG of {} B", mss.0)))
+}
+
 /// Sets what IP sockets know.
 pub fn apply_ip(socket: &OwnedFd, options: &Options) -> Result<(), SetupError> {
     if let Some(dscp) = options.dscp {

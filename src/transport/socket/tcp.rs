@@ -36,6 +36,7 @@ impl Transport for Tcp {
         options: &[
             "nodelay",
             "congestion",
+            "mss",
             "dscp",
             "interface",
             "zerocopy",
@@ -62,9 +63,7 @@ impl Transport for Tcp {
             ),
         };
         if let Some(listener) = &listener {
-            // Buffer sizes must be set before the handshake for the window scale to fit them;
-            // accepted sockets inherit them.
-            options::apply_common(listener, &setup.options)?;
+            options::apply_before_handshake(listener, &setup.options)?;
         }
         Ok(TcpOpening { listener, own, setup: setup.clone() })
     }
@@ -127,7 +126,7 @@ fn dial(address: SocketAddr, own: SocketAddr, setup: &Setup) -> Result<TcpStream
         Some(socket2::Protocol::TCP),
     )
     .map_err(SetupError::system(what()))?;
-    options::apply_common(&socket, &setup.options)?;
+    options::apply_before_handshake(&socket, &setup.options)?;
     socket
         .bind(&own.into())
         .map_err(SetupError::system(format!("using the address {}", own.ip())))?;
