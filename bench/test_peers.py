@@ -127,6 +127,8 @@ class Parsers(unittest.TestCase):
     def test_noise_is_a_share_of_the_time(self):
         text = json.dumps([{"cpu": 0, "lost_ns": 3e7, "observed_ns": 2e9}])
         self.assertEqual(parse.wiregauge_noise_percent(text), 1.5)
+        quiet = json.dumps([{"cpu": 0, "lost_ns": 0.0, "observed_ns": 2e9}])
+        self.assertEqual(parse.wiregauge_noise_percent(quiet), parse.LEAST_NOISE_PERCENT)
         with self.assertRaises(parse.Unreadable):
             parse.wiregauge_noise_percent("[]")
 

@@ -309,6 +309,11 @@ fn a_server_waits_for_what_is_missing_no_longer_than_the_drain() {
 
 #[test]
 fn lateness_never_shifts_later_sends() {
+    // Without a payload to be filled a late message shares a reading with the one before.
+    [false, true].into_iter().for_each(lateness_does_not_shift);
+}
+
+fn lateness_does_not_shift(check: bool) {
     // A post takes 250 ns and every 100th one 50 us; a message is due every 1000 ns.
     let mut end = Scripted::new(16);
     end.post_takes = 250;
@@ -317,7 +322,7 @@ fn lateness_never_shifts_later_sends() {
     let mut arena = Arena::create(1000).unwrap();
     let mut recorder = Recorder::new(&mut arena, 0);
     let clock = clock_at(5000);
-    let plan = Loop { every: 0, ..plan(1000) };
+    let plan = Loop { every: 0, check, ..plan(1000) };
     let gate = Gate::default();
     let ended = open::sender(&mut end, Busy, clock, &gate, &plan, generator, &mut recorder);
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 1000));
@@ -326,11 +331,26 @@ fn lateness_never_shifts_later_sends() {
     for (number, row) in rows.iter().enumerate() {
         let due = 5000 + 1000 + 1000 * number as u64;
         assert_eq!(row.intended.0, due, "the grid is exact");
-        assert!(row.submit.0 >= due);
+        assert!(row.submit.0 >= due && row.complete > row.submit);
     }
     let late = rows.iter().filter(|row| row.submit > row.intended).count();
     assert!((500..700).contains(&late), "it catches up after each stall: {late}");
     assert_eq!(rows[99].submit, rows[99].intended);
+}
+
+#[test]
+fn a_wait_for_room_is_lateness_and_no_part_of_a_post() {
+    let mut end = Scripted::with_room(3);
+    (end.post_takes, end.poll_takes) = (100, 40_000);
+    let mut arena = Arena::create(100).unwrap();
+    let mut recorder = Recorder::new(&mut arena, 0);
+    let plan = Loop { every: 0, check: false, window: 3, ..plan(100) };
+    let (clock, gate) = (clock_at(5000), Gate::default());
+    let ended = open::sender(&mut end, Busy, clock, &gate, &plan, generator(1e6), &mut recorder);
+    assert_eq!((ended, recorder.seen.sent), (Ended::Count, 100));
+    let rows = arena.rows();
+    assert!(rows.iter().all(|row| row.complete - row.submit == TickSpan(100)), "{rows:?}");
+    assert!(rows[99].submit - rows[99].intended > TickSpan(1_000_000));
 }
 
 #[test]

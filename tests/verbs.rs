@@ -5,6 +5,9 @@
 //! inside the machine of `wiregauge testbed rdma`. No claim judges a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "verbs/pools.rs"]
+mod pools;
+
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};

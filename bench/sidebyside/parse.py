@@ -109,11 +109,16 @@ def wiregauge_missed_percent(text: str) -> float:
     return 100 * missed / _number(missed + sent, "the number of steps")
 
 
+# A machine that takes nothing would give no ratio.
+LEAST_NOISE_PERCENT = 0.01
+
+
 def wiregauge_noise_percent(text: str) -> float:
-    """Of the time of a CPU, what others took."""
+    """Of the time of a CPU, what others took; no less than LEAST_NOISE_PERCENT."""
     try:
         [cpu] = json.loads(text)
-        return 100 * _number(cpu["lost_ns"], "lost_ns") / _number(cpu["observed_ns"], "observed_ns")
+        lost = 100 * float(cpu["lost_ns"]) / _number(cpu["observed_ns"], "observed_ns")
+        return max(lost, LEAST_NOISE_PERCENT)
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"no noise of one CPU: {error}") from error
 

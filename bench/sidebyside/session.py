@@ -54,6 +54,11 @@ def chosen(
     return found, [subject for name, subject in known.items() if name in wanted], wanted
 
 
+def begin() -> dict:
+    """What is kept of the machine before the first round: later its load is the bench's own."""
+    return {"started": report.now(), "environment": report.environment(build.ROOT)}
+
+
 def wiregauge(options: argparse.Namespace) -> Path:
     return options.binary.resolve() if options.binary else build.wiregauge()
 
@@ -71,7 +76,6 @@ def conclude(
     about = {
         **about,
         "finished": report.now(),
-        "environment": report.environment(build.ROOT),
         "options": {name: getattr(options, name) for name in kept},
     }
     text = report.as_json(results, measured, known, about)

@@ -12,5 +12,5 @@ fuzz_target!(|data: &[u8]| {
         let _ = format.read(bytes, kind);
     }
     let mut message = vec![0; message_bytes(usize::from(*choice) / Kind::ALL.len())];
-    let _ = binary::decode(bytes, kind, u64::MAX / 2, &mut message);
+    let _ = binary::decode(bytes, kind, &mut message);
 });

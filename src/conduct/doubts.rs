@@ -2,7 +2,9 @@
 
 use super::figures::RunSoFar;
 use super::search::falls_short;
-use crate::plan::Plan;
+use super::threads;
+use crate::pattern::Ended;
+use crate::plan::{Case, Pattern, Plan, Schedule};
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::doubt::{of_rate, of_summary};
 use crate::stats::{Doubt, Metric, RateMetric, stationarity};
@@ -38,12 +40,22 @@ impl RunSoFar {
         if only > 0 {
             found.push(Doubt::HistogramOnly { count: only, of: kept + only });
         }
+        found.extend(self.cut_short());
         found.extend(self.generator_doubts(rates));
         if !self.is_complete() {
             let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
             found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
         }
         self.doubts.extend(found);
+    }
+
+    /// Whether a round that its time was to end was over when its rows were used.
+    fn cut_short(&self) -> Option<Doubt> {
+        let Case { pattern, schedule, bound, .. } = &self.case;
+        let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
+        let all = |round: &&Round| round.ended == threads::word(Ended::Count);
+        let cut = self.rounds.iter().find(all).filter(|_| is_timed && *pattern == Pattern::Oneway);
+        cut.map(|round| Doubt::CutShort { messages: round.counts.sent + round.counts.missed_steps })
     }
 
     /// Rounds of several threads that have no rate.

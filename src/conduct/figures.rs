@@ -274,7 +274,9 @@ impl RunSoFar {
         usage.page_faults = outcome.usage.page_faults;
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
-        self.doubts.extend(stream::left_out(&usage.seen));
+        self.doubts.extend(stream::doubts(&usage.seen));
+        let messages = outcome.seen.foreign;
+        self.doubts.extend((messages > 0).then_some(Doubt::Foreign { messages }));
         let role = role.name().to_string();
         if !usage.pinned {
             self.doubts.push(Doubt::Unpinned { role: role.clone() });

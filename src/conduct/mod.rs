@@ -42,6 +42,7 @@ use figures::{At, RunSoFar, Seen};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -270,17 +271,31 @@ impl Conductor<'_, '_> {
             if more.is_empty() {
                 break;
             }
-            for (origin, case) in more {
-                let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
-                let probe = probe.map(|rate| case.probe(rate));
-                let point = self.plan.cases.len() as u32;
-                self.plan.at_once.extend(probe.iter().map(|_| vec![point, point + 1]));
-                let added = [Some(case), probe].into_iter().flatten();
-                added.for_each(|case| self.add(origin, case));
-            }
+            self.add_all(more);
             self.all_rounds()?;
         }
         Ok(())
+    }
+
+    /// Adds cases, each with the run that it follows from, and their probes. Those that follow from
+    /// runs at the same time are measured at the same time.
+    fn add_all(&mut self, more: Vec<(usize, Case)>) {
+        let mut next = self.plan.cases.len() as u32;
+        let (mut added, mut probed) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
+        let mut cases = Vec::new();
+        for (origin, case) in more {
+            let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
+            let probe = probe.map(|rate| case.probe(rate));
+            added.entry(origin as u32).or_default().push(next);
+            probed.extend(probe.iter().map(|_| vec![next, next + 1]));
+            let both = [Some(case), probe].into_iter().flatten();
+            cases.extend(both.map(|case| (origin, case)));
+            next = (self.plan.cases.len() + cases.len()) as u32;
+        }
+        let groups = search::together(&self.plan.at_once, &added);
+        self.plan.at_once.extend(groups);
+        self.plan.at_once.extend(probed);
+        cases.into_iter().for_each(|(origin, case)| self.add(origin, case));
     }
 
     /// Adds a case to the plan that follows from a run.

@@ -8,6 +8,7 @@ use crate::plan::Schedule;
 use crate::plan::load::Slo;
 use crate::record::schema::{Metric, RateMetric, Run};
 use crate::units::MessageRate;
+use std::collections::BTreeMap;
 
 /// Shares of the server's capacity that the first points offer.
 const GRID: [f64; 9] = [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
@@ -83,6 +84,20 @@ pub fn knee(points: &[Point]) -> Option<usize> {
     best.filter(|at| points[*at].power() > 0.0)
 }
 
+/// Which of the added cases are measured at the same time: the first that follow from the runs of a
+/// group, the second ones, and so on. `added` has the numbers of those that follow from each run.
+pub fn together(groups: &[Vec<u32>], added: &BTreeMap<u32, Vec<u32>>) -> Vec<Vec<u32>> {
+    let of_group = |group: &Vec<u32>| {
+        let each: Vec<&Vec<u32>> = group.iter().filter_map(|origin| added.get(origin)).collect();
+        let most = each.iter().map(|added| added.len()).max().unwrap_or(0);
+        (0..most)
+            .map(|rank| each.iter().filter_map(|added| added.get(rank).copied()).collect())
+            .filter(|group: &Vec<u32>| group.len() > 1)
+            .collect::<Vec<Vec<u32>>>()
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
 /// The highest rate that keeps a bound with all lower ones keeping it too.
 pub fn highest(points: &[Point], slo: Slo) -> Option<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
@@ -141,6 +156,13 @@ fn rounded(rate: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::units::Span;
+
+    #[test]
+    fn what_follows_from_runs_at_the_same_time_is_at_the_same_time() {
+        let added = BTreeMap::from([(0, vec![6, 7]), (1, vec![8, 9]), (2, vec![10])]);
+        let groups = [vec![0, 1], vec![2, 3], vec![4, 5]];
+        assert_eq!(together(&groups, &added), [[6, 8], [7, 9]]);
+    }
 
     /// A server of one queue (M/M/1) that takes 1 us for a request: the power is highest at half.
     fn mm1(offered: f64) -> Point {

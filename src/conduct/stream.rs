@@ -33,11 +33,14 @@ pub(super) fn lost_before_first(samples: &RoundSamples) -> u64 {
     begin.filter(|sample| sample.flags.has(Flags::LOST)).count() as u64
 }
 
-/// What a file lacks.
-pub(super) fn left_out(seen: &BTreeMap<String, String>) -> Option<Doubt> {
+/// What is to be said of a stream's file.
+pub(super) fn doubts(seen: &BTreeMap<String, String>) -> impl Iterator<Item = Doubt> {
     let left_out = seen.get(kept::LEFT_OUT).and_then(|count| count.parse().ok()).unwrap_or(0);
     let reason = seen.get(kept::FAULT).cloned();
-    (left_out > 0 || reason.is_some()).then_some(Doubt::FileShort { left_out, reason })
+    let is_short = left_out > 0 || reason.is_some();
+    let short = is_short.then_some(Doubt::FileShort { left_out, reason });
+    let beside = seen.contains_key(kept::BESIDE).then_some(Doubt::FileBeside);
+    [beside, short].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the threads of a role used and saw, as that of the role.
 
 use crate::launch::round::Part;
+use crate::pattern::Ended;
 use crate::record::schema::Usage;
 use std::collections::BTreeMap;
 
@@ -10,7 +11,12 @@ const OF_THE_PORT: &str = "counter.";
 /// Why a client's loop ended, in a word.
 pub(super) fn ended(client: Option<&Part>) -> String {
     let outcome = client.and_then(|part| part.outcome.as_ref());
-    outcome.map_or_else(|| "unknown".into(), |o| format!("{:?}", o.ended).to_lowercase())
+    outcome.map_or_else(|| "unknown".into(), |outcome| word(outcome.ended))
+}
+
+/// The same as a record has it.
+pub(super) fn word(ended: Ended) -> String {
+    format!("{ended:?}").to_lowercase()
 }
 
 /// The usage of a role from that of its threads: costs and numbers of events are added up, and what

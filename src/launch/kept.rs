@@ -19,6 +19,8 @@ const BYTES: &str = "file.bytes";
 pub const LEFT_OUT: &str = "file.left_out";
 /// Why it ends before the stream.
 pub const FAULT: &str = "file.fault";
+/// There where it was written on the receiver's own CPU.
+pub const BESIDE: &str = "file.beside";
 
 /// Time of day at the epoch of the agent's clock: as the driver says, or as this host knows it.
 fn epoch(assignment: &Assignment, time: &Timebase) -> u64 {
@@ -29,15 +31,18 @@ fn epoch(assignment: &Assignment, time: &Timebase) -> u64 {
 pub(super) struct Streamed {
     steps: Option<Steps>,
     writing: Option<(Sink, Writing)>,
+    /// Whether the file is written where the loop measures.
+    is_beside: bool,
 }
 
 impl Streamed {
     /// Of an end. The file is written on a CPU on which neither end measures; where there is none,
-    /// on that of the loop which it serves: the source then holds its steps, and what comes while
-    /// the writer runs waits in the transport for it.
+    /// on that of the loop which it serves: the source then keeps its CPU, and what comes while the
+    /// writer runs waits in the transport, as far as that has room.
     pub fn of(assignment: &Assignment, time: &Timebase) -> Result<Streamed, AgentError> {
         let steps = steps(assignment, time)?;
-        Ok(Streamed { steps, writing: writing(assignment, time)? })
+        let is_beside = assignment.cpu_free().is_none();
+        Ok(Streamed { steps, writing: writing(assignment, time)?, is_beside })
     }
 
     /// What the loop needs of it.
@@ -48,7 +53,10 @@ impl Streamed {
 
     /// What became of the file, as the record has it, once all is written.
     pub fn end(self) -> Vec<(String, String)> {
-        self.writing.map_or_else(Vec::new, |(sink, writing)| told(writing.end(sink)))
+        let Some((sink, writing)) = self.writing else { return Vec::new() };
+        let mut told = told(writing.end(sink));
+        told.extend(self.is_beside.then(|| (BESIDE.to_string(), true.to_string())));
+        told
     }
 }
 

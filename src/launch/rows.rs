@@ -1,6 +1,7 @@
 //! How much sample memory a role of a case is given.
 
 use crate::pattern::role;
+use crate::plan::request::MOST_COUNT;
 use crate::plan::{Case, Pattern};
 use crate::transport::Role;
 
@@ -33,13 +34,14 @@ pub fn rows_for(case: &Case, role: Role) -> u64 {
     };
     let most = MOST_ROWS_BY_TIME / u64::from(case.threads.max(1));
     let by_time = (seconds * per_second).min(most as f64) as u64 + case.warmup;
-    if case.pattern != Pattern::Load {
-        return by_count.unwrap_or(by_time);
-    }
     // A Poisson process may bring some more than its rate says.
     // Where a count or a trace ends the round the time is infinite.
     let offered = case.schedule.rate().map(|rate| (1.2 * rate.0 * seconds) as u64);
     let ports = u64::from(case.threads.max(1));
-    let offered = offered.map(|rows| (rows / ports).saturating_add(1000));
+    let offered = offered.map(|rows| (rows / ports).saturating_add(1000 + case.warmup));
+    if case.pattern != Pattern::Load {
+        let offered = offered.map(|rows| rows.min(MOST_COUNT / ports));
+        return by_count.or(offered).unwrap_or(by_time);
+    }
     by_count.or(offered).unwrap_or(by_time).min(MOST_ROWS_OF_LOAD / ports)
 }

@@ -48,7 +48,11 @@ pub struct Given {
 
 /// The two ends of what a thread that takes replies hands over to its port.
 pub fn handover() -> (Giving, Given) {
-    let (put, take) = RingBuffer::new(MOST_OUTSTANDING as usize);
+    let (mut put, mut take) = RingBuffer::new(MOST_OUTSTANDING as usize);
+    // Each page is touched here: in the loop the first touch would be a fault.
+    let none = Seen { low: 0, length: 0, broken: false, receive: Ticks(0) };
+    while put.push(none).is_ok() {}
+    while take.pop().is_ok() {}
     let shared = Arc::new(Shared { link: AtomicI64::new(UP), over: AtomicBool::new(false) });
     (Giving { ring: put, shared: Arc::clone(&shared) }, Given { ring: take, shared })
 }

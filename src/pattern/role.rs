@@ -81,7 +81,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         cookie,
         seed: case.seed,
         site: site(case, role),
-        options: case.options.clone(),
+        options: case.options_of(role),
     }
 }
 

@@ -2,9 +2,11 @@
 //! buffers.
 
 use super::request::{Refusal, refuse, within};
-use super::{Options, Pattern, Request, Schedule, TimerKind, Wait};
+use super::{Case, Options, Pattern, Request, Schedule, TimerKind, Wait};
 use crate::plan::study::file::QUANTILES;
-use crate::transport::TransportKind;
+use crate::transport::verbs::LEAST_RECEIVES;
+use crate::transport::verbs::options::{Inline, Signal};
+use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -187,6 +189,14 @@ impl Request {
         let most = u64::from(MOST_BUFFERS);
         within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
         within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)?;
+        let least = u64::from(LEAST_RECEIVES);
+        if self.transports.contains(&TransportKind::Verbs) && u64::from(buffers.receive) < least {
+            return refuse(format!(
+                "--rx-buffers {} is not possible over verbs, whose queues have {least} receives at \
+                 least",
+                buffers.receive
+            ));
+        }
         match self.waits.iter().find(|wait| **wait != Wait::Busy) {
             None => Ok(()),
             Some(wait) => refuse(format!(
@@ -197,12 +207,28 @@ impl Request {
         }
     }
 
-    /// The transport's settings: over verbs the pools of `load` are the real queues.
+    /// The transport's settings. Over verbs the pools of `load` are the server's real queues: each
+    /// reply has a completion of its own, and its buffer is in use until then, unless something
+    /// else was asked for.
     pub(super) fn options(&self, transport: TransportKind) -> Options {
         let mut options = self.options.clone();
-        if let Some(buffers) = self.load.buffers.filter(|_| transport == TransportKind::Verbs) {
-            options.verbs.send_depth.get_or_insert(buffers.transmit);
-            options.verbs.receive_depth.get_or_insert(buffers.receive);
+        if self.load.buffers.is_some() && transport == TransportKind::Verbs {
+            options.verbs.signal.get_or_insert(Signal::Every(1));
+            options.verbs.inline.get_or_insert(Inline::Off);
+        }
+        options
+    }
+}
+
+impl Case {
+    /// Settings of an end: over verbs the pools of `load` are the server's queues, and the client's
+    /// are as deep as without them.
+    pub fn options_of(&self, role: Role) -> Options {
+        let mut options = self.options.clone();
+        let pools = self.load.buffers.filter(|_| self.transport == TransportKind::Verbs);
+        if let Some(pools) = pools.filter(|_| role == Role::Server) {
+            options.verbs.send_depth.get_or_insert(pools.transmit);
+            options.verbs.receive_depth.get_or_insert(pools.receive);
         }
         options
     }
@@ -223,5 +249,27 @@ mod tests {
             let sentence = bad.parse::<Slo>().unwrap_err();
             assert!(sentence.contains("'p99<50us'"), "{sentence}");
         }
+    }
+
+    #[test]
+    fn over_verbs_the_pools_are_the_queues_of_the_server_alone() {
+        let pools = |receive, signal| {
+            let mut request = Request::new(Pattern::Load);
+            request.transports = vec![TransportKind::Verbs];
+            request.load.buffers = Some(Buffers { transmit: 8, receive });
+            request.options.verbs.signal = signal;
+            request.plan()
+        };
+        let case = pools(24, None).unwrap().cases.remove(0);
+        let [client, server] = [Role::Client, Role::Server].map(|role| case.options_of(role).verbs);
+        assert_eq!((server.send_depth, server.receive_depth), (Some(8), Some(24)));
+        assert_eq!((client.send_depth, client.receive_depth), (None, None));
+        // Each reply completes by itself, and its buffer is in use until then.
+        for end in [client, server] {
+            assert_eq!((end.signal, end.inline), (Some(Signal::Every(1)), Some(Inline::Off)));
+        }
+        let typed = pools(24, Some(Signal::Every(4))).unwrap().cases.remove(0);
+        assert_eq!(typed.options.verbs.signal, Some(Signal::Every(4)));
+        assert!(pools(15, None).unwrap_err().0.contains("16 receives at least"));
     }
 }

@@ -128,6 +128,13 @@ pub struct Layout {
     pub at_once: Vec<Vec<u32>>,
 }
 
+impl Layout {
+    /// Which cases are measured at the same time, where the first pair's is of this number.
+    pub fn groups_from(&self, first: u32) -> impl Iterator<Item = Vec<u32>> {
+        self.at_once.iter().map(move |all| all.iter().map(|one| first + one).collect())
+    }
+}
+
 impl Place {
     /// Whether any end is on another host.
     pub fn is_far(&self) -> bool {

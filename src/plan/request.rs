@@ -190,15 +190,14 @@ impl Request {
                     check_size(*transport, *size)?;
                     self.check_together(*transport, *wait, *size)?;
                     for threads in &self.threads {
-                        let first = cases.len() as u32;
-                        let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
-                        at_once.extend(layout.at_once.iter().map(numbered));
+                        let first = cases.len();
                         for pace in self.paces(*transport) {
+                            at_once.extend(layout.groups_from(cases.len() as u32));
                             let of =
                                 |ends: &Ends| pace.case(*transport, *wait, *size, *threads, *ends);
                             cases.extend(layout.ends.iter().map(of));
                         }
-                        self.add_probes(&mut cases, first as usize, &mut at_once);
+                        self.add_probes(&mut cases, first, &mut at_once);
                     }
                 }
             }

@@ -234,17 +234,18 @@ impl<'a> Recorder<'a> {
     /// A message has arrived one way.
     #[inline(always)]
     pub fn arrived(&mut self, sequence: u64, receive: Ticks, corrupt: bool) {
+        let Some(row) = usize::try_from(sequence).ok().and_then(|row| self.rows.get_mut(row))
+        else {
+            // The sender never sends more messages than there are rows.
+            self.seen.foreign += 1;
+            return;
+        };
         let reordered = sequence + 1 < self.highest;
         self.seen.gaps += sequence.saturating_sub(self.highest);
         self.highest = self.highest.max(sequence + 1);
         if corrupt {
             self.seen.corrupt += 1;
         }
-        let Some(row) = self.rows.get_mut(sequence as usize) else {
-            // The sender never sends more messages than there are rows.
-            self.seen.foreign += 1;
-            return;
-        };
         if row.receive.0 != 0 {
             row.flags = row.flags.with(Flags::DUPLICATE);
             self.seen.duplicates += 1;

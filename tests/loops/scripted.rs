@@ -42,6 +42,7 @@ pub struct Scripted {
     /// The state of the link from the first poll on.
     pub link: Link,
     pub post_takes: u64,
+    pub poll_takes: u64,
     /// Every so-manieth post takes so long.
     pub slow_post: Option<(u64, u64)>,
     pub posted: u64,
@@ -66,6 +67,7 @@ impl Scripted {
             echoes: false,
             link: Link::Up,
             post_takes: 1,
+            poll_takes: 1,
             slow_post: None,
             posted: 0,
             messages: Vec::new(),
@@ -144,7 +146,7 @@ impl Endpoint for Scripted {
 
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        self.advance(1);
+        self.advance(self.poll_takes);
         while let Some(number) = self.open.pop_front() {
             let now = &self.outgoing[number * self.size..][..self.size];
             if !self.held[number].is_empty() && self.held[number] != now {

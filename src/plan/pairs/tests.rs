@@ -1,6 +1,9 @@
 //! Every pair once, no host in two at a time, and lists of hosts that make no sense.
 
 use super::*;
+use crate::plan::{Request, Schedule};
+use crate::transport::TransportKind;
+use crate::units::MessageRate;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -116,4 +119,22 @@ fn wrong_lists_of_hosts_are_refused() {
     assert!(refused(nodes(4), none, Pattern::Bandwidth).contains("write 1 to 1000 matchings"));
     let many = Pairs::All { at_once: AtOnce::All };
     assert!(refused(nodes(40), many, Pattern::Latency).contains("780 pairs at the same time"));
+}
+
+#[test]
+fn each_rate_has_the_groups_of_its_own_pairs() {
+    let rates = vec![MessageRate(1e3), MessageRate(2e3)];
+    let request = Request {
+        rates,
+        schedule: Schedule::Periodic { rate: MessageRate(1e3) },
+        place: Place::Hosts(nodes(4), Pairs::All { at_once: AtOnce::Matching }),
+        transports: vec![TransportKind::Tcp],
+        ..Request::new(Pattern::Load)
+    };
+    let plan = request.plan().unwrap();
+    assert_eq!(plan.at_once.len() * 2, plan.cases.len(), "{:?}", plan.at_once);
+    for group in &plan.at_once {
+        let rate = |number: &u32| plan.cases[*number as usize].schedule.rate();
+        assert!(group.iter().all(|number| rate(number) == rate(&group[0])), "{group:?}");
+    }
 }

@@ -94,6 +94,18 @@ pub enum Doubt {
         /// Requests.
         sent: u64,
     },
+    /// Rounds ended before their time, because no more messages are kept one by one.
+    CutShort {
+        /// Messages of a round.
+        messages: u64,
+    },
+    /// Messages had a number that was never sent.
+    Foreign {
+        /// How many.
+        messages: u64,
+    },
+    /// A stream's file was written on the CPU of its receiver.
+    FileBeside,
     /// A stream's file has not all samples that arrived.
     FileShort {
         /// Samples that it lacks.
@@ -248,6 +260,9 @@ impl Doubt {
             Doubt::GeneratorLate { .. } => "generator_late",
             Doubt::GeneratorBound { .. } => "generator_bound",
             Doubt::HeldUp { .. } => "held_up",
+            Doubt::CutShort { .. } => "cut_short",
+            Doubt::Foreign { .. } => "foreign",
+            Doubt::FileBeside => "file_beside",
             Doubt::FileShort { .. } => "file_short",
             Doubt::RoundsDisagree { .. } => "rounds_disagree",
             Doubt::Correlated { .. } => "correlated",

@@ -14,12 +14,15 @@ impl fmt::Display for Doubt {
             Doubt::GeneratorLate { .. }
             | Doubt::GeneratorBound { .. }
             | Doubt::HeldUp { .. }
-            | Doubt::FileShort { .. }
             | Doubt::HistogramOnly { .. }
             | Doubt::Loss { .. }
             | Doubt::CorruptPayload { .. }
             | Doubt::Incomplete { .. }
             | Doubt::NotInterleaved => self.of_messages(f),
+            Doubt::CutShort { .. }
+            | Doubt::Foreign { .. }
+            | Doubt::FileBeside
+            | Doubt::FileShort { .. } => self.of_what_is_kept(f),
             Doubt::FewerCpus { .. } | Doubt::ThreadsApart { .. } => self.of_threads(f),
             Doubt::ClocksUnknown { .. }
             | Doubt::ClocksDisagree { .. }
@@ -32,6 +35,39 @@ impl fmt::Display for Doubt {
 }
 
 impl Doubt {
+    /// Sentences about what of the messages is kept, and where.
+    fn of_what_is_kept(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::CutShort { messages } => write!(
+                f,
+                "its rounds ended after {messages} messages, before their time was over: so many \
+                 are kept one by one; write --count, or a shorter --time"
+            ),
+            Doubt::Foreign { messages } => write!(
+                f,
+                "{messages} messages came with a number that was never sent, and are in no figure: \
+                 something on the way gives numbers of its own (of a node of VILLASnode, set \
+                 original_sequence_no)"
+            ),
+            Doubt::FileBeside => write!(
+                f,
+                "no CPU was free for the file, which was written on the receiver's: what came \
+                 meanwhile waited in the transport, or was lost where its queue was too short"
+            ),
+            Doubt::FileShort { left_out, reason: None } => write!(
+                f,
+                "{left_out} samples that arrived are not in the file, which was slower than the \
+                 stream; the figures have them"
+            ),
+            Doubt::FileShort { left_out, reason: Some(reason) } => write!(
+                f,
+                "{reason}; {left_out} samples that arrived are not in the file, and the figures \
+                 have them"
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Sentences about the clocks of two hosts.
     fn of_clocks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -227,16 +263,6 @@ impl Doubt {
                  ({times} looks): they waited in the schedule, which their response has, and the \
                  arrivals at the server were not those of the schedule"
             ),
-            Doubt::FileShort { left_out, reason: None } => write!(
-                f,
-                "{left_out} samples that arrived are not in the file, which was slower than the \
-                 stream; the figures have them"
-            ),
-            Doubt::FileShort { left_out, reason: Some(reason) } => write!(
-                f,
-                "{reason}; {left_out} samples that arrived are not in the file, and the figures \
-                 have them"
-            ),
             Doubt::HistogramOnly { count, of } => write!(
                 f,
                 "{count} of {of} samples stand in the histogram alone (relative error 0.05 %): \
@@ -346,6 +372,9 @@ mod tests {
             Doubt::GeneratorLate { share: 0.1, allowed_ns: 1.0, worst_ns: 2.0 },
             Doubt::GeneratorBound { offered: 2.0, achieved: 1.0 },
             Doubt::HeldUp { times: 2, sent: 1 },
+            Doubt::CutShort { messages: 1 },
+            Doubt::Foreign { messages: 1 },
+            Doubt::FileBeside,
             Doubt::FileShort { left_out: 1, reason: None },
             Doubt::RoundsDisagree { p: None, ratio: 0.5 },
             Doubt::Correlated { p: 0.5, count: 100, effective_n: 2.0 },

@@ -11,7 +11,7 @@
 //! Of a value there are 32 bits: a float loses precision, an integer its upper half, a boolean is
 //! an integer, and a complex number has no form here: its real part is sent.
 
-use super::{Foreign, wrong};
+use super::Foreign;
 use crate::stream::{Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, put_metadata};
 
 const VERSION: u8 = 2;
@@ -50,24 +50,21 @@ pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
     }
 }
 
-/// Writes a datagram of this form as a message of ours, and gives its number; `None`: it is none,
-/// or its values are not as many. Of the number only 32 bits are sent: it is the one next to
-/// `near`.
+/// Writes a datagram of this form as a message of ours, and gives its origin; `None`: it is none,
+/// or its values are not as many. Called where time is measured: no allocation.
 #[inline]
-pub fn decode(datagram: &[u8], kind: Kind, near: u64, message: &mut [u8]) -> Option<u64> {
+pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfDay> {
     let head = head(datagram).ok()?;
     let values = (message.len() - METADATA) / VALUE;
     if !head.is_data || head.count != values || datagram.len() != datagram_bytes(values) {
         return None;
     }
-    let ahead = head.sequence.wrapping_sub(near as u32) as i32;
-    let number = near.wrapping_add_signed(ahead.into());
-    put_metadata(message, number, head.origin);
+    put_metadata(message, head.sequence.into(), head.origin);
     let words = datagram[HEADER..].chunks_exact(WORD);
     for (to, bytes) in message[METADATA..].chunks_exact_mut(VALUE).zip(words) {
         to.copy_from_slice(&value(theirs(bytes), kind).bits().to_le_bytes());
     }
-    Some(number)
+    Some(head.origin)
 }
 
 /// A number of a message of ours: little-endian.
@@ -138,19 +135,42 @@ struct Head {
     origin: TimeOfDay,
 }
 
-fn head(bytes: &[u8]) -> Result<Head, Foreign> {
-    let header = bytes.get(..HEADER).ok_or(Foreign::Short)?;
+/// What is wrong with a header. No sentence yet: one would be made in a measured loop.
+enum Fault {
+    Short,
+    Version(u8),
+    Values(usize),
+    Nanoseconds(u32),
+}
+
+impl From<Fault> for Foreign {
+    fn from(fault: Fault) -> Foreign {
+        Foreign::Wrong(match fault {
+            Fault::Short => return Foreign::Short,
+            Fault::Version(version) => {
+                format!("version {version} of villas.binary; {VERSION} is known")
+            }
+            Fault::Values(count) => {
+                format!("a sample of {count} values; at most {MOST_VALUES} are allowed")
+            }
+            Fault::Nanoseconds(nanoseconds) => format!("{nanoseconds} ns of a second"),
+        })
+    }
+}
+
+fn head(bytes: &[u8]) -> Result<Head, Fault> {
+    let header = bytes.get(..HEADER).ok_or(Fault::Short)?;
     let (version, message_type) = (header[0] >> 4, header[0] >> 2 & 3);
     if version != VERSION {
-        return wrong(format!("version {version} of villas.binary; {VERSION} is known"));
+        return Err(Fault::Version(version));
     }
     let count = theirs(&header[2..4]) as usize;
     if count > MOST_VALUES {
-        return wrong(format!("a sample of {count} values; at most {MOST_VALUES} are allowed"));
+        return Err(Fault::Values(count));
     }
     let nanoseconds = theirs(&header[12..16]);
     if nanoseconds >= 1_000_000_000 {
-        return wrong(format!("{nanoseconds} ns of a second"));
+        return Err(Fault::Nanoseconds(nanoseconds));
     }
     let origin = TimeOfDay { seconds: theirs(&header[8..12]).into(), nanoseconds };
     let sequence = theirs(&header[4..8]);

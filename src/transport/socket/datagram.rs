@@ -14,6 +14,9 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// Most datagrams that are thrown away before a round: many times what a socket's buffer holds.
+const MOST_STRANGERS: u64 = 1 << 16;
+
 /// A connected datagram socket with its memory.
 pub struct DatagramEndpoint {
     socket: OwnedFd,
@@ -27,11 +30,16 @@ pub struct DatagramEndpoint {
     completed: u32,
     link: Link,
     strangers: u64,
+    /// Whether an empty datagram says that the other end is gone: of a unix socket. From a network
+    /// anybody may send one.
+    empty_ends: bool,
+    /// Those that said nothing.
+    empty: u64,
 }
 
 impl DatagramEndpoint {
     /// Makes an endpoint of a connected socket: sets its options, and throws away what strangers
-    /// sent before it was connected (the other end sends nothing before both are).
+    /// sent before it was connected (the other end sends nothing before both are; a node may).
     pub(super) fn connected(
         socket: OwnedFd,
         setup: &Setup,
@@ -46,8 +54,13 @@ impl DatagramEndpoint {
         let mut strangers = 0;
         while rustix::net::recv(&socket, &mut stranger, RecvFlags::DONTWAIT).is_ok() {
             strangers += 1;
+            if strangers > MOST_STRANGERS {
+                let sentence = "datagrams that nobody asked for come faster than they can be \
+                                thrown away; end what sends them";
+                return Err(SetupError::Refused(sentence.into()));
+            }
         }
-        Ok(DatagramEndpoint { strangers, ..Self::new(socket, setup) })
+        Ok(DatagramEndpoint { strangers, empty_ends: !loses, ..Self::new(socket, setup) })
     }
 
     fn new(socket: OwnedFd, setup: &Setup) -> DatagramEndpoint {
@@ -67,12 +80,19 @@ impl DatagramEndpoint {
             completed: 0,
             link: Link::Up,
             strangers: 0,
+            empty_ends: false,
+            empty: 0,
         }
     }
 
     /// Datagrams that were thrown away before the socket was connected.
     pub(super) fn strangers(&self) -> u64 {
         self.strangers
+    }
+
+    /// Datagrams without a byte, of which no end sends any.
+    pub(super) fn empty(&self) -> u64 {
+        self.empty
     }
 
     /// The socket, for reading its settings.
@@ -91,8 +111,8 @@ impl DatagramEndpoint {
     #[inline]
     fn receive(&mut self, flags: RecvFlags, events: &mut Events) {
         match rustix::net::recv(&self.socket, &mut self.incoming[..], flags) {
-            // An empty datagram from a unix socket says that the other end is gone; none is sent.
-            Ok((_, 0)) => self.link = Link::Closed,
+            Ok((_, 0)) if self.empty_ends => self.link = Link::Closed,
+            Ok((_, 0)) => self.empty += 1,
             Ok((_, got)) => events.arrive(Slot::arrived(0), got as u32),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(errno) => self.fail(errno),
@@ -181,7 +201,8 @@ impl Endpoint for DatagramEndpoint {
     }
 
     fn receiver(&self) -> Option<DatagramEndpoint> {
-        Some(DatagramEndpoint::over(self.socket.try_clone().ok()?, self.size, 1))
+        let second = DatagramEndpoint::over(self.socket.try_clone().ok()?, self.size, 1);
+        Some(DatagramEndpoint { empty_ends: self.empty_ends, ..second })
     }
 
     #[inline]

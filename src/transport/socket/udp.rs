@@ -56,6 +56,14 @@ impl Transport for Udp {
     fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
         options::granted_ip(endpoint.socket())
     }
+
+    fn afterwards(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
+        let empty = Some(endpoint.empty()).filter(|datagrams| *datagrams > 0);
+        empty
+            .map(|datagrams| ("datagrams.empty".into(), datagrams.to_string()))
+            .into_iter()
+            .collect()
+    }
 }
 
 impl Opening for UdpOpening {

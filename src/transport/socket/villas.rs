@@ -11,11 +11,12 @@
 use super::datagram::DatagramEndpoint;
 use super::{Udp, options};
 use crate::stream::format::binary::{datagram_bytes, decode, encode};
-use crate::stream::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::stream::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
 use crate::transport::*;
 use rustix::io::Errno;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::time::SystemTime;
 
 /// The transport.
 pub struct Villas;
@@ -36,8 +37,8 @@ pub struct VillasEndpoint {
     wire: usize,
     outgoing: Box<[u8]>,
     incoming: Box<[u8]>,
-    /// The last number that arrived.
-    near: u64,
+    /// When it was connected: what was made before is of an earlier round.
+    since: TimeOfDay,
     /// Datagrams that were no sample of this stream.
     foreign: u64,
 }
@@ -85,12 +86,16 @@ impl Transport for Villas {
 
     fn open(setup: &Setup) -> Result<VillasOpening, SetupError> {
         let node = setup.options.node.ok_or(SetupError::Refused(NEEDS.into()))?;
-        let at = match (setup.role, node.input.is_ipv4()) {
+        let at = match (setup.role, node.input) {
             (Role::Server, _) => node.output,
-            (Role::Client, true) => ([0; 4], 0).into(),
-            (Role::Client, false) => ([0u16; 8], 0).into(),
+            (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
+            (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
+        // At once: until then it takes what anybody sends.
+        let what = format!("connecting to {}", node.input);
+        socket.connect(node.input).map_err(SetupError::system(what))?;
         Ok(VillasOpening { socket, node, setup: setup.clone() })
     }
 
@@ -103,7 +108,8 @@ impl Transport for Villas {
     }
 
     fn afterwards(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
-        let foreign = Some(endpoint.foreign).filter(|datagrams| *datagrams > 0);
+        let foreign = endpoint.foreign + endpoint.datagrams.empty();
+        let foreign = Some(foreign).filter(|datagrams| *datagrams > 0);
         foreign
             .map(|datagrams| ("datagrams.foreign".into(), datagrams.to_string()))
             .into_iter()
@@ -120,8 +126,6 @@ impl Opening for VillasOpening {
     }
 
     fn connect(self, _: &Blob) -> Result<VillasEndpoint, SetupError> {
-        let Node { input, kind, .. } = self.node;
-        self.socket.connect(input).map_err(SetupError::system(format!("connecting to {input}")))?;
         let socket: OwnedFd = self.socket.into();
         options::apply_ip(&socket, &self.setup.options)?;
         let size = self.setup.size.max(METADATA);
@@ -132,12 +136,12 @@ impl Opening for VillasOpening {
         let slots = datagrams.slots() as usize;
         Ok(VillasEndpoint {
             datagrams,
-            kind,
+            kind: self.node.kind,
             size,
             wire,
             outgoing: vec![0; slots * size].into_boxed_slice(),
             incoming: vec![0; size].into_boxed_slice(),
-            near: 0,
+            since: now(),
             foreign: 0,
         })
     }
@@ -159,17 +163,20 @@ impl VillasEndpoint {
         }
         let Some(Arrival { slot, length }) = events.arrivals().first().copied() else { return };
         let datagram = &self.datagrams.payload(slot)[..length as usize];
-        match decode(datagram, self.kind, self.near, &mut self.incoming) {
-            Some(number) => {
-                self.near = number;
-                events.place(0, slot, self.size as u32);
-            }
-            None => {
+        match decode(datagram, self.kind, &mut self.incoming) {
+            Some(origin) if origin >= self.since => events.place(0, slot, self.size as u32),
+            _ => {
                 self.foreign += 1;
                 events.placed(0);
             }
         }
     }
+}
+
+/// The time of day.
+fn now() -> TimeOfDay {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    TimeOfDay { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() }
 }
 
 impl Endpoint for VillasEndpoint {

@@ -38,6 +38,7 @@ use endpoint::{Made, Shape, VerbsEndpoint};
 pub use memory::LiveWord;
 use memory::{Layout, Memory};
 use options::{Polling, Posting, Service, Signal, VerbsOptions};
+pub use queues::LEAST_RECEIVES;
 use queues::{Depths, Queues};
 use resources::{Domain, QueuePair};
 use stamps::Stamps;

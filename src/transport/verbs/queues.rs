@@ -28,8 +28,8 @@ pub(super) struct Depths {
 const SEND_DEPTH: u32 = 128;
 /// Receives of a stream where nothing is asked for: perftest's receive depth.
 const RECEIVE_DEPTH: u32 = 512;
-/// The fewest.
-const LEAST_DEPTH: u32 = 16;
+/// The fewest receives.
+pub const LEAST_RECEIVES: u32 = 16;
 /// Memory for one direction's slots, where so many messages of a size would be more.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -38,7 +38,7 @@ impl Depths {
     pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
         let options = &setup.options.verbs;
         let pairs = options.pairs();
-        let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_DEPTH) - 1;
+        let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
         // All queue pairs complete into one queue.
         let most = limit(device.max_qp_wr).min((limit(device.max_cqe) / pairs).max(1));
         let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
@@ -57,7 +57,7 @@ impl Depths {
             false => most,
         };
         let receive = asked
-            .max(LEAST_DEPTH.min(fit_each))
+            .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))
             .min(most);
         let receives = if options.shared_receives { receive } else { receive * pairs };
