@@ -7,29 +7,19 @@ function rpc(model) {
   const section = document.getElementById("rpc");
   const runs = model.record.runs.filter((r) => r.case.rpc && r.lengths);
   if (!section) return;
-  const loaded = runs.filter((r) => !r.case.rpc.unloaded);
-  const some = loaded.find((r) => r.lengths.sizes.length > 1);
   const grid = element("div", { className: "grid" });
   const put = (title, name, note, build) => {
     new Plot(grid, { title, name, note, height: 340, csv: () => rpcRows(runs), build });
   };
-  const by = loaded[0]?.case.rpc.slowdown;
-  const key = by?.startsWith("unloaded_") ? by.slice("unloaded_".length) : by;
-  const base = (of) => of.unloaded[`${key}_ns`];
-  if (some && loaded.some((r) => r.lengths.sizes.some((of) => base(of) > 0))) {
-    const held = { unloaded_p50: "the median of unloaded requests of its length",
-      unloaded_min: "the shortest of unloaded requests of its length",
-      serialisation: "the shortest unloaded request and both messages on the link" }[by];
-    put("Slowdown against message size", "rpc-slowdown",
-      `A request's time over ${held}. p50 solid, p99 dashed.`,
-      (c) => rpcPlot(model, loaded, c, (of, ns) => (base(of) > 0 ? ns / base(of) : NaN),
-        "slowdown", (v) => `${significant(v)}×`));
-  }
-  if (some) {
-    put("Time against message size", "rpc-time",
-      `${some.lengths.metric === "rtt" ? "Round trips" : "Responses"}. p50 solid, p99 dashed.`,
-      (c) => rpcPlot(model, runs, c, (of, ns) => ns, some.lengths.metric, fmtNs));
-  }
+  // The axis of lengths is that of a workload: each has its own plots.
+  const key = (r) => JSON.stringify(r.case.rpc.workload.steps);
+  const workloads = [...new Set(runs.map(key))].map((own) => runs.filter((r) => key(r) === own));
+  workloads.forEach((own, at) => {
+    const of = workloads.length > 1 ? `, ${own[0].case.rpc.workload.name}` : "";
+    rpcPlots(model, own, (title, name, note, build) => {
+      put(title + of, at ? `${name}-${at + 1}` : name, note, build);
+    });
+  });
   const short = runs.filter((r) => r.lengths.short?.tail.length > 1);
   if (short.length) {
     const longest = Math.max(...short.map((r) => r.lengths.short.longest));
@@ -39,6 +29,32 @@ function rpc(model) {
   }
   section.prepend(grid);
   section.prepend(document.getElementById("h-rpc"));
+}
+
+const HELD = { unloaded_p50: "the median of unloaded requests of its length",
+  unloaded_min: "the shortest of unloaded requests of its length",
+  serialisation: "the shortest unloaded request and both messages on the link" };
+
+// The plots of one workload, which all these runs have.
+function rpcPlots(model, runs, put) {
+  const loaded = runs.filter((r) => !r.case.rpc.unloaded);
+  const some = loaded.find((r) => r.lengths.sizes.length > 1);
+  if (!some) return;
+  const base = (of, run) => {
+    const by = run.case.rpc.slowdown;
+    return of.unloaded[`${by.startsWith("unloaded_") ? by.slice("unloaded_".length) : by}_ns`];
+  };
+  if (loaded.some((r) => r.lengths.sizes.some((of) => base(of, r) > 0))) {
+    const held = [...new Set(loaded.map((r) => HELD[r.case.rpc.slowdown]))].join(", or ");
+    put("Slowdown against message size", "rpc-slowdown",
+      `A request's time over ${held}. p50 solid, p99 dashed.`,
+      (c) => rpcPlot(model, loaded, c,
+        (of, ns, run) => (base(of, run) > 0 ? ns / base(of, run) : NaN),
+        "slowdown", (v) => `${significant(v)}×`));
+  }
+  put("Time against message size", "rpc-time",
+    `${some.lengths.metric === "rtt" ? "Round trips" : "Responses"}. p50 solid, p99 dashed.`,
+    (c) => rpcPlot(model, runs, c, (of, ns) => ns, some.lengths.metric, fmtNs));
 }
 
 const rpcStyle = (model, runs, run, c) => {
@@ -58,7 +74,7 @@ function rpcPlot(model, runs, c, of, label, fmt) {
         const [from, to] = [before, shares.get(one.size) ?? one.share];
         before = to;
         const q = one.summary.quantiles.find((k) => k.p === p);
-        const y = q?.value === null || q === undefined ? NaN : of(one, valueOf(q.value));
+        const y = q?.value === null || q === undefined ? NaN : of(one, valueOf(q.value), run);
         if (!(y > 0 && y < Infinity)) return [];
         const text = `${fmtBytes(one.size)}: ${name} ${fmt(y)}, n = ` +
           `${fmtCount(one.summary.count)}${one.summary.lost ? `, ${one.summary.lost} lost` : ""}`;
@@ -68,8 +84,7 @@ function rpcPlot(model, runs, c, of, label, fmt) {
     })).filter((t) => t.points.length);
   const ys = tracks.flatMap((t) => t.points.map((p) => p.y));
   const [ymin, ymax] = logRange(ys, 1.3);
-  const steps = runs.map((run) => run.case.rpc.workload.steps)
-    .reduce((a, b) => (b.length > a.length ? b : a));
+  const { steps } = runs[0].case.rpc.workload;
   return {
     tracks, legend: tracks,
     x: { label: "message size, by the fraction of messages that are no longer", min: 0, max: 1,

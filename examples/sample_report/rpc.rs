@@ -19,10 +19,12 @@ const MESSAGES: f64 = 20_000.0;
 const BASE_NS: f64 = 10_000.0;
 const BYTES_A_NS: f64 = 1.0;
 
-/// Two transports, of which the second slows its requests down twice as much.
+/// Two workloads over two transports, of which the second slows its requests down twice as much.
 pub fn lengths() -> Record {
     let wanted = Wanted {
-        workloads: vec![Workload::shipped("w3").expect("a shipped workload")],
+        workloads: ["w3", "w1"]
+            .map(|name| Workload::shipped(name).expect("a shipped workload"))
+            .to_vec(),
         ..Wanted::default()
     };
     let request = Request {
@@ -73,11 +75,15 @@ fn fill(run: &mut Run) {
         |metric, summary| Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None };
     let metric = if rpc.unloaded { Metric::Rtt } else { Metric::Response };
     run.figures.push(figure(metric, sizes[sizes.len() / 2].summary.clone()));
-    run.figures.push(figure(Metric::Short, summary));
+    run.figures.extend((!rpc.unloaded).then(|| figure(Metric::Short, summary)));
     let mean = Rate { value: 1.0 + load, interval: None, rounds: vec![1.0 + load] };
     run.lengths = Some(Lengths {
         metric,
-        short: Some(Short { longest: sizes[0].size, tail: tail.collect(), longest_ns: 9e5 }),
+        short: (!rpc.unloaded).then(|| Short {
+            longest: sizes[0].size,
+            tail: tail.collect(),
+            longest_ns: 9e5,
+        }),
         sizes,
         slowdowns: vec![MeanSlowdown { by: Slowdown::UnloadedP50, mean }],
         baseline: (!rpc.unloaded).then_some(2),

@@ -10,9 +10,9 @@ use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, Quantile, RateMetric, Summary, summarize};
 use std::collections::BTreeMap;
 
-/// Of all requests, the share that counts as the shortest ones ...
+/// Of all requests, the share that counts as the shortest ones (as cperf has it).
 const SHORT_SHARE: f64 = 0.1;
-/// ... as far as they are shorter than a frame of Ethernet carries (both as cperf has them).
+/// The tail is drawn of those of them that are shorter than a frame of Ethernet carries (the same).
 const SHORT_BELOW: u32 = 1500;
 /// Points of a complementary distribution for each factor of 10.
 const POINTS: f64 = 16.0;
@@ -163,8 +163,13 @@ fn lengths(
         Some(_) => Slowdown::ALL.iter().filter_map(mean).collect(),
         None => Vec::new(),
     };
-    let short = short(by_size, &sizes, threshold_ns);
-    let (short, of_short) = short.map_or((None, None), |(short, of)| (Some(short), Some(of)));
+    // Of unloaded requests each length is as frequent: their shortest tenth is another one.
+    let shortest = sizes.iter().position(|of| of.share >= SHORT_SHARE).filter(|_| !rpc.unloaded);
+    let of_short =
+        shortest.map(|last| summarize(&together(by_size, &sizes[..=last]), threshold_ns));
+    let below =
+        shortest.and_then(|last| sizes[..=last].iter().rposition(|of| of.size < SHORT_BELOW));
+    let short = below.map(|last| short(by_size, &sizes[..=last]));
     let lengths = Lengths {
         metric: metric_of(case),
         short,
@@ -224,26 +229,28 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
     Some(MeanSlowdown { by, mean: rate(&sums) })
 }
 
-/// The shortest requests together.
-fn short(by_size: &BySize, sizes: &[OfSize], threshold_ns: f64) -> Option<(Short, Summary)> {
-    let last = sizes.iter().position(|of| of.share >= SHORT_SHARE)?;
-    let last = sizes[..=last].iter().rposition(|of| of.size < SHORT_BELOW)?;
+/// The times of these lengths together, a vector a round.
+fn together(by_size: &BySize, sizes: &[OfSize]) -> Vec<Vec<f64>> {
     let mut rounds: Vec<Vec<f64>> = Vec::new();
-    for times in sizes[..=last].iter().map(|of| &by_size.0[&of.size]) {
+    for times in sizes.iter().map(|of| &by_size.0[&of.size]) {
         rounds.resize_with(rounds.len().max(times.len()), Vec::new);
         for (all, some) in rounds.iter_mut().zip(times) {
             all.extend(some);
         }
     }
-    let mut sorted: Vec<f64> = rounds.iter().flatten().copied().collect();
+    rounds
+}
+
+/// The tail of these lengths, of which there is one at least.
+fn short(by_size: &BySize, sizes: &[OfSize]) -> Short {
+    let mut sorted = together(by_size, sizes).concat();
     sorted.sort_unstable_by(f64::total_cmp);
     let finite = sorted.iter().rposition(|ns| ns.is_finite()).map(|at| sorted[at]);
-    let short = Short {
-        longest: sizes[last].size,
+    Short {
+        longest: sizes.last().map_or(0, |of| of.size),
         tail: tail(&sorted),
         longest_ns: finite.unwrap_or(f64::NAN),
-    };
-    Some((short, summarize(&rounds, threshold_ns)))
+    }
 }
 
 /// The complement of the distribution of sorted times, at fractions that fall by equal factors.

@@ -46,6 +46,15 @@ test("requests of many lengths have slowdowns, times and the tail of the short o
   for (const name of ["slowdown", "time", "short"]) {
     assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
   }
+  // The lengths on an axis are those of its own workload.
+  const titles = await page.locator("#rpc .grid h3").allTextContents();
+  assert.deepEqual(titles.slice(0, 4), [
+    "Slowdown against message size, w3", "Time against message size, w3",
+    "Slowdown against message size, w1", "Time against message size, w1",
+  ]);
+  assert.doesNotMatch(await page.locator("#plot-rpc-slowdown .legend").textContent(), /w1 at/);
+  assert.match(await page.locator("#plot-rpc-slowdown-2 .legend").textContent(), /w1 at/);
+  assert.doesNotMatch(await page.locator("#plot-rpc-short .legend").textContent(), /unloaded/);
   // What is unloaded has no slowdown.
   const slowed = await page.locator("#plot-rpc-slowdown .legend").textContent();
   assert.match(slowed, /w3 at 20000\/s p50/);
