@@ -230,3 +230,55 @@ fn a_file_of_lengths_is_drawn_from_and_a_wrong_one_is_refused_with_its_place() {
     assert!(ended.stderr.contains("lengths:2:1"), "{}", ended.stderr);
     assert!(!scratch.join("again").exists());
 }
+
+#[test]
+fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
+    let scratch = Scratch::new();
+    let sizes = [100, 1500, 64, 20_000, 100];
+    let lines = (0..400).map(|n| format!("{}us {}\n", 250 * n, sizes[n % sizes.len()]));
+    std::fs::write(scratch.join("calls"), lines.collect::<String>()).unwrap();
+    let line = "rpc --trace calls --longest 10kB --warmup 0 --rounds 1 --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let run = loaded(&record);
+    assert_eq!((run.counts.sent, run.counts.lost), (400, 0));
+    let samples = samples(&scratch, run);
+    assert_eq!(samples.len(), 400);
+    let begin = samples[0].intended_ns;
+    for sample in &samples {
+        let at = sample.sequence as usize;
+        assert_eq!(u64::from(sample.size), [100, 1500, 64, 10_000, 100][at % sizes.len()]);
+        assert!((sample.intended_ns - begin - 250e3 * at as f64).abs() < 2.0, "{sample:?}");
+    }
+    let lengths = run.lengths.as_ref().unwrap();
+    let of: Vec<(u32, u64)> = lengths.sizes.iter().map(|of| (of.size, of.summary.count)).collect();
+    assert_eq!(of, [(64, 80), (100, 160), (1500, 80), (10_000, 80)]);
+    assert_eq!(lengths.slowdowns.len(), 3, "each length was measured unloaded, too");
+
+    for (more, says) in [
+        ("--workload w1", "goes without --workload"),
+        ("--clients 2", "one of --clients"),
+        ("--load 0.5", "--load comes by poisson"),
+        ("--ports 2", "write --ports 1"),
+        ("--rps 1k", "goes without --rate"),
+    ] {
+        let ended = wiregauge(&scratch, &words(&format!("rpc --trace calls {more} --out no")));
+        assert_eq!(ended.code, Some(2), "{more}: {ended:?}");
+        assert!(ended.stderr.contains(says), "{more}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn bursts_come_while_the_source_is_on() {
+    let line = "--workload 64B --rps 20k --arrivals on-off --on 2ms --off 8ms --time 200ms \
+                --rounds 1 --warmup 0 --no-unloaded";
+    let (scratch, record) = measured(line);
+    let samples = samples(&scratch, loaded(&record));
+    assert!(samples.len() > 2000, "{}", samples.len());
+    // The first request may come some time after the schedule's begin: what counts is that in each
+    // 10 ms there is one stretch of 8 without any.
+    let times: Vec<f64> = samples.iter().map(|sample| sample.intended_ns).collect();
+    let pauses = times.windows(2).filter(|two| two[1] - two[0] >= 8e6).count();
+    assert!((18..=20).contains(&pauses), "{pauses}");
+}

@@ -1,11 +1,11 @@
 //! The options of `rpc`.
 
 use super::args::{CommonArguments, WHAT};
-use super::schedule_args::TimerArguments;
+use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values::{self, Arrivals};
 use crate::plan::rpc::{OUTSTANDING, Reply, Slowdown, Wanted};
 use crate::plan::workload::Workload;
-use crate::plan::{Load, Pattern, Refusal, Request, Schedule};
+use crate::plan::{Load, Pattern, Refusal, Request};
 use crate::units::{BitRate, ByteRate, Bytes, MessageRate};
 use clap::Args;
 use std::io::Read;
@@ -36,10 +36,6 @@ pub struct RpcArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = WHAT)]
     #[arg(value_parser = values::count32)]
     pub clients: Vec<u32>,
-    /// The intervals of the schedule [default: poisson]
-    #[arg(long, value_name = "KIND", help_heading = WHAT)]
-    #[arg(value_parser = values::interarrivals())]
-    pub arrivals: Option<Arrivals>,
     /// Replies: as long as the request (echo), or of this size as 100B [default: echo]
     #[arg(long, value_name = "ECHO|SIZE", help_heading = WHAT)]
     pub reply: Option<Reply>,
@@ -85,6 +81,8 @@ pub struct RpcArguments {
     #[command(flatten)]
     pub common: CommonArguments,
     #[command(flatten)]
+    pub schedule: ScheduleArguments,
+    #[command(flatten)]
     pub timer: TimerArguments,
 }
 
@@ -102,29 +100,35 @@ impl RpcArguments {
         }
         let rates = self.rps.take().map_or_else(Vec::new, |rates| rates.0);
         let has_rate = !rates.is_empty() || !self.gbps.is_empty();
-        let is_open = has_rate || !self.load.is_empty();
+        let is_traced = self.schedule.trace.is_some();
+        let is_open = has_rate || is_traced || !self.load.is_empty();
         if is_open && !self.clients.is_empty() {
             return refuse(
                 "--clients is a closed loop, which no rate drives; write one of --clients, --rps, \
-                 --gbps, --load",
+                 --gbps, --load, --trace",
             );
         }
-        if !self.load.is_empty() && self.arrivals == Some(Arrivals::Periodic) {
-            return refuse("--load comes by poisson arrivals; write --rps for periodic ones");
+        let arrivals = self.schedule.arrivals;
+        if !self.load.is_empty() && (is_traced || arrivals.is_some_and(|a| a != Arrivals::Poisson))
+        {
+            return refuse("--load comes by poisson arrivals; write --rps for others");
         }
-        if !is_open && (self.arrivals.is_some() || self.timer.timer.is_some()) {
+        if !is_open && (arrivals.is_some() || self.timer.timer.is_some()) {
             return refuse(
                 "--arrivals and --timer need a schedule; write --rps, --gbps or --load as well",
             );
         }
-        let rate = MessageRate(1.0);
-        request.schedule = match (has_rate, self.arrivals) {
-            (false, _) => Schedule::ClosedLoop,
-            (true, Some(Arrivals::Periodic)) => Schedule::Periodic { rate },
-            (true, _) => Schedule::Poisson { rate },
-        };
+        let rate = has_rate.then_some(MessageRate(1.0));
+        // What --load asks for is scheduled when the path's capacity is known.
+        if self.load.is_empty() || has_rate {
+            (request.schedule, request.trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
+        }
+        let by_trace = request.trace.as_ref().and_then(Workload::of_trace);
+        if by_trace.is_some() && !self.workload.is_empty() {
+            return refuse("--trace says how long its messages are; it goes without --workload");
+        }
         let listed = |list: Vec<u32>| if list.is_empty() { vec![1] } else { list };
-        let workloads =
+        let workloads: Vec<Workload> =
             self.workload.iter().map(|name| workload(name)).collect::<Result<_, _>>()?;
         let usual = Wanted::default();
         request.rates = rates;
@@ -136,7 +140,11 @@ impl RpcArguments {
         request.load = Load { buffers: None, ..Load::default() };
         request.sizes = vec![crate::plan::rpc::SHORTEST];
         request.rpc = Some(Wanted {
-            workloads: if self.workload.is_empty() { usual.workloads } else { workloads },
+            workloads: match by_trace {
+                Some(traced) => vec![traced],
+                None if self.workload.is_empty() => usual.workloads,
+                None => workloads,
+            },
             longest: self.longest,
             reply: self.reply.unwrap_or(usual.reply),
             gbps: self.gbps,

@@ -156,14 +156,6 @@ pub fn arrivals() -> impl TypedValueParser<Value = Arrivals> {
     })
 }
 
-/// Those of the schedule that requests of several lengths come by.
-pub fn interarrivals() -> impl TypedValueParser<Value = Arrivals> {
-    one_of([Arrivals::Periodic, Arrivals::Poisson], |arrivals| match arrivals {
-        Arrivals::Periodic => "periodic",
-        Arrivals::Poisson | Arrivals::OnOff => "poisson",
-    })
-}
-
 pub fn slowdowns() -> impl TypedValueParser<Value = Slowdown> {
     one_of(Slowdown::ALL.iter().copied(), |slowdown| slowdown.name())
 }

@@ -157,7 +157,9 @@ impl Request {
 
     /// The plan, or why there is none.
     pub fn plan(self) -> Result<Plan, Refusal> {
-        let traced = self.trace.as_ref().map_or(Ok(None), Trace::size).map_err(Refusal)?;
+        // Messages of rpc have the lengths of their own lines.
+        let traced = self.trace.as_ref().filter(|_| self.rpc.is_none());
+        let traced = traced.map_or(Ok(None), Trace::size).map_err(Refusal)?;
         if let Some(size) = traced.filter(|size| self.sizes != [*size]) {
             return Request { sizes: vec![size], ..self }.plan();
         }
@@ -252,9 +254,9 @@ impl Request {
         ends: Ends,
     ) -> Case {
         let bound = match (self.pattern, self.count, self.time) {
-            (_, None, None) if self.rpc.is_some() => Bound { count: None, time: Some(rpc::TIME) },
             (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
-                Bound { count: None, time: Some(BANDWIDTH_TIME) }
+                let time = self.rpc.as_ref().map_or(BANDWIDTH_TIME, |_| rpc::TIME);
+                Bound { count: None, time: Some(time) }
             }
             (_, None, None) => {
                 let lines = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);

@@ -265,7 +265,8 @@ impl Request {
             let full = (!one.loads.is_empty()).then_some(self.window);
             let closed = self.clients.iter().copied().chain(full);
             let closed = closed.map(|clients| (Schedule::ClosedLoop, clients));
-            let loads: Vec<(Schedule, u32)> = closed.chain(open).collect();
+            let traced = self.trace.as_ref().map(|_| (self.schedule, 0));
+            let loads: Vec<(Schedule, u32)> = closed.chain(open).chain(traced).collect();
             for congestion in &controls {
                 for (schedule, clients) in &loads {
                     let mut pace = Request { rpc: Some(one.clone()), ..self.clone() };
@@ -310,6 +311,9 @@ impl Request {
                 "--load {share} is not allowed; write shares of what the path carries as 0.5,0.8, \
                  each above 0 to 10"
             ));
+        }
+        if self.trace.is_some() && self.threads.iter().any(|ports| *ports > 1) {
+            return refuse("--trace is of one port; write --ports 1");
         }
         if wanted.both && !wanted.loads.is_empty() {
             return refuse(

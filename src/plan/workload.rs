@@ -4,6 +4,7 @@
 //! A distribution is a step function, as its originals draw from it: a draw `u` of \[0, 1) gives
 //! the first length whose cumulative fraction is at least `u`, and nothing between two lengths.
 
+use super::Trace;
 use super::written::{LONGEST, Misplaced, Written};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,23 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The lengths of a trace, each as frequent as there; `None`: it has none.
+    pub fn of_trace(trace: &Trace) -> Option<Workload> {
+        let mut sizes = trace.sizes.clone();
+        sizes.sort_unstable();
+        let largest = *sizes.last()?;
+        let mut steps: Vec<(Bytes, f64)> = Vec::new();
+        for (before, size) in sizes.iter().enumerate() {
+            let share = (before + 1) as f64 / sizes.len() as f64;
+            match steps.last_mut().filter(|last| last.0 == *size) {
+                Some(last) => last.1 = share,
+                None => steps.push((*size, share)),
+            }
+        }
+        let what = format!("the lengths of {} messages of a trace", sizes.len());
+        Some(Workload { name: trace.file.clone(), what, steps, largest })
+    }
+
     /// Messages of one length.
     pub fn fixed(size: Bytes) -> Workload {
         let what = "one length".to_string();

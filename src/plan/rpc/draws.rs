@@ -10,6 +10,8 @@ use crate::transport::Role;
 pub struct Draws {
     /// Upper ends of the lengths' shares of 2^64, with the lengths.
     steps: Box<[(u64, u32)]>,
+    /// The length of each request, where a trace says it.
+    traced: Box<[u32]>,
     reply: Reply,
     in_turn: bool,
     lanes: u64,
@@ -25,7 +27,11 @@ impl Draws {
             false => (cumulative * 2f64.powi(64)) as u64,
         };
         let steps = rpc.workload.steps.iter();
+        let longest = rpc.workload.longest();
+        let traced = case.trace.iter().flat_map(|trace| &trace.sizes);
+        let traced = traced.map(|size| (*size).clamp(SHORTEST, longest).0 as u32);
         Some(Draws {
+            traced: traced.collect(),
             steps: steps.map(|(size, cumulative)| (share(*cumulative), size.0 as u32)).collect(),
             reply: rpc.reply,
             in_turn: rpc.unloaded,
@@ -37,6 +43,9 @@ impl Draws {
     /// The length of a request.
     #[inline(always)]
     pub fn length(&self, sequence: u64) -> u32 {
+        if let Some(length) = self.traced.get(sequence as usize) {
+            return *length;
+        }
         let at = match self.in_turn {
             true => (sequence % self.steps.len() as u64) as usize,
             false => {
