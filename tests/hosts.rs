@@ -103,6 +103,30 @@ fn bandwidth_brings_the_far_side_s_samples_home() {
 }
 
 #[test]
+fn requests_and_samples_of_a_schedule_reach_the_other_host() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    for line in [
+        "rpc --transport tcp --workload w2 --rps 2k --ports 2 --server-ports 2 --time 200ms",
+        "load --transport tcp --rate 2k --time 200ms",
+        "stream --transport tcp,udp --rate 1k --values 4 --count 200",
+    ] {
+        let line = format!("{line} --wait block --rounds 1");
+        let (record, _) = measured(&scratch, &host, &line);
+        for run in &record.runs {
+            let counts = run.counts;
+            assert!(
+                counts.sent > 100 && counts.received == counts.sent,
+                "{}: {counts:?}",
+                run.label
+            );
+            assert_eq!(run.rounds[0].server.granted["address"], host.address, "{}", run.label);
+        }
+        fs::remove_dir_all(scratch.join("run")).unwrap();
+    }
+}
+
+#[test]
 fn an_interface_is_named_on_each_side() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };

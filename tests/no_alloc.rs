@@ -8,10 +8,14 @@ use wiregauge::clock::{KernelClock, TickSpan};
 use wiregauge::pattern::gate::Gate;
 use wiregauge::pattern::role::{self, Part};
 use wiregauge::pattern::schedule::Generator;
+use wiregauge::pattern::stream::{Steps, Streaming};
 use wiregauge::pattern::{Ended, Loop};
-use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Wait};
+use wiregauge::plan::rpc::{Draws, Wanted};
+use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Stream, Wait, stream};
 use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
+use wiregauge::stream::signal::Source;
+use wiregauge::transport::fan::Fan;
 use wiregauge::transport::{
     Blob, Opening, Role, Transport, TransportKind, Visitor, with_transport,
 };
@@ -57,8 +61,13 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Plays one role on a connected endpoint; how it ended and what was allocated meanwhile.
-fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob) -> (Ended, u64) {
-    let mut endpoint = opening.connect(other).unwrap();
+fn play<T: Transport>(
+    case: &Case,
+    role: Role,
+    gate: &Gate,
+    opening: T::Opening,
+    other: &Blob,
+) -> (Ended, u64) {
     let ticks = |span: wiregauge::units::Span| TickSpan(span.0 as i64);
     let plan = Loop::of(case, ticks);
     let time = wiregauge::clock::Timebase::nanoseconds(wiregauge::clock::Ticks(0));
@@ -67,22 +76,85 @@ fn play<T: Transport>(case: &Case, role: Role, opening: T::Opening, other: &Blob
         Role::Client => Generator::of(case, &time).unwrap(),
         Role::Server => None,
     };
-    let gate = Gate::default();
     let mut recorder = Recorder::new(&mut arena, case.warmup);
+    let stream = case.stream.as_ref().filter(|_| role == Role::Client);
+    let mut steps = stream.map(|stream| {
+        let source = Source::new(stream.shape, stream.values as usize, case.seed);
+        Steps::new(source, case.schedule.rate().unwrap().0, time, 0)
+    });
     let part = Part {
-        endpoint: &mut endpoint,
+        endpoint: &mut (),
         clock: KernelClock::MONOTONIC_RAW,
-        gate: &gate,
+        gate,
         plan: &plan,
         generator,
         store: None,
-        stream: None,
+        stream: steps.as_mut().map(Streaming::From),
     };
+    let spin = TickSpan(1000);
+    if let Some(draws) = Draws::of(case, 0) {
+        let end = opening.connect_varied(other).unwrap().endpoint;
+        let mut fan = Fan::new(vec![end], None).unwrap();
+        let part = part.over(&mut fan);
+        return counted(|| role::play_rpc(case, role, part, draws, &mut recorder, spin));
+    }
+    let mut endpoint = opening.connect(other).unwrap();
+    let part = part.over(&mut endpoint);
+    counted(|| role::play(case, role, part, &mut recorder, spin))
+}
+
+/// What was allocated and freed meanwhile.
+fn counted(play: impl FnOnce() -> Ended) -> (Ended, u64) {
     COUNT.set(0);
     ARMED.set(true);
-    let ended = role::play(case, role, part, &mut recorder, TickSpan(1000));
+    let ended = play();
     ARMED.set(false);
     (ended, COUNT.get())
+}
+
+/// Both ends of a case, each on a thread: how they ended, and how often memory was asked for.
+fn ends_of<T: Transport>(case: &Case) -> [(Ended, u64); 2] {
+    let (to_server, from_client) = channel();
+    let (to_client, from_server) = channel();
+    let gates = [Gate::default(), Gate::default()];
+    std::thread::scope(|scope| {
+        let ends = [(Role::Server, to_client, from_client), (Role::Client, to_server, from_server)];
+        let gates = &gates;
+        let ends = ends.map(|(role, tell, told)| {
+            scope.spawn(move || {
+                let opening = T::open(&role::setup(case, role, [1; 32])).unwrap();
+                tell.send(opening.address()).unwrap();
+                let own = &gates[usize::from(role == Role::Server)];
+                let played = play::<T>(case, role, own, opening, &told.recv().unwrap());
+                // As the driver says it when the client has ended.
+                gates[1].expect(case.bound.count.unwrap() + case.warmup);
+                played
+            })
+        });
+        ends.map(|end| end.join().unwrap())
+    })
+}
+
+/// A case whose loop is armed with what it makes before its first message: as much for few messages
+/// as for many.
+struct AsMuch(Case);
+
+impl Visitor for AsMuch {
+    type Output = ();
+
+    fn visit<T: Transport>(self) {
+        let label = self.0.label();
+        let of = |count: u64| {
+            let mut case = self.0.clone();
+            case.bound.count = Some(count);
+            let ends = ends_of::<T>(&case);
+            // The client's end may be gone before the server has looked.
+            let planned = |ended: Ended| ended.as_planned() || ended == Ended::Closed;
+            assert!(ends.iter().all(|(ended, _)| planned(*ended)), "{label}: {ends:?}");
+            ends.map(|(_, allocated)| allocated)
+        };
+        assert_eq!(of(200), of(1800), "{label}");
+    }
 }
 
 struct Both(Case);
@@ -94,28 +166,15 @@ impl Visitor for Both {
         let case = &self.0;
         if case.transport.descriptor().one_process {
             let opening = T::open(&role::setup(case, Role::Client, [1; 32])).unwrap();
-            let (ended, count) = play::<T>(case, Role::Client, opening, &Blob::default());
+            let (ended, count) =
+                play::<T>(case, Role::Client, &Gate::default(), opening, &Blob::default());
             assert_eq!((ended, count), (Ended::Count, 0), "{}", case.label());
             return;
         }
-        let (to_server, from_client) = channel();
-        let (to_client, from_server) = channel();
-        std::thread::scope(|scope| {
-            let ends =
-                [(Role::Server, to_client, from_client), (Role::Client, to_server, from_server)];
-            let ends = ends.map(|(role, tell, told)| {
-                scope.spawn(move || {
-                    let opening = T::open(&role::setup(case, role, [1; 32])).unwrap();
-                    tell.send(opening.address()).unwrap();
-                    play::<T>(case, role, opening, &told.recv().unwrap())
-                })
-            });
-            for end in ends {
-                let (ended, count) = end.join().unwrap();
-                assert!(ended.as_planned(), "{}: {ended:?}", case.label());
-                assert_eq!(count, 0, "{}: so often memory was asked for", case.label());
-            }
-        });
+        for (ended, count) in ends_of::<T>(case) {
+            assert!(ended.as_planned(), "{}: {ended:?}", case.label());
+            assert_eq!(count, 0, "{}: so often memory was asked for", case.label());
+        }
     }
 }
 
@@ -157,5 +216,39 @@ fn no_loop_asks_for_memory() {
             with_transport(transport, Both(Case { direction: Direction::Bi, ..uni.clone() }));
             with_transport(transport, Both(uni));
         }
+    }
+}
+
+#[test]
+fn no_message_of_load_rpc_or_stream_asks_for_memory() {
+    let rate = MessageRate(50_000.0);
+    let poisson = Schedule::Poisson { rate };
+    for transport in [TransportKind::Shm, TransportKind::Tcp] {
+        for (schedule, clients) in [(poisson, 0), (Schedule::ClosedLoop, 4)] {
+            let request = || Request {
+                transports: vec![transport],
+                schedule,
+                clients: (clients > 0).then_some(clients).into_iter().collect(),
+                rates: (clients == 0).then_some(rate).into_iter().collect(),
+                count: Some(1000),
+                warmup: Some(0),
+                ..Request::new(Pattern::Load)
+            };
+            let load = request();
+            with_transport(transport, AsMuch(load.plan().unwrap().cases.remove(0)));
+            let wanted = Wanted { baseline: false, ..Wanted::default() };
+            let rpc = Request { rpc: Some(wanted), ..request() };
+            with_transport(transport, AsMuch(rpc.plan().unwrap().cases.remove(0)));
+        }
+        let stream = Request {
+            transports: vec![transport],
+            schedule: Schedule::Periodic { rate },
+            sizes: vec![stream::message(8)],
+            count: Some(1000),
+            warmup: Some(0),
+            stream: Some(Stream::default()),
+            ..Request::new(Pattern::Oneway)
+        };
+        with_transport(transport, AsMuch(stream.plan().unwrap().cases.remove(0)));
     }
 }

@@ -100,24 +100,8 @@ impl RpcArguments {
         }
         let rates = self.rps.take().map_or_else(Vec::new, |rates| rates.0);
         let has_rate = !rates.is_empty() || !self.gbps.is_empty();
-        let is_traced = self.schedule.trace.is_some();
-        let is_open = has_rate || is_traced || !self.load.is_empty();
-        if is_open && !self.clients.is_empty() {
-            return refuse(
-                "--clients is a closed loop, which no rate drives; write one of --clients, --rps, \
-                 --gbps, --load, --trace",
-            );
-        }
-        let arrivals = self.schedule.arrivals;
-        if !self.load.is_empty() && (is_traced || arrivals.is_some_and(|a| a != Arrivals::Poisson))
-        {
-            return refuse("--load comes by poisson arrivals; write --rps for others");
-        }
-        if !is_open && (arrivals.is_some() || self.timer.timer.is_some()) {
-            return refuse(
-                "--arrivals and --timer need a schedule; write --rps, --gbps or --load as well",
-            );
-        }
+        let is_open = has_rate || self.schedule.trace.is_some() || !self.load.is_empty();
+        self.check_schedule(is_open)?;
         let rate = has_rate.then_some(MessageRate(1.0));
         // What --load asks for is scheduled when the path's capacity is known.
         if self.load.is_empty() || has_rate {
@@ -159,6 +143,28 @@ impl RpcArguments {
             link: self.link.map(|bits| ByteRate(bits.0 as f64 / 8.0)),
         });
         Ok((request, self.common))
+    }
+
+    /// Refuses what no schedule is: one of several loads, and arrivals without a load.
+    fn check_schedule(&self, is_open: bool) -> Result<(), Refusal> {
+        if is_open && !self.clients.is_empty() {
+            return refuse(
+                "--clients is a closed loop, which no rate drives; write one of --clients, --rps, \
+                 --gbps, --load, --trace",
+            );
+        }
+        let arrivals = self.schedule.arrivals;
+        if !self.load.is_empty()
+            && (self.schedule.trace.is_some() || arrivals.is_some_and(|a| a != Arrivals::Poisson))
+        {
+            return refuse("--load comes by poisson arrivals; write --rps for others");
+        }
+        if !is_open && (arrivals.is_some() || self.timer.timer.is_some()) {
+            return refuse(
+                "--arrivals and --timer need a schedule; write --rps, --gbps or --load as well",
+            );
+        }
+        Ok(())
     }
 }
 

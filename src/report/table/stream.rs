@@ -15,6 +15,7 @@ pub fn table(record: &Record) -> Option<String> {
         "missed %",
         "lost",
         "before the first",
+        "gaps",
         "reordered",
         "ceiling MB/s",
         "±",
@@ -33,6 +34,7 @@ pub fn table(record: &Record) -> Option<String> {
             format!("{missed:.2}").into(),
             Cell::count(counts.lost),
             Cell::count(counts.lost_before_first),
+            Cell::count(counts.gaps),
             Cell::count(counts.reordered),
         ];
         let ceiling = number::rate(Some(run), RateMetric::Ceiling, MEGABYTES);

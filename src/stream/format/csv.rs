@@ -46,15 +46,17 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
     let whole = |name: &str, word: &str| -> Result<u64, Foreign> {
         word.parse().or_else(|_| wrong(format!("'{word}' is no number of {name}")))
     };
-    let nanoseconds = whole("nanoseconds", nanoseconds)?;
+    // VILLASnode writes nan for what a sample does not have.
+    let known = |name: &str, word: &str| if word == "nan" { Ok(0) } else { whole(name, word) };
+    let nanoseconds = known("nanoseconds", nanoseconds)?;
     if nanoseconds >= 1_000_000_000 {
         return wrong(format!("{nanoseconds} ns of a second"));
     }
-    let origin = TimeOfDay { seconds: whole("seconds", seconds)?, nanoseconds: nanoseconds as u32 };
+    let origin = TimeOfDay { seconds: known("seconds", seconds)?, nanoseconds: nanoseconds as u32 };
     let received = match *delay {
         "nan" => None,
         delay => Some(later(origin, delay)?),
     };
     let values = values.iter().map(|word| value(word, kind)).collect::<Result<_, _>>()?;
-    Ok(Sample { sequence: whole("the sequence", sequence)?, origin, received, values })
+    Ok(Sample { sequence: known("the sequence", sequence)?, origin, received, values })
 }

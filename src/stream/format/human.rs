@@ -38,6 +38,8 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
     }
     let (time, sequence) = match time.split_once('(') {
         Some((time, rest)) => {
+            // An F behind it marks the first sample of a frame.
+            let rest = rest.strip_suffix('F').unwrap_or(rest);
             let digits = rest.strip_suffix(')').ok_or(Foreign::Short)?;
             (time, digits.parse().or_else(|_| wrong(format!("'{digits}' is no sequence number")))?)
         }

@@ -49,6 +49,11 @@ fn what_villas_node_writes_is_read() {
     let csv = "#secs,nsecs,offset,sequence,a\n1557149523,104000000,nan,7,3\n";
     let read = Format::Csv.read(csv.as_bytes(), Kind::Integer).unwrap();
     assert_eq!(read[0].values, [Value::Integer(3)]);
+    let framed = "1557149523.104000000(8)F\t1\n";
+    let read = Format::Human.read(framed.as_bytes(), Kind::Float).unwrap();
+    assert_eq!((read[0].sequence, read[0].values.len()), (8, 1));
+    let unknown = Format::Csv.read(b"nan,nan,nan,nan,3\n", Kind::Integer).unwrap();
+    assert_eq!((unknown[0].sequence, unknown[0].origin), (0, TimeOfDay::default()));
     let json = concat!(
         r#"{"ts": {"origin": [1, 2]}, "sequence": 5, "#,
         r#""data": [1, 1.5, true, {"real": 1.0, "imag": 2.0}]}"#
