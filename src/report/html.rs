@@ -6,6 +6,7 @@
 
 mod clocks;
 mod encode;
+mod grids;
 mod load;
 mod main_table;
 mod number;
@@ -74,6 +75,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
     page.push_str(&load::section(record));
+    page.push_str(&grids::section(record));
     page.push_str(&rpc::section(record));
     page.push_str(PLOTS);
     if record.clocks.is_empty() {

@@ -40,6 +40,19 @@ test("a curve over load has its knee, the bound, and closed loops as such", asyn
   assert.match(said, /: response .* offered .* sent .* answered .* n = /);
 });
 
+test("what was missed and what was offered stand in tables", async (t) => {
+  const { page, record } = await open(t, "surface");
+  const heads = await page.locator("#grids thead th").allTextContents();
+  const at = heads.indexOf("missed");
+  const missed = await page.locator(`#grids tbody td:nth-child(${at + 1})`).allTextContents();
+  const own = record.runs.filter((r) => r.case.stream).map((r) => `${r.counts.missed_steps}`);
+  assert.deepEqual(missed, own);
+  const load = await open(t, "load");
+  const points = load.page.locator("#grids table").first().locator("tbody tr");
+  const runs = load.record.runs.filter((r) => r.case.pattern === "load" && !r.case.load.probe);
+  assert.equal(await points.count(), runs.length);
+});
+
 test("requests of many lengths have slowdowns, times and the tail of the short ones", async (t) => {
   const { page, record } = await open(t, "rpc");
   const loaded = record.runs.find((r) => !r.case.rpc.unloaded);

@@ -16,7 +16,7 @@ pub fn section(record: &Record) -> String {
     if !curves.iter().any(|curve| curve.open.len() >= LEAST) {
         return String::new();
     }
-    let found: String = table::found_of_load(record)
+    let found: String = table::load::found(record)
         .iter()
         .map(|line| format!("<li>{}</li>", escape(line)))
         .collect();

@@ -25,7 +25,8 @@ impl Cell {
         Cell::Number(n.to_string())
     }
 
-    fn text(&self) -> &str {
+    /// As shown.
+    pub fn text(&self) -> &str {
         match self {
             Cell::Text(text) | Cell::Number(text) => text,
         }
@@ -81,6 +82,16 @@ impl Grid {
         let mut row: Vec<Cell> = cells.into_iter().map(one_field).collect();
         row.resize(self.head.len(), Cell::none());
         self.rows.push(row);
+    }
+
+    /// The names of its columns.
+    pub fn head(&self) -> &[String] {
+        &self.head
+    }
+
+    /// Its rows, each with as many fields.
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
     }
 
     /// Whether there are no rows.

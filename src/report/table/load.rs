@@ -6,9 +6,20 @@ use crate::conduct::search::Point;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::load::{curves, runs};
 
-/// The table; `None` where there are no such runs. A closed loop is named by its clients, an open
-/// one by what was offered.
+/// What stands above the probes.
+pub const PROBES: &str = "probe: response of small requests beside the load";
+
+/// The table and what was found; `None` where there are no such runs.
 pub fn table(record: &Record) -> Option<String> {
+    let grid = points(record)?;
+    let found: String = found(record).iter().map(|line| format!("{line}\n")).collect();
+    let probes = probes(record).map(|grid| format!("\n{PROBES}\n{grid}")).unwrap_or_default();
+    Some(format!("{grid}{found}{probes}"))
+}
+
+/// The points; `None` where there are no such runs. A closed loop is named by its clients, an open
+/// one by what was offered.
+pub fn points(record: &Record) -> Option<Grid> {
     let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
@@ -70,13 +81,11 @@ pub fn table(record: &Record) -> Option<String> {
         let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
-    let found: String = found(record).iter().map(|line| format!("{line}\n")).collect();
-    let probes = probes(record).map(|table| format!("\n{table}")).unwrap_or_default();
-    (!grid.is_empty()).then(|| format!("{grid}{found}{probes}"))
+    (!grid.is_empty()).then_some(grid)
 }
 
 /// What a small message suffers beside each point, and where it is alone; `None`: no probe ran.
-fn probes(record: &Record) -> Option<String> {
+pub fn probes(record: &Record) -> Option<Grid> {
     let heads = [
         "beside",
         "clients",
@@ -124,11 +133,16 @@ fn probes(record: &Record) -> Option<String> {
         let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(rest));
     }
-    (!grid.is_empty()).then(|| format!("probe: response of small requests beside the load\n{grid}"))
+    (!grid.is_empty()).then_some(grid)
+}
+
+/// What the server's pools cost, as text; `None` where none was measured.
+pub fn pools_table(record: &Record) -> Option<String> {
+    pools(record).map(|grid| grid.to_string())
 }
 
 /// What the server's pools cost; `None` where none was measured.
-pub fn pools(record: &Record) -> Option<String> {
+pub fn pools(record: &Record) -> Option<Grid> {
     let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "tx",
@@ -172,7 +186,7 @@ pub fn pools(record: &Record) -> Option<String> {
         let cells = own_cells(record, run).chain(head);
         grid.row(cells.chain(figures.into_iter().flatten()).chain(alone));
     }
-    (!grid.is_empty()).then(|| grid.to_string())
+    (!grid.is_empty()).then_some(grid)
 }
 
 /// A sentence for each curve: its knee, and the highest rate within the bound.

@@ -12,18 +12,17 @@ mod clocks;
 pub mod comparison;
 pub mod grid;
 mod latency;
-mod load;
+pub mod load;
 mod noise;
 mod notes;
 pub mod number;
 mod pairs;
 pub mod rpc;
-mod stream;
+pub mod stream;
 mod study;
 mod survey;
 
 pub use grid::{Cell, Grid};
-pub use load::found as found_of_load;
 pub use noise::noise;
 pub use notes::notes;
 pub use pairs::{bisections, notes as pairs_notes};
@@ -48,7 +47,7 @@ pub fn runs(record: &Record) -> String {
         pairs::bisections(record),
         each(latency::table),
         each(load::table),
-        each(load::pools),
+        each(load::pools_table),
         each(rpc::table),
         each(rpc::lengths),
         each(stream::table),

@@ -4,8 +4,13 @@ use super::number::{self, MEGABYTES};
 use super::{Cell, Grid, own_cells, own_heads};
 use crate::record::schema::{RateMetric, Record};
 
-/// The runs of a stream; `None` where there are none.
+/// The same as text; `None` where there are none.
 pub fn table(record: &Record) -> Option<String> {
+    grid(record).map(|grid| grid.to_string())
+}
+
+/// The runs of a stream; `None` where there are none.
+pub fn grid(record: &Record) -> Option<Grid> {
     let mut grid = Grid::new(own_heads(record).chain([
         "transport",
         "wait",
@@ -31,7 +36,7 @@ pub fn table(record: &Record) -> Option<String> {
             Cell::count(u64::from(stream.values)),
             Cell::count(rate.round() as u64),
             Cell::count(counts.missed_steps),
-            format!("{missed:.2}").into(),
+            Cell::Number(format!("{missed:.2}")),
             Cell::count(counts.lost),
             Cell::count(counts.lost_before_first),
             Cell::count(counts.gaps),
@@ -40,5 +45,5 @@ pub fn table(record: &Record) -> Option<String> {
         let ceiling = number::rate(Some(run), RateMetric::Ceiling, MEGABYTES);
         grid.row(own_cells(record, run).chain(own).chain(told).chain(ceiling));
     }
-    (!grid.is_empty()).then(|| grid.to_string())
+    (!grid.is_empty()).then_some(grid)
 }
