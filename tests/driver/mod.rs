@@ -90,6 +90,20 @@ impl Process {
         Process::read(self.pid).is_some_and(|(process, _)| process == *self)
     }
 
+    /// Stops it, and waits until it stands still.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let stands = || {
+            let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
+            text.rsplit_once(')').unwrap().1.trim_start().starts_with('T')
+        };
+        let deadline = Instant::now() + WATCHDOG;
+        while !stands() {
+            assert!(Instant::now() < deadline, "{self:?} goes on");
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Sends it a signal, if it is still the one.
     pub fn signal(&self, signal: Signal) {
         assert!(self.lives(), "{self:?} ended by itself");
