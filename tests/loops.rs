@@ -61,6 +61,7 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
         cookie: [0; 32],
         seed: 7,
         site: Site::Loopback,
+        opened: wiregauge::stream::TimeOfDay::default(),
         options: Options { synthetic: Some(spec), ..Options::default() },
     };
     let mut endpoint = Simulated::open(&setup).unwrap().connect(&Blob::default()).unwrap();

@@ -261,11 +261,16 @@ fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
         ("--clients 2", "one of --clients"),
         ("--load 0.5", "--load comes by poisson"),
         ("--ports 2", "write --ports 1"),
-        ("--rps 1k", "goes without --rate"),
+        ("--rps 1k", "goes without --rps and --gbps"),
     ] {
         let ended = wiregauge(&scratch, &words(&format!("rpc --trace calls {more} --out no")));
         assert_eq!(ended.code, Some(2), "{more}: {ended:?}");
         assert!(ended.stderr.contains(says), "{more}: {}", ended.stderr);
+    }
+    // Lengths of bursts that nothing would use are never passed over.
+    for line in ["--load 0.5 --on 1ms", "--clients 2 --off 1ms", "--rps 1k --on 1ms"] {
+        let ended = wiregauge(&scratch, &words(&format!("rpc {line} --out no")));
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
     }
 }
 

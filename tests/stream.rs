@@ -46,6 +46,10 @@ fn what_arrives_is_in_the_file() {
         let told = &run.rounds[0].server.seen;
         assert_eq!(told["file.samples"], run.counts.received.to_string());
         assert_eq!(told["file.left_out"], "0");
+        // Said where the file was written on the receiver's CPU, which is where no third was free.
+        let free = wiregauge::host::allowed_cpus().len() > 2;
+        let beside = run.doubts.iter().any(|doubt| doubt.kind == "file_beside");
+        assert_eq!((beside, told.contains_key("file.beside")), (!free, !free));
 
         let kept = read(&scratch.join("out.txt"), format, Kind::Integer);
         let messages = messages(&scratch);

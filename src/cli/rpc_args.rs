@@ -98,10 +98,10 @@ impl RpcArguments {
                 "--perturb is not allowed for rpc, whose lengths are those of --workload",
             );
         }
-        let rates = self.rps.take().map_or_else(Vec::new, |rates| rates.0);
-        let has_rate = !rates.is_empty() || !self.gbps.is_empty();
+        let has_rate = self.rps.is_some() || !self.gbps.is_empty();
         let is_open = has_rate || self.schedule.trace.is_some() || !self.load.is_empty();
         self.check_schedule(is_open)?;
+        let rates = self.rps.take().map_or_else(Vec::new, |rates| rates.0);
         let rate = has_rate.then_some(MessageRate(1.0));
         // What --load asks for is scheduled when the path's capacity is known.
         if self.load.is_empty() || has_rate {
@@ -153,15 +153,19 @@ impl RpcArguments {
                  --gbps, --load, --trace",
             );
         }
-        let arrivals = self.schedule.arrivals;
-        if !self.load.is_empty()
-            && (self.schedule.trace.is_some() || arrivals.is_some_and(|a| a != Arrivals::Poisson))
-        {
+        let ScheduleArguments { arrivals, on, off, trace } = &self.schedule;
+        let bursts = on.is_some() || off.is_some();
+        let others = bursts || arrivals.is_some_and(|arrivals| arrivals != Arrivals::Poisson);
+        if !self.load.is_empty() && (trace.is_some() || others) {
             return refuse("--load comes by poisson arrivals; write --rps for others");
         }
-        if !is_open && (arrivals.is_some() || self.timer.timer.is_some()) {
+        if trace.is_some() && (self.rps.is_some() || !self.gbps.is_empty()) {
+            return refuse("--trace sets the times; it goes without --rps and --gbps");
+        }
+        if !is_open && (arrivals.is_some() || bursts || self.timer.timer.is_some()) {
             return refuse(
-                "--arrivals and --timer need a schedule; write --rps, --gbps or --load as well",
+                "--arrivals, --on, --off and --timer need a schedule; write --rps, --gbps or \
+                 --load as well",
             );
         }
         Ok(())

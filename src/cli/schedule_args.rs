@@ -13,7 +13,8 @@ const SCHEDULE: &str = "Schedule (open loop)";
 /// When messages are sent.
 #[derive(Debug, Args)]
 pub struct ScheduleArguments {
-    /// The intervals of the schedule [default: periodic for oneway, poisson for load]
+    /// The intervals of the schedule [default: periodic for oneway, poisson for load
+    /// and rpc]
     #[arg(long, value_name = "KIND", help_heading = SCHEDULE)]
     #[arg(value_parser = values::arrivals())]
     pub arrivals: Option<Arrivals>,

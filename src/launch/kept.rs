@@ -3,12 +3,12 @@
 
 use super::agent::AgentError;
 use super::protocol::Assignment;
-use crate::clock::{Timebase, epoch_of_day};
+use crate::clock::{Ticks, Timebase, epoch_of_day};
 use crate::host;
 use crate::pattern::stream::{Steps, Streaming};
 use crate::stream::file::{Kept, Sink, Writing};
 use crate::stream::signal::Source;
-use crate::stream::{METADATA, MOST_VALUES, message_bytes};
+use crate::stream::{METADATA, MOST_VALUES, TimeOfDay, message_bytes};
 use crate::transport::Role;
 
 /// Samples of the file, among what the server has seen.
@@ -25,6 +25,12 @@ pub const BESIDE: &str = "file.beside";
 /// Time of day at the epoch of the agent's clock: as the driver says, or as this host knows it.
 fn epoch(assignment: &Assignment, time: &Timebase) -> u64 {
     assignment.epoch_of_day_ns.unwrap_or_else(|| epoch_of_day(assignment.clock, time))
+}
+
+/// The time of day at a reading of the agent's clock: that of a stream's origins.
+pub(super) fn time_of_day(assignment: &Assignment, time: &Timebase, at: Ticks) -> TimeOfDay {
+    let since = time.local(at).0.max(0.0) as u64;
+    TimeOfDay::from_ns(epoch(assignment, time).wrapping_add(since))
 }
 
 /// What an end of a stream has, and every other end has not.

@@ -68,6 +68,7 @@ fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> O
         cookie: [0; 32],
         seed: 0,
         site: Site::Loopback,
+        opened: crate::stream::TimeOfDay::default(),
         options: Options::default(),
     };
     let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;

@@ -45,3 +45,27 @@ pub fn rows_for(case: &Case, role: Role) -> u64 {
     }
     by_count.or(offered).unwrap_or(by_time).min(MOST_ROWS_OF_LOAD / ports)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Request, Schedule};
+    use crate::units::{MessageRate, Span};
+
+    /// Rows of a round one way of so many messages per second and seconds.
+    fn oneway(rate: f64, seconds: u64) -> u64 {
+        let request = Request {
+            schedule: Schedule::Periodic { rate: MessageRate(rate) },
+            time: Some(Span(seconds * 1_000_000_000)),
+            ..Request::new(Pattern::Oneway)
+        };
+        rows_for(&request.plan().unwrap().cases[0], Role::Server)
+    }
+
+    #[test]
+    fn a_schedule_one_way_has_a_row_for_each_message_up_to_the_most() {
+        assert!((10_000_000..13_000_000).contains(&oneway(1e6, 10)));
+        assert!((1000..5000).contains(&oneway(1e3, 1)));
+        assert_eq!(oneway(1e6, 60), MOST_COUNT);
+    }
+}

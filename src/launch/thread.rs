@@ -5,7 +5,7 @@
 
 use super::agent::AgentError;
 use super::ends::{At, Ends, Many, One};
-use super::kept::Streamed;
+use super::kept::{Streamed, time_of_day};
 use super::protocol::*;
 use super::rehearse;
 use crate::clock::{
@@ -316,7 +316,8 @@ pub(super) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError
 fn setup(assignment: &Assignment) -> Setup {
     let setup = role::setup(&assignment.case, assignment.role, assignment.cookie);
     let site = assignment.site.clone().unwrap_or(setup.site);
-    Setup { site, ..setup }
+    let opened = time_of_day(assignment, &assignment.time, assignment.clock.read());
+    Setup { site, opened, ..setup }
 }
 
 /// The case as this end's loop needs it.

@@ -14,6 +14,7 @@ use crate::plan::load::MOST_BUFFERS;
 use crate::plan::rpc::Draws;
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
+use crate::stream::TimeOfDay;
 use crate::transport::fan::Fan;
 use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
 use crate::units::Span;
@@ -81,6 +82,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         cookie,
         seed: case.seed,
         site: site(case, role),
+        opened: TimeOfDay::default(),
         options: case.options_of(role),
     }
 }

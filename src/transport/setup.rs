@@ -2,7 +2,7 @@
 
 use super::Synthetic;
 use super::verbs::options::VerbsOptions;
-use crate::stream::Kind;
+use crate::stream::{Kind, TimeOfDay};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -323,6 +323,8 @@ pub struct Setup {
     pub seed: u64,
     /// Where this end is to be reached.
     pub site: Site,
+    /// When it is opened, by the clock that says when a stream's samples were made.
+    pub opened: TimeOfDay,
     /// Settings.
     pub options: Options,
 }

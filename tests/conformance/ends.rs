@@ -37,6 +37,7 @@ impl Bench {
             cookie: [0xc7; 32],
             seed: 1,
             site: Site::Loopback,
+            opened: wiregauge::stream::TimeOfDay::default(),
             options: Options::default(),
         }
     }

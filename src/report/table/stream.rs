@@ -4,6 +4,9 @@ use super::number::{self, MEGABYTES};
 use super::{Cell, Grid, own_cells, own_heads};
 use crate::record::schema::{RateMetric, Record};
 
+/// A share as a percentage.
+const PERCENT: f64 = 100.0;
+
 /// The same as text; `None` where there are none.
 pub fn table(record: &Record) -> Option<String> {
     grid(record).map(|grid| grid.to_string())
@@ -18,6 +21,7 @@ pub fn grid(record: &Record) -> Option<Grid> {
         "steps/s",
         "missed",
         "missed %",
+        "±",
         "lost",
         "before the first",
         "gaps",
@@ -28,15 +32,15 @@ pub fn grid(record: &Record) -> Option<Grid> {
     for run in &record.runs {
         let Some(stream) = &run.case.stream else { continue };
         let counts = &run.counts;
-        let steps = counts.sent + counts.missed_steps;
-        let missed = 100.0 * counts.missed_steps as f64 / (steps.max(1)) as f64;
+        let [missed, missed_error] = number::rate(Some(run), RateMetric::Missed, PERCENT);
         let own: [Cell; 2] = [run.case.transport.name().into(), run.case.wait.name().into()];
         let rate = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
         let told = [
             Cell::count(u64::from(stream.values)),
             Cell::count(rate.round() as u64),
             Cell::count(counts.missed_steps),
-            Cell::Number(format!("{missed:.2}")),
+            missed,
+            missed_error,
             Cell::count(counts.lost),
             Cell::count(counts.lost_before_first),
             Cell::count(counts.gaps),

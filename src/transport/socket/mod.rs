@@ -1,5 +1,6 @@
 //! The transports that are sockets: one file a transport for the control path, and three data
-//! paths that they share: [`stream`], [`datagram`], and `framed` for lengths that differ.
+//! paths that they share: [`stream`], [`datagram`], and `framed` for lengths that differ. `villas`
+//! goes over the second, and writes a stream's samples in VILLASnode's form.
 
 mod admit;
 pub mod datagram;
@@ -30,6 +31,12 @@ const RECEIVE_BYTES: usize = 128 << 10;
 
 /// Most memory for sending slots: beyond a cache's size more slots only slow the copy down.
 const SEND_BYTES: usize = 1 << 20;
+
+/// A count of what an end has seen, where it has seen any.
+fn seen(name: &str, count: u64) -> Vec<(String, String)> {
+    let some = (count > 0).then(|| (name.to_string(), count.to_string()));
+    some.into_iter().collect()
+}
 
 /// What an error of a stream socket says of its connection.
 fn link_of(errno: Errno) -> Link {

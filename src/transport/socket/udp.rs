@@ -2,7 +2,7 @@
 //! each other.
 
 use super::datagram::DatagramEndpoint;
-use super::{options, site};
+use super::{options, seen, site};
 use crate::transport::*;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -58,11 +58,7 @@ impl Transport for Udp {
     }
 
     fn afterwards(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
-        let empty = Some(endpoint.empty()).filter(|datagrams| *datagrams > 0);
-        empty
-            .map(|datagrams| ("datagrams.empty".into(), datagrams.to_string()))
-            .into_iter()
-            .collect()
+        seen("datagrams.empty", endpoint.empty())
     }
 }
 

@@ -9,14 +9,13 @@
 //! [`crate::stream`] and a datagram: one copy more at each end.
 
 use super::datagram::DatagramEndpoint;
-use super::{Udp, options};
+use super::{Udp, options, seen};
 use crate::stream::format::binary::{datagram_bytes, decode, encode};
 use crate::stream::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
 use crate::transport::*;
 use rustix::io::Errno;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::time::SystemTime;
 
 /// The transport.
 pub struct Villas;
@@ -37,7 +36,7 @@ pub struct VillasEndpoint {
     wire: usize,
     outgoing: Box<[u8]>,
     incoming: Box<[u8]>,
-    /// When it was connected: what was made before is of an earlier round.
+    /// When it was opened: what was made before is of an earlier round.
     since: TimeOfDay,
     /// Datagrams that were no sample of this stream.
     foreign: u64,
@@ -109,11 +108,7 @@ impl Transport for Villas {
 
     fn afterwards(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
         let foreign = endpoint.foreign + endpoint.datagrams.empty();
-        let foreign = Some(foreign).filter(|datagrams| *datagrams > 0);
-        foreign
-            .map(|datagrams| ("datagrams.foreign".into(), datagrams.to_string()))
-            .into_iter()
-            .collect()
+        seen("datagrams.foreign", foreign)
     }
 }
 
@@ -131,6 +126,7 @@ impl Opening for VillasOpening {
         let size = self.setup.size.max(METADATA);
         let wire = datagram_bytes((size - METADATA) / VALUE);
         // A byte more than a datagram, so that a longer one shows.
+        let since = self.setup.opened;
         let datagrams = Setup { size: wire + 1, ..self.setup };
         let datagrams = DatagramEndpoint::connected(socket, &datagrams, true)?;
         let slots = datagrams.slots() as usize;
@@ -141,7 +137,7 @@ impl Opening for VillasOpening {
             wire,
             outgoing: vec![0; slots * size].into_boxed_slice(),
             incoming: vec![0; size].into_boxed_slice(),
-            since: now(),
+            since,
             foreign: 0,
         })
     }
@@ -154,7 +150,7 @@ impl Opening for VillasOpening {
 }
 
 impl VillasEndpoint {
-    /// Puts the messages in place of the datagrams that have arrived.
+    /// Puts the message in place of the datagram that has arrived: a poll brings one at most.
     #[inline]
     fn translate(&mut self, events: &mut Events) {
         if events.link == Link::Closed {
@@ -171,12 +167,6 @@ impl VillasEndpoint {
             }
         }
     }
-}
-
-/// The time of day.
-fn now() -> TimeOfDay {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    TimeOfDay { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() }
 }
 
 impl Endpoint for VillasEndpoint {
