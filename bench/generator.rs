@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
+use wiregauge::agent::rehearse;
 use wiregauge::clock::{Calibration, Clock, Source, Timebase, Tsc, anchors};
-use wiregauge::launch::rehearse;
-use wiregauge::pattern::gate::Gate;
-use wiregauge::pattern::schedule::{self, Arrivals, Generator};
+use wiregauge::loops::gate::Gate;
+use wiregauge::loops::schedule::{self, Arrivals, Generator};
 use wiregauge::plan::{Case, Pattern, Request, Schedule, TimerKind};
 use wiregauge::units::{MessageRate, Span};
 

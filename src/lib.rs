@@ -18,7 +18,7 @@ pub mod host;
 
 pub mod testbed;
 
-pub mod stream;
+pub mod signal;
 
 pub mod transport;
 
@@ -26,15 +26,19 @@ pub mod plan;
 
 pub mod sample;
 
-pub mod pattern;
+pub mod loops;
 
-pub mod launch;
+pub mod control;
+
+pub mod agent;
+
+pub mod remote;
 
 pub mod stats;
 
 pub mod record;
 
-pub mod conduct;
+pub mod run;
 
 pub mod report;
 

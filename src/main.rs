@@ -2,23 +2,23 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use wiregauge::{cli, command, launch};
+use wiregauge::{agent, cli, command, remote};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let typed = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let asked = cli::parse(&words).map_err(command::CommandError::from);
-    if let (Err(error), true) = (&asked, launch::job::is_silent()) {
+    if let (Err(error), true) = (&asked, remote::job::is_silent()) {
         // All processes of a job refuse the same; its first says so.
         return ExitCode::from(error.exit().code());
     }
     let done = asked.and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
-            cli::Asked::Play => std::process::exit(launch::agent::main().into()),
+            cli::Asked::Play => std::process::exit(agent::serve::main().into()),
             // The same of the way to a standing one.
             cli::Asked::Dial { host, port } => {
-                std::process::exit(launch::standing::dial::main(&host, port).into())
+                std::process::exit(remote::daemon::dial::main(&host, port).into())
             }
             asked => command::run(asked, typed),
         }

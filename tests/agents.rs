@@ -23,12 +23,12 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wiregauge::launch::frame;
-use wiregauge::launch::protocol::{FromAgent, MAGIC, ToAgent, VERSION};
-use wiregauge::launch::standing::dial;
-use wiregauge::launch::standing::identity::Identity;
+use wiregauge::control::frame;
+use wiregauge::control::protocol::{FromAgent, MAGIC, ToAgent, VERSION};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
+use wiregauge::remote::daemon::dial;
+use wiregauge::remote::daemon::identity::Identity;
 
 /// A round that lasts until somebody ends it.
 const LONG: &str = "latency --transport tcp --wait block --count 300000 --warmup 50 --pause 100us \

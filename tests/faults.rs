@@ -14,8 +14,8 @@ use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use wiregauge::launch::frame;
-use wiregauge::launch::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
+use wiregauge::control::frame;
+use wiregauge::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 
 /// Soon, for a person: agents get a second or two for their last words on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);

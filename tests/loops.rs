@@ -11,10 +11,10 @@ mod streams;
 
 use scripted::{Scripted, clock_at};
 use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
-use wiregauge::pattern::gate::Gate;
-use wiregauge::pattern::schedule::Generator;
-use wiregauge::pattern::waiter::{Block, Busy};
-use wiregauge::pattern::{Ended, Loop, bandwidth, closed, open};
+use wiregauge::loops::gate::Gate;
+use wiregauge::loops::schedule::Generator;
+use wiregauge::loops::waiter::{Block, Busy};
+use wiregauge::loops::{Ended, Loop, bandwidth, closed, open};
 use wiregauge::plan::{Case, Pattern, Request, Schedule};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
@@ -61,7 +61,7 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
         cookie: [0; 32],
         seed: 7,
         site: Site::Loopback,
-        opened: wiregauge::stream::TimeOfDay::default(),
+        opened: wiregauge::signal::TimeOfDay::default(),
         options: Options { synthetic: Some(spec), ..Options::default() },
     };
     let mut endpoint = Simulated::open(&setup).unwrap().connect(&Blob::default()).unwrap();

@@ -5,16 +5,16 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
 use wiregauge::clock::{KernelClock, TickSpan};
-use wiregauge::pattern::gate::Gate;
-use wiregauge::pattern::role::{self, Part};
-use wiregauge::pattern::schedule::Generator;
-use wiregauge::pattern::stream::{Steps, Streaming};
-use wiregauge::pattern::{Ended, Loop};
+use wiregauge::loops::gate::Gate;
+use wiregauge::loops::role::{self, Part};
+use wiregauge::loops::schedule::Generator;
+use wiregauge::loops::stream::{Steps, Streaming};
+use wiregauge::loops::{Ended, Loop};
 use wiregauge::plan::rpc::{Draws, Wanted};
 use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Stream, Wait, stream};
 use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
-use wiregauge::stream::signal::Source;
+use wiregauge::signal::signal::Source;
 use wiregauge::transport::fan::Fan;
 use wiregauge::transport::{
     Blob, Opening, Role, Transport, TransportKind, Visitor, with_transport,

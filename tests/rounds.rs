@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::{Source, Ticks, Timebase};
-use wiregauge::launch::round::{self, Conditions, Finished};
-use wiregauge::launch::together::Seat;
-use wiregauge::pattern::Ended;
+use wiregauge::loops::Ended;
 use wiregauge::plan::{Case, Direction, Pattern, Request, Wait};
+use wiregauge::run::round::{self, Conditions, Finished};
+use wiregauge::run::start_barrier::Seat;
 use wiregauge::sample::Flags;
 use wiregauge::sample::join::{Shape, join};
 use wiregauge::transport::{Traffic, TransportKind};

@@ -12,8 +12,8 @@ use std::path::Path;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample as Message};
-use wiregauge::stream::format::Format;
-use wiregauge::stream::{Kind, Sample, Value, file};
+use wiregauge::signal::format::Format;
+use wiregauge::signal::{Kind, Sample, Value, file};
 
 fn measured(line: &str) -> (Scratch, Record) {
     driver::measured("stream", line)

@@ -8,20 +8,22 @@ use std::path::Path;
 use std::process::Command;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 16] = [
+const STAGES: [&str; 18] = [
     "units",
     "clock",
     "host",
     "testbed",
-    "stream",
+    "signal",
     "transport",
     "plan",
     "sample",
-    "pattern",
-    "launch",
+    "loops",
+    "control",
+    "agent",
+    "remote",
     "stats",
     "record",
-    "conduct",
+    "run",
     "report",
     "cli",
     "command",
@@ -34,8 +36,8 @@ const AGAINST_THE_ORDER: [(&str, &str, &str); 0] = [];
 const FORBIDDEN: [(&str, &str, &str); 8] = [
     ("report", "host", "a report reads the run directory, not this machine"),
     ("report", "clock", "a report reads the run directory and no clock"),
-    ("report", "launch", "a report starts nothing"),
-    ("report", "pattern", "a report measures nothing"),
+    ("report", "remote", "a report starts nothing"),
+    ("report", "loops", "a report measures nothing"),
     ("stats", "host", "statistics are pure"),
     ("stats", "clock", "statistics are pure"),
     ("stats", "transport", "statistics know no transport"),

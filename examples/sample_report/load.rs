@@ -7,8 +7,8 @@ use rand_chacha::rand_core::SeedableRng;
 use wiregauge::plan::study::{Graph, GraphKind, Series, Spread};
 use wiregauge::plan::*;
 use wiregauge::record::schema::{Figure, Metric, RateFigure, RateMetric, Record, Run};
+use wiregauge::signal::signal::Shape;
 use wiregauge::stats::{Interval, Rate, Value};
-use wiregauge::stream::signal::Shape;
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{MessageRate, Span};
 

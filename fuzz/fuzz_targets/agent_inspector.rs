@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wiregauge::launch::frame::read_body;
-use wiregauge::launch::standing::caps::{Caps, Inspector, Stage};
+use wiregauge::control::frame::read_body;
+use wiregauge::remote::daemon::caps::{Caps, Inspector, Stage};
 
 fuzz_target!(|data: &[u8]| {
     let mut channel = data;

@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wiregauge::launch::frame::{LONGEST, read, write};
-use wiregauge::launch::protocol::{FromAgent, ToAgent};
+use wiregauge::control::frame::{LONGEST, read, write};
+use wiregauge::control::protocol::{FromAgent, ToAgent};
 
 fn there_and_back<T: Serialize + DeserializeOwned>(data: &[u8]) {
     let Ok(message) = read::<T>(&mut &*data) else { return };

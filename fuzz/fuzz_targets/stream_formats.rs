@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wiregauge::stream::format::{Format, binary};
-use wiregauge::stream::{Kind, message_bytes};
+use wiregauge::signal::format::{Format, binary};
+use wiregauge::signal::{Kind, message_bytes};
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };

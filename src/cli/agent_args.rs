@@ -2,7 +2,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "these comments are the help: [::] is a place")]
 
 use super::values;
-use crate::launch::standing::network::Network;
+use crate::remote::daemon::network::Network;
 use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate, Span};
 use clap::Args;

@@ -22,10 +22,10 @@ mod values;
 mod verbs_args;
 
 use crate::clock::Source;
-use crate::launch::job::rank::Rank;
-use crate::launch::standing::caps::Caps;
-use crate::launch::standing::network::Network;
 use crate::plan::{CpuPair, Far, Place, Refusal, Request};
+use crate::remote::daemon::caps::Caps;
+use crate::remote::daemon::network::Network;
+use crate::remote::job::rank::Rank;
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;

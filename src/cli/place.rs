@@ -2,10 +2,10 @@
 
 use super::far_args::{FarArguments, RankArguments, ReachArguments};
 use super::values::{self, Host, Ssh};
-use crate::launch::job;
-use crate::launch::job::rank::{self, Rank, Typed};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
 use crate::plan::{Far, Pairs, Place, Refusal};
+use crate::remote::job;
+use crate::remote::job::rank::{self, Rank, Typed};
 use std::io::Read;
 use std::path::Path;
 

@@ -2,14 +2,14 @@
 
 use crate::clock::Source;
 use crate::host;
-use crate::launch::job::rank::PORT as LEADER_PORT;
 use crate::plan::pairs::AtOnce;
 use crate::plan::rpc::Slowdown;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{Direction, TimerKind, Wait, far};
+use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::report::export::Format;
+use crate::signal;
 use crate::stats::limit::{Limit, LimitError};
-use crate::stream;
 use crate::testbed::net::Topology;
 use crate::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, StampComplete,
@@ -120,16 +120,16 @@ pub fn formats() -> impl TypedValueParser<Value = Format> {
     })
 }
 
-pub fn sample_formats() -> impl TypedValueParser<Value = stream::format::Format> {
-    one_of(stream::format::Format::ALL, |format| format.name())
+pub fn sample_formats() -> impl TypedValueParser<Value = signal::format::Format> {
+    one_of(signal::format::Format::ALL, |format| format.name())
 }
 
-pub fn signals() -> impl TypedValueParser<Value = stream::signal::Signal> {
-    one_of(stream::signal::Signal::ALL, |signal| signal.name())
+pub fn signals() -> impl TypedValueParser<Value = signal::signal::Signal> {
+    one_of(signal::signal::Signal::ALL, |signal| signal.name())
 }
 
-pub fn kinds() -> impl TypedValueParser<Value = stream::Kind> {
-    one_of(stream::Kind::ALL, |kind| kind.name())
+pub fn kinds() -> impl TypedValueParser<Value = signal::Kind> {
+    one_of(signal::Kind::ALL, |kind| kind.name())
 }
 
 pub fn switch() -> impl TypedValueParser<Value = bool> {

@@ -2,11 +2,11 @@
 
 use super::{CommandError, Exit, complain, print};
 use crate::cli::Standing;
-use crate::launch::round::Fault;
-use crate::launch::standing::identity::{self, Identity, peers};
-use crate::launch::standing::pairing::{self, DRIVERS, Secret};
-use crate::launch::standing::{self, Keeper, Trust};
 use crate::plan::Refusal;
+use crate::remote::daemon::identity::{self, Identity, peers};
+use crate::remote::daemon::pairing::{self, DRIVERS, Secret};
+use crate::remote::daemon::{self, Keeper, Trust};
+use crate::run::round::Fault;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
     let program = super::measure::program()?;
     let mut keeper = Keeper::new(program, identity, Trust::Folder(folder.clone()), false);
     (keeper.allow, keeper.caps) = (asked.allow, asked.caps);
-    let listener = standing::listen(asked.listen).map_err(failed)?;
+    let listener = daemon::listen(asked.listen).map_err(failed)?;
     let at = listener.local_addr()?;
     let reach = match at.ip().is_loopback() {
         true => "; only this host can reach it (--listen ADDRESS lets others)",
@@ -56,7 +56,7 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
         if drivers == 1 { "" } else { "s" },
         folder.join(DRIVERS).display()
     ));
-    standing::serve(&Arc::new(keeper), &listener)
+    daemon::serve(&Arc::new(keeper), &listener)
 }
 
 /// Pairs.

@@ -4,10 +4,10 @@ use super::hosts::{self, Look};
 use super::{CommandError, Exit, measure};
 use crate::cli::Output;
 use crate::clock::Source;
-use crate::conduct::{Stage, compared};
-use crate::launch::far::There;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Pairs, Place, Plan, Rounds};
+use crate::remote::ssh::There;
+use crate::run::{Stage, compared};
 use crate::transport::{Interfaces, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
 

@@ -3,15 +3,15 @@
 use super::measure::{interrupts, program};
 use super::{CommandError, Exit, complain, print, print_json};
 use crate::clock::Source;
+use crate::control::protocol;
 use crate::host::CpuPair;
-use crate::launch::far::There;
-use crate::launch::protocol;
-use crate::launch::round::Fault;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Pairs, Place, Refusal};
 use crate::record::schema::Unavailable;
+use crate::remote::ssh::There;
 use crate::report::table::number::short;
 use crate::report::table::{Cell, Grid};
+use crate::run::round::Fault;
 use crate::transport::{Interfaces, Role, TransportKind};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};

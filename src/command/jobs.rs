@@ -3,11 +3,11 @@
 
 use super::CommandError;
 use super::measure::{interrupts, program};
-use crate::launch::job::rank::Rank;
-use crate::launch::job::{self, Gathered};
-use crate::launch::round::Fault;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Place, Refusal};
+use crate::remote::job::rank::Rank;
+use crate::remote::job::{self, Gathered};
+use crate::run::round::Fault;
 
 /// What became of this process.
 pub enum Joined {

@@ -2,19 +2,19 @@
 
 use super::hosts::{self, Look};
 use super::{CommandError, Exit, complain, print, print_json};
+use crate::agent::rows::rows_for;
 use crate::cli::Output;
 use crate::clock::Source;
-use crate::conduct::{Stage, Watcher, conduct};
 use crate::host::{self, CpuPair};
-use crate::launch::far::There;
-use crate::launch::rows::rows_for;
-use crate::pattern::schedule;
+use crate::loops::schedule;
 use crate::plan::{Place, Plan, Refusal, Request, survey};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
+use crate::remote::ssh::There;
 use crate::report::{html, load, progress::Progress, table};
+use crate::run::{Stage, Watcher, conduct};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};

@@ -14,11 +14,11 @@ pub mod selftest;
 mod testbed;
 
 use crate::cli::Asked;
-use crate::conduct::ConductError;
 use crate::plan::Refusal;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
+use crate::run::ConductError;
 use jobs::Joined;
 use std::io::Write;
 

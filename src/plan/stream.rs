@@ -2,9 +2,9 @@
 
 use super::request::{Refusal, refuse, within};
 use super::{Request, Schedule};
-use crate::stream::file::Keep;
-use crate::stream::signal::Shape;
-use crate::stream::{METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::signal::file::Keep;
+use crate::signal::signal::Shape;
+use crate::signal::{METADATA, MOST_VALUES, VALUE, message_bytes};
 use crate::units::{Bytes, MessageRate};
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 //! Takes a record; gives curves. Both the terminal's sentences and the page's plots are made of
 //! them.
 
-use crate::conduct::search::{self, Point};
 use crate::plan::{Case, Pattern};
 use crate::record::schema::{Record, Run};
+use crate::run::search::{self, Point};
 use crate::units::Bytes;
 
 /// The runs of one server, from idle to saturation.

@@ -1,7 +1,7 @@
 //! How far a run is: one line on stderr, and only on a terminal.
 
-use crate::conduct::Watcher;
 use crate::plan::Rounds;
+use crate::run::Watcher;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 

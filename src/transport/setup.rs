@@ -2,7 +2,7 @@
 
 use super::Synthetic;
 use super::verbs::options::VerbsOptions;
-use crate::stream::{Kind, TimeOfDay};
+use crate::signal::{Kind, TimeOfDay};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};

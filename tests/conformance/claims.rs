@@ -189,8 +189,8 @@ fn what_overflows_is_lost_whole<T: Transport>(bench: Bench) {
                 let arrival = server.events.arrivals()[0];
                 assert_eq!(arrival.length as usize, size);
                 let message = &server.endpoint.payload(arrival.slot)[..size];
-                let sequence = wiregauge::pattern::payload::sequence(message, 0);
-                assert!(wiregauge::pattern::payload::verify(message, sequence));
+                let sequence = wiregauge::loops::payload::sequence(message, 0);
+                assert!(wiregauge::loops::payload::verify(message, sequence));
                 assert!(highest < Some(sequence), "{sequence} after {highest:?}");
                 highest = Some(sequence);
                 server.poll();

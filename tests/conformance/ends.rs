@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wiregauge::host::interrupt::{self, Interrupter};
-use wiregauge::pattern::payload;
+use wiregauge::loops::payload;
 use wiregauge::transport::{
     Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Setup, Site, Slot, Traffic,
     Transport, TransportKind, Wait,
@@ -37,7 +37,7 @@ impl Bench {
             cookie: [0xc7; 32],
             seed: 1,
             site: Site::Loopback,
-            opened: wiregauge::stream::TimeOfDay::default(),
+            opened: wiregauge::signal::TimeOfDay::default(),
             options: Options::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::ends::Bench;
 use wiregauge::clock::Clock;
-use wiregauge::pattern::payload;
+use wiregauge::loops::payload;
 use wiregauge::transport::null::Null;
 use wiregauge::transport::{
     Blob, Endpoint, Events, Link, MOST_EVENTS, Opening, Posted, Role, Slot, Synthetic, Traffic,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use wiregauge::pattern::payload;
+use wiregauge::loops::payload;
 use wiregauge::transport::fan::{Fan, Looked};
 use wiregauge::transport::{
     Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Slot, Traffic, Transport,

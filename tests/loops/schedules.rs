@@ -1,7 +1,7 @@
 //! Intended times: exact, rising, and of the distribution that they are said to be of.
 
 use proptest::prelude::*;
-use wiregauge::pattern::schedule::Arrivals;
+use wiregauge::loops::schedule::Arrivals;
 use wiregauge::plan::{Case, Pattern, Request, Schedule, Trace};
 use wiregauge::stats::exponential::{AT_0_1_PERCENT, anderson_darling};
 use wiregauge::units::{MessageRate, Span};

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use wiregauge::clock::{Ticks, Virtual};
-use wiregauge::pattern::gate::Gate;
-use wiregauge::pattern::waiter::Busy;
-use wiregauge::pattern::{Ended, Loop, closed, payload};
+use wiregauge::loops::gate::Gate;
+use wiregauge::loops::waiter::Busy;
+use wiregauge::loops::{Ended, Loop, closed, payload};
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{Recorder, Seen};
 use wiregauge::transport::{Endpoint, Events, Link, Posted, Slot};

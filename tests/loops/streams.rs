@@ -3,15 +3,15 @@
 use super::scripted::{Scripted, clock_at};
 use super::{generator, plan};
 use wiregauge::clock::{Ticks, Timebase};
-use wiregauge::pattern::gate::Gate;
-use wiregauge::pattern::stream::{self, Steps};
-use wiregauge::pattern::waiter::Busy;
-use wiregauge::pattern::{Ended, Loop};
+use wiregauge::loops::gate::Gate;
+use wiregauge::loops::stream::{self, Steps};
+use wiregauge::loops::waiter::Busy;
+use wiregauge::loops::{Ended, Loop};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{Recorder, Seen};
-use wiregauge::stream::signal::{Shape, Signal, Source};
-use wiregauge::stream::{Kind, Sample, Value, read_message};
+use wiregauge::signal::signal::{Shape, Signal, Source};
+use wiregauge::signal::{Kind, Sample, Value, read_message};
 
 const DAY_NS: u64 = 7_000_000_000;
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wiregauge::sample::Flags;
-use wiregauge::stream::format::Format;
-use wiregauge::stream::{Kind, Value};
+use wiregauge::signal::format::Format;
+use wiregauge::signal::{Kind, Value};
 
 /// One sample in so many is not sent on.
 const DROPS: u32 = 10;

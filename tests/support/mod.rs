@@ -13,8 +13,8 @@ use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
+use wiregauge::signal::Kind;
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
-use wiregauge::stream::Kind;
 use wiregauge::transport::verbs::options::{
     Connect, Inline, Polling, Posting, Service, Signal, StampComplete, VerbsOptions,
 };

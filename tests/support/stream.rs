@@ -1,10 +1,10 @@
 //! A stream with a value in every field.
 
 use wiregauge::plan::Stream;
-use wiregauge::stream::Kind;
-use wiregauge::stream::file::Keep;
-use wiregauge::stream::format::Format;
-use wiregauge::stream::signal::Shape;
+use wiregauge::signal::Kind;
+use wiregauge::signal::file::Keep;
+use wiregauge::signal::format::Format;
+use wiregauge::signal::signal::Shape;
 
 pub fn full() -> Stream {
     let keep = Keep { path: "out.csv".into(), format: Format::Csv, kind: Kind::Float };

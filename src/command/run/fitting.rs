@@ -1,7 +1,7 @@
 //! Whether the graphs of a study can show what its series measure.
 
 use crate::command::CommandError;
-use crate::pattern::role::is_one_sided;
+use crate::loops::role::is_one_sided;
 use crate::plan::study::file::{GraphAsked, StudyFile};
 use crate::plan::study::{Axis, GraphKind};
 use crate::plan::{Case, Pattern, Request};

@@ -3,11 +3,11 @@
 use super::Row;
 use super::simulate::{self, play, scheduled};
 use super::statistics::row;
+use crate::agent::rehearse;
 use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
-use crate::launch::rehearse;
-use crate::pattern::Ended;
-use crate::pattern::gate::Gate;
-use crate::pattern::schedule::{Arrivals, Generator};
+use crate::loops::Ended;
+use crate::loops::gate::Gate;
+use crate::loops::schedule::{Arrivals, Generator};
 use crate::plan::{Case, Pattern, Schedule};
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
 use crate::stats::metric::durations;

@@ -3,13 +3,13 @@
 
 use super::Row;
 use super::simulate::case;
-use crate::conduct::{Silent, Stage, conduct};
 use crate::plan::{Pattern, Plan, Rounds};
 use crate::record::directory::SAMPLES_FILE;
 use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
 use crate::report::export::{CSV_HEADER, Format, Selection, export_to};
 use crate::report::{html, table};
+use crate::run::{Silent, Stage, conduct};
 use crate::sample::{RoundSamples, Sample};
 use crate::units::{Bytes, Span};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         threshold: Span(10_000),
         study: None,
     };
-    let name = crate::launch::secret::to_hex(&crate::launch::secret::fresh()?);
+    let name = crate::control::secret::to_hex(&crate::control::secret::fresh()?);
     let base = std::env::temp_dir().join(format!("wiregauge-selftest-{}", &name[..16]));
     let dir = base.join("run");
     let mut writer = RunDirectory::create(&dir, Bytes(count * 64)).map_err(|e| say(&e))?;

@@ -1,13 +1,13 @@
 //! The rows that need the program itself as a process.
 
 use super::Row;
-use crate::conduct::{Silent, Stage, conduct};
-use crate::launch::agent::PLAY;
-use crate::launch::frame;
-use crate::launch::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
-use crate::launch::secret;
+use crate::agent::serve::PLAY;
+use crate::control::frame;
+use crate::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
+use crate::control::secret;
 use crate::plan::{Pattern, Request};
 use crate::record::schema::Metric;
+use crate::run::{Silent, Stage, conduct};
 use crate::transport::TransportKind;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};

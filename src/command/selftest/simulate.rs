@@ -2,10 +2,10 @@
 //! as in an agent, on the virtual clock.
 
 use crate::clock::{TickSpan, Ticks, Timebase};
-use crate::pattern::gate::Gate;
-use crate::pattern::role::{self, Part};
-use crate::pattern::schedule::Generator;
-use crate::pattern::{Ended, Loop};
+use crate::loops::gate::Gate;
+use crate::loops::role::{self, Part};
+use crate::loops::schedule::Generator;
+use crate::loops::{Ended, Loop};
 use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;

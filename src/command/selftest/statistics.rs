@@ -3,7 +3,7 @@
 
 use super::Row;
 use super::simulate::{case, play, scheduled};
-use crate::pattern::Ended;
+use crate::loops::Ended;
 use crate::plan::{Bound, Case, Pattern, Schedule};
 use crate::sample::Flags;
 use crate::sample::histogram::LiveHistogram;

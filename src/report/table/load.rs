@@ -2,9 +2,9 @@
 
 use super::number::{self, THOUSANDS};
 use super::{Cell, Grid, own_cells, own_heads};
-use crate::conduct::search::Point;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::load::{curves, runs};
+use crate::run::search::Point;
 
 /// What stands above the probes.
 pub const PROBES: &str = "probe: response of small requests beside the load";

@@ -22,7 +22,7 @@ fn setup(role: Role, timeout: Span) -> Setup {
         cookie: [7; 32],
         seed: 0,
         site: Site::Loopback,
-        opened: crate::stream::TimeOfDay::default(),
+        opened: crate::signal::TimeOfDay::default(),
         options: Options::default(),
     }
 }

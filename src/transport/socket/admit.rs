@@ -127,7 +127,7 @@ mod tests {
             cookie: [7; 32],
             seed: 0,
             site: Site::Loopback,
-            opened: crate::stream::TimeOfDay::default(),
+            opened: crate::signal::TimeOfDay::default(),
             options: Options::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -264,7 +264,7 @@ mod tests {
             cookie: [0; 32],
             seed: 1,
             site: Site::Loopback,
-            opened: crate::stream::TimeOfDay::default(),
+            opened: crate::signal::TimeOfDay::default(),
             options: Options::default(),
         }
     }

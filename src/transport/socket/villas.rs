@@ -6,12 +6,12 @@
 //! address. So nothing but a stream's samples goes this way, and its values lose half their bits.
 //!
 //! The data path is that of a datagram socket, and the two translations between a message of
-//! [`crate::stream`] and a datagram: one copy more at each end.
+//! [`crate::signal`] and a datagram: one copy more at each end.
 
 use super::datagram::DatagramEndpoint;
 use super::{Udp, options, seen};
-use crate::stream::format::binary::{datagram_bytes, decode, encode};
-use crate::stream::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
+use crate::signal::format::binary::{datagram_bytes, decode, encode};
+use crate::signal::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
 use crate::transport::*;
 use rustix::io::Errno;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

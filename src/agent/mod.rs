@@ -1,0 +1,12 @@
+//! The agent: the process that runs one role of one round, commanded by the controller.
+//!
+//! Every role runs in a process of its own, also on one machine, so that two processes are what is
+//! measured and a crash is contained. [`serve`] keeps the control channel, [`thread`] runs the loop.
+
+pub mod connections;
+pub mod host_probe;
+pub mod kept;
+pub mod rehearse;
+pub mod rows;
+pub mod serve;
+pub mod thread;

@@ -1,0 +1,104 @@
+//! The instrument measures itself, on the CPU and with the clock of the round that follows: the
+//! loop of `latency` on the null transport, and the cost of recording a sample.
+
+use crate::clock::{Clock, TickSpan, Ticks, Timebase};
+use crate::loops::Loop;
+use crate::loops::closed;
+use crate::loops::gate::Gate;
+use crate::loops::schedule::Generator;
+use crate::loops::waiter::Busy;
+use crate::plan::Case;
+use crate::sample::Flags;
+use crate::sample::arena::Arena;
+use crate::sample::recorder::Recorder;
+use crate::transport::null::Null;
+use crate::transport::{Blob, Opening, Options, Role, Setup, Site, Traffic, Transport, Wait};
+use crate::units::Span;
+
+/// What the instrument takes by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Rehearsal {
+    /// Round trips of the null transport, in ticks.
+    pub floor: Vec<u32>,
+    /// Ticks of recording one sample, beyond the clock's readings.
+    pub recording_ticks: f64,
+}
+
+/// Ticks that the generator takes for a message, the reading of the clock included: the mean over
+/// many that are all late, so that it never waits. `None` for a closed loop.
+pub fn generator<C: Clock>(clock: C, case: &Case, time: &Timebase, messages: u32) -> Option<f64> {
+    let mut generator = Generator::of(case, time).ok()??;
+    let gate = Gate::default();
+    generator.begin(Ticks(0));
+    let begin = clock.now();
+    let mut made = 0u32;
+    while made < messages && generator.upcoming().is_some() {
+        let now = generator.wait(clock, &gate, TickSpan(0))?;
+        generator.step(now);
+        made += 1;
+    }
+    (made > 0).then(|| (clock.now() - begin).0 as f64 / f64::from(made))
+}
+
+/// Samples at the front that are left out: the first touch of code and memory.
+const WARMUP: u64 = 64;
+
+/// Measures both; nothing where no memory can be had.
+pub fn instrument<C: Clock>(clock: C, plan: &Loop, messages: u32) -> Rehearsal {
+    if messages == 0 {
+        return Rehearsal::default();
+    }
+    let Ok(mut arena) = Arena::create(messages as usize + WARMUP as usize) else {
+        return Rehearsal::default();
+    };
+    let floor = floor(clock, plan, messages, &mut arena).unwrap_or_default();
+    let recording_ticks = recording(clock, u64::from(messages), &mut arena);
+    Rehearsal { floor, recording_ticks }
+}
+
+fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
+    let setup = Setup {
+        role: Role::Client,
+        traffic: Traffic::Echo { every: 1 },
+        wait: Wait::Busy,
+        size: plan.size,
+        window: 1,
+        loss_after: Span(0),
+        timeout: Span(0),
+        cookie: [0; 32],
+        seed: 0,
+        site: Site::Loopback,
+        opened: crate::signal::TimeOfDay::default(),
+        options: Options::default(),
+    };
+    let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;
+    let plan = Loop {
+        messages: u64::from(messages) + WARMUP,
+        warmup: WARMUP,
+        time: None,
+        pause: TickSpan(0),
+        burst: 1,
+        every: 1,
+        check: false,
+        loss_after: None,
+        ..plan.clone()
+    };
+    let gate = Gate::default();
+    let mut recorder = Recorder::new(arena, WARMUP);
+    closed::client(&mut endpoint, Busy, clock, &gate, &plan, &mut recorder);
+    let rows = arena.rows().iter().skip(WARMUP as usize);
+    Some(rows.map(|row| row.receive.0.saturating_sub(row.submit.0) as u32).collect())
+}
+
+/// The mean over many, into touched memory: a single one is shorter than the clock's resolution.
+fn recording<C: Clock>(clock: C, messages: u64, arena: &mut Arena) -> f64 {
+    let mut recorder = Recorder::new(arena, 0);
+    let begin = clock.now();
+    for sequence in 0..messages {
+        let stamp = std::hint::black_box(Ticks(sequence + 1));
+        recorder.round_trip(sequence, stamp, stamp, Flags::default());
+        recorder.handled(sequence);
+    }
+    let end = clock.now();
+    (end - begin).0 as f64 / messages as f64
+}

@@ -1,0 +1,471 @@
+//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects an endpoint
+//! of its own, and plays the case by itself, beside the other threads of its end.
+//!
+//! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
+
+use crate::agent::connections::{At, Ends, Many, One};
+use crate::agent::kept::{Streamed, time_of_day};
+use crate::agent::rehearse;
+use crate::agent::serve::AgentError;
+use crate::clock::{
+    Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase, Tsc,
+};
+use crate::control::protocol::*;
+use crate::host::interrupt::Interrupter;
+use crate::host::{self, Noise, ResourceUse};
+use crate::loops::Loop;
+use crate::loops::gate::Gate;
+use crate::loops::role::{self, ADAPTIVE_SPIN, Part};
+use crate::loops::schedule::Generator;
+use crate::loops::stamper::{self, Stamper};
+use crate::loops::store::Store;
+use crate::plan::Pattern;
+use crate::sample::arena::{Arena, Row};
+use crate::sample::recorder::Recorder;
+use crate::transport::{
+    Blob, Opening, Role, Setup, Transport, TransportKind, Visitor, synthetic, with_transport,
+};
+use crate::units::Span;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
+/// system call is missed, so it is repeated.
+const REPEAT: Duration = Duration::from_millis(5);
+
+/// How often a thread that waits for an agreed instant looks whether the round is to end.
+const LOOK: Span = Span(1_000_000);
+
+/// Exit code of a process that has panicked.
+const PANICKED: i32 = 101;
+
+/// What the main thread tells a playing one.
+pub(crate) enum Asked {
+    Connect(Vec<Blob>),
+    Start(Option<Ticks>),
+}
+
+/// What a playing thread tells the main one.
+pub(crate) enum Said {
+    Opened(Vec<Blob>),
+    Connected(Vec<(String, String)>),
+    Ended(Box<Outcome>, Arena),
+}
+
+/// How the control thread reaches a thread that plays.
+#[derive(Default)]
+pub(crate) struct Reach {
+    pub gate: Gate,
+    thread: OnceLock<Interrupter>,
+}
+
+impl Reach {
+    /// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
+    pub fn wake(self: &Arc<Self>) {
+        let reach = Arc::clone(self);
+        std::thread::spawn(move || {
+            while !reach.gate.has_left() {
+                reach.thread.get().inspect(|thread| thread.interrupt());
+                std::thread::sleep(REPEAT);
+            }
+        });
+    }
+}
+
+/// Where the threads of an end wait for each other, so that all loops begin together.
+pub(crate) struct StartLine {
+    waiting: AtomicU32,
+    all: u32,
+}
+
+impl StartLine {
+    pub fn of(threads: usize) -> StartLine {
+        StartLine { waiting: AtomicU32::new(0), all: threads as u32 }
+    }
+
+    /// Comes back when all have come, or when the round is to end. A thread that waits gives its
+    /// CPU to one that shares it and has not come yet.
+    fn pass(&self, gate: &Gate) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        while self.waiting.load(Ordering::Acquire) < self.all && !gate.is_stopped() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// All that a thread needs to play.
+pub(crate) struct Player {
+    pub assignment: Arc<Assignment>,
+    /// Its number.
+    pub number: usize,
+    /// Where its sample memory is.
+    pub arena: PathBuf,
+    /// A CPU on which no thread of this end measures.
+    pub elsewhere: Option<u32>,
+    pub reach: Arc<Reach>,
+    pub line: Arc<StartLine>,
+    pub asked: Receiver<Asked>,
+    pub says: Sender<(usize, Result<Said, AgentError>)>,
+}
+
+impl Player {
+    /// Plays, and stays until the main thread lets go of it: its end of the connection must not
+    /// close before the other end has read what is on the way.
+    pub fn play(self) {
+        let _ = self.reach.thread.set(Interrupter::this_thread());
+        let (says, number, reach) = (self.says.clone(), self.number, Arc::clone(&self.reach));
+        let kind = self.assignment.case.transport;
+        // The message is on stderr by then; the driver knows a panic by the code.
+        let played = catch_unwind(AssertUnwindSafe(|| with_transport(kind, self)));
+        if let Err(error) = played.unwrap_or_else(|_| std::process::exit(PANICKED)) {
+            let _ = says.send((number, Err(error)));
+        }
+        reach.gate.leave();
+    }
+
+    fn say(&self, said: Said) {
+        // A main thread that is gone takes the process with it.
+        let _ = self.says.send((self.number, Ok(said)));
+    }
+
+    fn cpu(&self) -> Option<u32> {
+        self.assignment.berths.get(self.number).and_then(|berth| berth.cpu)
+    }
+}
+
+impl Visitor for Player {
+    type Output = Result<(), AgentError>;
+
+    fn visit<T: Transport>(self) -> Self::Output {
+        let time = self.assignment.time;
+        match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
+            // A simulated transport brings its own time.
+            (TransportKind::Synthetic, _) => {
+                let time = Timebase::nanoseconds(Ticks(0));
+                self.run::<T, One<<T::Opening as Opening>::Endpoint>, _>(synthetic::clock(), time)
+            }
+            (_, None) => self.over::<T, _>(Tsc, time),
+            (_, Some(clock)) => self.over::<T, _>(clock, time),
+        }
+    }
+}
+
+impl Player {
+    /// Plays over one connection, or over many.
+    fn over<T: Transport, C: Clock + Send>(
+        self,
+        clock: C,
+        time: Timebase,
+    ) -> Result<(), AgentError> {
+        match &self.assignment.case.rpc {
+            None => self.run::<T, One<<T::Opening as Opening>::Endpoint>, C>(clock, time),
+            Some(_) => self.run::<T, Many<<T::Opening as Opening>::Varied>, C>(clock, time),
+        }
+    }
+
+    fn run<T: Transport, N: Ends<T, C>, C: Clock>(
+        self,
+        clock: C,
+        time: Timebase,
+    ) -> Result<(), AgentError> {
+        let assignment = &*self.assignment;
+        let case = &assignment.case;
+        let pinned = match self.cpu() {
+            Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
+            None => Err("no CPU of its own was to be had".to_string()),
+        };
+        let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
+        let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
+        let mut streamed = Streamed::of(assignment, &time)?;
+        let Some(mut ends) = self.connect::<T, N, C>()? else { return Ok(()) };
+        let ticks = |span: Span| time.ticks_for(span.0 as f64);
+        let plan = plan_of(assignment, ticks, arena.capacity() as u64);
+        let store = store(assignment)?;
+        let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
+        let noise = self.noise(clock, &time, pinned.is_ok());
+        self.say(Said::Connected(ends.granted()));
+
+        let Ok(Asked::Start(at)) = self.asked.recv() else { return Ok(()) };
+        let gate = &self.reach.gate;
+        let spin = ticks(ADAPTIVE_SPIN);
+        let mut recorder = Recorder::new(&mut arena, case.warmup);
+        let stamping = self.stamp_while::<T, N, C>(&plan, &mut ends)?;
+        let generator = self.generator(&time)?;
+        let used = ResourceUse::of_thread();
+        let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
+        let device = read(&ends);
+        let begin = self.begin(clock, at, ticks(LOOK));
+        let stream = streamed.begin();
+        let endpoint = &mut ();
+        let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
+        let thread = self.number as u32;
+        let at = At { case, role: assignment.role, thread, elsewhere: self.elsewhere };
+        let ended = ends.play(at, part, &mut recorder, spin);
+        drop(stamping);
+        let end = clock.now();
+        let used = ResourceUse::of_thread().since(&used).and(&ends.used_beside());
+        let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
+        gate.leave();
+        let (pool, seen) = (recorder.pool, recorder.seen);
+        let beyond = recorder.into_beyond();
+        let device = device.zip(device.and_then(|_| read(&ends)));
+        let stamped = ends.device_stamps().zip(device);
+        let by_device =
+            stamped.map(|(stamps, readings)| by_device(arena.writer().0, stamps, readings, &time));
+        let told = by_device.into_iter().chain(streamed.end());
+        let outcome = Outcome {
+            afterwards: ends.afterwards().into_iter().chain(told).collect(),
+            strangers: ends.strangers(),
+            ended,
+            seen,
+            server_seen,
+            usage: used,
+            pinned,
+            locked,
+            span: (begin, end),
+            noise,
+            floor: rehearsal.floor,
+            recording_ticks: rehearsal.recording_ticks,
+            pool,
+            beyond,
+        };
+        self.say(Said::Ended(Box::new(outcome), arena));
+        while self.asked.recv().is_ok() {}
+        Ok(())
+    }
+
+    /// Opens its ends, tells their addresses, and connects them; `None`: nobody wants that.
+    fn connect<T: Transport, N: Ends<T, C>, C: Clock>(&self) -> Result<Option<N>, AgentError> {
+        let Assignment { case, role, .. } = &*self.assignment;
+        let setup = setup(&self.assignment);
+        let openings = (0..case.lanes_of(*role)).map(|_| T::open(&setup));
+        let openings = openings.collect::<Result<Vec<_>, _>>()?;
+        self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
+        let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(None) };
+        Ok(Some(N::connect(case, *role, openings, &others)?))
+    }
+
+    /// What says when to send; made by the thread that waits for it. Each port of `rpc` has its
+    /// share of the load, by a schedule of its own.
+    fn generator(&self, time: &Timebase) -> Result<Option<Generator>, AgentError> {
+        let Assignment { case, role: Role::Client, .. } = &*self.assignment else {
+            return Ok(None);
+        };
+        let share = case.share_of(self.number as u32);
+        Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
+    }
+
+    /// Waits for the other threads of this end, then for the agreed instant, where there is one;
+    /// when it begins. It waits busily, and looks now and then whether the round is to end.
+    fn begin<C: Clock>(&self, clock: C, at: Option<Ticks>, look: TickSpan) -> Ticks {
+        let gate = &self.reach.gate;
+        self.line.pass(gate);
+        if let Some(at) = at {
+            gate.idle_until(clock, at, look);
+        }
+        clock.now()
+    }
+
+    /// What the CPU does by itself, where the thread has it and time is real.
+    fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
+        let real = self.assignment.case.transport != TransportKind::Synthetic;
+        let cpu = self.cpu().filter(|_| real && is_pinned)?;
+        Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
+    }
+
+    /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
+    /// another CPU than the loop's, which would leave it no time.
+    fn stamp_while<T: Transport, N: Ends<T, C>, C: Clock>(
+        &self,
+        plan: &Loop,
+        ends: &mut N,
+    ) -> Result<Option<Stamping>, AgentError> {
+        let Some(stamper) = &plan.stamper else { return Ok(None) };
+        let Some(word) = ends.live(stamper::AT) else {
+            return Err(AgentError::Refused(
+                "--stamp-send is not possible here: the adapter copies a message when it is posted"
+                    .into(),
+            ));
+        };
+        let elsewhere = self.elsewhere;
+        let (shared, source) = (Arc::clone(stamper), self.assignment.clock);
+        std::thread::spawn(move || {
+            if let Some(cpu) = elsewhere {
+                // Where that fails it runs beside the loop, and the times are older.
+                let _ = host::pin_to(cpu);
+            }
+            match source.of_the_kernel() {
+                None => shared.run(&word, Tsc),
+                Some(clock) => shared.run(&word, clock),
+            }
+        });
+        Ok(Some(Stamping(Arc::clone(stamper))))
+    }
+}
+
+pub(crate) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+    move |error| AgentError::Unable(format!("{what}: {error}"))
+}
+
+/// What the transport is told.
+fn setup(assignment: &Assignment) -> Setup {
+    let setup = role::setup(&assignment.case, assignment.role, assignment.cookie);
+    let site = assignment.site.clone().unwrap_or(setup.site);
+    let opened = time_of_day(assignment, &assignment.time, assignment.clock.read());
+    Setup { site, opened, ..setup }
+}
+
+/// The case as this end's loop needs it.
+fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64) -> Loop {
+    let case = &assignment.case;
+    let mut plan = Loop::of(case, ticks);
+    if case.pattern == Pattern::Oneway {
+        // Both ends' stamps are joined by number: a message without a row has no latency.
+        plan.messages = plan.messages.min(rows);
+    }
+    if case.options.stamps_send() && assignment.role == Role::Client {
+        plan.stamper = Some(Arc::new(Stamper::default()));
+    }
+    plan
+}
+
+/// The objects that a server of `load` reads; made before the round. What cannot be played is
+/// refused.
+fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
+    let case = &assignment.case;
+    if let Some(rpc) = &case.rpc {
+        let sentence = "a message of rpc is no longer than its room, and has 8 B or more";
+        let wrong = || AgentError::Refused(sentence.into());
+        return if rpc.fits(case.size) { Ok(None) } else { Err(wrong()) };
+    }
+    if case.pattern != Pattern::Load {
+        return Ok(None);
+    }
+    if case.size != case.load.message() {
+        let sentence = "a message of load is as long as an object and its head";
+        return Err(AgentError::Refused(sentence.into()));
+    }
+    Ok((assignment.role == Role::Server).then(|| Store::of(&case.load)))
+}
+
+/// Puts the adapter's stamps of completions, as this host's time, into the rows; what they may be
+/// wrong by. A row whose send has none has no time of completion: one clock is not mixed with
+/// another.
+fn stamp_completions(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    first: DeviceReading,
+    last: DeviceReading,
+) -> Option<TickSpan> {
+    let line = DeviceLine::through(first, last, stamps.mask);
+    for (number, row) in rows.iter_mut().enumerate() {
+        let stamp = stamps.of_send.get(number).filter(|stamp| stamp.0 != 0);
+        row.complete = stamp.zip(line).map_or(Ticks(0), |(stamp, line)| line.host(*stamp));
+    }
+    line.map(|line| TickSpan(line.bound.ceil() as i64))
+}
+
+/// The same, and what the record says of it.
+fn by_device(
+    rows: &mut [Row],
+    stamps: DeviceStamps<'_>,
+    (first, last): (DeviceReading, DeviceReading),
+    time: &Timebase,
+) -> (String, String) {
+    let bound = stamp_completions(rows, stamps, first, last);
+    let bound = bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string());
+    ("complete_clock_bound_ns".to_string(), bound)
+}
+
+/// Ends the thread that stamps when it goes.
+struct Stamping(Arc<Stamper>);
+
+impl Drop for Stamping {
+    fn drop(&mut self) {
+        self.0.disarm();
+        self.0.end();
+    }
+}
+
+/// The server's turn, where one process plays both roles and the pattern stamps at the server.
+fn play_server<T: Transport, C: Clock>(
+    assignment: &Assignment,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+) -> Result<Option<crate::sample::recorder::Seen>, AgentError> {
+    let case = &assignment.case;
+    let Some(path) = &assignment.server_arena else { return Ok(None) };
+    if matches!(case.pattern, Pattern::Latency | Pattern::Load) {
+        return Ok(None);
+    }
+    let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
+    let mut endpoint = T::open(&role::setup(case, Role::Server, assignment.cookie))
+        .and_then(|opening| opening.connect(&Blob::default()))
+        .map_err(|error| AgentError::Unable(error.to_string()))?;
+    let mut recorder = Recorder::new(&mut arena, case.warmup);
+    let (generator, store, stream) = (None, None, None);
+    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator, store, stream };
+    role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
+    Ok(Some(recorder.seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::DeviceTicks;
+
+    #[test]
+    fn nobody_passes_the_start_line_before_all_have_come() {
+        let line = Arc::new(StartLine::of(3));
+        let passed = Arc::new(AtomicU32::new(0));
+        let cross = || {
+            let (line, passed) = (Arc::clone(&line), Arc::clone(&passed));
+            std::thread::spawn(move || {
+                line.pass(&Gate::default());
+                passed.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let (first, second) = (cross(), cross());
+        while line.waiting.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        assert_eq!(passed.load(Ordering::SeqCst), 0);
+        for thread in [first, second, cross()] {
+            thread.join().unwrap();
+        }
+        assert_eq!(passed.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn an_adapter_s_stamps_become_times_of_completion_and_a_send_without_one_has_none() {
+        let reading = |host: u64, device: u64| DeviceReading {
+            before: Ticks(host),
+            device: DeviceTicks(device),
+            after: Ticks(host + 10),
+        };
+        let mut rows = vec![Row { complete: Ticks(77), ..Row::default() }; 3];
+        // One tick of the adapter for ten of the host.
+        let (first, last) = (reading(1000, 500), reading(11_000, 1500));
+        let of_send = [DeviceTicks(600), DeviceTicks(0)];
+        let stamps = DeviceStamps { mask: u64::MAX, of_send: &of_send };
+        assert_eq!(stamp_completions(&mut rows, stamps, first, last), Some(TickSpan(5)));
+        let complete: Vec<u64> = rows.iter().map(|row| row.complete.0).collect();
+        assert_eq!(complete, [2005, 0, 0]);
+        // A clock that stood still says nothing.
+        assert_eq!(stamp_completions(&mut rows, stamps, first, first), None);
+        assert!(rows.iter().all(|row| row.complete == Ticks(0)));
+    }
+
+    #[test]
+    fn a_round_that_is_to_end_waits_for_nobody() {
+        let gate = Gate::default();
+        gate.stop();
+        StartLine::of(2).pass(&gate);
+    }
+}

@@ -1,0 +1,96 @@
+//! Frames of the control protocol: a length of 4 bytes (little endian), then that many bytes of
+//! postcard. Bounded before anything is allocated.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+
+/// Longest frame: an outcome with a full histogram (60 thousand buckets of at most 12 bytes) fits.
+pub const LONGEST: usize = 1 << 20;
+
+/// What is wrong with a frame.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The channel was closed between two frames.
+    #[error("the control channel was closed")]
+    Closed,
+    /// The channel failed, or ended within a frame.
+    #[error("the control channel failed: {0}")]
+    Channel(#[from] io::Error),
+    /// Longer than allowed.
+    #[error("a control frame of {0} B; at most {LONGEST} B are allowed")]
+    TooLong(usize),
+    /// Not a message of this protocol.
+    #[error("a control frame that is not of this protocol: {0}")]
+    Foreign(#[from] postcard::Error),
+}
+
+/// Writes one message.
+pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), FrameError> {
+    write_body(channel, &postcard::to_stdvec(message)?)
+}
+
+/// Writes a message that is bytes already.
+pub fn write_body(channel: &mut impl Write, body: &[u8]) -> Result<(), FrameError> {
+    if body.len() > LONGEST {
+        return Err(FrameError::TooLong(body.len()));
+    }
+    // In one piece, so that those of two threads do not mix.
+    let mut whole = (body.len() as u32).to_le_bytes().to_vec();
+    whole.extend(body);
+    channel.write_all(&whole)?;
+    Ok(channel.flush()?)
+}
+
+/// Reads one message.
+pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameError> {
+    Ok(postcard::from_bytes(&read_body(channel)?)?)
+}
+
+/// Reads one message as bytes.
+pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
+    let mut length = [0; 4];
+    match channel.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(FrameError::Closed);
+        }
+        other => other?,
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(FrameError::TooLong(length));
+    }
+    let mut body = vec![0; length];
+    channel.read_exact(&mut body)?;
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::protocol::{FromAgent, ToAgent};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_give_an_error_and_no_panic(bytes: Vec<u8>) {
+            let _ = read::<ToAgent>(&mut bytes.as_slice());
+            let _ = read::<FromAgent>(&mut bytes.as_slice());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_claims_to_be_long_is_refused_before_it_is_read() {
+        let claim = u32::MAX.to_le_bytes();
+        let refused = read::<ToAgent>(&mut claim.as_slice());
+        assert!(matches!(refused, Err(FrameError::TooLong(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut channel = Vec::new();
+        write(&mut channel, &ToAgent::Expect { thread: 1, messages: 7 }).unwrap();
+        let back: ToAgent = read(&mut channel.as_slice()).unwrap();
+        assert!(matches!(back, ToAgent::Expect { thread: 1, messages: 7 }));
+    }
+}

@@ -1,0 +1,27 @@
+//! How long a round may do nothing before it counts as stalled.
+
+use crate::plan::{Case, Schedule};
+use std::time::Duration;
+
+/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
+/// Of exponential gaps one in 10^13 is longer than 30 means.
+pub(crate) fn patience(case: &Case) -> Duration {
+    let gap = match case.schedule {
+        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
+        Schedule::Periodic { rate } => {
+            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
+        }
+        Schedule::Poisson { rate } => {
+            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
+        }
+        Schedule::OnOff { rate, off, .. } => {
+            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
+            gap.saturating_add(Duration::from_nanos(off.0))
+        }
+        Schedule::Trace { .. } => {
+            let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
+            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
+        }
+    };
+    Duration::from_nanos(case.timeout.0).saturating_add(gap)
+}

@@ -1,0 +1,313 @@
+//! The clocks of two hosts, compared before, during and after the rounds: an agent of its own there
+//! answers exchanges of times, and a thread of the driver asks, both off the measuring CPUs.
+
+use crate::agent::serve::AgentError;
+use crate::clock::exchange::{Answering, Asking, Cookie, Local};
+use crate::clock::offset::Exchange;
+use crate::control::frame;
+use crate::control::protocol::*;
+use crate::control::secret;
+use crate::host::{self, ResourceUse};
+use crate::remote::process::{Agent, Heard, Place};
+use crate::remote::ssh::{GREETING, There};
+use crate::run::round::Fault;
+use crate::transport::{Interfaces, Role, Site, address_of_site, bind_within_limits, towards};
+use crate::units::Untrue;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Exchanges before the first round, and the pause between them.
+const FIRST: usize = 200;
+const QUICK: Duration = Duration::from_millis(1);
+/// While rounds run they come in bursts: after a pause the first of them meet sleeping CPUs and
+/// cold caches on both hosts, those that follow at once do not, and the shortest ways are what
+/// counts.
+const BURST: usize = 10;
+/// Between two bursts: 50 exchanges a second take some 0.2 % of a CPU.
+const PAUSE: Duration = Duration::from_millis(190);
+/// How long an answer is waited for.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How often the answering end looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+/// The fewest before the first round, where the way is so long that no more come in time.
+const LEAST: usize = 20;
+/// How long what an agent that has ended has said may take to be read.
+const LAST_WORD: Duration = Duration::from_millis(200);
+/// How long exchanges may take to come before a run begins, and after a round.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The agent's side: answers until the driver closes its channel.
+pub(crate) fn keep_time(
+    asked: &KeepTime,
+    control: &Receiver<ToAgent>,
+    output: &mut impl io::Write,
+) -> Result<(), AgentError> {
+    stay_off(&asked.leaves);
+    let before = ResourceUse::of_thread();
+    let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
+    let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
+    let local = Local { source: asked.source, time: asked.time, untrue: asked.untrue };
+    let answering = |address| Answering::at(address, local, asked.cookie);
+    let mut answering =
+        bind_within_limits(address, answering).map_err(|error| refused(error.to_string()))?;
+    let address = answering.address().map_err(|error| refused(error.to_string()))?;
+    frame::write(output, &FromAgent::KeepsTime(address))?;
+    while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
+        answering.answer(LOOK).map_err(|error| refused(error.to_string()))?;
+    }
+    let cpu_ns = cpu_since(&before);
+    // Where the driver is gone, nobody wants to know.
+    let _ = frame::write(output, &FromAgent::KeptTime { datagrams: answering.sent, cpu_ns });
+    Ok(())
+}
+
+fn cpu_since(before: &ResourceUse) -> f64 {
+    let used = ResourceUse::of_thread().since(before);
+    used.user_ns + used.system_ns
+}
+
+/// What the comparison has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Datagrams sent from here.
+    pub asked: u64,
+    /// CPU time of the thread that asks.
+    pub cpu_ns: f64,
+    /// Datagrams sent from there, and the CPU time of the one that answers; `None`: it did not say.
+    pub there: Option<(u64, f64)>,
+}
+
+/// Moves this thread to another CPU than the measuring ones, where there is one.
+fn stay_off(cpus: &[u32]) {
+    if let Some(elsewhere) = host::cpu_beside(cpus) {
+        // Where that fails the exchanges disturb the loop a little, and the noise shows it.
+        let _ = host::pin_to(elsewhere);
+    }
+}
+
+/// The driver's side of the comparison while it goes on.
+pub struct Comparison {
+    agent: Option<Agent>,
+    ears: Receiver<Heard>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    over: AtomicBool,
+    exchanges: Mutex<Vec<Exchange>>,
+    fault: Mutex<Option<String>>,
+    /// Set when the thread ends.
+    cost: Mutex<Cost>,
+}
+
+impl Shared {
+    fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
+        // A list that a panic left behind is still a list.
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for so many exchanges; after `patience` fewer have to do, where there are `least`.
+    fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let found = self.exchanges().len();
+            if found >= count {
+                return Ok(());
+            }
+            let fault = self.fault();
+            let is_late = Instant::now() > deadline;
+            if is_late && fault.is_none() && found >= least {
+                return Ok(());
+            }
+            if is_late || fault.is_some() {
+                let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+                return Err(Fault::new(format!(
+                    "the clocks of the two hosts cannot be compared: {found} exchanges of times \
+                     came back{why}; UDP between the two addresses must be let through"
+                )));
+            }
+            std::thread::sleep(QUICK);
+        }
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Comparison {
+    /// Starts to compare, over these interfaces or the way that ssh took. `cpus` are left alone.
+    pub fn start(
+        there: &There,
+        interface: Option<&Interfaces>,
+        local: Local,
+        cpus: Vec<u32>,
+        untrue: Option<Untrue>,
+    ) -> Result<Comparison, Fault> {
+        let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
+        let site = |role| match (interface, role) {
+            (Some(names), Role::Client) => Site::Interface(names.client.clone()),
+            (Some(names), Role::Server) => Site::Interface(names.server.clone()),
+            (None, role) => there.site(role).unwrap_or_default(),
+        };
+        let asked = KeepTime {
+            site: site(Role::Server),
+            source: there.seen.source,
+            time: there.seen.time,
+            cookie,
+            leaves: there.seen.cpus.clone(),
+            untrue,
+        };
+        let (agent, ears, other) = answering(there, asked)?;
+        let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
+        let other = towards(other, own);
+        let asking = Asking::from(own, other, local, cookie)
+            .map_err(|error| Fault::new(format!("exchanging times from {own}: {error}")))?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            stay_off(&cpus);
+            if let Err(error) = ask(asking, &theirs) {
+                *theirs.fault.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(error.to_string());
+            }
+        });
+        let comparison = Comparison { agent: Some(agent), ears, shared, thread: Some(thread) };
+        comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
+        Ok(comparison)
+    }
+
+    /// All exchanges until now, one of them after this call began.
+    pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
+        let count = self.shared.exchanges().len();
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+        // The one that is on its way now may have begun before.
+        self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
+        Ok(self.shared.exchanges().clone())
+    }
+
+    /// All that have come back by now, however old the last is.
+    pub fn so_far(&self) -> Vec<Exchange> {
+        self.shared.exchanges().clone()
+    }
+
+    /// Ends it; what it has cost.
+    pub fn end(mut self) -> Cost {
+        self.stop();
+        let mut cost = *self.shared.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its process has ended: what it said is there, or comes from the pipe at once.
+        while let Ok(Heard { said: Ok(said), .. }) = self.ears.recv_timeout(LAST_WORD) {
+            if let FromAgent::KeptTime { datagrams, cpu_ns } = said {
+                cost.there = Some((datagrams, cpu_ns));
+            }
+        }
+        cost
+    }
+
+    fn stop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+        if let Some(mut agent) = self.agent.take() {
+            let _ = agent.close();
+        }
+    }
+}
+
+impl Drop for Comparison {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Asks until it is over.
+fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
+    let before = ResourceUse::of_thread();
+    let done = ask_on(&mut asking, shared);
+    let cost = Cost { asked: asking.sent(), cpu_ns: cpu_since(&before), there: None };
+    *shared.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+    done
+}
+
+fn ask_on(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
+    while !shared.over.load(Ordering::Relaxed) {
+        let exchange = asking.ask(ANSWER)?;
+        let count = {
+            let mut all = shared.exchanges();
+            all.extend(exchange);
+            all.len()
+        };
+        let rests = count >= FIRST && count.is_multiple_of(BURST);
+        // Whoever wants to know now ends the pause.
+        std::thread::park_timeout(if rests { PAUSE } else { QUICK });
+    }
+    Ok(())
+}
+
+/// An agent there that answers, and where.
+fn answering(
+    there: &There,
+    asked: KeepTime,
+) -> Result<(Agent, Receiver<Heard>, SocketAddr), Fault> {
+    let (mouth, ears) = mpsc::channel();
+    let place = Place::There(&there.session);
+    let mut agent = Agent::start(place, Role::Server, VERSION, mouth).map_err(Fault::new)?;
+    let mut asked = Some(asked);
+    let deadline = Instant::now() + GREETING;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let said = match ears.recv_timeout(left) {
+            Ok(Heard { said, .. }) => said,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(Fault::new("no answer to the exchange of times in time"));
+            }
+        };
+        match said {
+            Ok(FromAgent::Welcome { .. }) if asked.is_some() => {
+                asked.take().into_iter().for_each(|a| agent.say(&ToAgent::KeepTime(Box::new(a))));
+            }
+            Ok(FromAgent::KeepsTime(address)) if asked.is_none() => {
+                return Ok((agent, ears, address));
+            }
+            Ok(FromAgent::Refused { sentence, wrong_use }) => {
+                return Err(Fault { wrong_use, ..Fault::new(sentence) });
+            }
+            Ok(_) => return Err(Fault::new("the agent that exchanges times spoke out of turn")),
+            Err(error) => {
+                return Err(Fault::new(format!("the agent that exchanges times: {error}")));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::LocalNs;
+
+    #[test]
+    fn a_long_way_has_fewer_exchanges_and_none_at_all_is_a_sentence() {
+        let shared = Shared::default();
+        let now = LocalNs(0.0);
+        let one = Exchange { sent: now, reached: now, answered: now, heard: now };
+        *shared.exchanges() = vec![one; LEAST];
+        let soon = Duration::from_millis(5);
+        assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
+        let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
+        assert!(fault.sentence.contains("20 exchanges of times came back"), "{}", fault.sentence);
+        *shared.fault.lock().unwrap() = Some("no route".into());
+        let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
+        assert!(fault.sentence.contains("(no route)"), "{}", fault.sentence);
+    }
+}

@@ -1,0 +1,201 @@
+//! The way to a standing agent: a process whose standard input and output are the control channel,
+//! as ssh's are, and which carries it over TLS.
+
+use super::identity::{self, End, Identity};
+use super::pairing::agent_file;
+use super::tls::{self, Channel, Reader, TlsError, Writer};
+use crate::control::frame::FrameError;
+use crate::control::secret;
+use crate::run::round::Fault;
+use rustls::pki_types::CertificateDer;
+use rustls::{AlertDescription, CertificateError, Error};
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The hidden command.
+pub const DIAL: &str = "dial-agent";
+/// Where it is told what the processes of one job share; their identities are made of that.
+pub const KEY_VARIABLE: &str = "WIREGAUGE_JOB_KEY";
+/// How long the network may take to connect, and TLS to prove both sides.
+const CONNECTING: Duration = Duration::from_secs(10);
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Bytes that are carried at once.
+const PIECE: usize = 16 << 10;
+
+/// Connects to the first address of a name that answers.
+pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last.into())
+}
+
+/// What failed below the frames.
+pub(super) fn of_frame(error: FrameError) -> TlsError {
+    match error {
+        FrameError::Channel(error) => of_channel(error),
+        error => TlsError::Own(error.to_string()),
+    }
+}
+
+fn of_channel(error: io::Error) -> TlsError {
+    match error.downcast::<Error>() {
+        Ok(error) => TlsError::Tls(error),
+        Err(error) => TlsError::Network(error),
+    }
+}
+
+/// Why there is no way to an agent, in a sentence.
+fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
+    let pair =
+        format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here");
+    let refused = |sentence: String| Fault { wrong_use: true, ..Fault::new(sentence) };
+    match error {
+        TlsError::Network(error) => Fault::new(format!(
+            "the agent at {host}:{port} cannot be reached ({error}); \
+             `wiregauge agent --listen ADDRESS` must run there"
+        )),
+        TlsError::Own(sentence) => Fault::new(format!("the agent at {host}:{port}: {sentence}")),
+        TlsError::Tls(Error::AlertReceived(alert)) => refused(match alert {
+            AlertDescription::CertificateExpired => format!(
+                "the agent at {host}:{port} says that this host's certificate has expired; remove \
+                 identity.pem here and pair again: {pair}"
+            ),
+            AlertDescription::NoApplicationProtocol => format!(
+                "the agent at {host}:{port} is of another version; install the same wiregauge on \
+                 both"
+            ),
+            _ => format!("the agent at {host}:{port} does not know this host ({alert:?}); {pair}"),
+        }),
+        TlsError::Tls(Error::InvalidCertificate(wrong)) => refused(match wrong {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!(
+                "the certificate of the agent at {host}:{port} has expired; remove identity.pem \
+                 there, start it again, and {pair}"
+            ),
+            _ => format!(
+                "what answers at {host}:{port} is not the agent that this host was paired with; \
+                 where that is right, {pair}"
+            ),
+        }),
+        TlsError::Tls(error) => Fault::new(format!(
+            "what answers at {host}:{port} does not speak as an agent does ({error})"
+        )),
+    }
+}
+
+/// The same of a pairing.
+pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
+    let unproved = match error {
+        TlsError::Tls(Error::InvalidCertificate(_) | Error::AlertReceived(_)) => true,
+        // An agent that offers nothing says nothing.
+        TlsError::Network(error) => {
+            let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+            ends.contains(&error.kind())
+        }
+        _ => false,
+    };
+    if unproved {
+        let sentence = format!(
+            "the agent at {host}:{port} does not take this secret: it is wrong, used already, or \
+             older than 10 min; a new one is printed by `wiregauge agent --pair` there"
+        );
+        return Fault { wrong_use: true, ..Fault::new(sentence) };
+    }
+    explain(host, port, error)
+}
+
+/// Carries the control channel until either side ends it; the process's exit code.
+pub fn main(host: &str, port: u16) -> u8 {
+    let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
+    let opened = match key {
+        Some(key) => of_job(&key, host, port),
+        None => identity::folder().map_err(Fault::new).and_then(|folder| open(&folder, host, port)),
+    };
+    let carried = opened.and_then(|(reader, writer)| carry(host, port, reader, writer));
+    match carried {
+        Ok(()) => 0,
+        Err(fault) => {
+            let _ = writeln!(io::stderr(), "{}", fault.sentence);
+            if fault.wrong_use { 2 } else { 4 }
+        }
+    }
+}
+
+/// A channel to an agent with which this host is paired.
+pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+    let known = identity::read(&agent_file(folder, host, port)).map_err(Fault::new)?;
+    let Some(known) = known else {
+        let sentence = format!(
+            "this host is not paired with the agent at {host}:{port}; run `wiregauge agent --pair` \
+             there and `wiregauge pair {host}:{port}` here"
+        );
+        return Err(Fault { wrong_use: true, ..Fault::new(sentence) });
+    };
+    let theirs = identity::certificate(&known).map_err(Fault::new)?;
+    let own = Identity::of_host(folder).map_err(Fault::new)?;
+    prove(&own, &theirs, host, port)
+}
+
+/// A channel to an agent of the same job.
+fn of_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+    let own = Identity::derived(key, End::Driver).map_err(Fault::new)?;
+    let theirs = Identity::derived(key, End::Agent).map_err(Fault::new)?;
+    prove(&own, &theirs.certificate, host, port)
+}
+
+fn prove(
+    own: &Identity,
+    theirs: &CertificateDer<'static>,
+    host: &str,
+    port: u16,
+) -> Result<(Reader, Writer), Fault> {
+    let opened = || {
+        let config = tls::dialling(own, theirs, tls::FRAMES)?;
+        let socket = connect(host, port)?;
+        Ok(Channel::dial(socket, Instant::now() + HANDSHAKE, config)?.split()?)
+    };
+    opened().map_err(|error: TlsError| explain(host, port, &error))
+}
+
+fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Result<(), Fault> {
+    std::thread::spawn(move || {
+        let mut piece = vec![0; PIECE];
+        let mut input = io::stdin().lock();
+        while let Ok(got @ 1..) = input.read(&mut piece) {
+            if writer.write_all(&piece[..got]).is_err() {
+                break;
+            }
+        }
+        writer.close();
+    });
+    let mut piece = vec![0; PIECE];
+    let mut output = io::stdout().lock();
+    let mut is_first = true;
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(got) => {
+                is_first = false;
+                // A driver that is gone reads no more.
+                if output.write_all(&piece[..got]).and_then(|()| output.flush()).is_err() {
+                    return Ok(());
+                }
+            }
+            // TLS 1.3 tells the dialling side only now that it was not let in.
+            Err(error) => {
+                return Err(match of_channel(error) {
+                    TlsError::Network(error) if !is_first => {
+                        Fault::new(format!("the agent at {host}:{port} is gone: {error}"))
+                    }
+                    error => explain(host, port, &error),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! How the ranks find each other: rank 0 listens until all have come, and every other rank dials it
+//! and tells at which address its own agent listens.
+
+use super::rank::Rank;
+use super::{
+    Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, of_words, pmi,
+    sharing, words,
+};
+use crate::control::frame;
+use crate::control::protocol::VERSION;
+use crate::control::secret;
+use crate::plan::Far;
+use crate::remote::daemon::identity::{End, Identity};
+use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
+use crate::remote::daemon::{self, Keeper, Trust};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long the ranks may take to come: a launcher starts them at about the same time.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one of them may take to prove that it is one.
+const PROOF: Duration = Duration::from_secs(10);
+/// How long an address may take to answer.
+const CONNECTING: Duration = Duration::from_secs(2);
+/// Between two tries, and between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Strangers and ranks that may prove themselves at once.
+const MOST_AT_ONCE: usize = 256;
+
+/// What a rank tells rank 0.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Come {
+    version: u32,
+    rank: u32,
+    ranks: u32,
+    /// Where its agent listens.
+    at: SocketAddr,
+}
+
+/// What rank 0 answers: nothing, or why not.
+type Answer = Result<(), String>;
+
+/// The other ranks, each with an agent. They end when this goes.
+pub struct Gathered {
+    /// As other hosts, by their rank from 1.
+    pub hosts: Vec<Far>,
+    _held: Vec<(Reader, Writer)>,
+}
+
+/// Rank 0: waits until all have come.
+pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> {
+    let sharing = sharing(rank).map_err(failed)?;
+    let is_sealed = matches!(sharing, Sharing::Munge);
+    let (key, listener) = match sharing {
+        Sharing::Known(key) => (key, listen(candidates(&rank.leader).map_err(failed)?.1)),
+        Sharing::Munge => {
+            let port = candidates(&rank.leader).map_err(failed)?.1;
+            (fresh().map_err(failed)?, listen(port))
+        }
+        Sharing::Pmi => {
+            let key = fresh().map_err(failed)?;
+            let listener = listen(0).map_err(failed)?;
+            let at = listener.local_addr().map_err(|error| failed(error.to_string()))?;
+            pmi::share(Some(&words(&key, at))).map_err(failed)?;
+            (key, Ok(listener))
+        }
+    };
+    let listener = listener.map_err(failed)?;
+    let wrong = |error: io::Error| failed(format!("listening for the other ranks: {error}"));
+    listener.set_nonblocking(true).map_err(wrong)?;
+    let (mouth, ears) = mpsc::channel();
+    let mut come: Vec<Option<(Far, (Reader, Writer))>> = Vec::new();
+    come.resize_with(rank.ranks as usize - 1, || None);
+    let deadline = Instant::now() + PATIENCE;
+    let proving = Arc::new(());
+    while come.iter().any(Option::is_none) {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Fault::interrupted());
+        }
+        if Instant::now() > deadline {
+            return Err(failed(missing(&come)));
+        }
+        if let Ok((socket, _)) = listener.accept()
+            && Arc::strong_count(&proving) <= MOST_AT_ONCE
+        {
+            let (mouth, place) = (mouth.clone(), Arc::clone(&proving));
+            std::thread::spawn(move || {
+                // A stranger is no reason to end.
+                if let Ok(one) = let_in(socket, key, is_sealed) {
+                    let _ = mouth.send(one);
+                }
+                drop(place);
+            });
+        }
+        if let Ok((told, ends)) = ears.recv_timeout(Duration::from_millis(1)) {
+            take(&mut come, told, ends, key);
+        }
+    }
+    let (hosts, held) = come.into_iter().flatten().unzip();
+    Ok(Gathered { hosts, _held: held })
+}
+
+fn missing(come: &[Option<(Far, (Reader, Writer))>]) -> String {
+    let absent = come.iter().enumerate().filter(|(_, one)| one.is_none());
+    let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
+    format!(
+        "of {} ranks {} did not come within {} s; all must be started with the same command, and \
+         reach the host of rank 0 (--leader)",
+        come.len() + 1,
+        names.join(", "),
+        PATIENCE.as_secs()
+    )
+}
+
+/// One who has connected to rank 0, once it has proved that it is of the job.
+fn let_in(
+    mut socket: TcpStream,
+    JobKey(key): JobKey,
+    is_sealed: bool,
+) -> Result<(Come, (Reader, Writer)), String> {
+    let said = |error: io::Error| error.to_string();
+    socket.set_nonblocking(false).map_err(said)?;
+    socket.set_write_timeout(Some(PROOF)).map_err(said)?;
+    if is_sealed {
+        let sealed = munge::seal(&secret::to_hex(&key))?;
+        frame::write(&mut socket, &sealed).map_err(|error| error.to_string())?;
+    }
+    let own = Identity::derived(&key, End::Agent)?;
+    let theirs = Identity::derived(&key, End::Driver)?;
+    let config = tls::listening(&own, &[theirs.certificate], tls::FRAMES);
+    let deadline = Instant::now() + PROOF;
+    let channel = Channel::accept(socket, deadline, |_| config).map_err(|e| e.to_string())?;
+    let (mut reader, writer) = channel.split().map_err(said)?;
+    reader.deadline = Some(deadline);
+    let told: Come = frame::read(&mut reader).map_err(|error| error.to_string())?;
+    Ok((told, (reader, writer)))
+}
+
+/// Takes one in, or says why not.
+fn take(
+    come: &mut [Option<(Far, (Reader, Writer))>],
+    told: Come,
+    mut ends: (Reader, Writer),
+    key: JobKey,
+) {
+    let ranks = come.len() + 1;
+    let place = (told.rank as usize).checked_sub(1).and_then(|at| come.get_mut(at));
+    let answer: Answer = match &place {
+        _ if told.version != VERSION => Err(format!(
+            "rank {} speaks version {} of the control protocol and rank 0 version {VERSION}; run \
+             the same wiregauge on all",
+            told.rank, told.version
+        )),
+        Some(None) if told.ranks as usize == ranks => Ok(()),
+        _ => Err(format!("rank {} of {} has no place among {ranks}", told.rank, told.ranks)),
+    };
+    let is_told = frame::write(&mut ends.1, &answer).is_ok();
+    if let (Some(place), Ok(()), true) = (place, &answer, is_told) {
+        let agent = Some(format!("[{}]:{}", told.at.ip(), told.at.port()));
+        let far = Far { host: name(told.rank), agent, key: Some(key), ..Far::default() };
+        *place = Some((far, ends));
+    }
+}
+
+/// Every other rank: an agent for rank 0 until it ends; why there was none to be.
+pub fn serve(rank: &Rank, program: &Path) -> Result<(), Fault> {
+    let (key, (hosts, port)) = match sharing(rank).map_err(failed)? {
+        Sharing::Known(key) => (Some(key), candidates(&rank.leader).map_err(failed)?),
+        Sharing::Munge => (None, candidates(&rank.leader).map_err(failed)?),
+        Sharing::Pmi => {
+            let told = pmi::share(None).map_err(failed)?;
+            let none = || failed("rank 0 has put no word of where it is".into());
+            let (key, hosts, port) = of_words(&told).ok_or_else(none)?;
+            (Some(key), (hosts, port))
+        }
+    };
+    let deadline = Instant::now() + PATIENCE;
+    let mut last = String::from("nothing answers");
+    while Instant::now() < deadline {
+        for at in addresses(&hosts, port) {
+            match reach(at, key) {
+                Ok((key, own, channel)) => return stay(rank, program, key, own, channel),
+                // Another program may be at one of the ports.
+                Err(error) => last = format!("{at}: {error}"),
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(failed(format!(
+        "rank {} did not find rank 0 at {} within {} s (the last was {last}); name its host with \
+         --leader",
+        rank.rank,
+        hosts.join(", "),
+        PATIENCE.as_secs()
+    )))
+}
+
+/// All addresses of these names, at each port that rank 0 may have taken.
+fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
+    let ports = first..=first.saturating_add(PORTS - 1);
+    let at = |port: u16| {
+        let found =
+            hosts.iter().filter_map(move |host| (host.as_str(), port).to_socket_addrs().ok());
+        found.flatten()
+    };
+    ports.flat_map(at).collect()
+}
+
+/// A connection to rank 0 that has proved to be one: the key, this end's address.
+fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), String> {
+    let said = |error: io::Error| error.to_string();
+    let mut socket = TcpStream::connect_timeout(&at, CONNECTING).map_err(said)?;
+    let key = match key {
+        Some(key) => key,
+        None => {
+            socket.set_read_timeout(Some(PROOF)).map_err(said)?;
+            let bounded = &mut (&mut socket).take(munge::LONGEST);
+            let sealed: String = frame::read(bounded).map_err(|error| error.to_string())?;
+            let opened = munge::open(&sealed)?;
+            JobKey(secret::from_hex(&opened).ok_or("the credential holds no key")?)
+        }
+    };
+    let own = Identity::derived(&key.0, End::Driver)?;
+    let theirs = Identity::derived(&key.0, End::Agent)?;
+    let address = socket.local_addr().map_err(said)?.ip().to_canonical();
+    let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES);
+    let config = config.map_err(|error| error.to_string())?;
+    let channel = Channel::dial(socket, Instant::now() + PROOF, config);
+    Ok((key, address, channel.map_err(|error| error.to_string())?))
+}
+
+/// Is an agent until rank 0 ends.
+fn stay(
+    rank: &Rank,
+    program: &Path,
+    JobKey(key): JobKey,
+    own: IpAddr,
+    channel: Channel,
+) -> Result<(), Fault> {
+    let identity = Identity::derived(&key, End::Agent).map_err(failed)?;
+    let driver = Identity::derived(&key, End::Driver).map_err(failed)?.certificate;
+    let said = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
+    let listener: TcpListener = daemon::listen(SocketAddr::new(own, 0))?;
+    let at = listener.local_addr().map_err(said)?;
+    let keeper = Keeper::new(program.into(), identity, Trust::One(driver), true);
+    std::thread::spawn(move || daemon::serve(&Arc::new(keeper), &listener));
+    let (mut reader, mut writer) = channel.split().map_err(said)?;
+    reader.deadline = Some(Instant::now() + PROOF);
+    let come = Come { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
+    let answer = frame::write(&mut writer, &come).and_then(|()| frame::read(&mut reader));
+    let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
+    answer.map_err(|sentence| Fault { wrong_use: true, ..failed(sentence) })?;
+    reader.deadline = None;
+    // Nothing more is said: its end is the end of rank 0, also where that is killed.
+    let _ = reader.read(&mut [0]);
+    let _ = writer.flush();
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Where agents run: processes on this host, over ssh, through a daemon, or started by a launcher.
+
+pub mod clocks;
+pub mod daemon;
+pub mod job;
+pub mod process;
+pub mod ssh;

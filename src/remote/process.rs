@@ -1,0 +1,271 @@
+//! An agent's process: a child of this one, or ssh with one behind it. Its standard input and
+//! output are the control channel.
+
+use crate::control::frame::{self, FrameError};
+use crate::control::protocol::*;
+use crate::control::secret;
+use crate::remote::ssh::Session;
+use crate::transport::Role;
+use std::io::{BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to go once its channel is closed ...
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// ... and on another host, with ssh's own good-bye.
+const LAST_WORDS_FAR: Duration = Duration::from_secs(5);
+/// How long what ssh has written before it ended may take to be read.
+const LAST_LINE: Duration = Duration::from_millis(200);
+/// Between two looks at whether a process has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The last bytes of ssh's standard error that are kept.
+const TAIL: usize = 2048;
+/// Characters of a line of it that are shown.
+const LONGEST_LINE: usize = 300;
+
+/// What a driver hears of its agents.
+pub struct Heard {
+    /// From which.
+    pub role: Role,
+    /// What it said, or that it is gone.
+    pub said: Result<FromAgent, FrameError>,
+}
+
+/// Where an agent runs.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    /// On this host: this program.
+    Here(&'a Path),
+    /// On another, reached by ssh.
+    There(&'a Session),
+}
+
+/// One agent process.
+pub struct Agent {
+    role: Role,
+    child: Child,
+    input: Option<ChildStdin>,
+    far: Option<FarEnd>,
+}
+
+/// What only one on another host has.
+struct FarEnd {
+    host: String,
+    carrier: &'static str,
+    errors: Option<Tail>,
+}
+
+impl Agent {
+    /// Starts one and greets it. What it says goes to `ears`.
+    pub fn start(
+        place: Place<'_>,
+        role: Role,
+        version: u32,
+        ears: Sender<Heard>,
+    ) -> Result<Agent, String> {
+        let known = secret::fresh()?;
+        let mut command = match place {
+            Place::Here(program) => {
+                let mut command = Command::new(program);
+                command.arg(crate::agent::serve::PLAY).env(SECRET_VARIABLE, secret::to_hex(&known));
+                command
+            }
+            Place::There(session) => {
+                let mut command = session.agent();
+                command.stderr(Stdio::piped());
+                command
+            }
+        };
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A Ctrl-C is for the driver, which tells its agents; a group of its own keeps it off.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                let program = Path::new(command.get_program()).display();
+                format!("starting an agent ({program}): {error}")
+            })?;
+        let input = child.stdin.take();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut output = BufReader::new(output);
+                loop {
+                    let said = frame::read(&mut output);
+                    let over = said.is_err();
+                    if ears.send(Heard { role, said }).is_err() || over {
+                        return;
+                    }
+                }
+            });
+        }
+        let far = match place {
+            Place::Here(_) => None,
+            Place::There(session) => {
+                let errors = child.stderr.take().map(Tail::of);
+                let (host, carrier) = (session.host().to_string(), session.carrier());
+                Some(FarEnd { host, carrier, errors })
+            }
+        };
+        let mut agent = Agent { role, child, input, far };
+        // To another host the secret goes in this frame: ssh has made sure who is there, and who
+        // holds the channel is the one who logged in.
+        agent.say(&ToAgent::Hello { magic: MAGIC, version, secret: known });
+        Ok(agent)
+    }
+
+    /// Its role.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its process; of one on another host, ssh's.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it is on another host, where the driver does not see its progress.
+    pub fn is_far(&self) -> bool {
+        self.far.is_some()
+    }
+
+    /// Says something. An agent that is gone is noticed by what it does not say.
+    pub fn say(&mut self, message: &ToAgent) {
+        if let Some(input) = &mut self.input
+            && frame::write(input, message).is_err()
+        {
+            self.input = None;
+        }
+    }
+
+    /// Ends it: closes its channel, gives it time for its last words, then kills it. Says how it
+    /// went, where it did not go by itself in order.
+    pub fn end(mut self) -> Option<String> {
+        match self.close() {
+            Some(status) => self.describe(status),
+            None => Some(format!("{} did not answer and was ended", self.name())),
+        }
+    }
+
+    /// Closes its channel and waits for its end; `None`: it had to be killed.
+    pub fn close(&mut self) -> Option<ExitStatus> {
+        self.input = None;
+        let limit = if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                _ => {
+                    // The child is ours and was not waited for: its number cannot be another's.
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The last line that ssh, or what it ran, has written to its standard error.
+    pub fn last_line(&self) -> Option<String> {
+        self.far.as_ref()?.errors.as_ref()?.last_line()
+    }
+
+    fn name(&self) -> String {
+        match &self.far {
+            None => format!("the {}'s process ({})", self.role.name(), self.pid()),
+            Some(far) => format!("the {}'s process on {}", self.role.name(), far.host),
+        }
+    }
+
+    fn describe(&self, status: ExitStatus) -> Option<String> {
+        let who = self.name();
+        match (status.signal(), status.code(), &self.far) {
+            (Some(signal), _, None) => {
+                let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
+                Some(format!("{who} was killed by signal {signal} ({name})"))
+            }
+            (Some(signal), _, Some(far)) => {
+                let carrier = far.carrier;
+                Some(format!("{who} is gone: {carrier} was killed by signal {signal}"))
+            }
+            (_, Some(101), _) => Some(format!("{who} panicked{}", self.said())),
+            // An agent's own codes: it has told what there was to tell.
+            (_, None | Some(0 | 2 | 3), _) | (_, _, None) => None,
+            (_, Some(code), Some(far)) => {
+                let carrier = far.carrier;
+                Some(format!("{who} is gone: {carrier} ended with code {code}{}", self.said()))
+            }
+        }
+    }
+
+    fn said(&self) -> String {
+        self.last_line().map(|line| format!(" ({line})")).unwrap_or_default()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // Nothing of a round that ended early stays behind. Already waited for: nothing happens.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The end of what a process writes to its standard error.
+pub(crate) struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Tail {
+    pub fn of(mut errors: ChildStderr) -> Tail {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&kept);
+        let reader = std::thread::spawn(move || {
+            let mut some = [0; 512];
+            while let Ok(got @ 1..) = errors.read(&mut some) {
+                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&some[..got]);
+                let over = kept.len().saturating_sub(TAIL);
+                kept.drain(..over);
+            }
+        });
+        Tail { kept, reader }
+    }
+
+    /// Its last line that is not empty, without what a terminal would obey. A master connection
+    /// that ssh leaves behind may hold the pipe open, so that its end is not waited for.
+    pub fn last_line(&self) -> Option<String> {
+        let deadline = Instant::now() + LAST_LINE;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+        last_line(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn last_line(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.chars().filter(|sign| !sign.is_control()).take(LONGEST_LINE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_shown_without_what_a_terminal_obeys() {
+        assert_eq!(last_line(b"one\r\ntwo \x1b[31mred\r\n\n"), Some("two [31mred".into()));
+        assert_eq!(last_line(b"\n \n"), None);
+        assert_eq!(last_line(&[b'x'; 1000]).map(|line| line.len()), Some(LONGEST_LINE));
+    }
+}

@@ -1,0 +1,296 @@
+//! The clocks of the other hosts against this one's: compared while rounds run, what that says of
+//! each, and what it has cost.
+
+use super::{ConductError, Stage, Time};
+use crate::clock::check::{self, At, Check, Message};
+use crate::clock::exchange::{LENGTH, Local};
+use crate::clock::offset::{Exchange, Model, Offset};
+use crate::clock::{LocalNs, Source, Ticks};
+use crate::host::Environment;
+use crate::plan::{Case, Pattern, Plan};
+use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
+use crate::remote::clocks::{Comparison, Cost};
+use crate::remote::ssh::There;
+use crate::run::round::Fault;
+use crate::sample::RoundSamples;
+use crate::sample::arena::Row;
+use crate::sample::join::{End, Times};
+use crate::transport::Role;
+
+/// The comparison of each host's clock with this one's, where one-way times are taken there or
+/// rounds of several pairs are to begin together: as many as there are hosts, however many pairs
+/// these have.
+pub struct Comparisons {
+    running: Vec<Option<Comparison>>,
+    /// What the clocks say of themselves, where that is to be believed.
+    stated: Vec<Option<Offset>>,
+}
+
+impl Comparisons {
+    /// Begins to compare. `cpus` are left alone.
+    pub fn start(
+        plan: &Plan,
+        stage: &Stage<'_>,
+        time: &Time,
+        cpus: &[u32],
+        environment: &Environment,
+    ) -> Result<Comparisons, ConductError> {
+        let hosts = stage.hosts.iter();
+        let stated =
+            hosts.map(|there| stated(there, time, environment)).collect::<Result<_, _>>()?;
+        let local = Local { source: time.source, time: time.base, untrue: None };
+        let together = together(plan);
+        let compare = |number: usize| {
+            let is_at = |end: Option<u32>| end == Some(number as u32);
+            let of_host = |case: &Case| {
+                case.ends.are_apart() && (is_at(case.ends.client) || is_at(case.ends.server))
+            };
+            let one_way = |case: &&Case| case.pattern == Pattern::Oneway && of_host(case);
+            let needed = plan.cases.iter().find(one_way);
+            let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
+            let (case, there) = case.zip(stage.hosts.get(number))?;
+            // Where neither end is here, no interface of this host was named.
+            let is_here = case.ends.client.is_none() || plan.pairs.is_some();
+            let interface = case.options.interface.as_ref().filter(|_| is_here);
+            let cpus = cpus.to_vec();
+            let started = Comparison::start(there, interface, local, cpus, plan.untrue_clock);
+            // Rounds that begin together do so less well without.
+            (needed.is_some() || started.is_ok()).then_some(started)
+        };
+        let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
+            let hosts = 0..stage.hosts.len();
+            let threads: Vec<_> = hosts.map(|host| scope.spawn(move || compare(host))).collect();
+            let failed = |_| Some(Err(Fault::new("comparing the clocks of two hosts panicked")));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
+        });
+        let running = started.into_iter().map(Option::transpose).collect::<Result<_, _>>();
+        Ok(Comparisons { running: running.map_err(failed)?, stated })
+    }
+
+    /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
+    /// times are not taken.
+    pub fn of(&self, case: &Case, role: Role) -> Option<Result<Known, Fault>> {
+        if case.pattern != Pattern::Oneway || !case.ends.are_apart() {
+            return None;
+        }
+        let number = case.ends.of(role)? as usize;
+        let stated = self.stated.get(number).copied().flatten();
+        let exchanges = self.running.get(number)?.as_ref()?.exchanges();
+        Some(exchanges.and_then(|exchanges| Known::of(exchanges, stated)))
+    }
+
+    /// What is known now of each host's clock; nothing is waited for.
+    pub fn now(&self) -> Vec<Option<Model>> {
+        let known = |(stated, running): (&Option<Offset>, &Option<Comparison>)| {
+            let fitted = || Model::fit(&running.as_ref()?.so_far());
+            stated.map(Model::stated).or_else(fitted)
+        };
+        self.stated.iter().zip(&self.running).map(known).collect()
+    }
+
+    /// Ends them; what each has cost.
+    pub fn end(self) -> Vec<Option<ClockCost>> {
+        self.running.into_iter().map(|one| one.map(end)).collect()
+    }
+}
+
+/// The cases of which rounds begin with those of others.
+fn together(plan: &Plan) -> Vec<&Case> {
+    let several = plan.at_once.iter().filter(|group| group.len() > 1).flatten();
+    several.filter_map(|number| plan.cases.get(*number as usize)).collect()
+}
+
+/// An error of the conductor.
+pub fn failed(fault: Fault) -> ConductError {
+    match fault.wrong_use {
+        true => ConductError::Refused(fault.sentence),
+        false => ConductError::Unable(fault.sentence),
+    }
+}
+
+/// What two clocks say of themselves, where they are kept right: how far the other's local time is
+/// from this one's, by each one's own zero, and what both may be wrong by.
+pub fn stated(
+    there: &There,
+    time: &Time,
+    environment: &Environment,
+) -> Result<Option<Offset>, ConductError> {
+    if time.source != Source::Ptp {
+        return Ok(None);
+    }
+    let error = |environment: &Environment| {
+        environment.discipline.stated_error_ns().map_err(ConductError::Refused)
+    };
+    let bound_ns = error(environment)? + error(&there.seen.environment)?;
+    // Both tick in nanoseconds since 1970.
+    let ns = (time.base.epoch - there.seen.time.epoch).0 as f64;
+    Ok(Some(Offset { ns, bound_ns }))
+}
+
+/// What is known of another host's clock at the end of a round.
+pub struct Known {
+    /// By which times are converted.
+    pub model: Model,
+    exchanges: Vec<Exchange>,
+    /// What the exchanges say, where the model is what the clocks say of themselves.
+    exchanged: Option<Model>,
+}
+
+impl Known {
+    fn of(exchanges: Vec<Exchange>, stated: Option<Offset>) -> Result<Known, Fault> {
+        let none = || Fault::new("no exchange of times could be used");
+        let fitted = Model::fit(&exchanges).ok_or_else(none)?;
+        Ok(match stated.map(Model::stated) {
+            Some(model) => Known { model, exchanges, exchanged: Some(fitted) },
+            None => Known { model: fitted, exchanges, exchanged: None },
+        })
+    }
+
+    /// The offset during a round, with the widest bound of its samples.
+    fn during(&self, samples: &RoundSamples) -> Option<ClockOffset> {
+        let received = samples.samples.iter().map(|sample| sample.receive_ns);
+        let widest = |widest: Option<(f64, LocalNs)>, at: f64| {
+            let bound = self.model.offset_at(LocalNs(at)).bound_ns;
+            match widest {
+                Some((before, _)) if before >= bound => widest,
+                _ => Some((bound, LocalNs(at))),
+            }
+        };
+        let (_, at) = received.filter(|at| at.is_finite()).fold(None, widest)?;
+        let clock = ClockOffset::at(&self.model, &self.exchanges, at)?;
+        let exchanged = self.exchanged.as_ref();
+        Some(ClockOffset {
+            by: if exchanged.is_some() { "ptp" } else { "exchanges" }.into(),
+            exchanged: exchanged.map(|model| check::by_model(&self.model, model, at).into()),
+            steps: exchanged.map_or(clock.steps, |model| model.steps.len() as u64),
+            ..clock
+        })
+    }
+}
+
+/// The offset between both ends during a round, and what its messages say of it; `None` on one
+/// clock.
+pub fn of_round(
+    client: Option<&Known>,
+    server: Option<&Known>,
+    samples: &RoundSamples,
+    messages: impl Iterator<Item = Message>,
+) -> Option<ClockOffset> {
+    let of = |known: Option<&Known>| known.and_then(|known| known.during(samples));
+    let clock = match (of(client), of(server)) {
+        (None, server) => server?,
+        (Some(client), None) => ClockOffset {
+            offset_ns: -client.offset_ns,
+            drift_ppm: -client.drift_ppm,
+            exchanged: client.exchanged.map(OffsetCheck::turned),
+            ..client
+        },
+        (Some(client), Some(server)) => ClockOffset {
+            offset_ns: server.offset_ns - client.offset_ns,
+            bound_ns: server.bound_ns + client.bound_ns,
+            drift_ppm: server.drift_ppm - client.drift_ppm,
+            drift_bound_ppm: server.drift_bound_ppm + client.drift_bound_ppm,
+            exchanges: server.exchanges.min(client.exchanges),
+            shortest_round_trip_ns: server
+                .shortest_round_trip_ns
+                .max(client.shortest_round_trip_ns),
+            steps: server.steps + client.steps,
+            exchanged: server.exchanged.zip(client.exchanged).map(|(to, from)| to.less(from)),
+            ..server
+        },
+    };
+    let traffic = check::by_traffic(clock.offset_ns, messages).map(OffsetCheck::from);
+    Some(ClockOffset { traffic, ..clock })
+}
+
+/// The messages of a round that have arrived, each stamp in this host's time with what it may be
+/// wrong by.
+pub fn messages<'a>(
+    client: &'a [Row],
+    server: &'a [Row],
+    times: Times<'a>,
+) -> impl Iterator<Item = Message> + 'a {
+    let at = |end: End<'_>, ticks: Ticks| {
+        let local = end.time.local(ticks);
+        let (at, bound_ns) = end.offset.map_or((local, 0.0), |offset| offset.here(local));
+        At { ns: at.0, bound_ns }
+    };
+    let both = client.iter().zip(server);
+    both.filter(|(here, there)| here.submit.0 != 0 && there.receive.0 != 0).map(
+        move |(here, there)| Message {
+            sent: at(times.client, here.submit),
+            reached: at(times.server, there.receive),
+            heard: (here.receive.0 != 0).then(|| at(times.client, here.receive)),
+        },
+    )
+}
+
+impl From<Check> for OffsetCheck {
+    fn from(check: Check) -> OffsetCheck {
+        let Check { least_ns, most_ns, beyond_ns } = check;
+        OffsetCheck { least_ns, most_ns, beyond_ns }
+    }
+}
+
+impl OffsetCheck {
+    /// Of the first clock by the second.
+    fn turned(self) -> OffsetCheck {
+        let turned = |ns: f64| -ns;
+        let (least_ns, most_ns) = (self.most_ns.map(turned), self.least_ns.map(turned));
+        OffsetCheck { least_ns, most_ns, ..self }
+    }
+
+    /// Between two hosts of which each was compared with this one.
+    fn less(self, from: OffsetCheck) -> OffsetCheck {
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        let from = from.turned();
+        OffsetCheck {
+            least_ns: sum(self.least_ns, from.least_ns),
+            most_ns: sum(self.most_ns, from.most_ns),
+            beyond_ns: self.beyond_ns.max(from.beyond_ns),
+        }
+    }
+}
+
+impl ClockOffset {
+    /// What the model of these exchanges says of a time of this host's clock.
+    pub fn at(model: &Model, exchanges: &[Exchange], at: LocalNs) -> Option<ClockOffset> {
+        let (offset, drift) = (model.offset_at(at), model.drift_at(at)?);
+        let shortest = exchanges.iter().map(Exchange::round_trip_ns).reduce(f64::min);
+        Some(ClockOffset {
+            offset_ns: offset.ns,
+            bound_ns: offset.bound_ns,
+            drift_ppm: drift.ppm,
+            drift_bound_ppm: drift.bound_ppm,
+            exchanges: exchanges.len() as u64,
+            shortest_round_trip_ns: shortest.unwrap_or(0.0),
+            steps: model.steps.len() as u64,
+            by: "exchanges".into(),
+            traffic: None,
+            exchanged: None,
+        })
+    }
+}
+
+/// Ends a comparison; what it took.
+fn end(comparison: Comparison) -> ClockCost {
+    let exchanges = comparison.exchanges().unwrap_or_default();
+    cost(&exchanges, comparison.end())
+}
+
+/// What the exchanges took.
+pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
+    let length_ns = match (exchanges.first(), exchanges.last()) {
+        (Some(first), Some(last)) => last.heard - first.sent,
+        _ => 0.0,
+    };
+    let datagrams = cost.asked + cost.there.map_or(0, |(datagrams, _)| datagrams);
+    ClockCost {
+        length_ns,
+        exchanges: exchanges.len() as u64,
+        datagrams,
+        bytes: datagrams * LENGTH as u64,
+        client_cpu_ns: cost.cpu_ns,
+        server_cpu_ns: cost.there.map(|(_, cpu_ns)| cpu_ns),
+    }
+}

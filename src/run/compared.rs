@@ -1,0 +1,190 @@
+//! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
+
+use super::{ConductError, Stage, Time, clocks, final_clock, other_host, set_clock, whole};
+use crate::clock::exchange::Local;
+use crate::clock::offset::{Exchange, Model};
+use crate::clock::{LocalNs, Source};
+use crate::host::Environment;
+use crate::plan::Plan;
+use crate::record::schema::{
+    ClockHistory, ClockKnown, ClockOffset, ClockPoint, Doubt as Doubtful, Record, SCHEMA, VERSION,
+};
+use crate::remote::clocks::Comparison;
+use crate::remote::ssh::There;
+use crate::stats::Doubt;
+use crate::transport::Interfaces;
+use crate::units::{Span, Untrue};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Rows of what was known by then.
+const ROWS: u32 = 10;
+/// Points of what is known at the end of each time.
+const POINTS: u32 = 200;
+/// How far ahead it is told what will be known without another exchange.
+const AHEAD_NS: f64 = 100e9;
+/// Between two looks at whether the user wants to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Compares for a time, all hosts at once. The plan has no cases.
+pub fn compare(
+    plan: &Plan,
+    stage: &Stage<'_>,
+    mut hosts: Vec<&mut There>,
+    interface: Option<&Interfaces>,
+    length: Span,
+) -> Result<Record, ConductError> {
+    let started = jiff::Timestamp::now();
+    let time = set_clock(stage.clock)?;
+    let environment = Environment::read(&[]);
+    for there in &hosts {
+        clocks::stated(there, &time, &environment)?;
+    }
+    let local = Local { source: time.source, time: time.base, untrue: None };
+    let mut running = Vec::new();
+    for there in &mut hosts {
+        if time.source == Source::Ptp {
+            // Both count from 1970: told from one zero, the offset is that of the clocks.
+            there.seen.time.epoch = time.base.epoch;
+        }
+        let started = Comparison::start(there, interface, local, Vec::new(), plan.untrue_clock);
+        running.push(started.map_err(clocks::failed)?);
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < length.duration() && !stage.interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    let (mut histories, mut told) = (Vec::new(), Vec::new());
+    for (number, (there, comparison)) in hosts.iter().zip(running).enumerate() {
+        let exchanges = comparison.exchanges().map_err(clocks::failed)?;
+        let truth = Truth { local, there, untrue: plan.untrue_clock };
+        let cost = clocks::cost(&exchanges, comparison.end());
+        let Some(known) = history(&exchanges, &truth) else {
+            let host = there.session.host();
+            let sentence = format!("no exchange of times with {host} could be used");
+            return Err(ConductError::Unable(sentence));
+        };
+        histories.push(ClockHistory { host: number as u32, ..known });
+        told.push(other_host(there, Vec::new(), Some(cost)));
+    }
+    let record = record(plan, stage, started, &time, environment);
+    Ok(Record { hosts: told, doubts: doubts(plan, &histories), clocks: histories, ..record })
+}
+
+fn record(
+    plan: &Plan,
+    stage: &Stage<'_>,
+    started: jiff::Timestamp,
+    time: &Time,
+    environment: Environment,
+) -> Record {
+    let interrupted = stage.interrupted.load(Ordering::Relaxed);
+    let whole = whole::Whole {
+        cpus: Vec::new(),
+        one_cpu: false,
+        environment: &environment,
+        resolution_ns: time.reading.resolution_ns,
+    };
+    let instrument = whole.instrument(&[]);
+    Record {
+        schema: SCHEMA.into(),
+        version: VERSION,
+        tool: env!("CARGO_PKG_VERSION").into(),
+        command: stage.command.clone(),
+        started: started.to_string(),
+        finished: jiff::Timestamp::now().to_string(),
+        complete: !interrupted,
+        faults: interrupted.then(|| "interrupted by the user".into()).into_iter().collect(),
+        plan: plan.clone(),
+        clock: final_clock(time),
+        instrument,
+        noise: Vec::new(),
+        runs: Vec::new(),
+        unavailable: Vec::new(),
+        doubts: Vec::new(),
+        environment,
+        hosts: Vec::new(),
+        pairs: None,
+        clocks: Vec::new(),
+    }
+}
+
+fn doubts(plan: &Plan, clocks: &[ClockHistory]) -> Vec<Doubtful> {
+    let untrue = plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock));
+    let last = clocks.iter().filter_map(|history| history.known.last());
+    let set = last.filter(|known| known.clock.steps > 0);
+    let set = set.map(|known| whole::doubtful(&Doubt::ClockSet { times: known.clock.steps }));
+    untrue.into_iter().chain(set).collect()
+}
+
+/// What a clock that was made wrong really shows. Both hosts must read one counter for it: they
+/// are two networks of one machine.
+struct Truth<'a> {
+    local: Local,
+    there: &'a There,
+    untrue: Option<Untrue>,
+}
+
+impl Truth<'_> {
+    /// The true offset at a time of this host's clock; `None` where nobody knows it.
+    fn offset_ns(&self, at: LocalNs) -> Option<f64> {
+        let seen = &self.there.seen;
+        let other = Local { source: seen.source, time: seen.time, untrue: self.untrue };
+        self.untrue?;
+        // Not by whole ticks, which would round to some 0.4 ns.
+        let ticks = (self.local.time.epoch - other.time.epoch).0 as f64;
+        let after = at.0 / self.local.time.ns_per_tick + ticks;
+        Some(other.shown(LocalNs(after * other.time.ns_per_tick)).0 - at.0)
+    }
+
+    /// The same of the drift, from two offsets a millisecond apart.
+    fn drift_ppm(&self, at: LocalNs) -> Option<f64> {
+        let [before, now] = [at.0 - 1e6, at.0].map(|at| self.offset_ns(LocalNs(at)));
+        Some((now? - before?) / 1e6 * 1e6)
+    }
+}
+
+/// What the exchanges tell; without the host and the cost.
+fn history(exchanges: &[Exchange], truth: &Truth<'_>) -> Option<ClockHistory> {
+    let (first, last) = (exchanges.first()?, exchanges.last()?);
+    let begin = first.sent;
+    let length_ns = last.heard - begin;
+    let known = (1..=ROWS).filter_map(|number| {
+        let after_ns = length_ns * f64::from(number) / f64::from(ROWS);
+        let until = exchanges.partition_point(|exchange| exchange.heard - begin <= after_ns);
+        known_by(&exchanges[..until], begin, truth)
+    });
+    let known: Vec<ClockKnown> = known.collect();
+    let model = Model::fit(exchanges)?;
+    let point = |after_ns: f64| {
+        let at = LocalNs(begin.0 + after_ns);
+        let (offset, drift) = (model.offset_at(at), model.drift_at(at)?);
+        Some(ClockPoint {
+            after_s: after_ns / 1e9,
+            offset_ns: offset.ns,
+            bound_ns: offset.bound_ns,
+            drift_ppm: drift.ppm,
+            drift_bound_ppm: drift.bound_ppm,
+            true_offset_ns: truth.offset_ns(at),
+        })
+    };
+    let part = |number: u32| length_ns * f64::from(number) / f64::from(POINTS);
+    Some(ClockHistory {
+        points: (0..=POINTS).filter_map(|number| point(part(number))).collect(),
+        later: point(length_ns + AHEAD_NS)?,
+        known,
+        ..ClockHistory::default()
+    })
+}
+
+/// What these exchanges tell of the time of the last of them.
+fn known_by(exchanges: &[Exchange], begin: LocalNs, truth: &Truth<'_>) -> Option<ClockKnown> {
+    let at = exchanges.last()?.heard;
+    let model = Model::fit(exchanges)?;
+    Some(ClockKnown {
+        after_s: (at - begin) / 1e9,
+        clock: ClockOffset::at(&model, exchanges, at)?,
+        true_offset_ns: truth.offset_ns(at),
+        true_drift_ppm: truth.drift_ppm(at),
+    })
+}

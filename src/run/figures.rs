@@ -1,0 +1,477 @@
+//! From the rounds of a case to its run in the record.
+
+use super::cpus;
+use super::included;
+use super::load;
+use super::rpc;
+use super::search::{Point, falls_short};
+use super::stream;
+use super::tally::{add, between, delivered};
+use super::threads::{self, ended};
+use crate::clock::Timebase;
+use crate::host::CpuPair;
+use crate::host::Noise;
+use crate::loops::role;
+use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::record::schema::{
+    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Start, Thread, Usage,
+};
+use crate::run::round::{Finished, Part};
+use crate::sample::RoundSamples;
+use crate::sample::histogram::LiveHistogram;
+use crate::sample::join::Times;
+use crate::stats::metric::durations;
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
+use crate::transport::Role;
+use std::collections::BTreeMap;
+
+/// The metrics of a case.
+fn metrics_of(case: &Case) -> Vec<Metric> {
+    if case.stream.is_some() {
+        return Metric::OF_STREAM.to_vec();
+    }
+    Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
+}
+
+/// Where a round stands among the others.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Its number.
+    pub round: u32,
+    /// Its position in the order in which all were executed.
+    pub position: u32,
+    /// Of rounds at the same time: the share of the time in which all ran.
+    pub overlap: Option<f64>,
+    /// How they began, where all were told one instant.
+    pub start: Option<Start>,
+}
+
+/// A run while its rounds come in.
+pub struct RunSoFar {
+    index: usize,
+    pub(super) case: Case,
+    /// A pair for each of its threads.
+    cpus: Vec<CpuPair>,
+    pub(super) rounds: Vec<Round>,
+    /// Durations of each metric, a vector a round.
+    pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
+    /// Of rounds whose samples were too many: all of them, by size.
+    beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
+    /// What each round delivered, in messages, and in what time.
+    pub(super) delivered: Vec<Delivered>,
+    posted: Vec<Delivered>,
+    pub(super) counts: Counts,
+    costs: load::Costs,
+    /// Times of requests by their lengths.
+    pub(super) sizes: rpc::BySize,
+    pub(super) floor: Vec<Vec<f64>>,
+    pub(super) recording_ns: Vec<f64>,
+    /// Of the client's CPU, and of the server's.
+    noise: [Vec<Noise>; 2],
+    pub(super) doubts: Vec<Doubt>,
+    pub(super) fault: Option<String>,
+    stopped: Option<String>,
+}
+
+/// What was seen of a round.
+pub struct Seen<'a> {
+    /// Of all threads, and of each.
+    pub counts: (Counts, Vec<Counts>),
+    /// The samples of all threads.
+    pub samples: RoundSamples,
+    /// The times that they were taken by.
+    pub times: Times<'a>,
+    /// How far two hosts' clocks were apart.
+    pub clock: Option<ClockOffset>,
+}
+
+impl RunSoFar {
+    /// Before the first round; an end has so many flows at the same time, its threads among them.
+    pub fn new(index: usize, case: &Case, cpus: &[CpuPair], flows: u32) -> RunSoFar {
+        let (all, different) = cpus::of_case(cpus, flows);
+        let is_short = different < all.len();
+        let doubt = Doubt::FewerCpus { threads: flows, cpus: different as u32 };
+        let cpus = all.into_iter().take(case.most_threads() as usize).collect();
+        RunSoFar {
+            index,
+            case: case.clone(),
+            cpus,
+            rounds: Vec::new(),
+            series: BTreeMap::new(),
+            beyond: Vec::new(),
+            delivered: Vec::new(),
+            posted: Vec::new(),
+            counts: Counts::default(),
+            costs: load::Costs::default(),
+            sizes: rpc::BySize::default(),
+            floor: Vec::new(),
+            recording_ns: Vec::new(),
+            noise: Default::default(),
+            doubts: is_short.then_some(doubt).into_iter().collect(),
+            fault: None,
+            stopped: None,
+        }
+    }
+
+    /// The noise of the CPUs of this host.
+    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
+        let here = |role| self.case.ends.of(role).is_none();
+        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
+        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
+    }
+
+    /// The noise of a role's CPU, where that is of this host.
+    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
+        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
+        there.filter(|_| self.case.ends.of(role) == Some(host)).into_iter().flatten()
+    }
+
+    /// Whether no further round is wanted.
+    pub fn is_over(&self) -> bool {
+        self.fault.is_some() || self.stopped.is_some()
+    }
+
+    /// Whether all its rounds ended as planned.
+    pub fn is_complete(&self) -> bool {
+        self.fault.is_none() && self.stopped.is_some()
+    }
+
+    /// Ends it: a round could not even begin.
+    pub fn fail(&mut self, fault: &str) {
+        self.fault = Some(fault.to_string());
+    }
+
+    /// Takes one round.
+    pub fn take(&mut self, case: &Case, at: At, finished: Finished, seen: Seen<'_>) {
+        let Finished { client, server, fault, .. } = finished;
+        let Seen { counts: (counts, counts_of_each), samples, times, clock } = seen;
+        let mut round = Round {
+            index: at.round,
+            position: at.position,
+            overlap: at.overlap,
+            start: at.start,
+            samples: samples.samples.len() as u64,
+            stride: role::stride(case),
+            clock,
+            counts,
+            ..Round::default()
+        };
+        let threads = 0..client.len().max(server.len());
+        let each: Vec<Thread> = threads
+            .map(|number| {
+                let ends = (client.get(number), server.get(number));
+                let thread = self.thread(number, ends, times.client.time);
+                let counts = counts_of_each.get(number).copied().unwrap_or_default();
+                Thread { counts, ..thread }
+            })
+            .collect();
+        self.take_threads(each, [client.len(), server.len()], &mut round);
+        self.take_outcomes(&client, &mut round, times.client.time);
+        for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
+            seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
+        }
+        for metric in metrics_of(case) {
+            let series = durations(&samples, metric);
+            if !series.is_empty() {
+                self.series.entry(metric).or_default().push(series);
+            }
+        }
+        self.sizes.take(case, self.rounds.len(), &samples);
+        self.take_rates(case, &samples, &round);
+        self.costs.take(case, &client, &server, round.counts.received, times.server.time);
+        add(&mut self.counts, &round.counts);
+        round.ended = match &fault {
+            Some(fault) => fault.sentence.clone(),
+            None => ended(client.first()),
+        };
+        self.fault = fault.map(|fault| fault.sentence);
+        self.rounds.push(round);
+    }
+
+    /// One thread of both ends.
+    fn thread(
+        &mut self,
+        number: usize,
+        (client, server): (Option<&Part>, Option<&Part>),
+        base: &Timebase,
+    ) -> Thread {
+        let outcome = client.and_then(|client| client.outcome.as_ref());
+        let span = outcome.map(|outcome| outcome.span);
+        let mut usage =
+            |role, part: Option<&Part>| part.map(|part| self.usage(role, part)).unwrap_or_default();
+        let mut thread = Thread {
+            started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
+            length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
+            ended: ended(client),
+            client: usage(Role::Client, client),
+            server: usage(Role::Server, server),
+            ..Thread::default()
+        };
+        let is_pinned = thread.client.pinned && thread.server.pinned;
+        thread.cpus = self.cpus.get(number).copied().filter(|_| is_pinned);
+        thread
+    }
+
+    /// What holds for the round of what its threads did. It lasted from the first beginning to the
+    /// last end.
+    fn take_threads(
+        &mut self,
+        each: Vec<Thread>,
+        [clients, servers]: [usize; 2],
+        round: &mut Round,
+    ) {
+        let of = |threads: usize, side: fn(&Thread) -> &Usage| -> Vec<Usage> {
+            each.iter().take(threads).map(|thread| side(thread).clone()).collect()
+        };
+        round.client = threads::whole(&of(clients, |thread| &thread.client));
+        round.server = threads::whole(&of(servers, |thread| &thread.server));
+        round.cpus = each.first().and_then(|thread| thread.cpus);
+        let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
+        let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
+        let ends = ran().map(|thread| thread.started_ns + thread.length_ns);
+        if begin.is_finite() {
+            round.started_ns = begin;
+            round.length_ns = ends.fold(0.0, f64::max) - begin;
+        }
+        if each.len() > 1 {
+            round.threads = each;
+        }
+    }
+
+    fn take_outcomes(&mut self, client: &[Part], round: &mut Round, base: &Timebase) {
+        let mut all: BTreeMap<Metric, LiveHistogram> = BTreeMap::new();
+        for outcome in client.iter().filter_map(|part| part.outcome.as_ref()) {
+            let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
+            self.floor.push(floor.collect());
+            self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
+            for (metric, beyond) in load::beyond(&outcome.beyond, base) {
+                match all.get_mut(&metric) {
+                    // Two that cannot be put together would hold more samples than can be counted.
+                    Some(all) => all.merge(&beyond).unwrap_or_default(),
+                    None => {
+                        all.insert(metric, beyond);
+                    }
+                }
+            }
+        }
+        if client.iter().any(|part| part.outcome.is_some()) {
+            let counts = all.values().map(LiveHistogram::count);
+            round.samples_in_histogram_only = counts.max().unwrap_or(0);
+            self.beyond.push(all);
+        }
+    }
+
+    fn usage(&mut self, role: Role, part: &Part) -> Usage {
+        let mut usage =
+            Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
+        let Some(outcome) = &part.outcome else { return usage };
+        usage.seen = outcome.afterwards.iter().cloned().collect();
+        usage.user_ns = outcome.usage.user_ns;
+        usage.system_ns = outcome.usage.system_ns;
+        usage.voluntary_switches = outcome.usage.voluntary_switches;
+        usage.involuntary_switches = outcome.usage.involuntary_switches;
+        usage.page_faults = outcome.usage.page_faults;
+        usage.pinned = outcome.pinned.is_ok();
+        usage.locked = outcome.locked.is_ok();
+        self.doubts.extend(stream::doubts(&usage.seen));
+        let messages = outcome.seen.foreign;
+        self.doubts.extend((messages > 0).then_some(Doubt::Foreign { messages }));
+        let role = role.name().to_string();
+        if !usage.pinned {
+            self.doubts.push(Doubt::Unpinned { role: role.clone() });
+        }
+        if let Err(reason) = &outcome.locked {
+            self.doubts.push(Doubt::MemoryNotLocked { role, reason: reason.clone() });
+        }
+        usage
+    }
+
+    fn take_rates(&mut self, case: &Case, samples: &RoundSamples, round: &Round) {
+        let scheduled = case.schedule.is_open();
+        if case.pattern == Pattern::Bandwidth {
+            let stride = role::stride(case) as f64;
+            self.delivered.push(delivered(samples, stride, case.direction));
+        } else if case.pattern == Pattern::Load && round.samples_in_histogram_only > 0 {
+            // Stamps are those of the first requests; all have been counted.
+            let all = |work: u64| Delivered { work: work as f64, seconds: round.length_ns / 1e9 };
+            self.posted.push(all(round.counts.sent));
+            self.delivered.push(all(round.counts.received));
+        } else if scheduled || case.pattern == Pattern::Load {
+            self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
+            self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
+        }
+    }
+
+    /// Whether enough rounds have come.
+    pub fn decide(&mut self, rounds: Rounds) {
+        let done = self.rounds.len() as u32;
+        if self.is_over() || done < rounds.least {
+            return;
+        }
+        match rounds.until {
+            None if done >= rounds.most => {
+                self.stopped = Some(format!("all {done} rounds were made"));
+            }
+            Some(width) if self.is_narrow(width) => {
+                self.stopped = Some(format!(
+                    "the intervals are within {:.3} % of their values after {done} rounds",
+                    100.0 * width
+                ));
+            }
+            Some(width) if done >= rounds.most => {
+                self.stopped = Some(format!(
+                    "all {done} rounds were made and the intervals are wider than {:.3} % of their \
+                     values",
+                    100.0 * width
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_narrow(&self, width: f64) -> bool {
+        let within = |value: f64, interval: Option<Interval>| {
+            interval.is_some_and(|i| (i.high.0 - value).max(value - i.low.0) <= width * value.abs())
+        };
+        if self.case.pattern == Pattern::Bandwidth {
+            let rate = rate(&self.delivered);
+            return within(rate.value, rate.interval);
+        }
+        let Some(metric) = metrics_of(&self.case).first().copied() else {
+            return true;
+        };
+        let summary = self.summary(metric, f64::INFINITY);
+        [0.5, 0.99].iter().all(|p| {
+            let quantile = summary.quantiles.iter().find(|q| q.p == *p);
+            // A quantile that cannot be shown does not hold the rounds up.
+            quantile.is_none_or(|q| q.value.is_none_or(|value| within(value.0, q.interval)))
+        })
+    }
+
+    fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {
+        let none = Vec::new();
+        let series = self.series.get(&metric).unwrap_or(&none);
+        if self.beyond.iter().all(BTreeMap::is_empty) {
+            return summarize(series, threshold_ns);
+        }
+        let half = if metric == Metric::HalfRtt { 0.5 } else { 1.0 };
+        let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
+            let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
+            raw.iter().for_each(|ns| all.record_ns(*ns));
+            let kind = load::counted_as(metric);
+            if let Some(beyond) = beyond.get(&kind) {
+                for (ns, times) in beyond.values_ns() {
+                    all.record_ns_many(ns * half, times);
+                }
+                all.record_lost(beyond.lost());
+            }
+            Some(all)
+        });
+        summarize_live(&live.collect::<Vec<_>>(), series, threshold_ns)
+    }
+
+    /// The run as it stands in the record.
+    pub fn into_run(mut self, plan: &Plan) -> Run {
+        let threshold_ns = plan.threshold.0 as f64;
+        let metrics: Vec<Metric> = self.series.keys().copied().collect();
+        let mut figures = Vec::new();
+        for metric in metrics_of(&self.case) {
+            if metrics.contains(&metric) {
+                let summary = self.summary(metric, threshold_ns);
+                let clock_bound_ns = self.clock_bound().filter(|_| metric.is_between_ends());
+                figures.push(Figure { metric, unit: "ns".into(), summary, clock_bound_ns });
+            }
+        }
+        self.leave_out_what_the_clocks_do_not_tell(&mut figures);
+        let rates = self.rates();
+        self.doubt(&figures, &rates, plan);
+        let included = included::of(&self.case);
+        let complete = self.is_complete();
+        let stopped = self
+            .fault
+            .or(self.stopped)
+            .unwrap_or_else(|| format!("{} of the rounds were made", self.rounds.len()));
+        let mut doubts: Vec<Doubtful> = Vec::new();
+        for doubt in &self.doubts {
+            let doubt = Doubtful { kind: doubt.kind().into(), text: doubt.to_string() };
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
+        Run {
+            index: self.index as u32,
+            label: plan.label(self.index),
+            case: self.case,
+            complete,
+            stopped,
+            rounds: self.rounds,
+            figures,
+            rates,
+            lengths: None,
+            counts: self.counts,
+            included,
+            doubts,
+        }
+    }
+
+    /// What a point of a curve over load says; `None`: it has no schedule.
+    pub(super) fn point(&self, quantile: f64) -> Option<Point> {
+        let offered = self.case.schedule.rate()?.0;
+        let achieved = rate(&self.posted).value;
+        let summary = self.summary(Metric::Response, f64::INFINITY);
+        let at = |p: f64| {
+            let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
+            found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
+        };
+        let falls_short = falls_short(self.case.schedule, achieved, self.counts.sent);
+        let generator_bound = falls_short && self.counts.held_up == 0;
+        let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
+        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
+    }
+
+    /// Messages per second that were answered.
+    pub(super) fn capacity(&self) -> f64 {
+        rate(&self.delivered).value
+    }
+
+    fn rates(&self) -> Vec<RateFigure> {
+        let figure = |metric: RateMetric, unit: &str, work: &[Delivered], times: f64| {
+            let scaled: Vec<Delivered> =
+                work.iter().map(|d| Delivered { work: d.work * times, ..*d }).collect();
+            RateFigure { metric, unit: unit.into(), rate: rate(&scaled) }
+        };
+        let size = self.case.size.0 as f64;
+        match (self.case.pattern, self.case.schedule) {
+            (Pattern::Bandwidth, _) => vec![
+                figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
+                figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
+            ],
+            (Pattern::Load, Schedule::ClosedLoop) => {
+                let mut rates =
+                    vec![figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0)];
+                rates.extend(self.sizes.bandwidth(&self.delivered));
+                rates.extend(self.costs.figures());
+                rates
+            }
+            (_, schedule) => {
+                let Some(rate) = schedule.rate() else { return Vec::new() };
+                let offered = Delivered { work: rate.0, seconds: 1.0 };
+                let mut rates = vec![
+                    figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),
+                    figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
+                    figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
+                ];
+                if self.case.stream.is_some() {
+                    let ceiling = stream::ceiling(&self.rounds, rate.0);
+                    rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, size));
+                    let missed = stream::missed(&self.rounds);
+                    rates.push(figure(RateMetric::Missed, "1/step", &missed, 1.0));
+                }
+                rates.extend(self.sizes.bandwidth(&self.delivered));
+                rates.extend(self.costs.figures());
+                rates
+            }
+        }
+    }
+}

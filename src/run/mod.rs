@@ -1,0 +1,492 @@
+//! The run itself: rounds of every case in shuffled order, each kept as it comes, until there are
+//! enough; then figures and doubts, and the record.
+//!
+//! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
+
+mod apart;
+mod clocks;
+pub mod compared;
+pub mod conditions;
+mod cpus;
+mod doubts;
+mod figures;
+mod included;
+mod load;
+mod pairs;
+mod progress;
+pub mod round;
+mod rpc;
+pub mod search;
+pub mod start;
+pub mod start_barrier;
+mod stream;
+mod tally;
+mod threads;
+mod whole;
+mod window;
+
+pub use progress::{Silent, Watcher};
+
+use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
+use crate::host::{self, Choice, CpuPair, Environment, Noise};
+use crate::plan::{Case, Plan};
+use crate::record::RecordError;
+use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
+use crate::remote::ssh::There;
+use crate::run::round::{Conditions, Fault, Finished};
+use crate::sample::RoundSamples;
+use crate::sample::join::{End, Shape, Times, join_of, pool};
+use crate::stats::Doubt;
+use crate::transport::{Role, TransportKind};
+use crate::units::Span;
+use clocks::Comparisons;
+use figures::{At, RunSoFar, Seen};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
+/// less than 1 ppm, 10 ps in 10 us.
+const CALIBRATION: Duration = Duration::from_millis(100);
+/// Anchors of that calibration.
+const ANCHORS: u32 = 11;
+/// How long the noise of each measuring CPU is watched before each round.
+const NOISE: Span = Span(10_000_000);
+/// Messages of the null transport before each round.
+const FLOOR: u32 = 2000;
+
+/// What the conductor is given beside the plan.
+pub struct Stage<'a> {
+    /// The program that is started as an agent.
+    pub program: PathBuf,
+    /// The command as typed, for the record.
+    pub command: Vec<String>,
+    /// The clock; `None`: the best that the host has.
+    pub clock: Option<Source>,
+    /// Set when the user wants the program to end.
+    pub interrupted: &'a AtomicBool,
+    /// The plan's other hosts.
+    pub hosts: &'a [There],
+    /// Transports that were asked for and do not work here.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// Why there is no record at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductError {
+    /// A request that cannot be met.
+    #[error("{0}")]
+    Refused(String),
+    /// The machine cannot.
+    #[error("{0}")]
+    Unable(String),
+    /// The run directory.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// The clock of a run and what is known of it.
+struct Time {
+    source: Source,
+    reason: String,
+    anchors: Vec<Anchor>,
+    base: Timebase,
+    reading: Reading,
+}
+
+/// Where every round's samples go as they come.
+pub type Keep<'a> = dyn FnMut(&RoundSamples) -> Result<(), RecordError> + 'a;
+
+/// Runs a plan, and hands every round's samples to `keep` as they come.
+pub fn conduct(
+    plan: &Plan,
+    stage: &Stage<'_>,
+    keep: &mut Keep<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Record, ConductError> {
+    let started = jiff::Timestamp::now();
+    let time = set_clock(stage.clock)?;
+    let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
+    let own_cpus = cpus::of_this_host(plan, &cpus);
+    let environment = Environment::read(&own_cpus);
+    let mut conductor = Conductor {
+        plan: plan.clone(),
+        stage,
+        keep,
+        watcher,
+        conditions: conditions(plan, stage, &time, cpus.clone()),
+        comparisons: Comparisons::start(plan, stage, &time, &own_cpus, &environment)?,
+        runs: Vec::new(),
+        position: 0,
+        faults: Vec::new(),
+        time: &time,
+    };
+    conductor.runs =
+        plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
+    conductor.all_points()?;
+    let Conductor { runs, faults, comparisons, plan, .. } = conductor;
+    let plan = &plan;
+    let costs = comparisons.end();
+    let whole = whole::Whole {
+        cpus: own_cpus,
+        one_cpu,
+        environment: &environment,
+        resolution_ns: time.reading.resolution_ns,
+    };
+    let mut record = Record {
+        schema: SCHEMA.into(),
+        version: VERSION,
+        tool: env!("CARGO_PKG_VERSION").into(),
+        command: stage.command.clone(),
+        started: started.to_string(),
+        finished: String::new(),
+        complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
+        faults,
+        plan: plan.clone(),
+        clock: final_clock(&time),
+        instrument: whole.instrument(&runs),
+        noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
+        runs: Vec::new(),
+        unavailable: stage.unavailable.clone(),
+        doubts: Vec::new(),
+        environment: environment.clone(),
+        hosts: other_hosts(stage, &whole, &runs, costs),
+        pairs: None,
+        clocks: Vec::new(),
+    };
+    record.doubts = whole.doubts(&record.noise);
+    record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
+    record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
+    record.runs = rpc::into_runs(runs, plan);
+    record.pairs = pairs::figures(plan, &record.runs);
+    record.finished = jiff::Timestamp::now().to_string();
+    Ok(record)
+}
+
+/// What is the same for all rounds.
+fn conditions<'a>(
+    plan: &Plan,
+    stage: &Stage<'a>,
+    time: &Time,
+    cpus: Vec<CpuPair>,
+) -> Conditions<'a> {
+    Conditions {
+        program: stage.program.clone(),
+        hosts: stage.hosts,
+        cpus,
+        clock: time.source,
+        time: time.base,
+        untrue: plan.untrue_clock,
+        clocks: Vec::new(),
+        epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
+        noise: NOISE,
+        floor: FLOOR,
+        interrupted: stage.interrupted,
+    }
+}
+
+/// What the record says of the other hosts.
+fn other_hosts(
+    stage: &Stage<'_>,
+    whole: &whole::Whole<'_>,
+    runs: &[RunSoFar],
+    costs: Vec<Option<ClockCost>>,
+) -> Vec<OtherHost> {
+    let noise = |number: usize| {
+        let there = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
+        whole.noise(there(Role::Client).chain(there(Role::Server)))
+    };
+    let told = stage.hosts.iter().zip(costs).enumerate();
+    told.map(|(number, (there, cost))| other_host(there, noise(number), cost)).collect()
+}
+
+fn other_host(there: &There, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
+    OtherHost {
+        name: there.session.host().to_string(),
+        address: there.seen.address.map(|address| address.to_string()),
+        environment: there.seen.environment.clone(),
+        clock: there.seen.clock.clone(),
+        noise,
+        clock_cost,
+    }
+}
+
+fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
+    if asked == Some(Source::Ptp) {
+        host::Discipline::read().stated_error_ns().map_err(ConductError::Refused)?;
+    }
+    let (source, reason) = match asked {
+        Some(source) => (source, "asked for".to_string()),
+        None => Source::choose(),
+    };
+    let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
+    let calibration = Calibration::of(source, &anchors)
+        .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
+    let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
+    let base = Timebase::new(epoch, &calibration);
+    let reading = source.measure_reading(&base);
+    Ok(Time { source, reason, anchors, base, reading })
+}
+
+/// The clock's report. Samples were converted by the calibration before the first round; one over
+/// the whole run, far longer, tells by how much that was wrong.
+fn final_clock(time: &Time) -> ClockReport {
+    let mut anchors = time.anchors.clone();
+    anchors.push(Anchor::take_from(time.source));
+    let used = 1.0 / time.base.ns_per_tick;
+    let whole = Calibration::of(time.source, &anchors);
+    let whole = whole.unwrap_or_else(|| Calibration::exact(0.0));
+    let mut report = clock::report(time.source, &time.reason, &whole, &time.reading);
+    let off_ppb = (used * whole.ns_per_tick - 1.0).abs() * 1e9;
+    report.frequency_hz = used * 1e9;
+    report.residual_ppb += off_ppb;
+    report
+}
+
+struct Conductor<'a, 'w> {
+    plan: Plan,
+    stage: &'a Stage<'a>,
+    keep: &'w mut Keep<'w>,
+    watcher: &'w mut dyn Watcher,
+    conditions: Conditions<'a>,
+    comparisons: Comparisons,
+    runs: Vec<RunSoFar>,
+    position: u32,
+    faults: Vec<String>,
+    time: &'a Time,
+}
+
+impl Conductor<'_, '_> {
+    /// All rounds of the plan's cases, and of those that a search adds to it.
+    fn all_points(&mut self) -> Result<(), ConductError> {
+        self.all_rounds()?;
+        for _ in 0..=search::MOST_PASSES {
+            let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
+            if !self.plan.search.adds || !is_whole {
+                break;
+            }
+            let more = load::more(&self.plan, &self.runs);
+            if more.is_empty() {
+                break;
+            }
+            self.add_all(more);
+            self.all_rounds()?;
+        }
+        Ok(())
+    }
+
+    /// Adds cases, each with the run that it follows from, and their probes. Those that follow from
+    /// runs at the same time are measured at the same time.
+    fn add_all(&mut self, more: Vec<(usize, Case)>) {
+        let mut next = self.plan.cases.len() as u32;
+        let (mut added, mut probed) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
+        let mut cases = Vec::new();
+        for (origin, case) in more {
+            let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
+            let probe = probe.map(|rate| case.probe(rate));
+            added.entry(origin as u32).or_default().push(next);
+            probed.extend(probe.iter().map(|_| vec![next, next + 1]));
+            let both = [Some(case), probe].into_iter().flatten();
+            cases.extend(both.map(|case| (origin, case)));
+            next = (self.plan.cases.len() + cases.len()) as u32;
+        }
+        let groups = search::together(&self.plan.at_once, &added);
+        self.plan.at_once.extend(groups);
+        self.plan.at_once.extend(probed);
+        cases.into_iter().for_each(|(origin, case)| self.add(origin, case));
+    }
+
+    /// Adds a case to the plan that follows from a run.
+    fn add(&mut self, origin: usize, case: Case) {
+        let index = self.runs.len();
+        self.runs.push(self.run(index, &case));
+        if let Some(study) = &mut self.plan.study {
+            study.adopt(origin as u32, index as u32);
+        }
+        self.plan.cases.push(case);
+    }
+
+    /// A run before its first round.
+    fn run(&self, index: usize, case: &Case) -> RunSoFar {
+        let is_beside = self.plan.at_once.iter().any(|group| group.contains(&(index as u32)));
+        let flows = if is_beside { self.plan.flows() } else { case.most_threads() };
+        RunSoFar::new(index, case, &self.conditions.cpus_of(case), flows)
+    }
+
+    /// Rounds until every case has enough, the order shuffled anew in each.
+    fn all_rounds(&mut self) -> Result<(), ConductError> {
+        let rounds = self.plan.rounds;
+        let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
+        let mut order = self.plan.groups();
+        for round in 0..rounds.most {
+            order.shuffle(&mut random);
+            self.watcher.round(round, rounds, order.len());
+            for group in &order {
+                let group: Vec<usize> =
+                    group.iter().copied().filter(|index| !self.runs[*index].is_over()).collect();
+                if group.is_empty() {
+                    continue;
+                }
+                if self.stage.interrupted.load(Ordering::Relaxed) {
+                    self.faults.push("interrupted by the user".into());
+                    return Ok(());
+                }
+                if self.one_round_of(&group, round)? {
+                    return Ok(());
+                }
+            }
+            if self.runs.iter().all(RunSoFar::is_over) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A round of cases that run at the same time; whether the user has interrupted it.
+    fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, ConductError> {
+        let label = self.plan.label(group[0]);
+        self.watcher.case(&match group.len() {
+            1 => label,
+            several => format!("{label} and {} at the same time", several - 1),
+        });
+        let seeded = |index: &usize| {
+            let case = &self.plan.cases[*index];
+            let mut case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+            let keep = case.stream.as_mut().and_then(|stream| stream.keep.as_mut());
+            if let Some(keep) = keep.filter(|_| self.plan.rounds.most > 1) {
+                *keep = keep.of_round(round);
+            }
+            case
+        };
+        let cases: Vec<Case> = group.iter().map(seeded).collect();
+        let are_several = group.len() > 1;
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
+        let watcher = &mut *self.watcher;
+        let watch = &mut |messages| watcher.messages(messages);
+        let finished = start_barrier::run(&cases, &self.conditions, watch);
+        let overlap = start_barrier::overlap(&finished);
+        if are_several {
+            self.conditions.clocks = self.comparisons.now();
+        }
+        let starts = start::of_rounds(&cases, &finished, &self.conditions);
+        let mut interrupted = false;
+        for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
+        {
+            let at = At { round, position: self.position, overlap, start };
+            let fault = match finished {
+                Ok(finished) => self.take(*index, at, case, finished)?,
+                Err(fault) => {
+                    self.runs[*index].fail(&fault.sentence);
+                    Some(fault)
+                }
+            };
+            if let Some(fault) = fault {
+                if fault.wrong_use {
+                    return Err(ConductError::Refused(fault.sentence));
+                }
+                self.faults.push(format!("{}: {}", self.plan.label(*index), fault.sentence));
+                interrupted |= fault.interrupted;
+            }
+            if !interrupted {
+                self.runs[*index].decide(self.plan.rounds);
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Takes what a round of a case has left; its fault.
+    fn take(
+        &mut self,
+        index: usize,
+        at: At,
+        case: &Case,
+        finished: Finished,
+    ) -> Result<Option<Fault>, ConductError> {
+        let base = timebase(case, self.time, &finished);
+        // Without a comparison a round has its samples and no one-way times.
+        let mut unknown = None;
+        let mut known = |role| match self.comparisons.of(case, role)? {
+            Ok(known) => Some(known),
+            Err(fault) => {
+                unknown = Some(fault);
+                None
+            }
+        };
+        let known = [known(Role::Client), known(Role::Server)];
+        let [of_client, of_server] = known.each_ref().map(Option::as_ref);
+        let time = |role| {
+            let there = self.conditions.there(case, role).map(|there| &there.seen.time);
+            there.unwrap_or(&base)
+        };
+        let times = Times {
+            client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },
+            server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
+            apart: case.ends.are_apart(),
+        };
+        let each: Vec<RoundSamples> = finished
+            .client
+            .iter()
+            .enumerate()
+            .map(|(number, client)| {
+                let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
+                let joined = join_of(shape(case), client.arena.rows(), at_server, times);
+                let mut joined = RoundSamples { run: index as u32, round: at.round, ..joined };
+                rpc::set_lengths(case, number, &mut joined);
+                joined
+            })
+            .collect();
+        let counts = tally::counts_of_all(case, &finished, &each);
+        let samples = pool(each);
+        (self.keep)(&samples)?;
+        let both = finished.client.iter().zip(&finished.server);
+        let messages = both.flat_map(|(client, server)| {
+            clocks::messages(client.arena.rows(), server.arena.rows(), times)
+        });
+        let clock = clocks::of_round(of_client, of_server, &samples, messages);
+        let finished = Finished { fault: finished.fault.or(unknown), ..finished };
+        let fault = finished.fault.clone();
+        let plan = &self.plan;
+        let name = |role: Role| match case.ends.of(role) {
+            Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
+            None => format!("the {} on this host", role.name()),
+        };
+        let late = at.start.iter().flat_map(|start| start::doubts(at.round, start, name));
+        self.runs[index].doubts.extend(late);
+        let seen = Seen { counts, samples, times, clock };
+        self.runs[index].take(case, at, finished, seen);
+        self.position += 1;
+        Ok(fault)
+    }
+}
+
+/// What the join needs to know of a case.
+fn shape(case: &Case) -> Shape {
+    Shape {
+        pattern: case.pattern,
+        direction: case.direction,
+        one_sided: crate::loops::role::is_one_sided(case),
+        size: case.size.0.min(u64::from(u32::MAX)) as u32,
+        stride: crate::loops::role::stride(case),
+    }
+}
+
+/// A round's own seed, so that rounds are repetitions and not copies.
+fn round_seed(seed: u64, round: u32) -> u64 {
+    seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The time of a round: of this host, or of the simulation, whose ticks are nanoseconds.
+fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
+    if case.transport != TransportKind::Synthetic {
+        return time.base;
+    }
+    let first = finished.client.first().and_then(|part| part.arena.rows().first());
+    let first = first.map_or(Ticks(0), |row| row.submit);
+    Timebase::nanoseconds(first)
+}

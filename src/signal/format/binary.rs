@@ -1,0 +1,192 @@
+//! `villas.binary`: 16 bytes of header, then 4 bytes a value, all big-endian.
+//!
+//! | bytes | are |
+//! |---|---|
+//! | 0 | version 2 in the high 4 bits, type (0 data, 1 start, 2 stop) in the next 2, 2 reserved |
+//! | 1 | index of the source |
+//! | 2-3 | number of values |
+//! | 4-7 | sequence number, its lower 32 bits |
+//! | 8-11, 12-15 | seconds (lower 32 bits) and nanoseconds of the origin |
+//!
+//! Of a value there are 32 bits: a float loses precision, an integer its upper half, a boolean is
+//! an integer, and a complex number has no form here: its real part is sent.
+
+use super::Foreign;
+use crate::signal::{Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, put_metadata};
+
+const VERSION: u8 = 2;
+const DATA: u8 = 0;
+const HEADER: usize = 16;
+/// Bytes of a value.
+const WORD: usize = 4;
+
+/// Appends a sample.
+pub fn write(sample: &Sample, out: &mut Vec<u8>) {
+    let values = &sample.values[..sample.values.len().min(MOST_VALUES)];
+    out.extend(header(values.len() as u16, sample.sequence, sample.origin));
+    values.iter().for_each(|value| out.extend(word(*value).to_be_bytes()));
+}
+
+/// Bytes of the datagram of a sample of so many values.
+pub const fn datagram_bytes(values: usize) -> usize {
+    HEADER + WORD * values
+}
+
+/// Writes a message of ours as a datagram of this form. Called where time is measured: no
+/// allocation.
+///
+/// # Panics
+/// Where the message has no metadata, or the datagram no room for them.
+#[inline]
+pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
+    let (metadata, values) = message.split_at(METADATA);
+    let field = |at: usize| ours(&metadata[at..at + 8]);
+    let origin = TimeOfDay { seconds: field(8), nanoseconds: field(16) as u32 };
+    let count = values.len() / VALUE;
+    datagram[..HEADER].copy_from_slice(&header(count as u16, field(0), origin));
+    let words = datagram[HEADER..].chunks_exact_mut(WORD);
+    for (to, value) in words.zip(values.chunks_exact(VALUE)) {
+        to.copy_from_slice(&word(kind.value(ours(value))).to_be_bytes());
+    }
+}
+
+/// Writes a datagram of this form as a message of ours, and gives its origin; `None`: it is none,
+/// or its values are not as many. Called where time is measured: no allocation.
+#[inline]
+pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfDay> {
+    let head = head(datagram).ok()?;
+    let values = (message.len() - METADATA) / VALUE;
+    if !head.is_data || head.count != values || datagram.len() != datagram_bytes(values) {
+        return None;
+    }
+    put_metadata(message, head.sequence.into(), head.origin);
+    let words = datagram[HEADER..].chunks_exact(WORD);
+    for (to, bytes) in message[METADATA..].chunks_exact_mut(VALUE).zip(words) {
+        to.copy_from_slice(&value(theirs(bytes), kind).bits().to_le_bytes());
+    }
+    Some(head.origin)
+}
+
+/// A number of a message of ours: little-endian.
+#[inline]
+fn ours(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+/// A number of this form: big-endian.
+#[inline]
+fn theirs(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |all, byte| all << 8 | u32::from(*byte))
+}
+
+#[inline]
+fn header(count: u16, sequence: u64, origin: TimeOfDay) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[0] = VERSION << 4 | DATA << 2;
+    header[2..4].copy_from_slice(&count.to_be_bytes());
+    header[4..8].copy_from_slice(&(sequence as u32).to_be_bytes());
+    header[8..12].copy_from_slice(&(origin.seconds as u32).to_be_bytes());
+    header[12..16].copy_from_slice(&origin.nanoseconds.to_be_bytes());
+    header
+}
+
+/// The 32 bits of a value.
+#[inline]
+fn word(value: Value) -> u32 {
+    match value {
+        Value::Float(value) => (value as f32).to_bits(),
+        Value::Integer(value) => value as u32,
+        Value::Boolean(value) => u32::from(value),
+        Value::Complex(re, _) => re.to_bits(),
+    }
+}
+
+/// The value of 32 bits.
+#[inline]
+fn value(bits: u32, kind: Kind) -> Value {
+    match kind {
+        Kind::Float => Value::Float(f64::from(f32::from_bits(bits))),
+        Kind::Integer => Value::Integer(i64::from(bits as i32)),
+        Kind::Boolean => Value::Boolean(bits != 0),
+        Kind::Complex => Value::Complex(f32::from_bits(bits), 0.0),
+    }
+}
+
+/// Reads the samples of a file or a message.
+///
+/// # Errors
+/// What is no sample of this form.
+pub fn read(bytes: &[u8], kind: Kind) -> Result<Vec<Sample>, Foreign> {
+    let mut samples = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (sample, used) = one(rest, kind)?;
+        samples.extend(sample);
+        rest = &rest[used..];
+    }
+    Ok(samples)
+}
+
+/// What stands before the values.
+struct Head {
+    is_data: bool,
+    count: usize,
+    sequence: u32,
+    origin: TimeOfDay,
+}
+
+/// What is wrong with a header. No sentence yet: one would be made in a measured loop.
+enum Fault {
+    Short,
+    Version(u8),
+    Values(usize),
+    Nanoseconds(u32),
+}
+
+impl From<Fault> for Foreign {
+    fn from(fault: Fault) -> Foreign {
+        Foreign::Wrong(match fault {
+            Fault::Short => return Foreign::Short,
+            Fault::Version(version) => {
+                format!("version {version} of villas.binary; {VERSION} is known")
+            }
+            Fault::Values(count) => {
+                format!("a sample of {count} values; at most {MOST_VALUES} are allowed")
+            }
+            Fault::Nanoseconds(nanoseconds) => format!("{nanoseconds} ns of a second"),
+        })
+    }
+}
+
+fn head(bytes: &[u8]) -> Result<Head, Fault> {
+    let header = bytes.get(..HEADER).ok_or(Fault::Short)?;
+    let (version, message_type) = (header[0] >> 4, header[0] >> 2 & 3);
+    if version != VERSION {
+        return Err(Fault::Version(version));
+    }
+    let count = theirs(&header[2..4]) as usize;
+    if count > MOST_VALUES {
+        return Err(Fault::Values(count));
+    }
+    let nanoseconds = theirs(&header[12..16]);
+    if nanoseconds >= 1_000_000_000 {
+        return Err(Fault::Nanoseconds(nanoseconds));
+    }
+    let origin = TimeOfDay { seconds: theirs(&header[8..12]).into(), nanoseconds };
+    let sequence = theirs(&header[4..8]);
+    Ok(Head { is_data: message_type == DATA, count, sequence, origin })
+}
+
+/// The first message, and its length; start and stop carry no sample.
+fn one(bytes: &[u8], kind: Kind) -> Result<(Option<Sample>, usize), Foreign> {
+    let head = head(bytes)?;
+    let end = datagram_bytes(head.count);
+    let values = bytes.get(HEADER..end).ok_or(Foreign::Short)?;
+    let sample = Sample {
+        sequence: head.sequence.into(),
+        origin: head.origin,
+        received: None,
+        values: values.chunks_exact(WORD).map(|bytes| value(theirs(bytes), kind)).collect(),
+    };
+    Ok((head.is_data.then_some(sample), end))
+}
