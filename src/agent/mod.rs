@@ -1,8 +1,10 @@
 //! The agent: the process that runs one role of one round, commanded by the controller.
 //!
 //! Every role runs in a process of its own, also on one machine, so that two processes are what is
-//! measured and a crash is contained. [`serve`] keeps the control channel, [`thread`] runs the loop.
+//! measured and a crash is contained. [`serve`] keeps the control channel, [`thread`] runs the
+//! loop.
 
+mod clock_answers;
 pub mod connections;
 pub mod host_probe;
 pub mod kept;

@@ -5,13 +5,13 @@
 //! case has (`thread.rs`). The control thread sleeps in `read`, and when the driver says stop or
 //! expect while a round runs, it sets the gate of a loop and interrupts its sleep.
 
+use crate::agent::clock_answers;
 use crate::agent::host_probe;
 use crate::agent::thread::{Asked, Player, Reach, Said, StartLine, unable};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::host::{self, interrupt};
-use crate::remote::clocks;
 use crate::sample::arena::Arena;
 use crate::transport::SetupError;
 use std::io::{self, Write};
@@ -167,7 +167,7 @@ fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
             };
             Ok(frame::write(output, &said)?)
         }
-        ToAgent::KeepTime(asked) => clocks::keep_time(&asked, &listen(Vec::new()), output),
+        ToAgent::KeepTime(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
         _ => Err(FrameError::Closed.into()),
     }
 }

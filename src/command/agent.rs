@@ -2,11 +2,11 @@
 
 use super::{CommandError, Exit, complain, print};
 use crate::cli::Standing;
+use crate::control::fault::Fault;
 use crate::plan::Refusal;
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, DRIVERS, Secret};
 use crate::remote::daemon::{self, Keeper, Trust};
-use crate::run::round::Fault;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;

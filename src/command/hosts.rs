@@ -3,6 +3,7 @@
 use super::measure::{interrupts, program};
 use super::{CommandError, Exit, complain, print, print_json};
 use crate::clock::Source;
+use crate::control::fault::Fault;
 use crate::control::protocol;
 use crate::host::CpuPair;
 use crate::plan::pairs::Node;
@@ -11,7 +12,6 @@ use crate::record::schema::Unavailable;
 use crate::remote::ssh::There;
 use crate::report::table::number::short;
 use crate::report::table::{Cell, Grid};
-use crate::run::round::Fault;
 use crate::transport::{Interfaces, Role, TransportKind};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};

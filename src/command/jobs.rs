@@ -3,11 +3,11 @@
 
 use super::CommandError;
 use super::measure::{interrupts, program};
+use crate::control::fault::Fault;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Place, Refusal};
 use crate::remote::job::rank::Rank;
 use crate::remote::job::{self, Gathered};
-use crate::run::round::Fault;
 
 /// What became of this process.
 pub enum Joined {

@@ -77,6 +77,14 @@ pub fn cpu_beside(measuring: &[u32]) -> Option<u32> {
     allowed_cpus().into_iter().rfind(|cpu| !measuring.contains(cpu))
 }
 
+/// Moves this thread off the measuring CPUs, where there is another one.
+pub fn stay_off(measuring: &[u32]) {
+    if let Some(elsewhere) = cpu_beside(measuring) {
+        // Where that fails it disturbs the loop a little, and the measured noise shows it.
+        let _ = pin_to(elsewhere);
+    }
+}
+
 /// Binds the calling thread to one CPU. Threads that it starts later inherit the binding.
 pub fn pin_to(cpu: u32) -> Result<(), CpuError> {
     let beyond = || std::io::Error::from_raw_os_error(libc::EINVAL);

@@ -1,22 +1,20 @@
 //! The clocks of two hosts, compared before, during and after the rounds: an agent of its own there
 //! answers exchanges of times, and a thread of the driver asks, both off the measuring CPUs.
 
-use crate::agent::serve::AgentError;
-use crate::clock::exchange::{Answering, Asking, Cookie, Local};
+use crate::clock::exchange::{Asking, Cookie, Local};
 use crate::clock::offset::Exchange;
-use crate::control::frame;
+use crate::control::fault::Fault;
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::host::{self, ResourceUse};
 use crate::remote::process::{Agent, Heard, Place};
 use crate::remote::ssh::{GREETING, There};
-use crate::run::round::Fault;
-use crate::transport::{Interfaces, Role, Site, address_of_site, bind_within_limits, towards};
+use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::Untrue;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,44 +30,12 @@ const BURST: usize = 10;
 const PAUSE: Duration = Duration::from_millis(190);
 /// How long an answer is waited for.
 const ANSWER: Duration = Duration::from_millis(500);
-/// How often the answering end looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
 /// The fewest before the first round, where the way is so long that no more come in time.
 const LEAST: usize = 20;
 /// How long what an agent that has ended has said may take to be read.
 const LAST_WORD: Duration = Duration::from_millis(200);
 /// How long exchanges may take to come before a run begins, and after a round.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The agent's side: answers until the driver closes its channel.
-pub(crate) fn keep_time(
-    asked: &KeepTime,
-    control: &Receiver<ToAgent>,
-    output: &mut impl io::Write,
-) -> Result<(), AgentError> {
-    stay_off(&asked.leaves);
-    let before = ResourceUse::of_thread();
-    let refused = |sentence| AgentError::Unable(format!("exchanging times: {sentence}"));
-    let address = address_of_site(&asked.site).map_err(|error| refused(error.to_string()))?;
-    let local = Local { source: asked.source, time: asked.time, untrue: asked.untrue };
-    let answering = |address| Answering::at(address, local, asked.cookie);
-    let mut answering =
-        bind_within_limits(address, answering).map_err(|error| refused(error.to_string()))?;
-    let address = answering.address().map_err(|error| refused(error.to_string()))?;
-    frame::write(output, &FromAgent::KeepsTime(address))?;
-    while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
-        answering.answer(LOOK).map_err(|error| refused(error.to_string()))?;
-    }
-    let cpu_ns = cpu_since(&before);
-    // Where the driver is gone, nobody wants to know.
-    let _ = frame::write(output, &FromAgent::KeptTime { datagrams: answering.sent, cpu_ns });
-    Ok(())
-}
-
-fn cpu_since(before: &ResourceUse) -> f64 {
-    let used = ResourceUse::of_thread().since(before);
-    used.user_ns + used.system_ns
-}
 
 /// What the comparison has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,14 +46,6 @@ pub struct Cost {
     pub cpu_ns: f64,
     /// Datagrams sent from there, and the CPU time of the one that answers; `None`: it did not say.
     pub there: Option<(u64, f64)>,
-}
-
-/// Moves this thread to another CPU than the measuring ones, where there is one.
-fn stay_off(cpus: &[u32]) {
-    if let Some(elsewhere) = host::cpu_beside(cpus) {
-        // Where that fails the exchanges disturb the loop a little, and the noise shows it.
-        let _ = host::pin_to(elsewhere);
-    }
 }
 
 /// The driver's side of the comparison while it goes on.
@@ -173,7 +131,7 @@ impl Comparison {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            stay_off(&cpus);
+            host::stay_off(&cpus);
             if let Err(error) = ask(asking, &theirs) {
                 *theirs.fault.lock().unwrap_or_else(PoisonError::into_inner) =
                     Some(error.to_string());
@@ -235,7 +193,11 @@ impl Drop for Comparison {
 fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
     let before = ResourceUse::of_thread();
     let done = ask_on(&mut asking, shared);
-    let cost = Cost { asked: asking.sent(), cpu_ns: cpu_since(&before), there: None };
+    let cost = Cost {
+        asked: asking.sent(),
+        cpu_ns: ResourceUse::of_thread().since(&before).cpu_ns,
+        there: None,
+    };
     *shared.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
     done
 }

@@ -1,11 +1,13 @@
 //! The other host: its agent is started by the system's ssh, whose standard input and output are
 //! the control channel. Nothing listens there for control, and the far side takes no options.
-//! Where an agent stands, a process of this program takes ssh's place ([`crate::remote::daemon::dial`]).
+//! Where an agent stands, a process of this program takes ssh's place
+//! ([`crate::remote::daemon::dial`]).
 //!
 //! The user's configuration, jump hosts and keys are ssh's own business. It is only told not to ask
 //! (`BatchMode`) and to make no terminal, so that what fails, fails in a sentence.
 
 use crate::agent::serve::PLAY;
+use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
 use crate::control::secret;
@@ -14,7 +16,6 @@ use crate::plan::Far;
 use crate::plan::far::{JobKey, quoted};
 use crate::remote::daemon::dial::{DIAL, KEY_VARIABLE};
 use crate::remote::process::{Agent, Place, Tail};
-use crate::run::round::Fault;
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
 use std::io::Read;

@@ -4,9 +4,9 @@
 use super::identity::{self, End, Identity};
 use super::pairing::agent_file;
 use super::tls::{self, Channel, Reader, TlsError, Writer};
+use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
 use crate::control::secret;
-use crate::run::round::Fault;
 use rustls::pki_types::CertificateDer;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io::{self, Read, Write};

@@ -1,8 +1,8 @@
 //! The standing agent: it listens for drivers that have no other way to this host, lets in those
 //! with which it was paired, and starts a fresh process for each session, as sshd does for ssh.
 //!
-//! Takes TLS connections; gives each paired driver an agent ([`crate::agent::serve`]) behind a channel on
-//! which its own limits are kept ([`caps`]). Everything that waits or grows has a bound, and every
+//! Takes TLS connections; gives each paired driver an agent ([`crate::agent::serve`]) behind a
+//! channel on which its own limits are kept ([`caps`]). Everything that waits or grows has a bound, and every
 //! session that was ended or refused leaves one line in the log.
 
 pub mod caps;
@@ -14,9 +14,9 @@ pub mod pairing;
 mod session;
 pub mod tls;
 
+use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::protocol::FromAgent;
-use crate::run::round::Fault;
 use caps::Caps;
 use identity::Identity;
 use log::Log;

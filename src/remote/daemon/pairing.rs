@@ -8,9 +8,9 @@
 use super::dial;
 use super::identity::{self, End, Identity, LONGEST_PEM, fingerprint, read, replace};
 use super::tls::{self, Channel};
+use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::secret;
-use crate::run::round::Fault;
 use jiff::{SignedDuration, Timestamp};
 use ring::digest;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 //!
 //! Takes a [`Rank`] from the environment; gives rank 0 the other hosts. What all processes of a job
 //! share and nobody else knows is the launcher's own secret or goes over its own channel; from it
-//! both sides derive their identities ([`crate::remote::daemon::identity`]), and everything between them
-//! is TLS. A rank dials rank 0, says where it listens, and ends when that connection does.
+//! both sides derive their identities ([`crate::remote::daemon::identity`]), and everything between
+//! them is TLS. A rank dials rank 0, says where it listens, and ends when that connection does.
 
 mod gather;
 mod munge;
@@ -12,10 +12,10 @@ pub mod nodelist;
 mod pmi;
 pub mod rank;
 
+use crate::control::fault::Fault;
 use crate::control::secret;
 use crate::host;
 use crate::plan::far::JobKey;
-use crate::run::round::Fault;
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
 use ring::digest;
