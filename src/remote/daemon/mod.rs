@@ -2,8 +2,8 @@
 //! with which it was paired, and starts a fresh process for each session, as sshd does for ssh.
 //!
 //! Takes TLS connections; gives each paired driver an agent ([`crate::agent::serve`]) behind a
-//! channel on which its own limits are kept ([`caps`]). Everything that waits or grows has a bound, and every
-//! session that was ended or refused leaves one line in the log.
+//! channel on which its own limits are kept ([`caps`]). Everything that waits or grows has a bound,
+//! and every session that was ended or refused leaves one line in the log.
 
 pub mod caps;
 pub mod dial;
