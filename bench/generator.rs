@@ -62,7 +62,8 @@ fn least_and_median(costs: impl Iterator<Item = f64>) -> [f64; 2] {
 
 fn main() {
     let anchors = anchors(Source::Tsc, std::time::Duration::from_millis(100), 11);
-    let time = Timebase::new(Tsc.now(), &Calibration::of(Source::Tsc, &anchors).unwrap());
+    let time =
+        Timebase::new(Tsc.now(), Calibration::of(Source::Tsc, &anchors).unwrap().ns_per_tick);
     let reading = Source::Tsc.measure_reading(&time);
     let mut draw_ns = BTreeMap::new();
     let mut message_ns = BTreeMap::new();

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use wiregauge::clock::{Source, Ticks, Timebase};
 use wiregauge::loops::Ended;
 use wiregauge::plan::{Case, Direction, Pattern, Request, Wait};
-use wiregauge::run::round::{self, Conditions, Finished};
-use wiregauge::run::start_barrier::Seat;
+use wiregauge::run::conditions::Conditions;
+use wiregauge::run::round::{self, Finished};
+use wiregauge::run::start_barrier::StartBarrier;
 use wiregauge::sample::Flags;
 use wiregauge::sample::join::{Shape, join};
 use wiregauge::transport::{Traffic, TransportKind};
@@ -49,7 +50,7 @@ fn play(case: &Case) -> Finished {
         floor: 100,
         interrupted: &interrupted,
     };
-    let finished = round::run(case, &conditions, Seat::alone(), &mut |_| {}).unwrap();
+    let finished = round::run(case, &conditions, StartBarrier::none(), &mut |_| {}).unwrap();
     let sentence = finished.fault.as_ref().map(|fault| &fault.sentence);
     assert_eq!(sentence, None, "{}", case.label());
     finished

@@ -1,6 +1,6 @@
 //! The agent's half of the clock comparison: it answers exchanges of times while rounds run.
 
-use crate::agent::serve::AgentError;
+use crate::agent::error::AgentError;
 use crate::clock::exchange::{Answering, Local};
 use crate::control::frame;
 use crate::control::protocol::{FromAgent, KeepTime, ToAgent};

@@ -52,7 +52,7 @@ pub(crate) fn look(asked: &Look) -> Result<Seen, String> {
     let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
     let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
     let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-    let time = Timebase::new(epoch, &scale);
+    let time = Timebase::new(epoch, scale.ns_per_tick);
     let clock = clock::report(source, &reason, &scale, &source.measure_reading(&time));
     let works = |transport: &TransportKind| transport.available().err();
     let environment = Environment::read(&cpus);

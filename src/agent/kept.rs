@@ -1,7 +1,7 @@
 //! What an agent of a stream has beside its loop: the samples that a source makes, and the file in
 //! which the other end keeps them.
 
-use crate::agent::serve::AgentError;
+use crate::agent::error::AgentError;
 use crate::clock::{Ticks, Timebase, epoch_of_day};
 use crate::control::protocol::Assignment;
 use crate::host;

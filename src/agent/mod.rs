@@ -6,6 +6,7 @@
 
 mod clock_answers;
 pub mod connections;
+mod error;
 pub mod host_probe;
 pub mod kept;
 pub mod rehearse;

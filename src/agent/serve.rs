@@ -6,14 +6,14 @@
 //! expect while a round runs, it sets the gate of a loop and interrupts its sleep.
 
 use crate::agent::clock_answers;
+use crate::agent::error::{AgentError, unable};
 use crate::agent::host_probe;
-use crate::agent::thread::{Asked, Player, Reach, Said, StartLine, unable};
+use crate::agent::thread::{Asked, Player, Reach, Said, StartLine};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::host::{self, interrupt};
 use crate::sample::arena::Arena;
-use crate::transport::SetupError;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -28,28 +28,6 @@ const GREETING: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_millis(500);
 /// Between two looks at whether they have left.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// Why an agent ends before its round is over.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AgentError {
-    #[error("{0}")]
-    Refused(String),
-    #[error("nobody greeted this agent; wiregauge starts its agents itself")]
-    NotGreeted,
-    #[error("{0}")]
-    Unable(String),
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-}
-
-impl From<SetupError> for AgentError {
-    fn from(error: SetupError) -> Self {
-        match error {
-            SetupError::NotAllowed(sentence) => AgentError::Refused(sentence),
-            error => AgentError::Unable(error.to_string()),
-        }
-    }
-}
 
 /// Serves one round over standard input and output; the process's exit code.
 pub fn main() -> u8 {

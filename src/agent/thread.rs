@@ -4,9 +4,9 @@
 //! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
 
 use crate::agent::connections::{At, Ends, Many, One};
+use crate::agent::error::{AgentError, unable};
 use crate::agent::kept::{Streamed, time_of_day};
 use crate::agent::rehearse;
-use crate::agent::serve::AgentError;
 use crate::clock::{
     Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase, Tsc,
 };
@@ -26,7 +26,6 @@ use crate::transport::{
     Blob, Opening, Role, Setup, Transport, TransportKind, Visitor, synthetic, with_transport,
 };
 use crate::units::Span;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -306,10 +305,6 @@ impl Player {
         });
         Ok(Some(Stamping(Arc::clone(stamper))))
     }
-}
-
-pub(crate) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
-    move |error| AgentError::Unable(format!("{what}: {error}"))
 }
 
 /// What the transport is told.

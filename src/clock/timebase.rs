@@ -1,6 +1,6 @@
 //! From ticks to nanoseconds, after the run.
 
-use super::{Calibration, GlobalNs, LocalNs, TickSpan, Ticks};
+use super::{GlobalNs, LocalNs, TickSpan, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// Converts one host's ticks. The processes of one host share the counter, hence the epoch.
@@ -28,14 +28,14 @@ pub enum HostClock {
 }
 
 impl Timebase {
-    /// A timebase of this host with that calibration.
-    pub fn new(epoch: Ticks, calibration: &Calibration) -> Timebase {
-        Timebase { epoch, ns_per_tick: calibration.ns_per_tick, host: HostClock::Same }
+    /// A timebase of this host, with the rate that its calibration measured.
+    pub fn new(epoch: Ticks, ns_per_tick: f64) -> Timebase {
+        Timebase { epoch, ns_per_tick, host: HostClock::Same }
     }
 
     /// For clocks whose ticks are nanoseconds: virtual ones, and CLOCK_MONOTONIC_RAW.
     pub fn nanoseconds(epoch: Ticks) -> Timebase {
-        Timebase { epoch, ns_per_tick: 1.0, host: HostClock::Same }
+        Timebase::new(epoch, 1.0)
     }
 
     /// Local time of a reading; negative before the epoch.

@@ -1,6 +1,8 @@
 //! `agent`: stand and serve drivers, or offer a pairing. `pair`: pair with one.
 
-use super::{CommandError, Exit, complain, print};
+use super::console::{complain, print};
+use super::process::program;
+use super::{CommandError, Exit};
 use crate::cli::Standing;
 use crate::control::fault::Fault;
 use crate::plan::Refusal;
@@ -40,8 +42,7 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
         return print(format!("{secret}\n").as_bytes());
     }
     let drivers = peers(&folder.join(DRIVERS)).map_err(CommandError::Unable)?.len();
-    let program = super::measure::program()?;
-    let mut keeper = Keeper::new(program, identity, Trust::Folder(folder.clone()), false);
+    let mut keeper = Keeper::new(program()?, identity, Trust::Folder(folder.clone()), false);
     (keeper.allow, keeper.caps) = (asked.allow, asked.caps);
     let listener = daemon::listen(asked.listen).map_err(failed)?;
     let at = listener.local_addr()?;

@@ -1,12 +1,12 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
 use super::hosts::{self, Look};
-use super::{CommandError, Exit, measure};
+use super::{CommandError, Exit, measure, process};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Pairs, Place, Plan, Rounds};
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::run::{Stage, compared};
 use crate::transport::{Interfaces, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
@@ -41,9 +41,9 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
     let all = |hosts: &mut [There]| -> Result<Exit, CommandError> {
         let plan = plan(&to, untrue);
         let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
-        let interrupted = measure::interrupts()?;
+        let interrupted = process::interrupts()?;
         let stage = Stage {
-            program: measure::program()?,
+            program: process::program()?,
             command: typed,
             clock,
             interrupted: &interrupted,

@@ -1,7 +1,8 @@
 //! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
 
+use super::console::{print, print_json};
 use super::measure::refuse;
-use super::{CommandError, Exit, print, print_json};
+use super::{CommandError, Exit};
 use crate::record::read_record;
 use crate::record::schema::{Doubt as Doubtful, Metric, RateMetric, Record, Run};
 use crate::report::table::comparison::{self, Line, Quantity};

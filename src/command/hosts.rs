@@ -1,7 +1,8 @@
 //! `hosts`, and other hosts before anything runs there: reached, looked at, and left as they were.
 
-use super::measure::{interrupts, program};
-use super::{CommandError, Exit, complain, print, print_json};
+use super::console::{complain, print, print_json};
+use super::process::{interrupts, program};
+use super::{CommandError, Exit};
 use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
@@ -9,7 +10,7 @@ use crate::host::CpuPair;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Pairs, Place, Refusal};
 use crate::record::schema::Unavailable;
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::report::table::number::short;
 use crate::report::table::{Cell, Grid};
 use crate::transport::{Interfaces, Role, TransportKind};

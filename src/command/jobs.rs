@@ -2,7 +2,7 @@
 //! the others are, and these are its agents.
 
 use super::CommandError;
-use super::measure::{interrupts, program};
+use super::process::{interrupts, program};
 use crate::control::fault::Fault;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Place, Refusal};

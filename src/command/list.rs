@@ -1,6 +1,7 @@
 //! `list`: what there is, and why what is missing is missing.
 
-use super::{CommandError, Exit, print, print_json};
+use super::console::{print, print_json};
+use super::{CommandError, Exit};
 use crate::plan::commands_over;
 use crate::report::table::Grid;
 use crate::transport::TransportKind;

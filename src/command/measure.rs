@@ -1,7 +1,9 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
 
+use super::console::{complain, print, print_json};
 use super::hosts::{self, Look};
-use super::{CommandError, Exit, complain, print, print_json};
+use super::process::{interrupts, program};
+use super::{CommandError, Exit};
 use crate::agent::rows::rows_for;
 use crate::cli::Output;
 use crate::clock::Source;
@@ -12,14 +14,12 @@ use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::report::{html, load, progress::Progress, table};
 use crate::run::{Stage, Watcher, conduct};
 use crate::transport::Role;
 use crate::units::Bytes;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
@@ -75,25 +75,6 @@ pub fn measure(
     let exit = carry_out(request.plan()?, unavailable, &hosts, clock, output, typed);
     hosts::leave(hosts);
     exit
-}
-
-/// This program's file.
-pub fn program() -> Result<PathBuf, CommandError> {
-    std::env::current_exe()
-        .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
-}
-
-/// What is set when the user wants the program to end: the same for all who ask.
-pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
-    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(known) = INTERRUPTED.get() {
-        return Ok(Arc::clone(known));
-    }
-    let interrupted = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
-    Ok(interrupted)
 }
 
 /// What the samples of a plan take on disk at most.

@@ -3,11 +3,13 @@
 mod agent;
 mod clocks;
 mod compare;
+mod console;
 mod hosts;
 mod jobs;
 mod list;
 mod measure;
 mod noise;
+mod process;
 mod retell;
 mod run;
 pub mod selftest;
@@ -19,8 +21,8 @@ use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
 use crate::run::ConductError;
+pub use console::{complain, complain_of};
 use jobs::Joined;
-use std::io::Write;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,19 +107,6 @@ impl CommandError {
     }
 }
 
-/// Says on stderr what went wrong. Where even that cannot be written, the exit code has to do.
-pub fn complain(what: &dyn std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
-}
-
-/// Says what went wrong and, where that stands in a file, shows the place below it.
-pub fn complain_of(error: &CommandError) {
-    complain(error);
-    if let CommandError::Misplaced(misplaced) = error {
-        let _ = write!(std::io::stderr(), "{}", misplaced.marked());
-    }
-}
-
 /// Does what was asked.
 pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
     match asked {
@@ -176,7 +165,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Testbed(wanted) => testbed::testbed(&wanted),
         Asked::TestbedNet(wanted) => testbed::net(&wanted),
         Asked::Selftest { json } => selftest::selftest(json),
-        Asked::Text(text) => print(&text),
+        Asked::Text(text) => console::print(&text),
         Asked::Agent(standing) => agent::agent(*standing),
         Asked::Pair { host, port } => agent::pair(&host, port),
         Asked::Play | Asked::Dial { .. } => started_before(),
@@ -186,20 +175,4 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
 /// What speaks frames is started before any command (see `main`).
 fn started_before() -> Result<Exit, CommandError> {
     Err(CommandError::Refused(Refusal("an agent is started by a driver alone".into())))
-}
-
-/// Prints to stdout. A reader that has had enough (`| head`) is no error.
-fn print(text: &[u8]) -> Result<Exit, CommandError> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(Exit::Right),
-    }
-}
-
-/// Prints a value as JSON.
-fn print_json<T: serde::Serialize>(value: &T) -> Result<Exit, CommandError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?;
-    text.push(b'\n');
-    print(&text)
 }

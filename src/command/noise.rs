@@ -1,6 +1,7 @@
 //! `noise`: gaps that a spinning loop sees on each CPU.
 
-use super::{CommandError, Exit, print, print_json};
+use super::console::{complain, print, print_json};
+use super::{CommandError, Exit};
 use crate::clock::{Calibration, Source, Ticks, Timebase, anchors};
 use crate::host;
 use crate::report::table;
@@ -21,12 +22,15 @@ pub fn noise(
     let anchors = anchors(source, CALIBRATION, 5);
     let calibration = Calibration::of(source, &anchors)
         .ok_or_else(|| CommandError::Unable("the clock could not be calibrated".into()))?;
-    let base = Timebase::new(anchors.first().map_or(Ticks(0), |first| first.ticks), &calibration);
+    let base = Timebase::new(
+        anchors.first().map_or(Ticks(0), |first| first.ticks),
+        calibration.ns_per_tick,
+    );
     let mut seen = Vec::new();
     for observed in host::observe(cpus, source, &base, time.0 as f64) {
         match observed {
             Ok(noise) => seen.push(noise),
-            Err(error) => super::complain(&error),
+            Err(error) => complain(&error),
         }
     }
     if seen.is_empty() {

@@ -1,7 +1,8 @@
 //! `report`: tables and HTML again, from the run directory alone.
 
+use super::console::{complain, print};
 use super::measure::rounds;
-use super::{CommandError, Exit, print};
+use super::{CommandError, Exit};
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
 use crate::report::{html, table};
@@ -14,7 +15,7 @@ pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
         if let Err(error) = retell(dir, with_html) {
             match first {
                 None => first = Some(error),
-                Some(_) => super::complain(&error),
+                Some(_) => complain(&error),
             }
         }
     }

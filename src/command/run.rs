@@ -2,9 +2,10 @@
 
 mod fitting;
 
+use super::console::{complain, print};
 use super::hosts::{self, Look};
 use super::measure::{carry_out, refuse};
-use super::{CommandError, Exit, complain, print};
+use super::{CommandError, Exit};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host;
@@ -14,7 +15,7 @@ use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
 use crate::plan::{CpuPair, Place, Plan, Request, cpus};
 use crate::record::schema::Unavailable;
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::report::table::Grid;
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;

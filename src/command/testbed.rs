@@ -1,6 +1,7 @@
 //! `testbed`: a command in a machine with an RDMA device, or in a network of hosts.
 
-use super::{CommandError, Exit, complain};
+use super::console::complain;
+use super::{CommandError, Exit};
 use crate::testbed::{self, Ended, TestbedError, Wanted, net};
 
 /// What `timeout` of coreutils gives for a command that took too long.

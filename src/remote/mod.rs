@@ -2,6 +2,8 @@
 
 pub mod clocks;
 pub mod daemon;
+pub mod host;
 pub mod job;
 pub mod process;
 pub mod ssh;
+mod stderr;

@@ -11,7 +11,7 @@ use crate::host::Environment;
 use crate::plan::{Case, Pattern, Plan};
 use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
 use crate::remote::clocks::{Comparison, Cost};
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::sample::RoundSamples;
 use crate::sample::arena::Row;
 use crate::sample::join::{End, Times};

@@ -10,7 +10,7 @@ use crate::record::schema::{
     ClockHistory, ClockKnown, ClockOffset, ClockPoint, Doubt as Doubtful, Record, SCHEMA, VERSION,
 };
 use crate::remote::clocks::Comparison;
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::stats::Doubt;
 use crate::transport::Interfaces;
 use crate::units::{Span, Untrue};

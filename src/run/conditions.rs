@@ -4,7 +4,7 @@ use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Source, Ticks, Timebase};
 use crate::host::CpuPair;
 use crate::plan::Case;
-use crate::remote::ssh::There;
+use crate::remote::host::There;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{Span, Untrue};

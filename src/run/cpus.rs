@@ -3,7 +3,7 @@
 use super::Watcher;
 use crate::host::{self, Choice, CpuPair, format_cpus};
 use crate::plan::{Case, Plan};
-use crate::run::round::pair_of;
+use crate::run::conditions::pair_of;
 use crate::transport::Role;
 
 /// The NUMA node of the adapter, where all cases are near the same.

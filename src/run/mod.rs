@@ -6,6 +6,7 @@
 mod apart;
 mod clocks;
 pub mod compared;
+mod concurrent;
 pub mod conditions;
 mod cpus;
 mod doubts;
@@ -28,12 +29,14 @@ mod window;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
+use crate::control::fault::Fault;
 use crate::host::{self, Choice, CpuPair, Environment, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
-use crate::remote::ssh::There;
-use crate::run::round::{Conditions, Fault, Finished};
+use crate::remote::host::There;
+use crate::run::conditions::Conditions;
+use crate::run::round::Finished;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of, pool};
 use crate::stats::Doubt;
@@ -227,7 +230,7 @@ fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
     let calibration = Calibration::of(source, &anchors)
         .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
     let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-    let base = Timebase::new(epoch, &calibration);
+    let base = Timebase::new(epoch, calibration.ns_per_tick);
     let reading = source.measure_reading(&base);
     Ok(Time { source, reason, anchors, base, reading })
 }
@@ -369,8 +372,8 @@ impl Conductor<'_, '_> {
         }
         let watcher = &mut *self.watcher;
         let watch = &mut |messages| watcher.messages(messages);
-        let finished = start_barrier::run(&cases, &self.conditions, watch);
-        let overlap = start_barrier::overlap(&finished);
+        let finished = concurrent::run(&cases, &self.conditions, watch);
+        let overlap = concurrent::overlap(&finished);
         if are_several {
             self.conditions.clocks = self.comparisons.now();
         }

@@ -4,16 +4,16 @@ use crate::agent::connections::crossed;
 use crate::agent::host_probe::REPORT;
 use crate::agent::rows::rows_for;
 use crate::clock::LocalNs;
-pub use crate::control::fault::Fault;
-use crate::control::fault::{gone, unplanned};
+use crate::control::fault::{Fault, gone, unplanned};
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::{Case, Direction};
+use crate::remote::host::There;
 use crate::remote::process::{Agent, Heard, Place};
-use crate::remote::ssh::{self, There};
-pub use crate::run::conditions::{Conditions, pair_of};
-use crate::run::start_barrier::{LEAD, Seat};
+use crate::remote::ssh;
+use crate::run::conditions::{Conditions, pair_of};
+use crate::run::start_barrier::{LEAD, StartBarrier};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
 use std::sync::atomic::Ordering;
@@ -53,11 +53,11 @@ pub struct Finished {
     pub ran: Option<(Instant, Instant)>,
 }
 
-/// Runs one round; with others at the same time where its seat is beside theirs.
+/// Runs one round; at the same time as others where they share its barrier.
 pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
-    seat: Seat<'_>,
+    barrier: StartBarrier<'_>,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
     let part = |role| {
@@ -78,7 +78,7 @@ pub fn run(
         agreed: None,
         began: None,
     };
-    let fault = round.play(seat, watch).err();
+    let fault = round.play(barrier, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
     let agreed = round.agreed;
@@ -105,7 +105,7 @@ fn index(role: Role) -> usize {
 }
 
 impl Round<'_> {
-    fn play(&mut self, seat: Seat<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+    fn play(&mut self, barrier: StartBarrier<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
         let one_process = self.case.transport.descriptor().one_process;
         let roles: &[Role] =
             if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
@@ -149,7 +149,7 @@ impl Round<'_> {
             }
             true
         })?;
-        self.agreed = seat.wait_for_others(self.conditions.interrupted);
+        self.agreed = barrier.wait(self.conditions.interrupted);
         self.began = Some(Instant::now() + self.agreed.map_or(Duration::ZERO, |_| LEAD));
         let (case, conditions) = (self.case, self.conditions);
         // The server first (the list begins with it), so that it listens when the client sends.

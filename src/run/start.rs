@@ -2,10 +2,11 @@
 //! clock, and each stamped when its loop really began.
 
 use crate::clock::LocalNs;
+use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::record::schema::{Begin, Start};
 use crate::run::conditions::Conditions;
-use crate::run::round::{Fault, Finished, Part};
+use crate::run::round::{Finished, Part};
 use crate::sample::join::End;
 use crate::stats::Doubt;
 use crate::transport::Role;

@@ -3,10 +3,13 @@
 //! A folder appears whole or not at all: it is made under a hidden name and renamed. One process
 //! at a time makes or checks, the others wait for the lock.
 
-use super::{CACHE_VARIABLE, TestbedError, file};
+use super::error::{TestbedError, file};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Environment variable that names the cache's folder.
+pub const CACHE_VARIABLE: &str = "WIREGAUGE_TESTBED_CACHE";
 
 /// The list of a folder's files, in it.
 const LIST: &str = "list";

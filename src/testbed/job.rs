@@ -1,7 +1,8 @@
 //! What the guest is given to do, as files of shell words: its settings, and the command with the
 //! directory and the environment of whoever asked.
 
-use super::{TestbedError, file, tools};
+use super::error::{TestbedError, file};
+use super::tools;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,9 @@
 //! What a machine boots: Debian's kernel with the modules on offer, and the first file system.
 
 use super::archive::Archive;
+use super::cache;
+use super::error::{TestbedError, file};
 use super::tools::{self, Tools, call};
-use super::{TestbedError, cache, file};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,9 @@
 //! One machine: its emulator, the folder that they share, and the ports between them.
 
+use super::error::{TestbedError, file};
+use super::job;
 use super::kit::Kit;
 use super::tools::{Tools, last_words};
-use super::{TestbedError, file, job};
 use crate::host::child;
 use crate::units::Bytes;
 use std::ffi::{OsStr, OsString};

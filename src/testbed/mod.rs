@@ -11,24 +11,22 @@
 
 mod archive;
 mod cache;
+mod error;
 mod job;
 mod kit;
 mod machine;
 pub mod net;
+mod signals;
 mod tools;
 mod watch;
 
+pub use cache::CACHE_VARIABLE;
+pub use error::TestbedError;
 pub use watch::Ended;
 
 use crate::units::{Bytes, Span};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-
-/// Environment variable that names the cache's folder.
-pub const CACHE_VARIABLE: &str = "WIREGAUGE_TESTBED_CACHE";
+use std::path::PathBuf;
 
 /// Least memory of a machine: below it, Debian's kernel has no room for its own modules.
 pub const LEAST_MEMORY: Bytes = Bytes(512 << 20);
@@ -50,67 +48,6 @@ pub struct Wanted {
     pub peer: Option<String>,
     /// The command of the first machine, and its arguments.
     pub command: Vec<OsString>,
-}
-
-/// Why there is no exit code of the command.
-#[derive(Debug, thiserror::Error)]
-pub enum TestbedError {
-    /// Programs that this host lacks.
-    #[error(
-        "the testbed needs {}; install it with: apt-get install {}",
-        .programs.join(", "), .packages.join(" ")
-    )]
-    Missing {
-        /// What was looked for.
-        programs: Vec<String>,
-        /// Debian's packages that have it.
-        packages: Vec<String>,
-    },
-    /// A file or a system call.
-    #[error("{doing} {}: {error}", .path.display())]
-    File {
-        /// What was tried.
-        doing: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why not.
-        error: std::io::Error,
-    },
-    /// A program that did not do its work.
-    #[error("{program} failed: {said}")]
-    Tool {
-        /// Which, with its arguments.
-        program: String,
-        /// What it said.
-        said: String,
-    },
-    /// The machine ended, or could not be made ready.
-    #[error("the testbed's machine {number} {what}")]
-    Machine {
-        /// Which.
-        number: usize,
-        /// What happened, with the last words of its console.
-        what: String,
-    },
-    /// This host is of another kind.
-    #[error("{0}")]
-    Unable(String),
-}
-
-/// What has to do with a file.
-fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TestbedError {
-    let path = path.to_path_buf();
-    move |error| TestbedError::File { doing, path, error }
-}
-
-/// The number of the signal that told this process to end; 0 until one has.
-fn signals() -> Result<Arc<AtomicUsize>, TestbedError> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .map_err(file("watching signals of", Path::new("/proc/self")))?;
-    }
-    Ok(signal)
 }
 
 /// Boots, runs the command, ends the machine. `tell` is given what a person should know: what is

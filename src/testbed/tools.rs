@@ -1,6 +1,6 @@
 //! The programs of this host that the testbed calls, and which package has one that is missing.
 
-use super::{TestbedError, file};
+use super::error::{TestbedError, file};
 use crate::host::child;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,11 @@
 //! From the start of the machine to its end: its lines, its output, its limits of time.
 
+use super::Wanted;
+use super::error::{TestbedError, file};
 use super::kit::Kit;
 use super::machine::{Machine, Ports, Shape, private_folder};
+use super::signals::signals;
 use super::tools::Tools;
-use super::{TestbedError, Wanted, file};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -64,7 +66,7 @@ pub fn run(
     kit: &Kit,
     tell: &dyn Fn(&str),
 ) -> Result<Ended, TestbedError> {
-    let signal = super::signals()?;
+    let signal = signals()?;
     let out = Out::new(wanted.out.as_deref())?;
     let (sender, news) = channel();
     let mut machines = Vec::new();

@@ -142,7 +142,7 @@ fn played(schedule: Schedule, rate: f64) -> Result<(), String> {
 fn real_time() -> Result<Timebase, String> {
     let anchors = anchors(Source::Tsc, Duration::from_millis(20), 3);
     let calibration = Calibration::of(Source::Tsc, &anchors).ok_or("no calibration")?;
-    Ok(Timebase::new(Ticks(0), &calibration))
+    Ok(Timebase::new(Ticks(0), calibration.ns_per_tick))
 }
 
 /// The highest rate that the generator holds on this machine, found by letting it run late.

@@ -8,7 +8,8 @@ mod processes;
 mod simulate;
 mod statistics;
 
-use super::{CommandError, Exit, print, print_json};
+use super::console::{print, print_json};
+use super::{CommandError, Exit};
 use crate::report::table::{Cell, Grid};
 use serde::Serialize;
 

@@ -2,7 +2,6 @@
 //! as ssh's are, and which carries it over TLS.
 
 use super::identity::{self, End, Identity};
-use super::pairing::agent_file;
 use super::tls::{self, Channel, Reader, TlsError, Writer};
 use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
@@ -129,7 +128,7 @@ pub fn main(host: &str, port: u16) -> u8 {
 
 /// A channel to an agent with which this host is paired.
 pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
-    let known = identity::read(&agent_file(folder, host, port)).map_err(Fault::new)?;
+    let known = identity::read(&identity::agent_file(folder, host, port)).map_err(Fault::new)?;
     let Some(known) = known else {
         let sentence = format!(
             "this host is not paired with the agent at {host}:{port}; run `wiregauge agent --pair` \

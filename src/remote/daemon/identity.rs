@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub const NAME: &str = "wiregauge";
 /// Where this host's identity and those it is paired with are, instead of the usual folder.
 pub const FOLDER_VARIABLE: &str = "WIREGAUGE_CONFIG";
+/// The folder of the agents that this host may dial.
+const AGENTS: &str = "agents";
 /// How long an identity is valid: long enough for a cluster's life between two reinstallations,
 /// short enough that a key that was lost does not open a host for ever.
 const VALID_DAYS: i64 = 2 * 365;
@@ -270,4 +272,11 @@ fn write_beside(file: &Path, text: &str) -> Result<PathBuf, String> {
             Err(wrong(error))
         }
     }
+}
+
+/// The file with the certificate of the agent at an address.
+pub fn agent_file(folder: &Path, host: &str, port: u16) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.:".contains(c) { c } else { '_' };
+    let host: String = host.to_ascii_lowercase().chars().map(plain).collect();
+    folder.join(AGENTS).join(format!("{host}:{port}.pem"))
 }

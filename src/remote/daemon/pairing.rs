@@ -6,7 +6,7 @@
 //! trying them out is hopeless also for one who has recorded a pairing.
 
 use super::dial;
-use super::identity::{self, End, Identity, LONGEST_PEM, fingerprint, read, replace};
+use super::identity::{self, End, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace};
 use super::tls::{self, Channel};
 use crate::control::fault::Fault;
 use crate::control::frame;
@@ -23,8 +23,6 @@ use std::time::{Duration, Instant};
 
 /// The folder of the drivers that may come in.
 pub const DRIVERS: &str = "drivers";
-/// The folder of the agents that this host may dial.
-pub const AGENTS: &str = "agents";
 /// Where a secret that is offered lies until it is used.
 const OFFER: &str = "pairing";
 /// A byte in it for each pairing that failed.
@@ -196,13 +194,6 @@ fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@-_".contains(c);
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     name.chars().take(LONGEST_NAME).map(plain).collect()
-}
-
-/// The file with the certificate of the agent at an address.
-pub fn agent_file(folder: &Path, host: &str, port: u16) -> PathBuf {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.:".contains(c) { c } else { '_' };
-    let host: String = host.to_ascii_lowercase().chars().map(plain).collect();
-    folder.join(AGENTS).join(format!("{host}:{port}.pem"))
 }
 
 /// The driver's side: pairs with the agent at an address.

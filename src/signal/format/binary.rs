@@ -11,7 +11,7 @@
 //! Of a value there are 32 bits: a float loses precision, an integer its upper half, a boolean is
 //! an integer, and a complex number has no form here: its real part is sent.
 
-use super::Foreign;
+use super::words::Foreign;
 use crate::signal::{Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, put_metadata};
 
 const VERSION: u8 = 2;

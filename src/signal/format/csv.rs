@@ -2,7 +2,7 @@
 //! seconds from origin to receipt; `nan` stands for what is not known.
 
 use super::human::later;
-use super::{Foreign, value, word, wrong};
+use super::words::{Foreign, value, word, wrong};
 use crate::signal::{Kind, MOST_VALUES, Sample, TimeOfDay};
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! `villas.human`: `seconds.nanoseconds+offset(sequence)`, then a tab before each value. The offset
 //! is the delay in seconds from origin to receipt, where that is known.
 
-use super::{Foreign, value, word, wrong};
+use super::words::{Foreign, value, word, wrong};
 use crate::signal::{Kind, MOST_VALUES, Sample, TimeOfDay};
 use std::io::Write;
 

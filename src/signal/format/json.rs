@@ -2,7 +2,7 @@
 //! `sequence` and `data`. A value's own form tells its kind: a number with a point or exponent, a
 //! whole number, true or false, or an object with `real` and `imag`.
 
-use super::{Foreign, wrong};
+use super::words::{Foreign, wrong};
 use crate::signal::{MOST_VALUES, Sample, TimeOfDay, Value};
 use serde_json::{Map, Value as Json, json};
 

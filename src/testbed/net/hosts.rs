@@ -1,8 +1,9 @@
 //! The hosts themselves: made, entered, and taken away.
 
+use super::super::error::{TestbedError, file};
 use super::super::machine::{Private, private_folder};
-use super::super::tools::{call, find, lacking, last_words};
-use super::super::{TestbedError, file};
+use super::super::tools::{call, last_words};
+use super::tools::NetTools;
 use super::wiring::{self, host_name};
 use super::{Wanted, login};
 use crate::host::child;
@@ -29,46 +30,10 @@ const GONE_LIMIT: Duration = Duration::from_secs(5);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Programs, by path.
-#[derive(Debug)]
-pub struct Tools {
-    ip: PathBuf,
-    tc: PathBuf,
-    unshare: PathBuf,
-    sshd: PathBuf,
-    /// Makes keys.
-    pub keygen: PathBuf,
-}
-
-impl Tools {
-    /// Finds them all.
-    pub fn find() -> Result<Tools, TestbedError> {
-        let mut missing = Vec::new();
-        let mut need = |program: &'static str, package: &'static str| {
-            find(program).unwrap_or_else(|| {
-                missing.push((program, package));
-                PathBuf::new()
-            })
-        };
-        let tools = Tools {
-            ip: need("ip", "iproute2"),
-            tc: need("tc", "iproute2"),
-            unshare: need("unshare", "util-linux"),
-            sshd: need("sshd", "openssh-server"),
-            keygen: need("ssh-keygen", "openssh-client"),
-        };
-        need("ssh", "openssh-client");
-        match missing.is_empty() {
-            true => Ok(tools),
-            false => Err(lacking(&missing)),
-        }
-    }
-}
-
 /// The namespaces of one owner. They are taken away when this goes.
 #[derive(Debug)]
 pub struct Hosts<'a> {
-    tools: &'a Tools,
+    tools: &'a NetTools,
     owner: u32,
     hosts: usize,
     names: Vec<String>,
@@ -92,7 +57,7 @@ impl<'a> Hosts<'a> {
     /// Makes them. A signal ends the making early.
     pub fn make(
         wanted: &Wanted,
-        tools: &'a Tools,
+        tools: &'a NetTools,
         signal: &AtomicUsize,
     ) -> Result<Hosts<'a>, TestbedError> {
         let owner = std::process::id();
@@ -304,7 +269,7 @@ fn batch(program: &Path, namespace: Option<&str>, lines: &[String]) -> Result<()
 }
 
 /// Ends every process of these namespaces, then them.
-fn take_away(tools: &Tools, names: &[String]) -> Result<(), TestbedError> {
+fn take_away(tools: &NetTools, names: &[String]) -> Result<(), TestbedError> {
     let there: Vec<&String> =
         names.iter().filter(|name| Path::new(NAMESPACES).join(name).exists()).collect();
     let deadline = Instant::now() + GONE_LIMIT;
@@ -345,7 +310,7 @@ fn kill_all(names: &[&String]) -> usize {
 }
 
 /// Takes away what owners have left that are no more.
-pub fn sweep(tools: &Tools, tell: &dyn Fn(&str)) {
+pub fn sweep(tools: &NetTools, tell: &dyn Fn(&str)) {
     let entries = |folder: &Path| -> Vec<String> {
         let found = fs::read_dir(folder).into_iter().flatten().flatten();
         found.filter_map(|entry| entry.file_name().into_string().ok()).collect()

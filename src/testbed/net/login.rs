@@ -1,9 +1,9 @@
 //! What makes every host reachable by ssh under its name: keys, and the configuration of both
 //! sides, in one folder that all hosts see as `/etc/ssh`.
 
+use super::super::error::{TestbedError, file};
 use super::super::tools::{call, search_path};
-use super::super::{TestbedError, file};
-use super::hosts::Tools;
+use super::tools::NetTools;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 const AT: &str = "/etc/ssh";
 
 /// Fills a folder.
-pub fn prepare(folder: &Path, tools: &Tools) -> Result<(), TestbedError> {
+pub fn prepare(folder: &Path, tools: &NetTools) -> Result<(), TestbedError> {
     fs::create_dir(folder).map_err(file("making", folder))?;
     for key in ["host", "user"] {
         let path = folder.join(key);

@@ -12,8 +12,10 @@
 
 mod hosts;
 mod login;
+mod tools;
 mod wiring;
 
+use super::signals::signals;
 use super::{Ended, TestbedError};
 use crate::units::{BitRate, Span};
 use hosts::Hosts;
@@ -82,9 +84,9 @@ pub fn run(wanted: &Wanted, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> 
                         with sudo say";
         return Err(TestbedError::Unable(sentence.into()));
     }
-    let tools = hosts::Tools::find()?;
+    let tools = tools::NetTools::find()?;
     hosts::sweep(&tools, tell);
-    let signal = super::signals()?;
+    let signal = signals()?;
     let hosts = Hosts::make(wanted, &tools, &signal)?;
     let ended = match signal.load(Ordering::Relaxed) {
         0 => watch(hosts.start(&wanted.command)?, &signal),

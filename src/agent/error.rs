@@ -1,0 +1,32 @@
+//! Why an agent cannot do its part.
+
+use crate::control::frame::FrameError;
+use crate::transport::SetupError;
+use std::io;
+
+/// Why an agent ends before its round is over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("nobody greeted this agent; wiregauge starts its agents itself")]
+    NotGreeted,
+    #[error("{0}")]
+    Unable(String),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+impl From<SetupError> for AgentError {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::NotAllowed(sentence) => AgentError::Refused(sentence),
+            error => AgentError::Unable(error.to_string()),
+        }
+    }
+}
+
+/// An input or output error with what was tried.
+pub(crate) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+    move |error| AgentError::Unable(format!("{what}: {error}"))
+}

@@ -1,0 +1,67 @@
+//! The last lines that ssh, or what it ran, wrote to standard error.
+
+use std::io::Read;
+use std::process::ChildStderr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long what ssh has written before it ended may take to be read.
+const LAST_LINE: Duration = Duration::from_millis(200);
+/// Between two checks for the end of the output.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The last bytes of ssh's standard error that are kept.
+const TAIL: usize = 2048;
+/// Characters of a line of it that are shown.
+const LONGEST_LINE: usize = 300;
+
+/// The end of what a process writes to its standard error.
+pub(crate) struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Tail {
+    pub fn of(mut errors: ChildStderr) -> Tail {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&kept);
+        let reader = std::thread::spawn(move || {
+            let mut some = [0; 512];
+            while let Ok(got @ 1..) = errors.read(&mut some) {
+                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&some[..got]);
+                let over = kept.len().saturating_sub(TAIL);
+                kept.drain(..over);
+            }
+        });
+        Tail { kept, reader }
+    }
+
+    /// Its last line that is not empty, without what a terminal would obey. A master connection
+    /// that ssh leaves behind may hold the pipe open, so that its end is not waited for.
+    pub fn last_line(&self) -> Option<String> {
+        let deadline = Instant::now() + LAST_LINE;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+        last_line(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn last_line(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.chars().filter(|sign| !sign.is_control()).take(LONGEST_LINE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_shown_without_what_a_terminal_obeys() {
+        assert_eq!(last_line(b"one\r\ntwo \x1b[31mred\r\n\n"), Some("two [31mred".into()));
+        assert_eq!(last_line(b"\n \n"), None);
+        assert_eq!(last_line(&[b'x'; 1000]).map(|line| line.len()), Some(LONGEST_LINE));
+    }
+}

@@ -1,0 +1,92 @@
+//! Rounds of several cases at the same time, on pairs of hosts.
+
+use crate::control::fault::Fault;
+use crate::plan::Case;
+use crate::run::conditions::Conditions;
+use crate::run::round::{self, Finished};
+use crate::run::start_barrier::{BarrierShared, CHECK, StartBarrier};
+use crate::transport::Role;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Runs a round of each case at the same time.
+pub fn run(
+    cases: &[Case],
+    conditions: &Conditions<'_>,
+    watch: &mut dyn FnMut(u64),
+) -> Vec<Result<Finished, Fault>> {
+    if let [case] = cases {
+        return vec![round::run(case, conditions, StartBarrier::none(), watch)];
+    }
+    let clock = all_known(cases, conditions).then_some((conditions.clock, conditions.time));
+    let shared = BarrierShared::new(cases.len(), clock);
+    let messages: Vec<AtomicU64> = cases.iter().map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        let one = |(number, case): (usize, &'_ Case)| {
+            let (barrier, messages) = (shared.side(), &messages);
+            let case = case.clone();
+            scope.spawn(move || {
+                let mut count = |now| messages[number].store(now, Ordering::Relaxed);
+                round::run(&case, conditions, barrier, &mut count)
+            })
+        };
+        let threads: Vec<_> = cases.iter().enumerate().map(one).collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            watch(messages.iter().map(|one| one.load(Ordering::Relaxed)).sum());
+            std::thread::sleep(CHECK);
+        }
+        let panicked = |_| Err(Fault::new("a thread of the controller panicked"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    })
+}
+
+/// Whether each end of these cases can be told an instant of its own clock. A simulated transport
+/// has none, and one that was made wrong for a test shows another time than it waits by.
+fn all_known(cases: &[Case], conditions: &Conditions<'_>) -> bool {
+    let is_known = |case: &Case| {
+        let known = |role| conditions.clock_of(case, role).is_some();
+        !case.transport.descriptor().one_process && known(Role::Client) && known(Role::Server)
+    };
+    conditions.untrue.is_none() && cases.iter().all(is_known)
+}
+
+/// The share of the time from the first begin to the last end in which all ran.
+pub fn overlap(finished: &[Result<Finished, Fault>]) -> Option<f64> {
+    let ran: Option<Vec<_>> =
+        finished.iter().map(|one| one.as_ref().ok().and_then(|one| one.ran)).collect();
+    let ran = ran.filter(|ran| ran.len() > 1)?;
+    let (first, last) = (ran.iter().map(|r| r.0).min()?, ran.iter().map(|r| r.1).max()?);
+    let (begun, over) = (ran.iter().map(|r| r.0).max()?, ran.iter().map(|r| r.1).min()?);
+    let whole = (last - first).as_secs_f64();
+    (whole > 0.0).then(|| over.saturating_duration_since(begun).as_secs_f64() / whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn the_overlap_is_what_all_have_in_common() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let ran = |from, to| {
+            let part = || round::Part {
+                arena: crate::sample::arena::Arena::create(1).unwrap(),
+                outcome: None,
+                granted: Vec::new(),
+            };
+            let ran = Some((at(from), at(to)));
+            Ok(Finished {
+                client: vec![part()],
+                server: vec![part()],
+                fault: None,
+                agreed: None,
+                ran,
+            })
+        };
+        let share = overlap(&[ran(0, 90), ran(10, 100)]).unwrap();
+        assert!((share - 0.8).abs() < 1e-9, "{share}");
+        assert_eq!(overlap(&[ran(0, 10), ran(20, 40)]), Some(0.0));
+        assert_eq!(overlap(&[ran(0, 10)]), None);
+    }
+}
