@@ -13,6 +13,8 @@
 
 pub mod units;
 
+pub mod options;
+
 pub mod clock;
 pub mod host;
 

@@ -21,7 +21,7 @@ use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{Recorder, Seen};
 use wiregauge::transport::synthetic::{self, Simulated};
 use wiregauge::transport::{
-    Blob, Link, Opening, Options, Role, Setup, Site, Synthetic, Traffic, Transport, Wait,
+    Blob, Link, Opening, Role, Settings, Setup, Site, Traffic, Transport, Wait,
 };
 use wiregauge::units::{MessageRate, Span};
 
@@ -49,7 +49,7 @@ fn plan(messages: u64) -> Loop {
 
 /// The client's loop on the synthetic transport.
 fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
-    let spec: Synthetic = spec.parse().unwrap();
+    let settings = Settings::of_values([("synthetic", spec)]).unwrap();
     let setup = Setup {
         role: Role::Client,
         traffic: Traffic::Echo { every: plan.every },
@@ -62,7 +62,8 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
         seed: 7,
         site: Site::Loopback,
         opened: wiregauge::signal::TimeOfDay::default(),
-        options: Options { synthetic: Some(spec), ..Options::default() },
+        kind: Default::default(),
+        settings,
     };
     let mut endpoint = Simulated::open(&setup).unwrap().connect(&Blob::default()).unwrap();
     let mut arena = Arena::create(20_000).unwrap();

@@ -23,7 +23,7 @@ fn record(summary: Value) -> Record {
         "pattern": "latency", "transport": "tcp", "wait": "busy", "size": 64,
         "bound": {"count": 3, "time": null}, "warmup": 0, "pause": 0, "burst": 1, "window": 1,
         "direction": "uni", "schedule": "closed_loop", "check": false,
-        "loss_after": 1000, "timeout": 1000, "options": {"zerocopy": false}, "seed": 1
+        "loss_after": 1000, "timeout": 1000, "settings": {}, "seed": 1
     });
     let round = serde_json::to_value(wiregauge::record::schema::Round::default()).unwrap();
     let run = json!({

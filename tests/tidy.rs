@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 18] = [
+const STAGES: [&str; 19] = [
     "units",
+    "options",
     "clock",
     "host",
     "testbed",

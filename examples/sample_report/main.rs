@@ -144,7 +144,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Ca
         check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
-        options: Options::default(),
+        settings: Settings::default(),
         seed: size,
         ends: Default::default(),
     }

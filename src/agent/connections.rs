@@ -165,7 +165,7 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
         let (mut granted, afterwards) = first.ok_or_else(none)?;
         granted.push(("connections".into(), ends.len().to_string()));
         let receivers = Many::shares(case, role, &ends)?;
-        let patience = case.transport.loses(&case.options).then_some(case.loss_after);
+        let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
         let fan = Fan::new(ends, patience).map_err(SetupError::system(WATCHING))?;
         let used_beside = ResourceUse::default();
         Ok(Many { fan, receivers, used_beside, afterwards, granted, strangers })

@@ -12,7 +12,7 @@ use crate::sample::Flags;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::null::Null;
-use crate::transport::{Blob, Opening, Options, Role, Setup, Site, Traffic, Transport, Wait};
+use crate::transport::{Blob, Opening, Role, Settings, Setup, Site, Traffic, Transport, Wait};
 use crate::units::Span;
 
 /// What the instrument takes by itself.
@@ -69,7 +69,8 @@ fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> O
         seed: 0,
         site: Site::Loopback,
         opened: crate::signal::TimeOfDay::default(),
-        options: Options::default(),
+        kind: Default::default(),
+        settings: Settings::default(),
     };
     let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;
     let plan = Loop {

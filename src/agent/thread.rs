@@ -323,7 +323,7 @@ fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64)
         // Both ends' stamps are joined by number: a message without a row has no latency.
         plan.messages = plan.messages.min(rows);
     }
-    if case.options.stamps_send() && assignment.role == Role::Client {
+    if case.settings.stamps_send() && assignment.role == Role::Client {
         plan.stamper = Some(Arc::new(Stamper::default()));
     }
     plan

@@ -9,14 +9,15 @@ use super::rpc_args::RpcArguments;
 use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
 use super::stream_args::StreamArguments;
 use super::testbed_args::TestbedTask;
-use super::values;
-use super::verbs_args::VerbsArguments;
+use super::{tables, values};
 use crate::clock::Source;
+use crate::options::{OptionDef, UsageError};
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
-use crate::transport::{Interfaces, Operation, Synthetic, TransportKind};
-use crate::units::{Bytes, MessageRate, Span, Untrue};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use crate::transport::{Interfaces, Settings, TransportKind, settings};
+use crate::units::{MessageRate, Span, Untrue};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Columns of the help where the terminal is wider or there is none.
@@ -344,49 +345,54 @@ pub struct DrawArguments {
     pub seed: u64,
 }
 
-/// Settings of the transport under test.
-#[derive(Debug, Args)]
+/// Settings of the transport under test: every option of every transport.
+#[derive(Debug, Default)]
 pub struct TransportArguments {
-    /// TCP_NODELAY [default: on]
-    #[arg(long, value_name = "ON|OFF", value_parser = values::switch(), help_heading = TRANSPORT)]
-    #[arg(hide_possible_values = true)]
-    pub nodelay: Option<bool>,
-    /// SO_BUSY_POLL: the kernel polls the device for so long before it sleeps, as 50us
-    #[arg(long, value_name = "TIME", value_parser = values::microseconds)]
-    #[arg(help_heading = TRANSPORT)]
-    pub busy_poll: Option<u32>,
-    /// SO_SNDBUF, as 4MiB; what the kernel gave stands in the record
-    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
-    pub send_buffer: Option<Bytes>,
-    /// SO_RCVBUF
-    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
-    pub receive_buffer: Option<Bytes>,
-    /// MSG_ZEROCOPY
-    #[arg(long, help_heading = TRANSPORT)]
-    pub zerocopy: bool,
-    /// TCP congestion control, as cubic; several, as cubic,bbr, for rpc
-    #[arg(long, value_name = "NAME", value_parser = values::congestion, help_heading = TRANSPORT)]
-    #[arg(value_delimiter = ',')]
+    /// Without the congestion control.
+    pub settings: Settings,
+    /// Of `rpc` several.
     pub congestion: Vec<String>,
-    /// TCP_MAXSEG, 88 to 32767: segments as an MTU of 40 B more (60 B with IPv6) would make them
-    #[arg(long, value_name = "SIZE", help_heading = TRANSPORT)]
-    pub mss: Option<Bytes>,
-    /// DSCP code point, 0 to 63
-    #[arg(long, value_name = "N", value_parser = values::dscp, help_heading = TRANSPORT)]
-    pub dscp: Option<u8>,
-    /// Network interface whose addresses the ends use, as ib0, or the client's and the server's as
-    /// ib0,ib1 [default: loopback]
-    #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = TRANSPORT)]
-    pub interface: Option<Interfaces>,
-    /// What the synthetic transport does, as 'normal(1us,300ns) loss(1%)'
-    #[arg(long, value_name = "SPEC", help_heading = TRANSPORT)]
-    pub synthetic: Option<Synthetic>,
-    /// What a post does [default: send]
-    #[arg(long, value_name = "NAME", value_parser = values::operations())]
-    #[arg(help_heading = TRANSPORT)]
-    pub operation: Option<Operation>,
-    #[command(flatten)]
-    pub verbs: VerbsArguments,
+}
+
+/// The one setting of which a command compares several values.
+static CONGESTIONS: OptionDef = settings::CONGESTION.list();
+
+impl Args for TransportArguments {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let one_or_list = |option: &&'static OptionDef| match option.name == CONGESTIONS.name {
+            true => &CONGESTIONS,
+            false => *option,
+        };
+        let arguments = settings::definitions()
+            .iter()
+            .map(|option| tables::argument(one_or_list(&option)).help_heading(TRANSPORT));
+        command.args(arguments)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for TransportArguments {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut arguments = TransportArguments::default();
+        arguments.update_from_arg_matches(matches).map(|()| arguments)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        let refused = |error: UsageError| clap::Error::raw(ErrorKind::ValueValidation, error);
+        for option in settings::definitions().iter() {
+            let typed = tables::typed(matches, option);
+            if option.name == CONGESTIONS.name {
+                self.congestion =
+                    typed.iter().flat_map(|text| text.split(',')).map(String::from).collect();
+            } else if let Some(text) = typed {
+                self.settings.set(option.name, text).map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Args)]

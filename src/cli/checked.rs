@@ -11,15 +11,13 @@ use super::far_args::ClocksArguments;
 use super::place;
 use super::schedule_args::PaceArguments;
 use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};
-use super::verbs_args::VerbsArguments;
 use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Options, Pattern, Place, Refusal, Request};
+use crate::plan::{Pattern, Place, Refusal, Request};
 use crate::remote::daemon::caps::Caps;
 use crate::remote::job::rank::Rank;
 use crate::report::export::Selection;
-use crate::transport::verbs::options::VerbsOptions;
-use crate::transport::{Interfaces, Role};
+use crate::transport::{Interfaces, Role, Settings};
 use std::path::Path;
 
 /// What was asked for, or why it cannot be.
@@ -155,7 +153,7 @@ fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal
         threshold: common.threshold.unwrap_or(request.threshold),
         check: common.check,
         cpus: cpus(&common.cpus, &place)?,
-        options: Options { node: request.options.node, ..options(common.options, &place)? },
+        settings: settings(common.options, &place)?,
         place,
         seed: common.draw.seed,
         ..request
@@ -178,33 +176,14 @@ fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
     once
 }
 
-fn options(typed: TransportArguments, place: &Place) -> Result<Options, Refusal> {
-    Ok(Options {
-        nodelay: typed.nodelay,
-        busy_poll_us: typed.busy_poll,
-        send_buffer: typed.send_buffer,
-        receive_buffer: typed.receive_buffer,
-        zerocopy: typed.zerocopy,
-        congestion: one_congestion(typed.congestion)?,
-        mss: typed.mss,
-        dscp: typed.dscp,
-        interface: interface(typed.interface, place)?,
-        synthetic: typed.synthetic,
-        operation: typed.operation,
-        verbs: verbs(typed.verbs),
-        ..Options::default()
-    })
-}
-
-/// Of a command that takes one; `rpc` has taken its own by then.
-fn one_congestion(typed: Vec<String>) -> Result<Option<String>, Refusal> {
-    match typed.as_slice() {
-        [] | [_] => Ok(typed.into_iter().next()),
-        _ => Err(Refusal(
-            "--congestion with several names is allowed for rpc, which compares them; write one"
-                .into(),
-        )),
+/// With one congestion control; `rpc` has taken its own by then.
+fn settings(typed: TransportArguments, place: &Place) -> Result<Settings, Refusal> {
+    let TransportArguments { mut settings, congestion } = typed;
+    if !congestion.is_empty() {
+        settings.set("congestion", congestion.join(","))?;
     }
+    interface(settings.interfaces(), place)?;
+    Ok(settings)
 }
 
 /// Interfaces that have an address here; other hosts say the same of their own.
@@ -223,32 +202,6 @@ fn interface(typed: Option<Interfaces>, place: &Place) -> Result<Option<Interfac
         }
     }
     Ok(typed)
-}
-
-fn verbs(typed: VerbsArguments) -> VerbsOptions {
-    VerbsOptions {
-        device: typed.device,
-        port: typed.port,
-        gid_index: typed.gid_index,
-        service: typed.service,
-        connect: typed.connect,
-        inline: typed.inline,
-        signal: typed.signal_every,
-        send_depth: typed.send_depth,
-        receive_depth: typed.receive_depth,
-        posting: typed.post,
-        polling: typed.poll,
-        queue_pairs: typed.queue_pairs,
-        shared_receives: typed.shared_receive_queue,
-        huge_pages: typed.huge_pages,
-        mtu: typed.mtu,
-        service_level: typed.service_level,
-        traffic_class: typed.traffic_class,
-        send_wait: typed.send_wait,
-        relaxed_ordering: typed.relaxed_ordering,
-        stamp_send: typed.stamp_send,
-        stamp_complete: typed.stamp_complete,
-    }
 }
 
 /// A pair for each thread; none where they are to be chosen.

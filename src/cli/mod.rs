@@ -16,10 +16,10 @@ mod refuse;
 mod rpc_args;
 mod schedule_args;
 mod stream_args;
+mod tables;
 mod testbed_args;
 mod text;
 mod values;
-mod verbs_args;
 
 use crate::clock::Source;
 use crate::plan::{CpuPair, Far, Place, Refusal, Request};

@@ -8,10 +8,8 @@ use crate::signal::Kind;
 use crate::signal::file::Keep;
 use crate::signal::format::Format;
 use crate::signal::signal::{Shape, Signal};
-use crate::transport::Node;
 use crate::units::MessageRate;
 use clap::Args;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const SIGNAL: &str = "Signal";
@@ -35,15 +33,6 @@ pub struct StreamArguments {
     #[arg(long, value_name = "FORMAT", help_heading = WHAT)]
     #[arg(value_parser = values::sample_formats())]
     pub format: Option<Format>,
-    /// Where a socket node of VILLASnode receives (its in.address), as 127.0.0.1:12000: the samples
-    /// go through it, with --transport villas
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = WHAT, requires = "node_out")]
-    #[arg(value_parser = values::address)]
-    pub node_in: Option<SocketAddr>,
-    /// Where that node sends (its out.address): the samples are received there
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = WHAT, requires = "node_in")]
-    #[arg(value_parser = values::address)]
-    pub node_out: Option<SocketAddr>,
     /// What the values are over time [default: mixed]
     #[arg(long, value_name = "NAME", help_heading = SIGNAL, value_parser = values::signals())]
     pub signal: Option<Signal>,
@@ -105,8 +94,6 @@ impl StreamArguments {
         let rate: MessageRate = request.rates.first().copied().unwrap_or(stream::RATE);
         request.schedule = Schedule::Periodic { rate };
         request.timer = self.timer.timer;
-        let ways = self.node_in.zip(self.node_out);
-        request.options.node = ways.map(|(input, output)| Node { input, output, kind: shape.kind });
         request.stream = Some(Stream { shape, values: 0, keep });
         Ok((request, self.common))
     }

@@ -72,11 +72,12 @@ fn each_option_reaches_the_request() {
     assert!(found.check);
     assert_eq!(found.threshold, Span(1_000_000));
     assert_eq!((found.timeout, found.loss_after), (Span(3_000_000_000), Span(4_000_000)));
-    assert_eq!((found.options.nodelay, found.options.busy_poll_us), (Some(false), Some(50)));
-    assert_eq!(found.options.send_buffer, Some(Bytes(1 << 20)));
-    assert_eq!(found.options.receive_buffer, Some(Bytes(64_000)));
-    assert_eq!((found.options.congestion.as_deref(), found.options.dscp), (Some("reno"), Some(46)));
-    assert_eq!((found.options.mss, found.seed), (Some(Bytes(1448)), u64::MAX));
+    let settings = &found.settings;
+    assert_eq!((settings.switch("nodelay"), settings.busy_poll_us()), (Some(false), Some(50)));
+    assert_eq!(settings.size("send-buffer"), Some(Bytes(1 << 20)));
+    assert_eq!(settings.size("receive-buffer"), Some(Bytes(64_000)));
+    assert_eq!((settings.text("congestion"), settings.count("dscp")), (Some("reno"), Some(46)));
+    assert_eq!((settings.size("mss"), found.seed), (Some(Bytes(1448)), u64::MAX));
 }
 
 #[test]
@@ -140,7 +141,8 @@ fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
     ];
     for line in lines {
         let sentence = refusal(line);
-        let says = ["allowed", "write", "give", "name", "knows", "has 1 to", "may use", "0 to"];
+        let says =
+            ["allowed", "write", "use ", "give", "name", "knows", "has 1 to", "may use", "0 to"];
         assert!(says.iter().any(|word| sentence.contains(word)), "{line}: {sentence}");
         assert!(!sentence.contains('\n') && !sentence.contains("--help'"), "{line}: {sentence}");
     }

@@ -11,11 +11,8 @@ use crate::report::export::Format;
 use crate::signal;
 use crate::stats::limit::{Limit, LimitError};
 use crate::testbed::net::Topology;
-use crate::transport::verbs::options::{
-    Connect, Inline, Polling, Posting, Service, Signal, StampComplete,
-};
-use crate::transport::{Interfaces, Operation, TransportKind, parse_ports};
-use crate::units::{Bytes, MessageRate, Span};
+use crate::transport::{Interfaces, TransportKind, parse_ports};
+use crate::units::{Bytes, MessageRate};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::net::{IpAddr, SocketAddr};
 
@@ -61,18 +58,6 @@ const LONGEST_LIST: usize = 1000;
 const LONGEST_HOST: usize = 320;
 /// Longest path or command, in bytes: PATH_MAX of linux/limits.h.
 const LONGEST_LINE: usize = 4096;
-/// IFNAMSIZ of linux/if.h, without the closing zero.
-const LONGEST_INTERFACE: usize = 15;
-/// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
-const LONGEST_CONGESTION: usize = 15;
-
-/// An address with a port.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let sentence = || {
-        format!("'{text}' is not allowed; write ADDRESS:PORT, as 127.0.0.1:12000 or [::1]:12000")
-    };
-    text.parse().ok().filter(|address: &SocketAddr| address.port() != 0).ok_or_else(sentence)
-}
 
 /// A parser of one of few words.
 fn one_of<T, I>(
@@ -98,10 +83,6 @@ pub fn transports() -> impl TypedValueParser<Value = TransportKind> {
 
 pub fn waits() -> impl TypedValueParser<Value = Wait> {
     one_of(Wait::ALL.iter().copied(), |wait| wait.name())
-}
-
-pub fn stamps_complete() -> impl TypedValueParser<Value = StampComplete> {
-    one_of(StampComplete::ALL, |clock| clock.name())
 }
 
 pub fn at_once() -> impl TypedValueParser<Value = AtOnce> {
@@ -132,10 +113,6 @@ pub fn kinds() -> impl TypedValueParser<Value = signal::Kind> {
     one_of(signal::Kind::ALL, |kind| kind.name())
 }
 
-pub fn switch() -> impl TypedValueParser<Value = bool> {
-    one_of([true, false], |on| if *on { "on" } else { "off" })
-}
-
 pub fn topologies() -> impl TypedValueParser<Value = Topology> {
     one_of(Topology::ALL, |topology| topology.name())
 }
@@ -164,78 +141,8 @@ pub fn timers() -> impl TypedValueParser<Value = TimerKind> {
     one_of(TimerKind::ALL.iter().copied(), |timer| timer.name())
 }
 
-pub fn operations() -> impl TypedValueParser<Value = Operation> {
-    one_of(Operation::ALL.iter().copied(), |operation| operation.name())
-}
-
-pub fn services() -> impl TypedValueParser<Value = Service> {
-    one_of(Service::ALL.iter().copied(), |service| service.name())
-}
-
-pub fn connects() -> impl TypedValueParser<Value = Connect> {
-    one_of([Connect::Exchange, Connect::Cm], |way| match way {
-        Connect::Exchange => "exchange",
-        Connect::Cm => "cm",
-    })
-}
-
-pub fn postings() -> impl TypedValueParser<Value = Posting> {
-    one_of([Posting::Classic, Posting::Extended], |calls| match calls {
-        Posting::Classic => "classic",
-        Posting::Extended => "extended",
-    })
-}
-
-pub fn pollings() -> impl TypedValueParser<Value = Polling> {
-    one_of([Polling::Classic, Polling::Extended], |calls| match calls {
-        Polling::Classic => "classic",
-        Polling::Extended => "extended",
-    })
-}
-
-pub fn inline(text: &str) -> Result<Inline, String> {
-    match text {
-        "auto" => Ok(Inline::Auto),
-        "off" => Ok(Inline::Off),
-        _ => text
-            .parse::<Bytes>()
-            .ok()
-            .and_then(|bytes| u32::try_from(bytes.0).ok())
-            .map(Inline::UpTo)
-            .ok_or_else(|| format!("'{text}' is not allowed; write auto, off or a size as 128")),
-    }
-}
-
-pub fn signal(text: &str) -> Result<Signal, String> {
-    match text {
-        "auto" => Ok(Signal::Auto),
-        _ => count32(text).map(Signal::Every),
-    }
-}
-
-/// The name of a device, as the kernel allows them: no path.
-pub fn device(text: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
-    if (1..=63).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('.') {
-        return Ok(text.to_owned());
-    }
-    Err(format!("'{text}' is not allowed; write a name as mlx5_0 (`rdma link show`)"))
-}
-
-/// One name for both ends, or the client's and the server's with a comma between.
 pub fn interfaces(text: &str) -> Result<Interfaces, String> {
-    let (client, server) = text.split_once(',').unwrap_or((text, text));
-    let plain = |name: &str| {
-        let sign = |b: u8| b.is_ascii_alphanumeric() || b"_-.:@".contains(&b);
-        (1..=LONGEST_INTERFACE).contains(&name.len()) && name.bytes().all(sign)
-    };
-    if [client, server].into_iter().all(plain) {
-        return Ok(Interfaces { client: client.to_owned(), server: server.to_owned() });
-    }
-    Err(format!(
-        "'{text}' is not allowed; write a network interface as ib0, or the client's and the \
-         server's as ib0,ib1"
-    ))
+    text.parse()
 }
 
 /// A host, reached by an agent that stands there or by ssh, which would take a dash for an option
@@ -346,18 +253,7 @@ pub fn limit(text: &str) -> Result<TypedLimit, LimitError> {
     text.parse().map(|limit| TypedLimit(text.to_owned(), limit))
 }
 
-/// A whole number, with k (10^3) or M (10^6) after it where one wants.
-pub fn count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
-        (Some(digits), _) => (digits, 1000),
-        (_, Some(digits)) => (digits, 1_000_000),
-        _ => (text, 1),
-    };
-    let number = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
-    number
-        .and_then(|digits| digits.parse::<u64>().ok()?.checked_mul(factor))
-        .ok_or_else(|| format!("'{text}' is not allowed; write a whole number as 500, 10k or 1M"))
-}
+pub use crate::options::parse_count as count;
 
 pub fn count32(text: &str) -> Result<u32, String> {
     let most = u32::MAX;
@@ -415,31 +311,4 @@ pub fn cpu_list(text: &str) -> Result<CpuList, String> {
         .filter(|cpus| !cpus.is_empty())
         .map(CpuList)
         .ok_or_else(|| format!("'{text}' is not allowed; write CPUs as 2, 0-3 or 0-3,6"))
-}
-
-/// A time in whole microseconds, as the kernel takes it.
-pub fn microseconds(text: &str) -> Result<u32, String> {
-    let span: Span = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
-    u32::try_from(span.0 / 1000)
-        .ok()
-        .filter(|_| span.0.is_multiple_of(1000))
-        .ok_or_else(|| format!("'{text}' is not allowed; write whole microseconds as 50us"))
-}
-
-pub fn congestion(text: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if (1..=LONGEST_CONGESTION).contains(&text.len()) && text.bytes().all(plain) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "'{text}' is not allowed; write a name of at most {LONGEST_CONGESTION} letters as cubic, \
-         one of those in /proc/sys/net/ipv4/tcp_available_congestion_control"
-    ))
-}
-
-pub fn dscp(text: &str) -> Result<u8, String> {
-    text.parse()
-        .ok()
-        .filter(|dscp| *dscp <= 63)
-        .ok_or_else(|| format!("'{text}' is not allowed; a DSCP is 0 to 63"))
 }

@@ -18,7 +18,7 @@ struct Listed {
     largest_bytes: u64,
     loses: bool,
     ordered: bool,
-    options: &'static [&'static str],
+    options: Vec<&'static str>,
     about: &'static str,
 }
 
@@ -33,7 +33,7 @@ fn listed(kind: TransportKind) -> Listed {
         largest_bytes: descriptor.largest,
         loses: descriptor.loses,
         ordered: descriptor.ordered,
-        options: descriptor.options,
+        options: descriptor.settings.iter().map(|option| option.name).collect(),
         about: descriptor.about,
     }
 }

@@ -58,7 +58,7 @@ pub fn measure(
     request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
     let asked = Look {
         transports: request.transports.clone(),
-        interfaces: request.options.interface.clone(),
+        interfaces: request.settings.interfaces(),
         cpus: request.cpus.clone(),
         threads: flows,
         clock,

@@ -136,8 +136,8 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
     let Some(names) = names else { return Ok(()) };
     let mut named = 0;
     for case in &mut plan.cases {
-        if case.transport.descriptor().options.contains(&"interface") {
-            case.options.interface = Some(names.clone());
+        if case.transport.has_setting("interface") {
+            case.settings.set("interface", names.to_string())?;
             named += 1;
         }
     }

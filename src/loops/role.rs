@@ -37,7 +37,7 @@ const MOST_STRIDE: u64 = 256;
 
 /// Whether the other end takes no part.
 pub fn is_one_sided(case: &Case) -> bool {
-    case.options.operation().is_one_sided(case.pattern == Pattern::Bandwidth)
+    case.settings.operation().is_one_sided(case.pattern == Pattern::Bandwidth)
 }
 
 /// What flows in a case.
@@ -83,7 +83,8 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         seed: case.seed,
         site: site(case, role),
         opened: TimeOfDay::default(),
-        options: case.options_of(role),
+        kind: case.stream.as_ref().map(|stream| stream.shape.kind).unwrap_or_default(),
+        settings: case.settings_of(role),
     }
 }
 
@@ -95,7 +96,7 @@ pub fn rpc_window(case: &Case) -> u32 {
 
 /// Where an end is to be reached on the host that starts it.
 fn site(case: &Case, role: Role) -> Site {
-    let named = case.options.interface.as_ref();
+    let named = case.settings.interfaces();
     named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string()))
 }
 
@@ -116,13 +117,13 @@ impl Loop {
             window: u64::from(case.window.max(case.burst)),
             every,
             check: case.check,
-            loss_after: case.transport.loses(&case.options).then(|| ticks(case.loss_after)),
+            loss_after: case.transport.loses(&case.settings).then(|| ticks(case.loss_after)),
             drain: ticks(DRAIN),
             lead: ticks(LEAD),
             stride: stride(case),
             completions: case.pattern == Pattern::Oneway
-                && case.transport.completes_each(&case.options),
-            reads_send: case.options.stamps_send(),
+                && case.transport.completes_each(&case.settings),
+            reads_send: case.settings.stamps_send(),
             load: case.load,
             stamper: None,
         }

@@ -2,10 +2,9 @@
 //! buffers.
 
 use super::request::{Refusal, refuse, within};
-use super::{Case, Options, Pattern, Request, Schedule, TimerKind, Wait};
+use super::{Case, Pattern, Request, Schedule, Settings, TimerKind, Wait};
 use crate::plan::study::file::QUANTILES;
 use crate::transport::verbs::LEAST_RECEIVES;
-use crate::transport::verbs::options::{Inline, Signal};
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
@@ -207,31 +206,42 @@ impl Request {
         }
     }
 
-    /// The transport's settings. Over verbs the pools of `load` are the server's real queues: each
-    /// reply has a completion of its own, and its buffer is in use until then, unless something
-    /// else was asked for.
-    pub(super) fn options(&self, transport: TransportKind) -> Options {
-        let mut options = self.options.clone();
-        if self.load.buffers.is_some() && transport == TransportKind::Verbs {
-            options.verbs.signal.get_or_insert(Signal::Every(1));
-            options.verbs.inline.get_or_insert(Inline::Off);
-        }
-        options
+    /// The transport's settings. Over a transport with real queues the pools of `load` are those of
+    /// the server: each reply has a completion of its own, and its buffer is in use until then,
+    /// unless something else was asked for.
+    pub(super) fn settings(&self, transport: TransportKind) -> Settings {
+        let pools = [("signal-every", "1"), ("inline", "off")];
+        let pools = pools.iter().filter(|_| self.load.buffers.is_some());
+        with_defaults(&self.settings, transport, pools.copied())
     }
 }
 
 impl Case {
-    /// Settings of an end: over verbs the pools of `load` are the server's queues, and the client's
-    /// are as deep as without them.
-    pub fn options_of(&self, role: Role) -> Options {
-        let mut options = self.options.clone();
-        let pools = self.load.buffers.filter(|_| self.transport == TransportKind::Verbs);
-        if let Some(pools) = pools.filter(|_| role == Role::Server) {
-            options.verbs.send_depth.get_or_insert(pools.transmit);
-            options.verbs.receive_depth.get_or_insert(pools.receive);
-        }
-        options
+    /// Settings of an end: the pools of `load` are the server's queues, and the client's are as
+    /// deep as without them.
+    pub fn settings_of(&self, role: Role) -> Settings {
+        let pools = self.load.buffers.filter(|_| role == Role::Server);
+        let depths = pools.map_or_else(Vec::new, |pools| {
+            let of = |depth: u32| depth.to_string();
+            vec![("send-depth", of(pools.transmit)), ("receive-depth", of(pools.receive))]
+        });
+        let depths = depths.iter().map(|(name, depth)| (*name, depth.as_str()));
+        with_defaults(&self.settings, self.transport, depths)
     }
+}
+
+/// Settings with more of them, where the transport has those and they were not given.
+fn with_defaults<'a>(
+    settings: &Settings,
+    transport: TransportKind,
+    defaults: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Settings {
+    let mut settings = settings.clone();
+    for (name, text) in defaults.filter(|(name, _)| transport.has_setting(name)) {
+        let set = settings.set_default(name, text);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+    settings
 }
 
 #[cfg(test)]
@@ -257,19 +267,22 @@ mod tests {
             let mut request = Request::new(Pattern::Load);
             request.transports = vec![TransportKind::Verbs];
             request.load.buffers = Some(Buffers { transmit: 8, receive });
-            request.options.verbs.signal = signal;
+            if let Some(every) = signal {
+                request.settings.set("signal-every", every).unwrap();
+            }
             request.plan()
         };
         let case = pools(24, None).unwrap().cases.remove(0);
-        let [client, server] = [Role::Client, Role::Server].map(|role| case.options_of(role).verbs);
-        assert_eq!((server.send_depth, server.receive_depth), (Some(8), Some(24)));
-        assert_eq!((client.send_depth, client.receive_depth), (None, None));
+        let [client, server] = [Role::Client, Role::Server].map(|role| case.settings_of(role));
+        let depths = |end: &Settings| (end.count("send-depth"), end.count("receive-depth"));
+        assert_eq!(depths(&server), (Some(8), Some(24)));
+        assert_eq!(depths(&client), (None, None));
         // Each reply completes by itself, and its buffer is in use until then.
         for end in [client, server] {
-            assert_eq!((end.signal, end.inline), (Some(Signal::Every(1)), Some(Inline::Off)));
+            assert_eq!((end.text("signal-every"), end.text("inline")), (Some("1"), Some("off")));
         }
-        let typed = pools(24, Some(Signal::Every(4))).unwrap().cases.remove(0);
-        assert_eq!(typed.options.verbs.signal, Some(Signal::Every(4)));
+        let typed = pools(24, Some("4")).unwrap().cases.remove(0);
+        assert_eq!(typed.settings.text("signal-every"), Some("4"));
         assert!(pools(15, None).unwrap_err().0.contains("16 receives at least"));
     }
 }

@@ -22,7 +22,8 @@ pub mod workload;
 pub mod written;
 
 pub use crate::host::CpuPair;
-pub use crate::transport::{Options, Wait};
+pub use crate::options::UsageError;
+pub use crate::transport::{Settings, Wait};
 
 pub use far::Far;
 pub use load::Load;
@@ -256,7 +257,8 @@ pub struct Case {
     /// A round without progress for so long has stalled.
     pub timeout: Span,
     /// Settings of the transport.
-    pub options: Options,
+    #[serde(alias = "options")]
+    pub settings: Settings,
     /// Seed of all that is drawn in this case.
     pub seed: u64,
     /// The hosts of its two ends.
@@ -398,7 +400,7 @@ impl Case {
         let pace = self.pace().map(|pace| format!(" {pace}")).unwrap_or_default();
         let (transport, wait) = (self.transport, self.wait.name());
         if let Some(rpc) = &self.rpc {
-            let control = self.options.congestion.as_ref();
+            let control = self.settings.text("congestion");
             let control = control.map(|name| format!(" {name}")).unwrap_or_default();
             let mut ports = match (self.threads, rpc.server_ports, rpc.connections) {
                 (1, 1, 1) => String::new(),
@@ -408,7 +410,8 @@ impl Case {
             if rpc.receivers > 0 {
                 ports.push_str(&format!(" {} receivers", rpc.receivers));
             }
-            let mss = self.options.mss.map(|mss| format!(" mss {}", mss.0)).unwrap_or_default();
+            let mss =
+                self.settings.size("mss").map(|mss| format!(" mss {}", mss.0)).unwrap_or_default();
             return format!("rpc {transport}{control}{mss} {wait}{pace}{ports}");
         }
         let threads = match self.threads {

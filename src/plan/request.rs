@@ -2,17 +2,14 @@
 //! why not.
 
 use super::{
-    Bound, Case, CpuPair, Direction, Ends, Options, Pattern, Place, Plan, Rounds, Schedule, Wait,
+    Bound, Case, CpuPair, Direction, Ends, Pattern, Place, Plan, Rounds, Schedule, Settings, Wait,
 };
 use super::{Load, Stream, TimerKind, Trace, load, rpc};
 use super::{cpus, sweep};
-use crate::transport::{Asked, Traffic, TransportKind};
+use crate::transport::{Traffic, TransportKind, TransportRequest};
 use crate::units::{Bytes, MessageRate, Span, Untrue};
 
-/// A request that cannot be met: one sentence that names what was wrong and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(pub String);
+pub use crate::options::UsageError as Refusal;
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
@@ -103,7 +100,7 @@ pub struct Request {
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.
-    pub options: Options,
+    pub settings: Settings,
     /// The seed.
     pub seed: u64,
 }
@@ -150,7 +147,7 @@ impl Request {
             place: Place::Here,
             untrue_clock: None,
             threshold: Span(10_000),
-            options: Options::default(),
+            settings: Settings::default(),
             seed: 1,
         }
     }
@@ -289,7 +286,7 @@ impl Request {
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
-            options: self.options(transport),
+            settings: self.settings(transport),
             seed: self.seed,
             ends,
         }
@@ -317,10 +314,11 @@ impl Request {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
         let closed = !self.schedule.is_open();
-        if self.options.verbs.stamps_complete() && self.pattern != Pattern::Oneway {
+        if self.settings.text("stamp-complete") == Some("device") && self.pattern != Pattern::Oneway
+        {
             return refuse("--stamp-complete device is allowed for oneway only");
         }
-        let stamps = self.options.stamps_send();
+        let stamps = self.settings.stamps_send();
         if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
             return refuse(
                 "--stamp-send is allowed for oneway only, without --rate, --burst and --check",
@@ -351,16 +349,17 @@ impl Request {
         wait: Wait,
         size: Bytes,
     ) -> Result<(), Refusal> {
-        let options = &self.options;
-        let one_sided = options.operation().is_one_sided(self.pattern == Pattern::Bandwidth);
+        let settings = &self.settings;
+        let one_sided = settings.operation().is_one_sided(self.pattern == Pattern::Bandwidth);
         if one_sided && self.pattern == Pattern::Oneway {
             return refuse(format!(
                 "oneway is not possible with --operation {}, which the other end takes no part in; \
                  write latency",
-                options.operation().name()
+                settings.operation().name()
             ));
         }
-        transport.check(&Asked { size: size.0, wait, one_sided, options }).map_err(Refusal)
+        let request = TransportRequest { size: size.0, wait, one_sided, settings };
+        transport.check(&request).map_err(Refusal)
     }
 
     /// Whether the server's end may be where it is to be.
@@ -415,23 +414,7 @@ impl Request {
                 allowed.join(", ")
             ));
         }
-        for name in self.options.named() {
-            if !descriptor.options.contains(&name) {
-                let allowed = match descriptor.options {
-                    [] => "no options".to_string(),
-                    some => format!("--{}", some.join(", --")),
-                };
-                return refuse(format!(
-                    "--{name} means nothing to {transport}, which knows {allowed}"
-                ));
-            }
-        }
-        let mss = self.options.mss.map(|mss| mss.0);
-        within("--mss", mss, Options::LEAST_MSS, Options::MOST_MSS)?;
-        if let Some(dscp) = self.options.dscp.filter(|dscp| *dscp > 63) {
-            return refuse(format!("--dscp {dscp} is not allowed; a DSCP is 0 to 63"));
-        }
-        Ok(())
+        transport.check_settings(&self.settings)
     }
 }
 

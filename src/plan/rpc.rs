@@ -253,7 +253,7 @@ impl Request {
         let mut controls: Vec<Option<String>> =
             wanted.congestions.iter().filter(|_| is_tcp).cloned().map(Some).collect();
         if controls.is_empty() {
-            controls.push(self.options.congestion.clone());
+            controls.push(None);
         }
         for one in wanted.each() {
             let rpc = one.first();
@@ -272,7 +272,10 @@ impl Request {
                     let mut pace = Request { rpc: Some(one.clone()), ..self.clone() };
                     pace.schedule = *schedule;
                     pace.load = Load { clients: *clients, ..self.load };
-                    pace.options.congestion = congestion.clone();
+                    if let Some(name) = congestion {
+                        let set = pace.settings.set("congestion", name);
+                        debug_assert!(set.is_ok(), "{set:?}");
+                    }
                     paces.push(pace);
                 }
             }
@@ -413,7 +416,7 @@ impl Request {
 /// Cases that differ in nothing but the transport and its settings.
 fn side_by_side(cases: &[Case]) -> Vec<Vec<u32>> {
     let alike = |a: &Case, b: &Case| {
-        let same = Case { transport: a.transport, options: a.options.clone(), ..b.clone() };
+        let same = Case { transport: a.transport, settings: a.settings.clone(), ..b.clone() };
         *a == same
     };
     let mut groups: Vec<Vec<u32>> = Vec::new();

@@ -86,7 +86,7 @@ fn case(
         check: false,
         loss_after,
         timeout,
-        options: Default::default(),
+        settings: Default::default(),
         seed,
         ends: Default::default(),
     }

@@ -18,7 +18,7 @@ impl Request {
             }
         }
         let several = self.threads.iter().any(|threads| *threads > 1);
-        if several && self.options.stamps_send() {
+        if several && self.settings.stamps_send() {
             return refuse(
                 "--stamp-send is allowed with one thread only: another one writes the time beside \
                  it; write --threads 1",

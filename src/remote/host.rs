@@ -49,7 +49,7 @@ impl There {
             session.start_from(&pushed.file());
         }
         let named = look.interface.is_some();
-        let has_site = |one: &TransportKind| one.descriptor().options.contains(&"interface");
+        let has_site = |one: &TransportKind| one.has_setting("interface");
         let needs_site = look.transports.iter().any(has_site);
         let seen = look_at(&session, look, interrupted)?;
         let own = match seen.address {

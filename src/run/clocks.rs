@@ -51,9 +51,10 @@ impl Comparisons {
             let (case, there) = case.zip(stage.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
             let is_here = case.ends.client.is_none() || plan.pairs.is_some();
-            let interface = case.options.interface.as_ref().filter(|_| is_here);
+            let interface = case.settings.interfaces().filter(|_| is_here);
             let cpus = cpus.to_vec();
-            let started = Comparison::start(there, interface, local, cpus, plan.untrue_clock);
+            let started =
+                Comparison::start(there, interface.as_ref(), local, cpus, plan.untrue_clock);
             // Rounds that begin together do so less well without.
             (needed.is_some() || started.is_ok()).then_some(started)
         };

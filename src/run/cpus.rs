@@ -9,7 +9,7 @@ use crate::transport::Role;
 /// The NUMA node of the adapter, where all cases are near the same.
 fn near(plan: &Plan) -> Option<u32> {
     let mut nodes: Vec<Option<u32>> =
-        plan.cases.iter().map(|case| case.transport.numa_node(&case.options)).collect();
+        plan.cases.iter().map(|case| case.transport.numa_node(&case.settings)).collect();
     nodes.dedup();
     if let &[node] = nodes.as_slice() { node } else { None }
 }

@@ -67,7 +67,7 @@ impl RunSoFar {
 
     /// Whether an interface was named and its wire is not in the figures.
     fn not_on_the_wire(&self) -> Option<Doubt> {
-        let interface = self.case.options.interface.as_ref()?.client.clone();
+        let interface = self.case.settings.interfaces()?.client;
         (interface != LOOPBACK).then_some(Doubt::NotOnTheWire { interface })
     }
 

@@ -172,7 +172,7 @@ impl Round<'_> {
 
     /// Where an end is to be reached; `None`: as the case says.
     fn site(&self, role: Role) -> Option<Site> {
-        let named = self.case.options.interface.is_some();
+        let named = self.case.settings.interfaces().is_some();
         match (self.there(role), self.there(role.other())) {
             _ if named => None,
             (Some(_), _) => Some(Site::Session),

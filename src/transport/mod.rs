@@ -21,6 +21,7 @@ pub mod fan;
 pub mod homa;
 pub mod null;
 pub mod registry;
+pub mod settings;
 pub mod setup;
 pub mod shm;
 pub mod socket;
@@ -29,8 +30,9 @@ pub mod verbs;
 
 use crate::clock::{DeviceStamps, DeviceTicks};
 pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
+pub use settings::Settings;
 pub use setup::{
-    Asked, Blob, Interfaces, Node, Operation, Options, Role, Setup, SetupError, Site, Traffic, Wait,
+    Blob, Interfaces, Operation, Role, Setup, SetupError, Site, Traffic, TransportRequest, Wait,
 };
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
@@ -315,22 +317,22 @@ pub trait Transport {
 
     /// Why it cannot be asked this, in a sentence that says what is allowed. Beyond what the
     /// descriptor says; known before anything runs.
-    fn check(_asked: &Asked<'_>) -> Result<(), String> {
+    fn check(_request: &TransportRequest<'_>) -> Result<(), String> {
         Ok(())
     }
 
     /// Whether a message may be lost without an error, asked like this.
-    fn loses(_options: &Options) -> bool {
+    fn loses(_settings: &Settings) -> bool {
         Self::DESCRIPTOR.loses
     }
 
     /// Whether each post, asked like this, makes a completion that says when it was done.
-    fn completes_each(_options: &Options) -> bool {
+    fn completes_each(_settings: &Settings) -> bool {
         false
     }
 
     /// The NUMA node of the adapter that it would use, where there is one and it is known.
-    fn numa_node(_options: &Options) -> Option<u32> {
+    fn numa_node(_settings: &Settings) -> Option<u32> {
         None
     }
 

@@ -33,7 +33,7 @@ impl Transport for Null {
         between_hosts: false,
         samples_only: false,
         watchable: false,
-        options: &[],
+        settings: &[],
         path: "nothing but the loop itself",
     };
 

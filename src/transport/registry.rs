@@ -1,6 +1,7 @@
 //! The transports that this build knows: one line each, and the one `match` of a run.
 
-use super::{Asked, Options, Transport, homa, null, shm, socket, synthetic, verbs};
+use super::{Settings, Transport, TransportRequest, homa, null, shm, socket, synthetic, verbs};
+use crate::options::{OptionTable, UsageError};
 use crate::transport::Traffic;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,8 @@ pub struct Descriptor {
     pub samples_only: bool,
     /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
     pub watchable: bool,
-    /// Names of the options (as typed, without dashes) that it knows.
-    pub options: &'static [&'static str],
+    /// The options that it has.
+    pub settings: OptionTable,
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
 }
@@ -108,51 +109,69 @@ impl TransportKind {
     }
 
     /// Whether a message may be lost without an error, asked like this.
-    pub fn loses(self, options: &Options) -> bool {
-        struct Loses<'a>(&'a Options);
+    pub fn loses(self, settings: &Settings) -> bool {
+        struct Loses<'a>(&'a Settings);
         impl Visitor for Loses<'_> {
             type Output = bool;
             fn visit<T: Transport>(self) -> Self::Output {
                 T::loses(self.0)
             }
         }
-        with_transport(self, Loses(options))
+        with_transport(self, Loses(settings))
     }
 
     /// Whether each post, asked like this, makes a completion that says when it was done.
-    pub fn completes_each(self, options: &Options) -> bool {
-        struct Completes<'a>(&'a Options);
+    pub fn completes_each(self, settings: &Settings) -> bool {
+        struct Completes<'a>(&'a Settings);
         impl Visitor for Completes<'_> {
             type Output = bool;
             fn visit<T: Transport>(self) -> Self::Output {
                 T::completes_each(self.0)
             }
         }
-        with_transport(self, Completes(options))
+        with_transport(self, Completes(settings))
     }
 
     /// The NUMA node of the adapter that it would use, where there is one and it is known.
-    pub fn numa_node(self, options: &Options) -> Option<u32> {
-        struct Node<'a>(&'a Options);
+    pub fn numa_node(self, settings: &Settings) -> Option<u32> {
+        struct Node<'a>(&'a Settings);
         impl Visitor for Node<'_> {
             type Output = Option<u32>;
             fn visit<T: Transport>(self) -> Self::Output {
                 T::numa_node(self.0)
             }
         }
-        with_transport(self, Node(options))
+        with_transport(self, Node(settings))
     }
 
     /// Why it cannot be asked this, in a sentence that says what is allowed.
-    pub fn check(self, asked: &Asked<'_>) -> Result<(), String> {
-        struct Check<'a, 'b>(&'a Asked<'b>);
+    pub fn check(self, request: &TransportRequest<'_>) -> Result<(), String> {
+        struct Check<'a, 'b>(&'a TransportRequest<'b>);
         impl Visitor for Check<'_, '_> {
             type Output = Result<(), String>;
             fn visit<T: Transport>(self) -> Self::Output {
                 T::check(self.0)
             }
         }
-        with_transport(self, Check(asked))
+        with_transport(self, Check(request))
+    }
+
+    /// Whether it has an option.
+    pub fn has_setting(self, name: &str) -> bool {
+        self.descriptor().settings.iter().any(|option| option.name == name)
+    }
+
+    /// Refuses settings that it does not have.
+    pub fn check_settings(self, settings: &Settings) -> Result<(), UsageError> {
+        let unknown = settings.iter().find(|(name, _)| !self.has_setting(name));
+        let Some((name, _)) = unknown else { return settings.check_together() };
+        let own: Vec<String> =
+            self.descriptor().settings.iter().map(|own| format!("--{}", own.name)).collect();
+        let supported = match own.as_slice() {
+            [] => "no transport options".to_string(),
+            some => some.join(", "),
+        };
+        Err(UsageError(format!("{self} does not support --{name}; it supports {supported}")))
     }
 
     /// The transport of this name.

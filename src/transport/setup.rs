@@ -1,11 +1,10 @@
 //! What a transport is told before it opens, and how it says no.
 
-use super::Synthetic;
-use super::verbs::options::VerbsOptions;
+use super::settings::Settings;
 use crate::signal::{Kind, TimeOfDay};
-use crate::units::{Bytes, Span};
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// How an end waits for what has not come yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -170,7 +169,7 @@ impl Operation {
 
 /// What is asked of a transport, for it to say no before anything runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct TransportRequest<'a> {
     /// Payload of a message.
     pub size: u64,
     /// How both ends wait.
@@ -178,7 +177,7 @@ pub struct Asked<'a> {
     /// Whether the other end takes no part.
     pub one_sided: bool,
     /// The settings.
-    pub options: &'a Options,
+    pub settings: &'a Settings,
 }
 
 /// A network interface for each end, by name.
@@ -200,17 +199,6 @@ impl Interfaces {
     }
 }
 
-/// A socket node of VILLASnode between the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
-    /// Where it receives, its `in.address`: the client sends there.
-    pub input: SocketAddr,
-    /// Where it sends, its `out.address`: the server receives there.
-    pub output: SocketAddr,
-    /// What a value is: its form knows floats and integers of 32 bits.
-    pub kind: Kind,
-}
-
 /// Where an end with an address is to be reached. Nothing is reachable beyond this host unless it
 /// was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,79 +213,6 @@ pub enum Site {
     Address(IpAddr),
     /// By the address at which the driver's ssh reached this host.
     Session,
-}
-
-/// Settings of the transport under test. Those that a transport does not know are refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// TCP_NODELAY. `None`: on, since a benchmark that waits for Nagle measures Nagle.
-    pub nodelay: Option<bool>,
-    /// SO_BUSY_POLL in microseconds: the kernel polls the device queue before it sleeps.
-    pub busy_poll_us: Option<u32>,
-    /// SO_SNDBUF in bytes as asked for; what the kernel gave stands in the record.
-    pub send_buffer: Option<Bytes>,
-    /// SO_RCVBUF in bytes as asked for.
-    pub receive_buffer: Option<Bytes>,
-    /// MSG_ZEROCOPY.
-    pub zerocopy: bool,
-    /// TCP congestion control by name.
-    pub congestion: Option<String>,
-    /// TCP_MAXSEG: payload of a segment, at most, as asked for.
-    #[serde(default)]
-    pub mss: Option<Bytes>,
-    /// DSCP code point, 0-63.
-    pub dscp: Option<u8>,
-    /// Whose addresses the ends use; `None`: loopback.
-    #[serde(default)]
-    pub interface: Option<Interfaces>,
-    /// How the synthetic transport behaves.
-    pub synthetic: Option<Synthetic>,
-    /// The node that a stream goes through.
-    #[serde(default)]
-    pub node: Option<Node>,
-    /// What a post does, where a transport knows more than to send.
-    #[serde(default)]
-    pub operation: Option<Operation>,
-    /// Those of verbs.
-    #[serde(default)]
-    pub verbs: VerbsOptions,
-}
-
-impl Options {
-    /// Least that Linux takes for TCP_MAXSEG: TCP_MIN_MSS of `net/tcp.h`.
-    pub const LEAST_MSS: u64 = 88;
-    /// Most: MAX_TCP_WINDOW there.
-    pub const MOST_MSS: u64 = 32_767;
-
-    /// The names, as typed, of those that were asked for.
-    pub fn named(&self) -> Vec<&'static str> {
-        let asked = [
-            ("nodelay", self.nodelay.is_some()),
-            ("busy-poll", self.busy_poll_us.is_some()),
-            ("send-buffer", self.send_buffer.is_some()),
-            ("receive-buffer", self.receive_buffer.is_some()),
-            ("zerocopy", self.zerocopy),
-            ("congestion", self.congestion.is_some()),
-            ("mss", self.mss.is_some()),
-            ("dscp", self.dscp.is_some()),
-            ("interface", self.interface.is_some()),
-            ("synthetic", self.synthetic.is_some()),
-            ("node-in", self.node.is_some()),
-            ("operation", self.operation.is_some()),
-        ];
-        let general = asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name);
-        general.chain(self.verbs.named()).collect()
-    }
-
-    /// Whether messages carry the last time at which they were still at the sender.
-    pub fn stamps_send(&self) -> bool {
-        self.verbs.stamp_send
-    }
-
-    /// What a post does.
-    pub fn operation(&self) -> Operation {
-        self.operation.unwrap_or_default()
-    }
 }
 
 /// All that a transport is told when it opens one end.
@@ -325,8 +240,10 @@ pub struct Setup {
     pub site: Site,
     /// When it is opened, by the clock that says when a stream's samples were made.
     pub opened: TimeOfDay,
+    /// What the values of a stream's samples are.
+    pub kind: Kind,
     /// Settings.
-    pub options: Options,
+    pub settings: Settings,
 }
 
 /// An address of one end, opaque to all but the transport that made it.

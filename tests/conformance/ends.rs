@@ -7,7 +7,7 @@ use std::time::Duration;
 use wiregauge::host::interrupt::{self, Interrupter};
 use wiregauge::loops::payload;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Setup, Site, Slot, Traffic,
+    Blob, Endpoint, Events, Link, Opening, Posted, Role, Settings, Setup, Site, Slot, Traffic,
     Transport, TransportKind, Wait,
 };
 use wiregauge::units::Span;
@@ -38,7 +38,8 @@ impl Bench {
             seed: 1,
             site: Site::Loopback,
             opened: wiregauge::signal::TimeOfDay::default(),
-            options: Options::default(),
+            kind: Default::default(),
+            settings: Settings::default(),
         }
     }
 
@@ -53,7 +54,7 @@ impl Bench {
     /// How many messages a sender may be ahead of the receiver: no bound, but on a transport that
     /// loses what its receiver has no room for, so little that there always is room.
     pub fn credit(&self, size: usize) -> u64 {
-        match self.kind.loses(&Options::default()) {
+        match self.kind.loses(&Settings::default()) {
             false => u64::MAX,
             true => (64 << 10) / (size as u64 + 2048) + 1,
         }

@@ -5,8 +5,8 @@ use wiregauge::clock::Clock;
 use wiregauge::loops::payload;
 use wiregauge::transport::null::Null;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, MOST_EVENTS, Opening, Posted, Role, Slot, Synthetic, Traffic,
-    Transport, TransportKind, Wait, synthetic,
+    Blob, Endpoint, Events, Link, MOST_EVENTS, Opening, Posted, Role, Slot, Traffic, Transport,
+    TransportKind, Wait, synthetic,
 };
 
 fn open<T: Transport>(
@@ -17,7 +17,7 @@ fn open<T: Transport>(
 ) -> <T::Opening as Opening>::Endpoint {
     let mut setup = Bench { kind, wait: Wait::Busy }.setup(role, Traffic::Echo { every }, 24, 64);
     if kind == TransportKind::Synthetic {
-        setup.options.synthetic = Some(spec.parse::<Synthetic>().unwrap());
+        setup.settings.set("synthetic", spec).unwrap();
     }
     T::open(&setup).unwrap().connect(&Blob::default()).unwrap()
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wiregauge::loops::payload;
 use wiregauge::transport::fan::{Fan, Looked};
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Options, Posted, Role, Slot, Traffic, Transport,
+    Blob, Endpoint, Events, Link, Opening, Posted, Role, Settings, Slot, Traffic, Transport,
 };
 
 /// Connections of each end.
@@ -168,7 +168,7 @@ fn ask<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Recei
 /// another length, in the order of its connection.
 pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
     install_once();
-    let loses = bench.kind.loses(&Options::default());
+    let loses = bench.kind.loses(&Settings::default());
     // What is lost would be waited for: so little is on the way that there always is room.
     let most = if loses { 8000 } else { 200_000 };
     let longest = (bench.kind.descriptor().largest as usize).min(most);

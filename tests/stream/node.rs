@@ -149,7 +149,7 @@ fn a_node_that_is_not_there_is_a_sentence() {
 fn a_node_s_address_is_asked_for_and_belongs_to_streams() {
     refused("--transport villas", "villas needs --node-in ADDRESS:PORT");
     let both = "--node-in 127.0.0.1:12000 --node-out";
-    refused(&format!("--transport tcp {both} 127.0.0.1:12001"), "--node-in means nothing to tcp");
+    refused(&format!("--transport tcp {both} 127.0.0.1:12001"), "tcp does not support --node-in");
     refused(&format!("--transport villas {both} 127.0.0.1:12000"), "are one address");
     refused(&format!("--transport villas {both} [::1]:12001"), "of one family");
     refused("--transport villas --node-in 127.0.0.1:12000", "--node-out");

@@ -13,12 +13,8 @@ use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
-use wiregauge::signal::Kind;
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
-use wiregauge::transport::verbs::options::{
-    Connect, Inline, Polling, Posting, Service, Signal, StampComplete, VerbsOptions,
-};
-use wiregauge::transport::{Interfaces, Node, Operation, TransportKind};
+use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
 
 /// A directory under `target/` that goes away with its owner.
@@ -194,47 +190,22 @@ fn full_case(schedule: Schedule) -> Case {
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
-        options: Options {
-            nodelay: Some(true),
-            busy_poll_us: Some(50),
-            send_buffer: Some(Bytes(65536)),
-            receive_buffer: Some(Bytes(65536)),
-            zerocopy: true,
-            congestion: Some("cubic".to_string()),
-            mss: Some(Bytes(1448)),
-            dscp: Some(46),
-            interface: Some(Interfaces { client: "ib0".into(), server: "ib1".into() }),
-            synthetic: None,
-            node: Some(Node {
-                input: "127.0.0.1:12000".parse().unwrap(),
-                output: "127.0.0.1:12001".parse().unwrap(),
-                kind: Kind::Float,
-            }),
-            operation: Some(Operation::WriteImm),
-            verbs: VerbsOptions {
-                device: Some("mlx5_0".to_string()),
-                port: Some(1),
-                gid_index: Some(3),
-                service: Some(Service::Uc),
-                connect: Some(Connect::Exchange),
-                inline: Some(Inline::UpTo(128)),
-                signal: Some(Signal::Every(64)),
-                send_depth: Some(128),
-                receive_depth: Some(512),
-                posting: Some(Posting::Extended),
-                polling: Some(Polling::Extended),
-                queue_pairs: Some(2),
-                shared_receives: true,
-                huge_pages: true,
-                mtu: Some(4096),
-                service_level: Some(3),
-                traffic_class: Some(106),
-                send_wait: Some(Wait::Block),
-                relaxed_ordering: true,
-                stamp_send: false,
-                stamp_complete: Some(StampComplete::Device),
-            },
-        },
+        settings: Settings::of_values([
+            ("nodelay", "on"),
+            ("busy-poll", "50us"),
+            ("send-buffer", "64KiB"),
+            ("zerocopy", "on"),
+            ("congestion", "cubic"),
+            ("mss", "1448"),
+            ("interface", "ib0,ib1"),
+            ("node-in", "127.0.0.1:12000"),
+            ("node-out", "127.0.0.1:12001"),
+            ("operation", "write_imm"),
+            ("device", "mlx5_0"),
+            ("signal-every", "64"),
+            ("stamp-complete", "device"),
+        ])
+        .unwrap(),
         seed: u64::MAX,
         ends: Ends { client: None, server: Some(0) },
     }

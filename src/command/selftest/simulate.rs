@@ -27,7 +27,7 @@ pub fn case(pattern: Pattern, spec: &str, count: u64) -> Result<Case, String> {
     request.waits = vec![Wait::Busy];
     request.warmup = Some(0);
     request.count = Some(count);
-    request.options.synthetic = Some(spec.parse()?);
+    request.settings.set("synthetic", spec).map_err(|wrong| wrong.0)?;
     let plan = request.plan().map_err(|refusal| refusal.to_string())?;
     plan.cases.into_iter().next().ok_or_else(|| "no case".to_string())
 }

@@ -21,7 +21,7 @@ fn runs(record: &Record) -> impl Iterator<Item = (&Run, &Rpc, &Lengths)> {
 
 /// What tells a run from the others.
 fn place(run: &Run, rpc: &Rpc) -> [Cell; 3] {
-    let control = run.case.options.congestion.as_deref();
+    let control = run.case.settings.text("congestion");
     let transport = run.case.transport.name();
     [
         control.map_or(transport.to_string(), |name| format!("{transport} {name}")).into(),

@@ -61,7 +61,7 @@ impl Transport for Homa {
         between_hosts: true,
         samples_only: false,
         watchable: true,
-        options: &["interface"],
+        settings: &[settings::INTERFACE],
         path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
                of a message whose pages lie apart",
     };

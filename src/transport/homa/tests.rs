@@ -23,7 +23,8 @@ fn setup(role: Role, timeout: Span) -> Setup {
         seed: 0,
         site: Site::Loopback,
         opened: crate::signal::TimeOfDay::default(),
-        options: Options::default(),
+        kind: Default::default(),
+        settings: Settings::default(),
     }
 }
 

@@ -86,7 +86,7 @@ impl Transport for Shm {
         between_hosts: false,
         samples_only: false,
         watchable: false,
-        options: &[],
+        settings: &[],
         path: "a copy into the ring, a cache-line hand-over, a copy out of it",
     };
 

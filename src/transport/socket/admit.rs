@@ -111,7 +111,7 @@ pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{Options, Role, Site, Traffic, Wait};
+    use crate::transport::{Role, Settings, Site, Traffic, Wait};
     use crate::units::Span;
 
     #[test]
@@ -128,7 +128,8 @@ mod tests {
             seed: 0,
             site: Site::Loopback,
             opened: crate::signal::TimeOfDay::default(),
-            options: Options::default(),
+            kind: Default::default(),
+            settings: Settings::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let dial = |bytes: &[u8]| {

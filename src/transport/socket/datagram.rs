@@ -45,7 +45,7 @@ impl DatagramEndpoint {
         setup: &Setup,
         loses: bool,
     ) -> Result<DatagramEndpoint, SetupError> {
-        options::apply_common(&socket, &setup.options)?;
+        options::apply_common(&socket, &setup.settings)?;
         if loses && setup.wait.sleeps() && setup.role == Role::Client {
             set_socket_timeout(&socket, Timeout::Recv, Some(setup.loss_after.duration()))
                 .map_err(SetupError::system("SO_RCVTIMEO"))?;

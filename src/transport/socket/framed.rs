@@ -248,7 +248,7 @@ impl Endpoint for FramedEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{Options, Role, Site, Traffic, Wait};
+    use crate::transport::{Role, Settings, Site, Traffic, Wait};
     use crate::units::Span;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -265,7 +265,8 @@ mod tests {
             seed: 1,
             site: Site::Loopback,
             opened: crate::signal::TimeOfDay::default(),
-            options: Options::default(),
+            kind: Default::default(),
+            settings: Settings::default(),
         }
     }
 

@@ -13,7 +13,7 @@ mod udp;
 mod unix;
 mod villas;
 
-pub use tcp::Tcp;
+pub use tcp::{CONGESTION, Tcp};
 pub use udp::Udp;
 pub use unix::{UnixDatagram, UnixStream};
 pub use villas::Villas;

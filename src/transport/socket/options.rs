@@ -1,7 +1,7 @@
 //! Socket options: set as asked, read back as granted; and MSG_ZEROCOPY's completions.
 
 use crate::host::{Interface, interface_with};
-use crate::transport::{Options, SetupError};
+use crate::transport::{Settings, SetupError};
 use rustix::net::SendFlags;
 use socket2::SockRef;
 use std::io;
@@ -49,17 +49,17 @@ fn get_int<S: AsFd>(socket: &S, name: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// Sets what every socket knows.
-pub fn apply_common<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupError> {
+pub fn apply_common<S: AsFd>(socket: &S, settings: &Settings) -> Result<(), SetupError> {
     let sock = SockRef::from(socket);
-    if let Some(bytes) = options.send_buffer {
+    if let Some(bytes) = settings.size("send-buffer") {
         sock.set_send_buffer_size(bytes.0 as usize)
             .map_err(SetupError::system(format!("SO_SNDBUF of {} B", bytes.0)))?;
     }
-    if let Some(bytes) = options.receive_buffer {
+    if let Some(bytes) = settings.size("receive-buffer") {
         sock.set_recv_buffer_size(bytes.0 as usize)
             .map_err(SetupError::system(format!("SO_RCVBUF of {} B", bytes.0)))?;
     }
-    if let Some(us) = options.busy_poll_us {
+    if let Some(us) = settings.busy_poll_us() {
         set_int(socket, SO_BUSY_POLL, us as libc::c_int).map_err(SetupError::system(format!(
             "SO_BUSY_POLL of {us} us (more than net.core.busy_read needs CAP_NET_ADMIN)"
         )))?;
@@ -69,18 +69,18 @@ pub fn apply_common<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupE
 
 /// Sets what TCP tells the other end in its handshake: the window scale fits the buffers, and each
 /// end sends segments that the other allows. Accepted sockets inherit it.
-pub fn apply_before_handshake<S: AsFd>(socket: &S, options: &Options) -> Result<(), SetupError> {
-    apply_common(socket, options)?;
-    let Some(mss) = options.mss else { return Ok(()) };
+pub fn apply_before_handshake<S: AsFd>(socket: &S, settings: &Settings) -> Result<(), SetupError> {
+    apply_common(socket, settings)?;
+    let Some(mss) = settings.size("mss") else { return Ok(()) };
     let set = SockRef::from(socket).set_tcp_mss(mss.0 as u32);
     set.map_err(SetupError::system(format!("TCP_MAXSEG of {} B", mss.0)))
 }
 
 /// Sets what IP sockets know.
-pub fn apply_ip(socket: &OwnedFd, options: &Options) -> Result<(), SetupError> {
-    if let Some(dscp) = options.dscp {
+pub fn apply_ip(socket: &OwnedFd, settings: &Settings) -> Result<(), SetupError> {
+    if let Some(dscp) = settings.count32("dscp") {
         let sock = SockRef::from(socket);
-        let class = u32::from(dscp) << 2;
+        let class = dscp << 2;
         let set = match is_v6(socket) {
             true => sock.set_tclass_v6(class),
             false => sock.set_tos_v4(class),
@@ -100,16 +100,16 @@ fn is_v6(socket: &OwnedFd) -> bool {
 }
 
 /// Sets what TCP sockets know.
-pub fn apply_tcp(socket: &OwnedFd, options: &Options) -> Result<(), SetupError> {
+pub fn apply_tcp(socket: &OwnedFd, settings: &Settings) -> Result<(), SetupError> {
     let sock = SockRef::from(socket);
-    sock.set_tcp_nodelay(options.nodelay.unwrap_or(true))
+    sock.set_tcp_nodelay(settings.switch("nodelay").unwrap_or(true))
         .map_err(SetupError::system("TCP_NODELAY"))?;
-    if let Some(name) = &options.congestion {
+    if let Some(name) = settings.text("congestion") {
         sock.set_tcp_congestion(name.as_bytes()).map_err(SetupError::system(format!(
             "congestion control '{name}' (allowed: net.ipv4.tcp_allowed_congestion_control)"
         )))?;
     }
-    if options.zerocopy {
+    if settings.flag("zerocopy") {
         set_int(socket, SO_ZEROCOPY, 1).map_err(SetupError::system("SO_ZEROCOPY"))?;
     }
     Ok(())

@@ -44,7 +44,7 @@ impl StreamEndpoint {
     pub(super) fn new(socket: OwnedFd, setup: &Setup, strangers: u64) -> StreamEndpoint {
         let size = setup.size.max(1);
         let receive = (RECEIVE_BYTES / size).max(1) * size;
-        let zerocopy = setup.options.zerocopy.then(ZeroCopy::default);
+        let zerocopy = setup.settings.flag("zerocopy").then(ZeroCopy::default);
         StreamEndpoint {
             socket,
             size,

@@ -4,6 +4,7 @@
 use super::framed::FramedEndpoint;
 use super::stream::StreamEndpoint;
 use super::{options, site};
+use crate::options::OptionDef;
 use crate::transport::*;
 use crate::units::Bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -20,6 +21,41 @@ pub struct TcpOpening {
     setup: Setup,
 }
 
+/// On unless said: a benchmark that waits for Nagle measures Nagle.
+const NODELAY: OptionDef =
+    OptionDef::switch("nodelay", "Send small segments at once (TCP_NODELAY)").default("on");
+const ZEROCOPY: OptionDef =
+    OptionDef::flag("zerocopy", "Send without copying the payload (MSG_ZEROCOPY)");
+/// The congestion control by name.
+pub const CONGESTION: OptionDef = OptionDef::text(
+    "congestion",
+    check_congestion,
+    "Congestion control, such as cubic (/proc/sys/net/ipv4/tcp_available_congestion_control)",
+)
+.metavar("NAME")
+.default_note("the kernel's");
+/// The limits are TCP_MIN_MSS and MAX_TCP_WINDOW of `net/tcp.h`.
+const MSS: OptionDef = OptionDef::size(
+    "mss",
+    "Maximum segment size (TCP_MAXSEG): the MTU less 40 B (IPv4) or 60 B (IPv6)",
+)
+.limits(88, 32_767);
+
+/// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
+const LONGEST_CONGESTION: usize = 15;
+
+/// Whether a name may be one of a congestion control.
+pub fn check_congestion(text: &str) -> Result<(), String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if (1..=LONGEST_CONGESTION).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "invalid congestion control '{text}': use one name such as cubic, of those in \
+         /proc/sys/net/ipv4/tcp_available_congestion_control"
+    ))
+}
+
 impl Transport for Tcp {
     type Opening = TcpOpening;
 
@@ -33,16 +69,16 @@ impl Transport for Tcp {
         between_hosts: true,
         samples_only: false,
         watchable: true,
-        options: &[
-            "nodelay",
-            "congestion",
-            "mss",
-            "dscp",
-            "interface",
-            "zerocopy",
-            "send-buffer",
-            "receive-buffer",
-            "busy-poll",
+        settings: &[
+            NODELAY,
+            CONGESTION,
+            MSS,
+            settings::DSCP,
+            settings::INTERFACE,
+            ZEROCOPY,
+            settings::SEND_BUFFER,
+            settings::RECEIVE_BUFFER,
+            settings::BUSY_POLL,
         ],
         path: "send, the kernel's TCP and IP, recv: both copies included",
     };
@@ -63,7 +99,7 @@ impl Transport for Tcp {
             ),
         };
         if let Some(listener) = &listener {
-            options::apply_before_handshake(listener, &setup.options)?;
+            options::apply_before_handshake(listener, &setup.settings)?;
         }
         Ok(TcpOpening { listener, own, setup: setup.clone() })
     }
@@ -112,8 +148,8 @@ impl TcpOpening {
             }
         };
         let socket = stream.into();
-        options::apply_ip(&socket, &setup.options)?;
-        options::apply_tcp(&socket, &setup.options)?;
+        options::apply_ip(&socket, &setup.settings)?;
+        options::apply_tcp(&socket, &setup.settings)?;
         Ok((socket, strangers))
     }
 }
@@ -126,7 +162,7 @@ fn dial(address: SocketAddr, own: SocketAddr, setup: &Setup) -> Result<TcpStream
         Some(socket2::Protocol::TCP),
     )
     .map_err(SetupError::system(what()))?;
-    options::apply_before_handshake(&socket, &setup.options)?;
+    options::apply_before_handshake(&socket, &setup.settings)?;
     socket
         .bind(&own.into())
         .map_err(SetupError::system(format!("using the address {}", own.ip())))?;

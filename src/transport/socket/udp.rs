@@ -32,7 +32,13 @@ impl Transport for Udp {
         between_hosts: true,
         samples_only: false,
         watchable: true,
-        options: &["dscp", "interface", "send-buffer", "receive-buffer", "busy-poll"],
+        settings: &[
+            settings::DSCP,
+            settings::INTERFACE,
+            settings::SEND_BUFFER,
+            settings::RECEIVE_BUFFER,
+            settings::BUSY_POLL,
+        ],
         path: "send, the kernel's UDP and IP, recv: both copies included",
     };
 
@@ -76,7 +82,7 @@ impl Opening for UdpOpening {
             .connect(address)
             .map_err(SetupError::system(format!("connecting to {address}")))?;
         let socket: OwnedFd = self.socket.into();
-        options::apply_ip(&socket, &self.setup.options)?;
+        options::apply_ip(&socket, &self.setup.settings)?;
         DatagramEndpoint::connected(socket, &self.setup, true)
     }
 

@@ -56,7 +56,7 @@ impl Transport for UnixStream {
         between_hosts: false,
         samples_only: false,
         watchable: true,
-        options: &["send-buffer", "receive-buffer", "busy-poll"],
+        settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
         path: "send, the kernel's socket queue, recv: both copies included",
     };
 
@@ -120,7 +120,7 @@ impl StreamOpening {
             }
         };
         let socket: OwnedFd = stream.into();
-        options::apply_common(&socket, &self.setup.options)?;
+        options::apply_common(&socket, &self.setup.settings)?;
         Ok((socket, strangers))
     }
 }
@@ -139,7 +139,7 @@ impl Transport for UnixDatagram {
         between_hosts: false,
         samples_only: false,
         watchable: true,
-        options: &["send-buffer", "receive-buffer", "busy-poll"],
+        settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
         path: "send, the kernel's socket queue, recv: both copies included",
     };
 

@@ -10,6 +10,7 @@
 
 use super::datagram::DatagramEndpoint;
 use super::{Udp, options, seen};
+use crate::options::OptionDef;
 use crate::signal::format::binary::{datagram_bytes, decode, encode};
 use crate::signal::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
 use crate::transport::*;
@@ -20,10 +21,40 @@ use std::os::fd::OwnedFd;
 /// The transport.
 pub struct Villas;
 
+/// The socket node of VILLASnode between the two ends.
+#[derive(Clone, Copy)]
+struct Node {
+    /// Where it receives, its `in.address`: the client sends there.
+    input: SocketAddr,
+    /// Where it sends, its `out.address`: the server receives there.
+    output: SocketAddr,
+}
+
+impl Node {
+    fn of_settings(settings: &Settings) -> Option<Node> {
+        let (input, output) = (settings.get("node-in")?, settings.get("node-out")?);
+        Some(Node { input, output })
+    }
+}
+
+const NODE_IN: OptionDef = OptionDef::text(
+    "node-in",
+    settings::check_address,
+    "Address at which a socket node of VILLASnode receives (its in.address)",
+)
+.metavar("ADDRESS:PORT")
+.needs(&["node-out"]);
+const NODE_OUT: OptionDef = OptionDef::text(
+    "node-out",
+    settings::check_address,
+    "Address to which that node sends (its out.address)",
+)
+.metavar("ADDRESS:PORT")
+.needs(&["node-in"]);
+
 /// One end before it is connected.
 pub struct VillasOpening {
     socket: UdpSocket,
-    node: Node,
     setup: Setup,
 }
 
@@ -58,7 +89,14 @@ impl Transport for Villas {
         between_hosts: false,
         samples_only: true,
         watchable: false,
-        options: &["node-in", "dscp", "send-buffer", "receive-buffer", "busy-poll"],
+        settings: &[
+            NODE_IN,
+            NODE_OUT,
+            settings::DSCP,
+            settings::SEND_BUFFER,
+            settings::RECEIVE_BUFFER,
+            settings::BUSY_POLL,
+        ],
         path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
                again, recv, a copy into the message",
     };
@@ -67,8 +105,8 @@ impl Transport for Villas {
         Udp::available()
     }
 
-    fn check(asked: &Asked<'_>) -> Result<(), String> {
-        let Some(node) = asked.options.node else { return Err(NEEDS.into()) };
+    fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+        let Some(node) = Node::of_settings(request.settings) else { return Err(NEEDS.into()) };
         if node.input.is_ipv4() != node.output.is_ipv4() {
             let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
             return Err(both.into());
@@ -84,7 +122,7 @@ impl Transport for Villas {
     }
 
     fn open(setup: &Setup) -> Result<VillasOpening, SetupError> {
-        let node = setup.options.node.ok_or(SetupError::Refused(NEEDS.into()))?;
+        let node = Node::of_settings(&setup.settings).ok_or(SetupError::Refused(NEEDS.into()))?;
         let at = match (setup.role, node.input) {
             (Role::Server, _) => node.output,
             (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
@@ -95,7 +133,7 @@ impl Transport for Villas {
         // At once: until then it takes what anybody sends.
         let what = format!("connecting to {}", node.input);
         socket.connect(node.input).map_err(SetupError::system(what))?;
-        Ok(VillasOpening { socket, node, setup: setup.clone() })
+        Ok(VillasOpening { socket, setup: setup.clone() })
     }
 
     fn strangers(endpoint: &VillasEndpoint) -> u64 {
@@ -122,17 +160,17 @@ impl Opening for VillasOpening {
 
     fn connect(self, _: &Blob) -> Result<VillasEndpoint, SetupError> {
         let socket: OwnedFd = self.socket.into();
-        options::apply_ip(&socket, &self.setup.options)?;
+        options::apply_ip(&socket, &self.setup.settings)?;
         let size = self.setup.size.max(METADATA);
         let wire = datagram_bytes((size - METADATA) / VALUE);
         // A byte more than a datagram, so that a longer one shows.
-        let since = self.setup.opened;
+        let (since, kind) = (self.setup.opened, self.setup.kind);
         let datagrams = Setup { size: wire + 1, ..self.setup };
         let datagrams = DatagramEndpoint::connected(socket, &datagrams, true)?;
         let slots = datagrams.slots() as usize;
         Ok(VillasEndpoint {
             datagrams,
-            kind: self.node.kind,
+            kind,
             size,
             wire,
             outgoing: vec![0; slots * size].into_boxed_slice(),

@@ -14,6 +14,7 @@ pub use world::{SyntheticEndpoint, clock};
 
 use super::null::NullEndpoint;
 use super::*;
+use crate::options::OptionDef;
 use std::cell::RefCell;
 use std::rc::Rc;
 use world::World;
@@ -45,7 +46,12 @@ impl Transport for Simulated {
         between_hosts: false,
         samples_only: false,
         watchable: false,
-        options: &["synthetic"],
+        settings: &[OptionDef::parsed::<Synthetic>(
+            "synthetic",
+            "Simulated behaviour, such as 'normal(1us,300ns) loss(1%)'",
+        )
+        .metavar("SPEC")
+        .default("normal(1us,100ns)")],
         path: "a simulation on a virtual clock",
     };
 

@@ -55,7 +55,7 @@ impl World {
     pub(super) fn new(setup: &Setup) -> World {
         let now = NOW.with(|now| *now);
         now.set(BEGIN_NS);
-        let spec = setup.options.synthetic.clone().unwrap_or_default();
+        let spec = setup.settings.get::<Synthetic>("synthetic").unwrap_or_default();
         World {
             stalls: spec.stalls.iter().copied().collect(),
             spec,

@@ -19,7 +19,7 @@ mod endpoint;
 mod errors;
 mod extended;
 mod memory;
-pub mod options;
+mod options;
 mod order;
 mod queues;
 mod receives;
@@ -28,6 +28,7 @@ mod sends;
 mod stamps;
 
 use crate::clock::{DeviceStamps, DeviceTicks};
+use crate::options::Named;
 use crate::transport::*;
 use crate::units::Bytes;
 use adapter::{Adapter, is_ethernet, port_folder};
@@ -37,7 +38,7 @@ use counters::Counters;
 use endpoint::{Made, Shape, VerbsEndpoint};
 pub use memory::LiveWord;
 use memory::{Layout, Memory};
-use options::{Polling, Posting, Service, Signal, VerbsOptions};
+use options::{Polling, Service, Signal, VerbsOptions};
 pub use queues::LEAST_RECEIVES;
 use queues::{Depths, Queues};
 use resources::{Domain, QueuePair};
@@ -58,6 +59,7 @@ pub struct VerbsOpening {
     adapter: Adapter,
     own: Address,
     depths: Depths,
+    options: VerbsOptions,
     setup: Setup,
 }
 
@@ -77,51 +79,52 @@ impl Transport for Verbs {
         between_hosts: true,
         samples_only: false,
         watchable: false,
-        options: options::NAMES,
+        settings: options::TABLE,
         path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     };
 
     fn available() -> Result<(), String> {
-        let tried = Adapter::choose(&VerbsOptions::default()).and_then(|adapter| {
+        let options = VerbsOptions::from(&Settings::default());
+        let tried = Adapter::choose(&options).and_then(|adapter| {
             // A limit on locked memory is only met by registering some.
             let layout = Layout::new(TRIED_BYTES, 1, 1, false);
-            let options = VerbsOptions::default();
             Memory::new(&Domain::new(&adapter.context)?, layout, &options).map(drop)
         });
         tried.map_err(|error| error.to_string())
     }
 
-    fn check(asked: &Asked<'_>) -> Result<(), String> {
-        let operation = asked.options.operation();
-        options::refuse(&asked.options.verbs, operation, asked.size)?;
-        let by_memory = operation == Operation::Write && !asked.one_sided;
-        if by_memory && asked.wait.sleeps() {
+    fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+        let options = VerbsOptions::from(request.settings);
+        options::check(&options, request.size)?;
+        let by_memory = options.operation == Operation::Write && !request.one_sided;
+        if by_memory && request.wait.sleeps() {
             return Err(format!(
-                "--wait {} is not possible with --operation write, whose receiver polls memory; \
-                 write busy, or --operation write_imm",
-                asked.wait.name()
+                "--operation write does not support --wait {}, since its receiver polls memory: \
+                 use --wait busy, or --operation write_imm",
+                request.wait.name()
             ));
         }
         Ok(())
     }
 
-    fn loses(options: &Options) -> bool {
-        options.verbs.service().loses()
+    fn loses(settings: &Settings) -> bool {
+        VerbsOptions::from(settings).service.loses()
     }
 
-    fn numa_node(options: &Options) -> Option<u32> {
-        crate::host::rdma_node(options.verbs.device.as_deref())
+    fn numa_node(settings: &Settings) -> Option<u32> {
+        crate::host::rdma_node(settings.text("device"))
     }
 
-    fn completes_each(options: &Options) -> bool {
-        options.verbs.signal == Some(Signal::Every(1)) || options.verbs.stamps_complete()
+    fn completes_each(settings: &Settings) -> bool {
+        let options = VerbsOptions::from(settings);
+        options.signal == Signal::Every(1) || options.stamps_complete()
     }
 
     fn open(setup: &Setup) -> Result<VerbsOpening, SetupError> {
-        let options = &setup.options.verbs;
-        let service = options.service();
-        let adapter = Adapter::choose(options)?;
-        let mtu = address::offered_mtu(&adapter, options)?;
+        let options = VerbsOptions::from(&setup.settings);
+        let service = options.service;
+        let adapter = Adapter::choose(&options)?;
+        let mtu = address::offered_mtu(&adapter, &options)?;
         if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
             return Err(SetupError::NotAllowed(format!(
                 "--size {} B is not allowed with --service ud; the MTU of {} is {mtu} B",
@@ -129,15 +132,15 @@ impl Transport for Verbs {
             )));
         }
         let domain = Domain::new(&adapter.context)?;
-        let depths = Depths::of(setup, &adapter.device);
+        let depths = Depths::of(setup, &options, &adapter.device);
         let size = setup.size.max(1);
         let layout =
             Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
-        let memory = Memory::new(&domain, layout, options)?;
-        let queues = Queues::new(setup, &adapter, &domain, depths)?;
+        let memory = Memory::new(&domain, layout, &options)?;
+        let queues = Queues::new(setup, &options, &adapter, &domain, depths)?;
         let mut pairs = Vec::new();
         for qp in &queues.pairs {
-            address::initialise(qp, &adapter, service, datagram_key(setup))?;
+            address::initialise(qp, &adapter, service, datagram_key(setup, &options))?;
             pairs.push((qp.number(), random_psn()?));
         }
         let mut connection = match options.by_manager() {
@@ -150,7 +153,7 @@ impl Transport for Verbs {
         };
         let own = Address {
             service,
-            operation: setup.options.operation(),
+            operation: options.operation,
             size: size as u64,
             pairs,
             lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
@@ -164,7 +167,17 @@ impl Transport for Verbs {
             cm,
         };
         let setup = setup.clone();
-        Ok(VerbsOpening { queues, memory, connection, domain, adapter, own, depths, setup })
+        Ok(VerbsOpening {
+            queues,
+            memory,
+            connection,
+            domain,
+            adapter,
+            own,
+            depths,
+            options,
+            setup,
+        })
     }
 
     fn granted(endpoint: &VerbsEndpoint) -> Vec<(String, String)> {
@@ -186,8 +199,8 @@ impl Transport for Verbs {
 }
 
 /// The key that datagrams to this end carry.
-fn datagram_key(setup: &Setup) -> u32 {
-    match setup.options.verbs.by_manager() {
+fn datagram_key(setup: &Setup, options: &VerbsOptions) -> u32 {
+    match options.by_manager() {
         true => cm::DATAGRAM_KEY,
         false => address::queue_key(&setup.cookie),
     }
@@ -209,7 +222,7 @@ impl Opening for VerbsOpening {
 
     fn connect(self, other: &Blob) -> Result<VerbsEndpoint, SetupError> {
         let other = Address::read(other, &self.own)?;
-        let options = &self.setup.options.verbs;
+        let options = &self.options;
         let shape = self.shape();
         let route = match shape.service {
             Service::Ud => {
@@ -223,7 +236,7 @@ impl Opening for VerbsOpening {
             true => Some(Stamps::of(&self.adapter.context, &self.adapter.name)?),
             false => None,
         };
-        let VerbsOpening { queues, memory, connection, adapter, own, setup, .. } = self;
+        let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = self;
         let numbers = other.pairs.iter().map(|(number, _)| *number);
         let made = Made {
             pairs: queues.pairs.into_iter().zip(numbers).collect(),
@@ -239,13 +252,13 @@ impl Opening for VerbsOpening {
             granted,
             stamps,
         };
-        let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup));
+        let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup, &options));
         if !shape.deaf && !shape.watches_memory {
             endpoint.post_receives().map_err(|errno| {
                 SetupError::system("posting receives")(std::io::Error::from_raw_os_error(errno))
             })?;
         }
-        let options = &setup.options.verbs;
+        let options = &options;
         let pairs: Vec<&QueuePair> = endpoint.pairs.iter().map(|(qp, _)| qp).collect();
         let end = cm::End {
             adapter: &adapter,
@@ -280,7 +293,7 @@ impl Opening for VerbsOpening {
 
 impl VerbsOpening {
     fn shape(&self) -> Shape {
-        let (setup, options) = (&self.setup, &self.setup.options.verbs);
+        let (setup, options) = (&self.setup, &self.options);
         let (service, operation) = (self.own.service, self.own.operation);
         let one_sided = setup.traffic == Traffic::OneSided;
         let answered = matches!(setup.traffic, Traffic::Echo { .. });
@@ -293,7 +306,7 @@ impl VerbsOpening {
             (false, true) => 1,
             (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
         };
-        let signal_every = match options.signal.unwrap_or_default() {
+        let signal_every = match options.signal {
             _ if options.stamps_complete() => 1,
             Signal::Auto => most,
             Signal::Every(every) => u64::from(every).clamp(1, most),
@@ -309,7 +322,7 @@ impl VerbsOpening {
         Shape {
             service,
             operation,
-            posting: options.posting.unwrap_or_default(),
+            posting: options.posting,
             polling: match options.stamps_complete() {
                 true => Polling::Extended,
                 false => options.polling.unwrap_or_default(),
@@ -354,17 +367,9 @@ impl VerbsOpening {
             lid => ("lid", lid.to_string()),
         });
         all.push(("gid_index", adapter.gid_index.to_string()));
-        let posting = match shape.posting {
-            Posting::Classic => "classic",
-            Posting::Extended => "extended",
-        };
-        all.push(("post", posting.into()));
-        let polling = match shape.polling {
-            Polling::Classic => "classic",
-            Polling::Extended => "extended",
-        };
-        all.push(("poll", polling.into()));
-        let pages = if self.setup.options.verbs.huge_pages { "huge" } else { "normal" };
+        all.push(("post", shape.posting.name().into()));
+        all.push(("poll", shape.polling.name().into()));
+        let pages = if self.options.huge_pages { "huge" } else { "normal" };
         all.push(("pages", pages.into()));
         if let Some(node) = crate::host::rdma_node(Some(&adapter.name)) {
             all.push(("numa_node", node.to_string()));

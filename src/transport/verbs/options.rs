@@ -1,8 +1,11 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
 pub use super::order::MOST_QUEUE_PAIRS;
-use crate::transport::{Operation, Wait};
+use crate::options::{Named, OptionDef, OptionTable, named, parse_count};
+use crate::transport::{Operation, Settings, Wait, settings};
+use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// The service type of a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,8 +50,7 @@ impl Service {
 }
 
 /// How the two queue pairs learn of each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Connect {
     /// By the control channel.
     #[default]
@@ -57,9 +59,19 @@ pub enum Connect {
     Cm,
 }
 
+impl Named for Connect {
+    const ALL: &'static [Connect] = &[Connect::Exchange, Connect::Cm];
+
+    fn name(self) -> &'static str {
+        match self {
+            Connect::Exchange => "exchange",
+            Connect::Cm => "cm",
+        }
+    }
+}
+
 /// Whether a payload is copied into the work request instead of being read by the adapter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inline {
     /// Where the message is at most [`INLINE_AUTO`] bytes and the adapter can.
     #[default]
@@ -70,13 +82,27 @@ pub enum Inline {
     UpTo(u32),
 }
 
+impl FromStr for Inline {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Inline, String> {
+        let up_to = |bytes: Bytes| u32::try_from(bytes.0).ok().map(Inline::UpTo);
+        match text {
+            "auto" => Ok(Inline::Auto),
+            "off" => Ok(Inline::Off),
+            _ => text.parse().ok().and_then(up_to).ok_or_else(|| {
+                format!("invalid size '{text}': use auto, off or a size such as 128")
+            }),
+        }
+    }
+}
+
 /// The largest message that is sent inline where nothing is asked for: above 128 B the copy costs
 /// more than the adapter's read saves on the adapters of the published measurements.
 pub const INLINE_AUTO: u32 = 128;
 
 /// Which sends make a completion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Signal {
     /// Every so many: half of the send queue, so that it never overflows.
     #[default]
@@ -85,9 +111,22 @@ pub enum Signal {
     Every(u32),
 }
 
+impl FromStr for Signal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Signal, String> {
+        if text == "auto" {
+            return Ok(Signal::Auto);
+        }
+        let every = u32::try_from(parse_count(text)?).ok().filter(|every| *every > 0);
+        every
+            .map(Signal::Every)
+            .ok_or_else(|| format!("'{text}' is out of range: use auto, or 1 or more"))
+    }
+}
+
 /// Which calls post.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Posting {
     /// `ibv_post_send`, with a list.
     #[default]
@@ -96,9 +135,19 @@ pub enum Posting {
     Extended,
 }
 
+impl Named for Posting {
+    const ALL: &'static [Posting] = &[Posting::Classic, Posting::Extended];
+
+    fn name(self) -> &'static str {
+        match self {
+            Posting::Classic => "classic",
+            Posting::Extended => "extended",
+        }
+    }
+}
+
 /// Which calls take completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Polling {
     /// `ibv_poll_cq`.
     #[default]
@@ -107,9 +156,19 @@ pub enum Polling {
     Extended,
 }
 
+impl Named for Polling {
+    const ALL: &'static [Polling] = &[Polling::Classic, Polling::Extended];
+
+    fn name(self) -> &'static str {
+        match self {
+            Polling::Classic => "classic",
+            Polling::Extended => "extended",
+        }
+    }
+}
+
 /// Whose clock says when a send has completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StampComplete {
     /// The CPU's, when the loop takes the completion.
     Cpu,
@@ -130,9 +189,90 @@ impl StampComplete {
     }
 }
 
+named!(Service, StampComplete);
+
+/// The deepest queue that may be asked for.
+pub const MOST_DEPTH: u32 = 32_768;
+
+/// The options of this transport.
+pub const TABLE: OptionTable = &[
+    OptionDef::text("device", check_device, "RDMA device, such as mlx5_0")
+        .metavar("NAME")
+        .default_note("the first whose port is up"),
+    OptionDef::count("port", "Port of the device")
+        .limits(1, 255)
+        .default_note("the first that is up"),
+    OptionDef::count("gid-index", "Index in the port's GID table")
+        .limits(0, 255)
+        .default_note("RoCE v2 before v1, IPv4 before IPv6"),
+    OptionDef::choice::<Service>("service", "Service type of the queue pairs").default("rc"),
+    settings::OPERATION,
+    OptionDef::choice::<Connect>(
+        "connect",
+        "Connect queue pairs by the control channel (exchange) or the RDMA connection manager (cm)",
+    )
+    .default("exchange"),
+    OptionDef::parsed::<Inline>(
+        "inline",
+        "Send payloads inline: off, auto (up to 128 B), or up to this size",
+    )
+    .metavar("SIZE")
+    .default("auto"),
+    OptionDef::parsed::<Signal>(
+        "signal-every",
+        "Signal every Nth send: auto (half of the send queue), or 1 or more",
+    )
+    .metavar("N")
+    .default("auto"),
+    OptionDef::count("send-depth", "Depth of the send queue")
+        .limits(1, MOST_DEPTH as u64)
+        .default_note("128"),
+    OptionDef::count("receive-depth", "Posted receives")
+        .limits(1, MOST_DEPTH as u64)
+        .default_note("512 for a stream, else twice the burst"),
+    OptionDef::choice::<Posting>("post", "Post by ibv_post_send (classic) or ibv_wr_* (extended)")
+        .default("classic"),
+    OptionDef::choice::<Polling>(
+        "poll",
+        "Poll by ibv_poll_cq (classic) or ibv_start_poll (extended)",
+    )
+    .default_note("classic"),
+    OptionDef::count("queue-pairs", "Queue pairs that messages use in turn")
+        .limits(1, MOST_QUEUE_PAIRS as u64)
+        .default("1"),
+    OptionDef::flag("shared-receive-queue", "Use one receive queue for all queue pairs of an end"),
+    OptionDef::flag("huge-pages", "Register memory of huge pages (2 MiB)"),
+    OptionDef::one_of("mtu", || vec!["256", "512", "1024", "2048", "4096"], "Path MTU in bytes")
+        .metavar("N")
+        .default_note("the smaller of the two ports' MTUs"),
+    OptionDef::count("service-level", "Service level (SL)").limits(0, 15),
+    OptionDef::count("traffic-class", "Traffic class of the global route header").limits(0, 255),
+    OptionDef::choice::<Wait>("send-wait", "Wait mode for completions of sends")
+        .default_note("as --wait"),
+    OptionDef::flag("relaxed-ordering", "Register memory with relaxed PCIe ordering"),
+    OptionDef::flag(
+        "stamp-send",
+        "Rewrite the send timestamp in the message until the adapter reads it: adds metric transfer",
+    ),
+    OptionDef::choice::<StampComplete>(
+        "stamp-complete",
+        "Clock that stamps send completions: the CPU's, or the device's (oneway only)",
+    )
+    .metavar("CLOCK")
+    .default("cpu"),
+];
+
+/// The name of a device, as the kernel allows them: no path.
+fn check_device(text: &str) -> Result<(), String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    if (1..=63).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('.') {
+        return Ok(());
+    }
+    Err(format!("invalid device '{text}': use a name such as mlx5_0 (`rdma link show`)"))
+}
+
 /// Settings of the verbs transport.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug)]
 pub struct VerbsOptions {
     /// The device by name; `None`: the first that has a port which is up.
     pub device: Option<String>,
@@ -140,263 +280,195 @@ pub struct VerbsOptions {
     pub port: Option<u8>,
     /// Index in the port's table of GIDs; `None`: chosen (RoCE v2 before v1, IPv4 before IPv6).
     pub gid_index: Option<u8>,
-    /// The service type.
-    pub service: Option<Service>,
-    /// How the ends find each other.
-    pub connect: Option<Connect>,
-    /// Inline or not.
-    pub inline: Option<Inline>,
+    pub service: Service,
+    pub operation: Operation,
+    pub connect: Connect,
+    pub inline: Inline,
     /// Which sends are signalled.
-    pub signal: Option<Signal>,
-    /// Work requests of the send queue.
+    pub signal: Signal,
     pub send_depth: Option<u32>,
-    /// Receives that are posted.
     pub receive_depth: Option<u32>,
-    /// Which calls post.
-    pub posting: Option<Posting>,
-    /// Which calls take completions.
+    pub posting: Posting,
+    /// Which calls take completions; `None`: those that the stamps need.
     pub polling: Option<Polling>,
-    /// How many queue pairs the messages go over in turn; `None`: one.
-    pub queue_pairs: Option<u32>,
+    pub queue_pairs: u32,
     /// All queue pairs of an end take their receives from one queue.
     pub shared_receives: bool,
     /// Registered memory is of huge pages.
     pub huge_pages: bool,
     /// Path MTU in bytes; `None`: the smaller of what the two ports have.
     pub mtu: Option<u32>,
-    /// Service level.
     pub service_level: Option<u8>,
-    /// Traffic class of the global route.
     pub traffic_class: Option<u8>,
     /// How the end waits for completions of sends; `None`: as for arrivals.
     pub send_wait: Option<Wait>,
-    /// Memory is registered with relaxed ordering.
     pub relaxed_ordering: bool,
     /// A thread writes the time into the message until the adapter has taken it.
     pub stamp_send: bool,
-    /// Whose clock says when a send has completed; `None`: the CPU's.
-    #[serde(default)]
-    pub stamp_complete: Option<StampComplete>,
+    /// Whose clock says when a send has completed.
+    pub stamp_complete: StampComplete,
+}
+
+impl From<&Settings> for VerbsOptions {
+    fn from(settings: &Settings) -> VerbsOptions {
+        VerbsOptions {
+            device: settings.get("device"),
+            port: settings.get("port"),
+            gid_index: settings.get("gid-index"),
+            service: settings.choice("service").unwrap_or_default(),
+            operation: settings.operation(),
+            connect: settings.choice("connect").unwrap_or_default(),
+            inline: settings.get("inline").unwrap_or_default(),
+            signal: settings.get("signal-every").unwrap_or_default(),
+            send_depth: settings.count32("send-depth"),
+            receive_depth: settings.count32("receive-depth"),
+            posting: settings.choice("post").unwrap_or_default(),
+            polling: settings.choice("poll"),
+            queue_pairs: settings.count32("queue-pairs").unwrap_or(1),
+            shared_receives: settings.flag("shared-receive-queue"),
+            huge_pages: settings.flag("huge-pages"),
+            mtu: settings.get("mtu"),
+            service_level: settings.get("service-level"),
+            traffic_class: settings.get("traffic-class"),
+            send_wait: settings.choice("send-wait"),
+            relaxed_ordering: settings.flag("relaxed-ordering"),
+            stamp_send: settings.stamps_send(),
+            stamp_complete: settings.choice("stamp-complete").unwrap_or(StampComplete::Cpu),
+        }
+    }
 }
 
 impl VerbsOptions {
-    /// The names, as typed, of those that were asked for.
-    pub fn named(&self) -> impl Iterator<Item = &'static str> {
-        [
-            ("device", self.device.is_some()),
-            ("port", self.port.is_some()),
-            ("gid-index", self.gid_index.is_some()),
-            ("service", self.service.is_some()),
-            ("connect", self.connect.is_some()),
-            ("inline", self.inline.is_some()),
-            ("signal-every", self.signal.is_some()),
-            ("send-depth", self.send_depth.is_some()),
-            ("receive-depth", self.receive_depth.is_some()),
-            ("post", self.posting.is_some()),
-            ("poll", self.polling.is_some()),
-            ("queue-pairs", self.queue_pairs.is_some()),
-            ("shared-receive-queue", self.shared_receives),
-            ("huge-pages", self.huge_pages),
-            ("mtu", self.mtu.is_some()),
-            ("service-level", self.service_level.is_some()),
-            ("traffic-class", self.traffic_class.is_some()),
-            ("send-wait", self.send_wait.is_some()),
-            ("relaxed-ordering", self.relaxed_ordering),
-            ("stamp-send", self.stamp_send),
-            ("stamp-complete", self.stamp_complete.is_some()),
-        ]
-        .into_iter()
-        .filter(|(_, asked)| *asked)
-        .map(|(name, _)| name)
-    }
-
-    /// The service type, where none is asked for RC.
-    pub fn service(&self) -> Service {
-        self.service.unwrap_or_default()
-    }
-
-    /// How many queue pairs an end has.
-    pub fn pairs(&self) -> u32 {
-        self.queue_pairs.unwrap_or(1).clamp(1, MOST_QUEUE_PAIRS)
-    }
-
     /// Whether completions of sends are stamped by the device's own clock.
     pub fn stamps_complete(&self) -> bool {
-        self.stamp_complete == Some(StampComplete::Device)
+        self.stamp_complete == StampComplete::Device
     }
 
     /// Whether the connection manager connects.
     pub fn by_manager(&self) -> bool {
-        self.connect == Some(Connect::Cm)
+        self.connect == Connect::Cm
     }
 }
-
-/// The names of all options that this transport knows.
-pub const NAMES: &[&str] = &[
-    "device",
-    "port",
-    "gid-index",
-    "service",
-    "operation",
-    "connect",
-    "inline",
-    "signal-every",
-    "send-depth",
-    "receive-depth",
-    "post",
-    "poll",
-    "queue-pairs",
-    "shared-receive-queue",
-    "huge-pages",
-    "mtu",
-    "service-level",
-    "traffic-class",
-    "send-wait",
-    "relaxed-ordering",
-    "stamp-send",
-    "stamp-complete",
-];
-
-/// Path MTUs that there are.
-pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
-/// The deepest queue that may be asked for.
-pub const MOST_DEPTH: u32 = 32_768;
 
 /// The shortest message that has room for a number and a time.
 pub const STAMPED_SIZE: u64 = 16;
 
-/// Why `--stamp-send` cannot be met.
-fn refuse_stamp(options: &VerbsOptions, operation: Operation, size: u64) -> Result<(), String> {
-    let copies = matches!(options.inline, Some(Inline::UpTo(bytes)) if u64::from(bytes) >= size);
+/// The largest path MTU of InfiniBand.
+const LARGEST_MTU: u32 = 4096;
+
+fn check_stamp(options: &VerbsOptions, size: u64) -> Result<(), String> {
+    let operation = options.operation;
+    let copies = matches!(options.inline, Inline::UpTo(bytes) if u64::from(bytes) >= size);
     match (operation.carries_payload(), size >= STAMPED_SIZE, copies) {
         (false, ..) => Err(format!(
-            "--stamp-send means nothing to --operation {}; it is for operations that send",
+            "--operation {} does not support --stamp-send: use an operation that sends",
             operation.name()
         )),
         (_, false, _) => Err(format!(
-            "--size {size} B is not allowed with --stamp-send; write {STAMPED_SIZE} or more"
+            "--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more"
         )),
-        (.., true) => Err("--stamp-send with --inline is not possible: a message that is copied \
-                           when it is posted cannot be stamped later; write --inline off"
+        (.., true) => Err("--inline does not work with --stamp-send, since an inline payload is \
+                           copied when it is posted: use --inline off"
             .into()),
         (true, true, false) => Ok(()),
     }
 }
 
-/// Why these do not go together, in a sentence that says what is allowed.
-pub fn refuse(options: &VerbsOptions, operation: Operation, size: u64) -> Result<(), String> {
-    let service = options.service();
+/// Checks what goes together; the error says what is supported.
+pub fn check(options: &VerbsOptions, size: u64) -> Result<(), String> {
+    let (service, operation) = (options.service, options.operation);
     if !service.operations().contains(&operation) {
         let names: Vec<&str> = service.operations().iter().map(|o| o.name()).collect();
         return Err(format!(
-            "--operation {} is not possible with --service {}; allowed there: {}",
-            operation.name(),
+            "--service {} does not support --operation {}: use {}",
             service.name(),
+            operation.name(),
             names.join(", ")
         ));
     }
     if operation.is_atomic() && size != 8 {
         return Err(format!(
-            "--size {size} B is not allowed with --operation {}; an atomic operation has 8 B",
+            "--size {size} B is not allowed with --operation {}: use 8, the size of an atomic",
             operation.name()
         ));
     }
-    let most = u64::from(options.mtu.unwrap_or(MTUS[4]));
+    let most = u64::from(options.mtu.unwrap_or(LARGEST_MTU));
     if service == Service::Ud && size > most {
         return Err(format!(
-            "--size {size} B is not allowed with --service ud; a datagram has 1 to {most} B"
+            "--size {size} B is not allowed with --service ud: use 1 to {most} B, one MTU"
         ));
     }
     if options.stamp_send {
-        refuse_stamp(options, operation, size)?;
+        check_stamp(options, size)?;
     }
-    if let Some(mtu) = options.mtu.filter(|mtu| !MTUS.contains(mtu)) {
-        return Err(format!("--mtu {mtu} is not allowed; write 256, 512, 1024, 2048 or 4096"));
-    }
-    for (name, depth) in
-        [("send-depth", options.send_depth), ("receive-depth", options.receive_depth)]
-    {
-        if let Some(depth) = depth.filter(|depth| !(1..=MOST_DEPTH).contains(depth)) {
-            return Err(format!("--{name} {depth} is not allowed; write 1 to {MOST_DEPTH}"));
-        }
-    }
-    if options.stamps_complete() && matches!(options.signal, Some(Signal::Every(2..))) {
-        return Err("--stamp-complete device is of every send; write --signal-every 1".into());
+    if options.stamps_complete() && matches!(options.signal, Signal::Every(2..)) {
+        return Err("--stamp-complete device needs a completion of every send: use \
+                    --signal-every 1"
+            .into());
     }
     if options.stamps_complete() && options.polling == Some(Polling::Classic) {
         return Err(
-            "--stamp-complete device needs completions with a time; write --poll extended".into()
+            "--stamp-complete device needs timestamps in completions: use --poll extended".into()
         );
     }
-    if options.signal == Some(Signal::Every(0)) {
-        return Err("--signal-every 0 is not allowed; write auto, or 1 or more".into());
-    }
-    if let Some(level) = options.service_level.filter(|level| *level > 15) {
-        return Err(format!("--service-level {level} is not allowed; write 0 to 15"));
-    }
-    refuse_pairs(options)
-}
-
-/// Why these do not go together as to the queue pairs.
-fn refuse_pairs(options: &VerbsOptions) -> Result<(), String> {
-    let service = options.service();
     if service == Service::Uc && options.by_manager() {
-        return Err(
-            "--connect cm is not possible with --service uc; allowed there: exchange".into()
-        );
+        return Err("--service uc does not support --connect cm: use --connect exchange".into());
     }
     if service == Service::Uc && options.shared_receives {
         return Err(
-            "--shared-receive-queue is not possible with --service uc; it is for rc and ud".into(),
+            "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
         );
     }
-    match options.queue_pairs {
-        Some(asked) if !(1..=MOST_QUEUE_PAIRS).contains(&asked) => {
-            Err(format!("--queue-pairs {asked} is not allowed; write 1 to {MOST_QUEUE_PAIRS}"))
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(service: Service) -> VerbsOptions {
-        VerbsOptions { service: Some(service), ..VerbsOptions::default() }
+    fn refused(values: &[(&str, &str)], size: u64) -> Option<String> {
+        let settings = Settings::of_values(values.iter().copied());
+        check(&VerbsOptions::from(&settings.unwrap()), size).err()
     }
 
     #[test]
-    fn what_a_service_does_not_allow_is_refused_in_a_sentence() {
-        let refused = refuse(&with(Service::Ud), Operation::Write, 64).unwrap_err();
+    fn what_a_service_does_not_support_is_refused_in_a_sentence() {
+        let with =
+            |service, operation| refused(&[("service", service), ("operation", operation)], 64);
         assert_eq!(
-            refused,
-            "--operation write is not possible with --service ud; allowed there: send, send_imm"
+            with("ud", "write").unwrap(),
+            "--service ud does not support --operation write: use send, send_imm"
         );
-        assert!(refuse(&with(Service::Uc), Operation::Read, 64).is_err());
-        assert!(refuse(&with(Service::Rc), Operation::Read, 64).is_ok());
+        assert!(with("uc", "read").is_some());
+        assert_eq!(with("rc", "read"), None);
+        assert!(refused(&[("service", "uc"), ("connect", "cm")], 64).is_some());
+        assert!(refused(&[("service", "uc"), ("shared-receive-queue", "on")], 64).is_some());
     }
 
     #[test]
     fn a_device_stamps_every_send_and_its_completions_carry_the_time() {
-        let stamped =
-            VerbsOptions { stamp_complete: Some(StampComplete::Device), ..VerbsOptions::default() };
-        assert!(refuse(&stamped, Operation::Send, 64).is_ok());
-        let rarely = VerbsOptions { signal: Some(Signal::Every(4)), ..stamped.clone() };
-        assert!(refuse(&rarely, Operation::Send, 64).unwrap_err().contains("--signal-every 1"));
-        let classic = VerbsOptions { polling: Some(Polling::Classic), ..stamped };
-        assert!(refuse(&classic, Operation::Send, 64).unwrap_err().contains("--poll extended"));
+        let with = |name, text| refused(&[("stamp-complete", "device"), (name, text)], 64);
+        assert_eq!(with("service", "rc"), None);
+        assert!(with("signal-every", "4").unwrap().contains("--signal-every 1"));
+        assert!(with("poll", "classic").unwrap().contains("--poll extended"));
     }
 
     #[test]
     fn an_atomic_operation_has_eight_bytes_and_a_datagram_fits_the_mtu() {
-        assert!(refuse(&with(Service::Rc), Operation::FetchAdd, 8).is_ok());
-        assert!(refuse(&with(Service::Rc), Operation::FetchAdd, 16).is_err());
-        assert!(refuse(&with(Service::Ud), Operation::Send, 4096).is_ok());
-        assert!(refuse(&with(Service::Ud), Operation::Send, 4097).is_err());
-        let small = VerbsOptions { mtu: Some(1024), ..with(Service::Ud) };
-        assert!(refuse(&small, Operation::Send, 1025).is_err());
-        let odd = VerbsOptions { mtu: Some(1500), ..with(Service::Rc) };
-        assert!(refuse(&odd, Operation::Send, 64).is_err());
+        let atomic = |size| refused(&[("operation", "fetch_add")], size);
+        assert!(atomic(8).is_none() && atomic(16).is_some());
+        let datagram = |mtu, size| refused(&[("service", "ud"), ("mtu", mtu)], size);
+        assert!(datagram("4096", 4096).is_none() && datagram("4096", 4097).is_some());
+        assert!(datagram("1024", 1025).is_some());
+        assert!(refused(&[("service", "ud")], 4097).is_some());
+    }
+
+    #[test]
+    fn a_stamp_needs_room_and_a_message_that_is_read_late() {
+        let with = |name, text, size| refused(&[("stamp-send", "on"), (name, text)], size);
+        assert_eq!(with("inline", "off", 64), None);
+        assert!(with("inline", "128", 64).unwrap().contains("--inline off"));
+        assert!(with("inline", "off", 8).unwrap().contains("16 B or more"));
+        assert!(with("operation", "read", 64).unwrap().contains("--stamp-send"));
     }
 }

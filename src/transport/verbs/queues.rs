@@ -2,7 +2,7 @@
 
 use super::adapter::Adapter;
 use super::extended;
-use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service};
+use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service, VerbsOptions};
 use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
 use super::stamps;
 use crate::transport::{Operation, Setup, SetupError, Traffic};
@@ -35,9 +35,8 @@ const MOST_BYTES: usize = 64 << 20;
 
 impl Depths {
     /// What a case needs, within what the device has.
-    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
-        let options = &setup.options.verbs;
-        let pairs = options.pairs();
+    pub fn of(setup: &Setup, options: &VerbsOptions, device: &ibv_device_attr) -> Depths {
+        let pairs = options.queue_pairs;
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
         // All queue pairs complete into one queue.
         let most = limit(device.max_qp_wr).min((limit(device.max_cqe) / pairs).max(1));
@@ -81,11 +80,11 @@ impl Queues {
     /// Makes them.
     pub fn new(
         setup: &Setup,
+        options: &VerbsOptions,
         adapter: &Adapter,
         domain: &Arc<Domain>,
         depths: Depths,
     ) -> Result<Queues, SetupError> {
-        let options = &setup.options.verbs;
         let channel = Channel::new(&adapter.context)?;
         let stamps = options.stamps_complete();
         if stamps {
@@ -107,7 +106,7 @@ impl Queues {
         let mut queues =
             Queues { pairs: Vec::new(), shared, send, receive, inline: false, inline_granted: 0 };
         for _ in 0..depths.pairs {
-            queues.add_pair(setup, domain, depths)?;
+            queues.add_pair(setup, options, domain, depths)?;
         }
         Ok(queues)
     }
@@ -115,21 +114,21 @@ impl Queues {
     fn add_pair(
         &mut self,
         setup: &Setup,
+        options: &VerbsOptions,
         domain: &Arc<Domain>,
         depths: Depths,
     ) -> Result<(), SetupError> {
-        let options = &setup.options.verbs;
-        let operation = setup.options.operation();
+        let operation = options.operation;
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
-        let asked = options.inline.unwrap_or_default();
+        let asked = options.inline;
         let most = match asked {
             Inline::Auto => INLINE_AUTO,
             Inline::Off => 0,
             Inline::UpTo(bytes) => bytes,
         };
         let wants = length <= most && operation.carries_payload() && !options.stamp_send;
-        let extended = options.posting == Some(Posting::Extended);
+        let extended = options.posting == Posting::Extended;
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
             recv_cq: self.receive.raw(),
@@ -142,7 +141,7 @@ impl Queues {
                 max_recv_sge: 1,
                 max_inline_data: inline,
             },
-            qp_type: match options.service() {
+            qp_type: match options.service {
                 Service::Rc => IBV_QPT_RC,
                 Service::Uc => IBV_QPT_UC,
                 Service::Ud => IBV_QPT_UD,
@@ -157,8 +156,8 @@ impl Queues {
             (Err(_), Inline::Auto) if wants => QueuePair::new(domain, attributes(0), extended)?,
             (Err(error), Inline::UpTo(bytes)) if wants => {
                 return Err(SetupError::NotAllowed(format!(
-                    "{error}; --inline {bytes} may be more than the adapter allows: write auto, \
-                     off or less"
+                    "{error}; --inline {bytes} may be more than the adapter supports: use auto, off \
+                     or less"
                 )));
             }
             (Err(error), _) => return Err(error),

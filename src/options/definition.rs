@@ -1,0 +1,329 @@
+//! What one option is.
+
+use crate::units::{Bytes, Span};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Options that belong together.
+pub type OptionTable = &'static [OptionDef];
+
+/// A type with few values, each of which has a name.
+pub trait Named: Copy + 'static {
+    /// All values, in the order in which help lists them.
+    const ALL: &'static [Self];
+
+    /// The name as typed and recorded.
+    fn name(self) -> &'static str;
+
+    /// The value of this name.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|value| value.name() == name)
+    }
+}
+
+/// What kind of value an option takes, and its limits.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// None: the option is given or not.
+    Flag,
+    /// `on` or `off`.
+    Switch,
+    /// A whole number, with `k` or `M` after it.
+    Count {
+        /// The least value.
+        least: u64,
+        /// The greatest value.
+        most: u64,
+    },
+    /// A number of bytes.
+    Size {
+        /// The least value.
+        least: u64,
+        /// The greatest value.
+        most: u64,
+    },
+    /// A length of time, the limits in nanoseconds.
+    Time {
+        /// The least value.
+        least: u64,
+        /// The greatest value.
+        most: u64,
+    },
+    /// One of these names.
+    Choice(fn() -> Vec<&'static str>),
+    /// A text that this check accepts.
+    Text(fn(&str) -> Result<(), String>),
+}
+
+/// One option: its name, what it takes, and what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionDef {
+    /// The name, without dashes.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// The word for its value in help.
+    pub metavar: &'static str,
+    /// One or two phrases without the default and the limits, which help adds.
+    pub help: &'static str,
+    /// The value where none is given, as it would be typed.
+    pub default: Option<&'static str>,
+    /// The same in words, where it depends on something.
+    pub default_note: Option<&'static str>,
+    /// The heading in help.
+    pub heading: Option<&'static str>,
+    /// Whether it takes a list with commas between.
+    pub is_list: bool,
+    /// Whether help leaves it out.
+    pub is_hidden: bool,
+    /// Options that it cannot be given with.
+    pub excludes: &'static [&'static str],
+    /// Options that it must be given with.
+    pub needs: &'static [&'static str],
+}
+
+fn names_of<T: Named>() -> Vec<&'static str> {
+    T::ALL.iter().map(|value| value.name()).collect()
+}
+
+fn parses<T: FromStr<Err: Display>>(text: &str) -> Result<(), String> {
+    text.parse::<T>().map(drop).map_err(|error| error.to_string())
+}
+
+impl OptionDef {
+    const fn new(
+        name: &'static str,
+        kind: Kind,
+        metavar: &'static str,
+        help: &'static str,
+    ) -> Self {
+        OptionDef {
+            name,
+            kind,
+            metavar,
+            help,
+            default: None,
+            default_note: None,
+            heading: None,
+            is_list: false,
+            is_hidden: false,
+            excludes: &[],
+            needs: &[],
+        }
+    }
+
+    /// An option without a value.
+    pub const fn flag(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Flag, "", help)
+    }
+
+    /// An option that is on or off.
+    pub const fn switch(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Switch, "ON|OFF", help)
+    }
+
+    /// A whole number.
+    pub const fn count(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Count { least: 0, most: u64::MAX }, "N", help)
+    }
+
+    /// A number of bytes.
+    pub const fn size(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Size { least: 0, most: u64::MAX }, "SIZE", help)
+    }
+
+    /// A length of time.
+    pub const fn time(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Time { least: 0, most: u64::MAX }, "TIME", help)
+    }
+
+    /// One of the values of a type.
+    pub const fn choice<T: Named>(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Choice(names_of::<T>), "NAME", help)
+    }
+
+    /// One of these names.
+    pub const fn one_of(
+        name: &'static str,
+        names: fn() -> Vec<&'static str>,
+        help: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Choice(names), "NAME", help)
+    }
+
+    /// What a type reads.
+    pub const fn parsed<T: FromStr<Err: Display>>(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Text(parses::<T>), "VALUE", help)
+    }
+
+    /// A text that a function accepts.
+    pub const fn text(
+        name: &'static str,
+        check: fn(&str) -> Result<(), String>,
+        help: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Text(check), "TEXT", help)
+    }
+
+    /// With limits; of a time in nanoseconds.
+    pub const fn limits(mut self, least: u64, most: u64) -> Self {
+        self.kind = match self.kind {
+            Kind::Count { .. } => Kind::Count { least, most },
+            Kind::Size { .. } => Kind::Size { least, most },
+            Kind::Time { .. } => Kind::Time { least, most },
+            other => other,
+        };
+        self
+    }
+
+    /// With a word for its value.
+    pub const fn metavar(self, metavar: &'static str) -> Self {
+        OptionDef { metavar, ..self }
+    }
+
+    /// With another explanation.
+    pub const fn help(self, help: &'static str) -> Self {
+        OptionDef { help, ..self }
+    }
+
+    /// With a default.
+    pub const fn default(self, text: &'static str) -> Self {
+        OptionDef { default: Some(text), ..self }
+    }
+
+    /// With a default that depends on something, in words.
+    pub const fn default_note(self, note: &'static str) -> Self {
+        OptionDef { default_note: Some(note), ..self }
+    }
+
+    /// Below a heading.
+    pub const fn heading(self, heading: &'static str) -> Self {
+        OptionDef { heading: Some(heading), ..self }
+    }
+
+    /// As a list.
+    pub const fn list(self) -> Self {
+        OptionDef { is_list: true, ..self }
+    }
+
+    /// Not in help.
+    pub const fn hidden(self) -> Self {
+        OptionDef { is_hidden: true, ..self }
+    }
+
+    /// Not with these.
+    pub const fn excludes(self, names: &'static [&'static str]) -> Self {
+        OptionDef { excludes: names, ..self }
+    }
+
+    /// With these only.
+    pub const fn needs(self, names: &'static [&'static str]) -> Self {
+        OptionDef { needs: names, ..self }
+    }
+
+    /// Whether it takes a value.
+    pub const fn takes_value(&self) -> bool {
+        !matches!(self.kind, Kind::Flag)
+    }
+
+    /// The names that it takes, where it takes names.
+    pub fn choices(&self) -> Option<Vec<&'static str>> {
+        match self.kind {
+            Kind::Choice(names) => Some(names()),
+            Kind::Switch => Some(vec!["on", "off"]),
+            _ => None,
+        }
+    }
+
+    /// Whether a text is a value of it; if not, why, in a sentence that says what to use.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        if !self.is_list {
+            return self.check_one(text);
+        }
+        text.split(',').try_for_each(|one| self.check_one(one))
+    }
+
+    /// The same of one value of a list.
+    pub fn check_one(&self, text: &str) -> Result<(), String> {
+        let (number, limits) = match self.kind {
+            Kind::Text(check) => return check(text),
+            Kind::Flag | Kind::Switch | Kind::Choice(_) => {
+                let names = self.choices().unwrap_or_else(|| vec!["on"]);
+                return match names.contains(&text) {
+                    true => Ok(()),
+                    false => Err(format!("unknown value '{text}': use {}", names.join(", "))),
+                };
+            }
+            Kind::Count { least, most } => (parse_count(text)?, (least, most)),
+            Kind::Size { least, most } => {
+                (text.parse::<Bytes>().map_err(|error| error.to_string())?.0, (least, most))
+            }
+            Kind::Time { least, most } => {
+                (text.parse::<Span>().map_err(|error| error.to_string())?.0, (least, most))
+            }
+        };
+        if (limits.0..=limits.1).contains(&number) {
+            return Ok(());
+        }
+        let allowed = self.shown_limits().unwrap_or_default();
+        Err(format!("'{text}' is out of range: use {allowed}"))
+    }
+
+    /// Its limits in words, where it has any.
+    pub fn shown_limits(&self) -> Option<String> {
+        let (least, most, show): (u64, u64, fn(u64) -> String) = match self.kind {
+            Kind::Count { least, most } => (least, most, |number| number.to_string()),
+            Kind::Size { least, most } => (least, most, |bytes| Bytes(bytes).to_string()),
+            Kind::Time { least, most } => (least, most, |time| Span(time).to_string()),
+            _ => return None,
+        };
+        match (least, most) {
+            // What a type can hold is no limit that a person needs to be told.
+            (0, most) if most >= u64::from(u32::MAX) => None,
+            (least, most) if most >= u64::from(u32::MAX) => {
+                Some(format!("{} or more", show(least)))
+            }
+            (least, most) => Some(format!("{} to {}", show(least), show(most))),
+        }
+    }
+
+    /// Its explanation with limits and default, as help and documents show it.
+    pub fn help_text(&self) -> String {
+        let mut text = self.help.to_owned();
+        if let Some(limits) = self.shown_limits() {
+            text.push_str(&format!(", {limits}"));
+        }
+        if let Some(default) = self.default.map(Cow::from).or(self.default_note.map(Cow::from)) {
+            text.push_str(&format!(" [default: {default}]"));
+        }
+        text
+    }
+}
+
+/// A whole number, with k (10^3) or M (10^6) after it.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
+        (Some(digits), _) => (digits, 1000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (text, 1),
+    };
+    let number = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+    number.and_then(|digits| digits.parse::<u64>().ok()?.checked_mul(factor)).ok_or_else(|| {
+        format!("invalid number '{text}': use a whole number such as 500, 10k or 1M")
+    })
+}
+
+/// Says that types with `ALL` and `name()` of their own are [`Named`].
+macro_rules! named {
+    ($($type:ty),+ $(,)?) => {$(
+        impl $crate::options::Named for $type {
+            const ALL: &'static [Self] = &<$type>::ALL;
+
+            fn name(self) -> &'static str {
+                <$type>::name(self)
+            }
+        }
+    )+};
+}
+pub(crate) use named;

@@ -1,0 +1,25 @@
+//! Options as data: what can be typed is declared once, in a table, and the command line, studies,
+//! help, checks, the record and the documents are all made from it.
+//!
+//! An [`OptionDef`] says how an option is written, limited and explained. A [`Given`] holds the
+//! values that were given by name, each checked against its definition, so that reading one cannot
+//! fail. This stage knows no option by name.
+
+mod definition;
+mod given;
+
+pub(crate) use definition::named;
+pub use definition::{Kind, Named, OptionDef, OptionTable, parse_count};
+pub use given::Given;
+
+/// A request that cannot be met: one sentence that says what was wrong and what to use instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+impl UsageError {
+    /// For `map_err`: puts the option before what its value's parser says.
+    pub fn of_option<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> UsageError {
+        move |why| UsageError(format!("--{name}: {why}"))
+    }
+}

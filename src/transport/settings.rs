@@ -1,0 +1,309 @@
+//! Settings of the transport under test: the options that several transports have, and the values
+//! that were given to a transport.
+//!
+//! A transport lists its options in its [`Descriptor`](super::Descriptor). An option that several
+//! transports have is declared here, once. Whatever a plan, a message or a record holds as settings
+//! was checked against these tables when it was read.
+
+use super::registry::TransportKind;
+pub use super::socket::CONGESTION;
+use super::{Interfaces, Operation};
+use crate::options::{Given, OptionDef, UsageError, named};
+use crate::units::Span;
+use serde::de::Error;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+named!(super::Wait, Operation);
+
+/// SO_SNDBUF.
+pub const SEND_BUFFER: OptionDef = OptionDef::size(
+    "send-buffer",
+    "Socket send buffer (SO_SNDBUF), such as 4MiB; the record has the size that the kernel granted",
+);
+/// SO_RCVBUF.
+pub const RECEIVE_BUFFER: OptionDef =
+    OptionDef::size("receive-buffer", "Socket receive buffer (SO_RCVBUF), such as 4MiB");
+/// SO_BUSY_POLL: the kernel polls the device queue before it sleeps.
+pub const BUSY_POLL: OptionDef = OptionDef::text(
+    "busy-poll",
+    |text| microseconds(text).map(drop),
+    "Let the kernel poll the device for this time before it sleeps (SO_BUSY_POLL), such as 50us",
+)
+.metavar("TIME");
+/// The DSCP code point.
+pub const DSCP: OptionDef = OptionDef::count("dscp", "DSCP code point").limits(0, 63);
+/// Whose addresses the ends use.
+pub const INTERFACE: OptionDef = OptionDef::parsed::<Interfaces>(
+    "interface",
+    "Network interface of both ends, such as ib0, or of the client and the server, such as ib0,ib1",
+)
+.metavar("NAME")
+.default_note("loopback");
+/// What a post does.
+pub const OPERATION: OptionDef =
+    OptionDef::choice::<Operation>("operation", "Operation of each post").default("send");
+
+/// Whole microseconds, as SO_BUSY_POLL takes them.
+fn microseconds(text: &str) -> Result<u32, String> {
+    let time = text.parse::<Span>().map_err(|error| error.to_string())?;
+    let whole = Some(time.0 / 1000).filter(|_| time.0.is_multiple_of(1000));
+    whole
+        .and_then(|us| u32::try_from(us).ok())
+        .filter(|us| i32::try_from(*us).is_ok())
+        .ok_or_else(|| format!("invalid time '{text}': use whole microseconds such as 50us"))
+}
+
+/// An address with a port.
+pub fn check_address(text: &str) -> Result<(), String> {
+    let address = text.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+    address.map(drop).ok_or_else(|| {
+        format!("invalid address '{text}': use ADDRESS:PORT such as 127.0.0.1:12000 or [::1]:12000")
+    })
+}
+
+/// IFNAMSIZ of linux/if.h, without the closing zero.
+const LONGEST_INTERFACE: usize = 15;
+
+impl std::str::FromStr for Interfaces {
+    type Err = String;
+
+    /// One name for both ends, or the client's and the server's with a comma between.
+    fn from_str(text: &str) -> Result<Interfaces, String> {
+        let (client, server) = text.split_once(',').unwrap_or((text, text));
+        let plain = |name: &str| {
+            let sign = |b: u8| b.is_ascii_alphanumeric() || b"_-.:@".contains(&b);
+            (1..=LONGEST_INTERFACE).contains(&name.len()) && name.bytes().all(sign)
+        };
+        if [client, server].into_iter().all(plain) {
+            return Ok(Interfaces { client: client.to_owned(), server: server.to_owned() });
+        }
+        Err(format!(
+            "invalid interface '{text}': use a name such as ib0, or the client's and the server's \
+             such as ib0,ib1"
+        ))
+    }
+}
+
+impl std::fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.client == self.server {
+            true => f.write_str(&self.client),
+            false => write!(f, "{},{}", self.client, self.server),
+        }
+    }
+}
+
+/// The settings of all transports, each once.
+pub fn definitions() -> &'static Arc<[&'static OptionDef]> {
+    static ALL: OnceLock<Arc<[&'static OptionDef]>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let tables = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
+        Given::of_tables(tables).definitions().into()
+    })
+}
+
+/// The values that were given to the transport under test, by the names of their options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings(Given);
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings(Given::of_definitions(Arc::clone(definitions())))
+    }
+}
+
+impl Deref for Settings {
+    type Target = Given;
+
+    fn deref(&self) -> &Given {
+        &self.0
+    }
+}
+
+impl Settings {
+    /// Settings of these values.
+    pub fn of_values<'a>(
+        values: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Settings, UsageError> {
+        let mut settings = Settings::default();
+        values.into_iter().try_for_each(|(name, text)| settings.set(name, text))?;
+        Ok(settings)
+    }
+
+    /// Gives a setting a value.
+    pub fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), UsageError> {
+        self.0.set(name, text)
+    }
+
+    /// Gives a setting a value where none was given.
+    pub fn set_default(&mut self, name: &str, text: &str) -> Result<(), UsageError> {
+        if self.is_given(name) { Ok(()) } else { self.set(name, text) }
+    }
+
+    /// Takes a value back.
+    pub fn unset(&mut self, name: &str) {
+        self.0.unset(name);
+    }
+
+    /// What a post does.
+    pub fn operation(&self) -> Operation {
+        self.choice("operation").unwrap_or_default()
+    }
+
+    /// Whose addresses the ends use; `None`: loopback.
+    pub fn interfaces(&self) -> Option<Interfaces> {
+        self.get("interface")
+    }
+
+    /// SO_BUSY_POLL in microseconds.
+    pub fn busy_poll_us(&self) -> Option<u32> {
+        self.read("busy-poll", microseconds)
+    }
+
+    /// Whether messages carry the last time at which they were still at the sender.
+    pub fn stamps_send(&self) -> bool {
+        self.flag("stamp-send")
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.iter().count()))?;
+        for (name, text) in self.iter() {
+            map.serialize_entry(name, text)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
+        let mut settings = Settings::default();
+        if deserializer.is_human_readable() {
+            let values = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+            for (name, value) in values {
+                earlier::set(&mut settings, &name, value).map_err(D::Error::custom)?;
+            }
+        } else {
+            for (name, text) in BTreeMap::<String, String>::deserialize(deserializer)? {
+                settings.set(&name, text).map_err(D::Error::custom)?;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// Settings of records before they were a map of options: a structure with a field each.
+mod earlier {
+    use super::{Settings, UsageError};
+    use serde_json::Value;
+
+    /// The option of a field.
+    fn option_of(field: &str) -> String {
+        match field {
+            "busy_poll_us" => "busy-poll".into(),
+            "signal" => "signal-every".into(),
+            "posting" => "post".into(),
+            "polling" => "poll".into(),
+            "shared_receives" => "shared-receive-queue".into(),
+            _ => field.replace('_', "-"),
+        }
+    }
+
+    /// Sets what a field or an option of a record says.
+    pub fn set(settings: &mut Settings, name: &str, value: Value) -> Result<(), UsageError> {
+        let option = option_of(name);
+        let (map, text) = match value {
+            Value::Object(map) => (map, None),
+            Value::String(text) => (Default::default(), Some(text)),
+            Value::Number(number) if name == "busy_poll_us" => {
+                (Default::default(), Some(format!("{number}us")))
+            }
+            Value::Number(number) => (Default::default(), Some(number.to_string())),
+            Value::Bool(on) if settings.definition(&option).is_some_and(|d| d.takes_value()) => {
+                (Default::default(), Some(if on { "on" } else { "off" }.into()))
+            }
+            Value::Bool(on) => (Default::default(), on.then(|| "on".into())),
+            Value::Null | Value::Array(_) => return Ok(()),
+        };
+        if let Some(text) = text {
+            return settings.set(&option, text);
+        }
+        let part = |key: &str| match map.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            other => other.map(Value::to_string).unwrap_or_default(),
+        };
+        match name {
+            "interface" => {
+                settings.set("interface", format!("{},{}", part("client"), part("server")))
+            }
+            "node" => {
+                settings.set("node-in", part("input"))?;
+                settings.set("node-out", part("output"))
+            }
+            "inline" => settings.set("inline", part("up_to")),
+            "signal" => settings.set("signal-every", part("every")),
+            // How a simulation behaves is not needed to show its figures.
+            "synthetic" => Ok(()),
+            _ => map.into_iter().try_for_each(|(name, value)| set(settings, &name, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Bytes;
+
+    #[test]
+    fn an_option_means_the_same_to_all_transports_that_have_it() {
+        for transport in TransportKind::ALL {
+            for own in transport.descriptor().settings {
+                let shared = definitions().iter().find(|one| one.name == own.name).unwrap();
+                let differs = format!("--{} of {transport} is declared twice", own.name);
+                assert_eq!(shared.help_text(), own.help_text(), "{differs}");
+                assert_eq!(shared.metavar, own.metavar, "{differs}");
+                let default = own.default.map_or(Ok(()), |text| own.check(text));
+                assert_eq!(default, Ok(()), "the default of --{}", own.name);
+            }
+        }
+    }
+
+    #[test]
+    fn settings_are_a_map_that_is_checked_when_it_is_read() {
+        let settings = Settings::of_values([("mss", "1448"), ("zerocopy", "on")]).unwrap();
+        let json = serde_json::to_string(&settings).unwrap();
+        assert_eq!(json, r#"{"mss":"1448","zerocopy":"on"}"#);
+        assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), settings);
+        let frame = postcard::to_stdvec(&settings).unwrap();
+        assert_eq!(postcard::from_bytes::<Settings>(&frame).unwrap(), settings);
+        for wrong in [r#"{"mss":"1"}"#, r#"{"colour":"red"}"#, r#"{"dscp":"64"}"#] {
+            assert!(serde_json::from_str::<Settings>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_of_earlier_records_are_read() {
+        let earlier = r#"{"nodelay": false, "busy_poll_us": 50, "send_buffer": 65536,
+            "receive_buffer": null, "zerocopy": false, "congestion": "bbr", "mss": 1448,
+            "dscp": 46, "interface": {"client": "ib0", "server": "ib1"}, "synthetic": null,
+            "node": {"input": "127.0.0.1:12000", "output": "127.0.0.1:12001", "kind": "float"},
+            "operation": "write_imm", "verbs": {"device": "mlx5_0", "service": "uc",
+            "inline": {"up_to": 128}, "signal": "auto", "posting": "extended", "port": null,
+            "shared_receives": true, "huge_pages": false, "send_wait": "block"}}"#;
+        let settings: Settings = serde_json::from_str(earlier).unwrap();
+        assert_eq!((settings.switch("nodelay"), settings.busy_poll_us()), (Some(false), Some(50)));
+        assert_eq!((settings.size("mss"), settings.count("dscp")), (Some(Bytes(1448)), Some(46)));
+        assert_eq!(settings.interfaces().unwrap().to_string(), "ib0,ib1");
+        assert_eq!(settings.text("inline"), Some("128"));
+        assert_eq!(settings.text("post"), Some("extended"));
+        assert!(settings.flag("shared-receive-queue") && !settings.flag("zerocopy"));
+        assert!(!settings.is_given("port") && !settings.is_given("receive-buffer"));
+        assert_eq!(settings.iter().count(), 17);
+    }
+}
