@@ -4,7 +4,7 @@ use super::ends::{Bench, End, EndpointOf, both_ends};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wiregauge::host::interrupt::Interrupter;
 use wiregauge::transport::{
-    Blob, Endpoint, Link, Opening, Posted, Role, Settings, SetupError, Slot, Traffic, Transport,
+    Blob, Endpoint, Link, Opening, Posted, Role, SetupError, Slot, Traffic, Transport,
     TransportKind,
 };
 
@@ -141,7 +141,7 @@ fn fill<E: Endpoint>(end: &mut End<'_, E>) {
 }
 
 pub fn a_full_queue_takes_nothing_and_loses_nothing<T: Transport>(bench: Bench) {
-    if bench.kind.loses(&Settings::default()) {
+    if bench.loses() {
         return what_overflows_is_lost_whole::<T>(bench);
     }
     for (size, window) in [(64, 4096), (4096, 64), (60_000, 3)] {
@@ -237,7 +237,7 @@ pub fn both_ways_at_once_there_is_no_deadlock<T: Transport>(bench: Bench) {
         let filled = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
         let play = |end: &mut End<'_, EndpointOf<T>>, me: usize| {
             // Both fill their queues before either reads.
-            if !bench.kind.loses(&Settings::default()) {
+            if !bench.loses() {
                 let mut fruitless = 0;
                 while fruitless < ATTEMPTS {
                     let posted = end.post_up_to(MORE_THAN_FITS);
@@ -275,14 +275,13 @@ pub fn both_ways_at_once_there_is_no_deadlock<T: Transport>(bench: Bench) {
 }
 
 pub fn a_signal_ends_a_wait_with_nothing<T: Transport>(bench: Bench) {
-    let awake = AtomicBool::new(false);
     both_ends::<T>(
         bench,
         ECHO,
         (64, 1),
         |client| client.meet(),
         |server| {
-            let sleeper = Interrupter::this_thread();
+            let (sleeper, awake) = (Interrupter::this_thread(), &AtomicBool::new(false));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     // One that comes just before the system call is missed.

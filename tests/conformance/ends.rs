@@ -1,9 +1,10 @@
 //! Two ends of a transport in two threads of one process, with a bound on everything that waits.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 use wiregauge::host::interrupt::{self, Interrupter};
 use wiregauge::loops::payload;
 use wiregauge::transport::{
@@ -12,10 +13,104 @@ use wiregauge::transport::{
 };
 use wiregauge::units::Span;
 
-/// A claim that has not come true by then is taken as stuck. Far above any claim's own time.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Two ends without progress for this long are stuck. A busy machine delays a thread far less.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The same over a transport that may lose messages: whatever is missing by then is lost.
+const LOSS_PATIENCE: Duration = Duration::from_secs(3);
+/// No attempt at a claim takes longer.
+const LIMIT: Duration = Duration::from_secs(240);
+/// Ends that do not return this long after they were interrupted never will.
+const LAST_LIMIT: Duration = Duration::from_secs(30);
+/// How often a claim is repeated if the transport lost a message: one that may lose messages does
+/// so where others load the machine.
+const ATTEMPTS: u32 = 10;
 /// Between two interrupts of ends that are stuck in a system call.
 const REPEAT: Duration = Duration::from_millis(5);
+/// Between two looks at the progress of both ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ends an attempt at a claim: the transport lost a message.
+pub struct Lost;
+
+/// Gives up an attempt. No hook runs: nothing has failed.
+pub fn give_up() -> ! {
+    resume_unwind(Box::new(Lost))
+}
+
+/// Checks a claim; repeats it where the transport may lose messages and lost one.
+pub fn unless_lost(bench: Bench, attempt: impl Fn()) {
+    for _ in 0..ATTEMPTS {
+        match catch_unwind(AssertUnwindSafe(&attempt)) {
+            Ok(()) => return,
+            Err(panic) if bench.loses() && panic.is::<Lost>() => {
+                eprintln!("{} lost a message; trying again", bench.kind);
+            }
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    panic!("{} lost a message in each of {ATTEMPTS} attempts", bench.kind);
+}
+
+/// Passes on a panic of one of two threads; a loss explains all others.
+pub fn rethrow(outcomes: [std::thread::Result<()>; 2]) {
+    let panics: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+    if panics.iter().any(|panic| panic.is::<Lost>()) {
+        give_up();
+    }
+    if let Some(panic) = panics.into_iter().next() {
+        resume_unwind(panic);
+    }
+}
+
+/// Ends a loop without progress.
+pub struct Patience {
+    loses: bool,
+    progress: u64,
+    since: Instant,
+}
+
+impl Patience {
+    pub fn new(bench: Bench) -> Patience {
+        Patience { loses: bench.loses(), progress: 0, since: Instant::now() }
+    }
+
+    fn limit(&self) -> Duration {
+        if self.loses { LOSS_PATIENCE } else { PATIENCE }
+    }
+
+    /// Whether this sum of all that has happened has not grown for too long.
+    fn is_over(&mut self, progress: u64) -> bool {
+        if self.progress != progress {
+            (self.progress, self.since) = (progress, Instant::now());
+        }
+        self.since.elapsed() > self.limit()
+    }
+
+    /// Fails or gives up where that is so.
+    pub fn check(&mut self, progress: u64) {
+        if self.is_over(progress) {
+            if self.loses {
+                give_up();
+            }
+            panic!("stuck: no progress for {PATIENCE:?} after {progress} events");
+        }
+    }
+}
+
+/// A barrier for two threads that is not waited at for ever.
+#[derive(Default)]
+pub struct Meeting(AtomicU32);
+
+impl Meeting {
+    pub fn wait(&self) {
+        let all = (self.0.fetch_add(1, Ordering::AcqRel) + 1).next_multiple_of(2);
+        let begin = Instant::now();
+        while self.0.load(Ordering::Acquire) < all {
+            assert!(begin.elapsed() < PATIENCE, "the other end is gone or stuck");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
 
 /// One transport in one wait mode.
 #[derive(Clone, Copy)]
@@ -51,10 +146,14 @@ impl Bench {
         sizes.into_iter().filter(|size| *size <= largest).collect()
     }
 
+    pub fn loses(&self) -> bool {
+        self.kind.loses(&Settings::default())
+    }
+
     /// How many messages a sender may be ahead of the receiver: no bound, but on a transport that
     /// loses what its receiver has no room for, so little that there always is room.
     pub fn credit(&self, size: usize) -> u64 {
-        match self.kind.loses(&Settings::default()) {
+        match self.loses() {
             false => u64::MAX,
             true => (64 << 10) / (size as u64 + 2048) + 1,
         }
@@ -66,7 +165,12 @@ impl Bench {
 pub struct Common {
     /// Messages that each role has received.
     received: [AtomicU64; 2],
+    /// Sums of what each has posted, completed and received.
+    progress: [AtomicU64; 2],
+    /// Both are stuck, or one has failed.
     overdue: AtomicBool,
+    /// Who failed first.
+    failed: OnceLock<Role>,
     over: AtomicBool,
 }
 
@@ -85,6 +189,7 @@ pub struct End<'a, E> {
     credit: u64,
     role: Role,
     sleeps: bool,
+    loses: bool,
     common: &'a Common,
     to_other: Sender<Blob>,
     from_other: Receiver<Blob>,
@@ -106,8 +211,8 @@ impl<E: Endpoint> End<'_, E> {
             self.endpoint.poll(&mut self.events);
         }
         self.account();
+        self.check_time();
         if !self.events.any() {
-            self.check_time();
             std::thread::yield_now();
         }
     }
@@ -127,11 +232,23 @@ impl<E: Endpoint> End<'_, E> {
             assert!(arrivals[..index].iter().all(|other| other.slot != arrival.slot));
         }
         self.received += arrivals.len() as u64;
-        self.common.received[number(self.role)].store(self.received, Ordering::Release);
+        let (own, progress) = (number(self.role), self.accepted + self.completed + self.received);
+        self.common.received[own].store(self.received, Ordering::Release);
+        self.common.progress[own].store(progress, Ordering::Relaxed);
     }
 
+    /// Fails or gives up where both ends are stuck.
     pub fn check_time(&self) {
-        assert!(!self.common.overdue.load(Ordering::Relaxed), "stuck");
+        if !self.common.overdue.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.loses {
+            give_up();
+        }
+        panic!(
+            "stuck: {} messages posted, {} completed, {} received",
+            self.accepted, self.completed, self.received
+        );
     }
 
     /// Whether another message may be written and posted: its slot is free, and the other end has
@@ -201,7 +318,12 @@ impl<E: Endpoint> End<'_, E> {
             let arrival = self.events.arrivals()[index];
             assert_eq!(arrival.length as usize, self.size, "of message {expected}");
             let message = &self.endpoint.payload(arrival.slot)[..self.size];
-            assert!(payload::verify(message, expected), "message {expected} is not as it was sent");
+            let sequence = payload::sequence(message, expected);
+            assert!(payload::verify(message, sequence), "message {expected} is not as it was sent");
+            if self.loses && sequence > expected {
+                give_up();
+            }
+            assert_eq!(sequence, expected, "out of order");
             expected += 1;
         }
         expected
@@ -237,8 +359,19 @@ impl<E: Endpoint> End<'_, E> {
     /// Waits until the other end says the same.
     pub fn meet(&self) {
         let _ = self.to_other.send(Blob::default());
-        let met = self.from_other.recv_timeout(PATIENCE);
-        met.expect("the other end is gone or stuck");
+        while let Err(none) = self.from_other.recv_timeout(LOOK) {
+            assert_eq!(none, RecvTimeoutError::Timeout, "the other end is gone");
+            self.check_time();
+        }
+    }
+}
+
+impl<E> Drop for End<'_, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.common.failed.set(self.role);
+            self.common.overdue.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -253,7 +386,7 @@ fn end<'a, T: Transport>(
 ) -> End<'a, EndpointOf<T>> {
     let opening = T::open(setup).unwrap();
     to_other.send(opening.address()).unwrap();
-    let address = from_other.recv_timeout(PATIENCE).unwrap();
+    let address = from_other.recv_timeout(PATIENCE).expect("the other end is gone or stuck");
     let end = End {
         endpoint: opening.connect(&address).unwrap(),
         events: Events::default(),
@@ -265,6 +398,7 @@ fn end<'a, T: Transport>(
         credit,
         role: setup.role,
         sleeps: setup.wait.sleeps(),
+        loses: credit != u64::MAX,
         common,
         to_other,
         from_other,
@@ -279,55 +413,70 @@ pub fn both_ends<T: Transport>(
     bench: Bench,
     traffic: Traffic,
     (size, window): (usize, u32),
-    client: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
-    server: impl FnOnce(&mut End<'_, EndpointOf<T>>) + Send,
+    client: impl Fn(&mut End<'_, EndpointOf<T>>) + Sync,
+    server: impl Fn(&mut End<'_, EndpointOf<T>>) + Sync,
 ) {
     let carried = bench.kind.descriptor().traffic;
     if !carried.iter().any(|known| known.same_kind(traffic)) {
         return eprintln!("not asked of {}: it does not carry {traffic:?}", bench.kind);
     }
     install_once();
-    let common = Common::default();
-    let credit = bench.credit(size);
+    let setup = |role| bench.setup(role, traffic, size, window);
+    unless_lost(bench, || attempt::<T>(bench, &setup, &client, &server));
+}
+
+fn attempt<T: Transport>(
+    bench: Bench,
+    setup: &(impl Fn(Role) -> Setup + Sync),
+    client: &(impl Fn(&mut End<'_, EndpointOf<T>>) + Sync),
+    server: &(impl Fn(&mut End<'_, EndpointOf<T>>) + Sync),
+) {
+    let common = &Common::default();
+    let credit = bench.credit(setup(Role::Client).size);
     let (to_server, from_client) = channel();
     let (to_client, from_server) = channel();
     std::thread::scope(|scope| {
         let (tell, threads) = channel();
-        let (common, setup) = (&common, move |role| bench.setup(role, traffic, size, window));
         let tell_too = tell.clone();
         let client = scope.spawn(move || {
             let _ = tell.send(Interrupter::this_thread());
-            let setup = setup(Role::Client);
-            client(&mut end::<T>(&setup, credit, common, to_server, from_server));
+            client(&mut end::<T>(&setup(Role::Client), credit, common, to_server, from_server));
         });
         let server = scope.spawn(move || {
             let _ = tell_too.send(Interrupter::this_thread());
-            let setup = setup(Role::Server);
-            server(&mut end::<T>(&setup, credit, common, to_client, from_client));
+            server(&mut end::<T>(&setup(Role::Server), credit, common, to_client, from_client));
         });
-        let watchdog = scope.spawn(move || watch(common, &threads));
-        let outcomes = [client.join(), server.join()];
+        let watchdog = scope.spawn(move || watch(bench, common, &threads));
+        let mut outcomes = [client.join(), server.join()];
         common.over.store(true, Ordering::Relaxed);
         watchdog.thread().unpark();
-        for outcome in outcomes {
-            if let Err(panic) = outcome {
-                std::panic::resume_unwind(panic);
-            }
+        if common.failed.get() == Some(&Role::Server) {
+            outcomes.reverse();
         }
+        rethrow(outcomes);
     });
 }
 
 /// Ends what is stuck: nothing disturbs the ends before, so that a wake-up that is missed shows.
-fn watch(common: &Common, threads: &Receiver<Interrupter>) {
+fn watch(bench: Bench, common: &Common, threads: &Receiver<Interrupter>) {
     let threads: Vec<Interrupter> = threads.iter().take(2).collect();
-    let begin = std::time::Instant::now();
+    let (begin, mut patience, mut stuck) = (Instant::now(), Patience::new(bench), None);
     while !common.over.load(Ordering::Relaxed) {
-        let left = PATIENCE.saturating_sub(begin.elapsed());
-        if left.is_zero() {
+        let progress = common.progress.iter().map(|end| end.load(Ordering::Relaxed)).sum();
+        if patience.is_over(progress) || begin.elapsed() > LIMIT {
             common.overdue.store(true, Ordering::Relaxed);
-            threads.iter().for_each(Interrupter::interrupt);
         }
-        std::thread::park_timeout(left.max(REPEAT));
+        if !common.overdue.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK);
+            continue;
+        }
+        threads.iter().for_each(Interrupter::interrupt);
+        if stuck.get_or_insert_with(Instant::now).elapsed() > LAST_LIMIT {
+            // A thread cannot be ended: without this the program would hang for ever.
+            eprintln!("an end over {} returns from no call: the tests are aborted", bench.kind);
+            std::process::abort();
+        }
+        std::thread::park_timeout(REPEAT);
     }
 }
 
