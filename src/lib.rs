@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! cli --parse--> plan --launch--> agents --transport--> endpoints
-//! endpoints + clock --pattern--> samples --record--> run directory --stats--> figures, doubts
+//! endpoints + clock --pattern--> samples --record--> run directory --stats--> figures, warnings
 //!                                                                  --report--> tables, HTML
 //! ```
 //!
@@ -14,6 +14,8 @@
 pub mod units;
 
 pub mod options;
+
+pub mod warning;
 
 pub mod clock;
 pub mod host;

@@ -46,6 +46,12 @@ pub struct ByteRate(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(pub u64);
 
+/// `p50`, `p99.9`: the usual name of a quantile.
+pub fn quantile_name(p: f64) -> String {
+    // Six digits: 0.9999 * 100 is 99.99000000000001.
+    format!("p{}", (p * 1e8).round() / 1e6)
+}
+
 /// Longest span that a person may ask for: a week. Longer is a slip, and keeps sums far from
 /// overflow.
 pub const LONGEST: Span = Span(7 * 24 * 3600 * 1_000_000_000);

@@ -359,11 +359,11 @@ fn one_cpu_is_said_and_measured_with_blocking_waits() {
     let ended = Driver::of(&scratch, one).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
-    assert!(record.doubts.iter().any(|doubt| doubt.kind == "one_cpu"), "{ended:?}");
+    assert!(record.warnings.iter().any(|warning| warning.kind == "one_cpu"), "{ended:?}");
 }
 
 #[test]
-fn locked_memory_that_is_refused_is_a_doubt() {
+fn locked_memory_that_is_refused_is_warned_of() {
     let scratch = Scratch::new();
     fs::set_permissions(&scratch.0, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let mut limited = Command::new("prlimit");

@@ -155,7 +155,7 @@ fn what_a_saturated_server_has_not_taken_is_not_dropped() {
     let lost = samples.iter().filter(|sample| sample.flags.has(Flags::LOST)).count() as u64;
     assert_eq!(lost, run.counts.lost);
     assert!(run.counts.held_up > 0 || run.counts.missed_steps > 0, "{:?}", run.counts);
-    assert!(!run.doubts.is_empty());
+    assert!(!run.warnings.is_empty());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_client_that_is_killed_frees_the_server_and_leaves_its_samples() {
     let line = "load --transport tcp --wait block --rate 2k --time 30s --rounds 1";
     let (scratch, record) = driver::client_dies(line);
     let run = &record.runs[0];
-    assert!(run.doubts.iter().any(|doubt| doubt.kind == "incomplete"));
+    assert!(run.warnings.iter().any(|warning| warning.kind == "incomplete"));
     let answered = samples(&scratch, 0).iter().filter(|s| !s.receive_ns.is_nan()).count();
     assert!(answered >= 400, "{answered}");
 }
@@ -261,7 +261,7 @@ fn a_stall_of_the_server_is_in_the_response_of_all_that_were_due_meanwhile() {
 fn a_generator_that_cannot_keep_its_rate_says_that_it_was_the_limit() {
     let kinds = |line: &str| -> Vec<String> {
         let (_scratch, record) = measured(line);
-        record.runs[0].doubts.iter().map(|doubt| doubt.kind.clone()).collect()
+        record.runs[0].warnings.iter().map(|warning| warning.kind.clone()).collect()
     };
     let fast = kinds("--transport null --rate 1000M --time 2ms --rounds 1");
     assert!(fast.iter().any(|kind| kind == "generator_bound"), "{fast:?}");

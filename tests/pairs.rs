@@ -112,8 +112,8 @@ fn began_by_their_clocks(run: &Run) {
     }
     let is_late = |begin: &Begin| begin.late_ns > begin.bound_ns + 100_000.0;
     let late = starts.iter().flat_map(Start::begins).filter(|begin| is_late(begin)).count();
-    let told = run.doubts.iter().filter(|doubt| doubt.kind == "began_late").count();
-    assert_eq!(told, late, "{:?}", run.doubts);
+    let told = run.warnings.iter().filter(|warning| warning.kind == "late_start").count();
+    assert_eq!(told, late, "{:?}", run.warnings);
 }
 
 #[test]

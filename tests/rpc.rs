@@ -150,7 +150,11 @@ fn a_cap_that_binds_is_said() {
     );
     let run = &record.runs[0];
     assert!(run.counts.held_up > 0, "{:?}", run.counts);
-    assert!(run.doubts.iter().any(|doubt| doubt.kind == "held_up"), "{:?}", run.doubts);
+    assert!(
+        run.warnings.iter().any(|warning| warning.kind == "generator_blocked"),
+        "{:?}",
+        run.warnings
+    );
     // What was intended and not sent is shed, and counted.
     assert_eq!(run.counts.lost, run.counts.unsent);
 }

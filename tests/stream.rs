@@ -48,7 +48,7 @@ fn what_arrives_is_in_the_file() {
         assert_eq!(told["file.left_out"], "0");
         // Said where the file was written on the receiver's CPU, which is where no third was free.
         let free = wiregauge::host::allowed_cpus().len() > 2;
-        let beside = run.doubts.iter().any(|doubt| doubt.kind == "file_beside");
+        let beside = run.warnings.iter().any(|warning| warning.kind == "file_on_receiver_cpu");
         assert_eq!((beside, told.contains_key("file.beside")), (!free, !free));
 
         let kept = read(&scratch.join("out.txt"), format, Kind::Integer);
@@ -177,6 +177,6 @@ fn a_full_disk_ends_the_file_and_not_the_stream() {
     assert!(seen["file.fault"].contains("could not be written"), "{seen:?}");
     assert_eq!(count("file.samples") + count("file.left_out"), run.counts.received);
     assert!(count("file.left_out") > 0);
-    assert!(run.doubts.iter().any(|doubt| doubt.kind == "file_short"), "{:?}", run.doubts);
+    assert!(run.warnings.iter().any(|warning| warning.kind == "file_failed"), "{:?}", run.warnings);
     assert!(run.complete);
 }

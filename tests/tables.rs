@@ -3,13 +3,14 @@
 use wiregauge::host::Noise;
 use wiregauge::plan::{CpuPair, Direction, Pattern, Plan, Request, Rounds, Schedule, Wait, survey};
 use wiregauge::record::schema::{
-    ClockReport, Counts, Doubt, Figure, Instrument, Metric, RateFigure, RateMetric, Record, Run,
-    SCHEMA, Unavailable, VERSION,
+    ClockReport, Counts, Figure, Instrument, Metric, RateFigure, RateMetric, Record,
+    RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
 };
 use wiregauge::report::table;
 use wiregauge::stats::{Interval, Rate, Value, summarize};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate};
+use wiregauge::warning::Warning;
 
 /// A record of a plan, the runs without any figure.
 fn record(plan: Plan) -> Record {
@@ -25,7 +26,7 @@ fn record(plan: Plan) -> Record {
         lengths: None,
         counts: Counts::default(),
         included: Default::default(),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     };
     Record {
         schema: SCHEMA.into(),
@@ -68,7 +69,7 @@ fn record(plan: Plan) -> Record {
             transport: "shm".into(),
             reason: "/dev/shm cannot be written".into(),
         }],
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         plan,
         hosts: Vec::new(),
         pairs: None,
@@ -223,13 +224,21 @@ fn bandwidth_is_told_in_bytes_and_bits() {
 }
 
 #[test]
-fn below_the_table_stand_the_instrument_the_noise_and_the_doubts() {
+fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     let mut found = surveyed();
     found.runs[1].counts = Counts { sent: 100, lost: 3, reordered: 2, ..Counts::default() };
-    let doubt = |text: &str| Doubt { kind: "drifts".into(), text: text.into() };
+    let warning = |sentence: String| RecordedWarning {
+        sentence,
+        ..(&Warning::WarmupShort { metric: "rtt", excess: 0.1, rounds: 3, window: 50 }).into()
+    };
     for index in [0, 1, 2, 4] {
-        found.runs[index].doubts.push(doubt(&format!("slower by {index} %\nat the end")));
+        found.runs[index].warnings.push(warning(format!("slower by {index} %\nat the end")));
     }
+    let noisy = |cpu| Warning::NoisyCore { cpu, share: 0.05, longest_ns: 1e6 };
+    found.warnings.extend([2, 3].map(|cpu| RecordedWarning::from(&noisy(cpu))));
+    found.warnings.push(RecordedWarning::on_host(&noisy(0), "node07"));
+    found.warnings.push(RecordedWarning::on_host(&noisy(9), "node08"));
+    found.warnings.push((&Warning::Incomplete { done: 1, planned: 2 }).into());
     found.complete = false;
     found.runs[3].complete = false;
     found.runs[3].stopped = "the server died".into();
@@ -242,11 +251,23 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_doubts() {
         "not measured: shm: /dev/shm cannot be written",
         "messages: bandwidth tcp busy 64 B: of 100, 3 lost, 2 came out of order",
         "incomplete: latency tcp block 64 B: the server died",
-        "doubt: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 65536 B and 1 \
-         more: slower by 0 % at the end",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n\n{text}");
     }
+    // The worst first, those of one kind together, with what to do below them.
+    let warnings = "\
+severe: incomplete: 1 of 2 rounds were measured
+  advice: see why the rounds ended, then run it again
+warning: above p95 the tail is machine noise: CPU 2 lost 5.0 % of its time (longest gap 1.00 ms)
+warning: above p95 the tail is machine noise: CPU 3 lost 5.0 % of its time (longest gap 1.00 ms)
+warning: on node07, on node08: above p95 the tail is machine noise: CPU 0 lost 5.0 % of its time \
+                    (longest gap 1.00 ms)
+  advice: stop other processes, or isolate the CPU (isolcpus=, nohz_full=)
+warning: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 65536 B and 1 more: \
+                    slower by 0 % at the end
+  advice: raise --warmup by 50 messages
+";
+    assert!(text.ends_with(warnings), "{text}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn the_rate_is_that_of_all_threads_in_the_time_that_they_share() {
         let (_, record, samples) = kept(&scratch, &command);
         let run = &record.runs[0];
         let rate = run.rates.iter().find(|f| f.metric == RateMetric::MessageRate).unwrap();
-        assert_eq!(rate.rate.rounds.len(), 2, "{:?}", run.doubts);
+        assert_eq!(rate.rate.rounds.len(), 2, "{:?}", run.warnings);
         for (round, rate) in run.rounds.iter().zip(&rate.rate.rounds) {
             let mut flows: BTreeMap<(bool, u32), Vec<f64>> = BTreeMap::new();
             for (.., sample) in samples.iter().filter(|(_, n, _)| *n == round.index) {
@@ -141,8 +141,8 @@ fn threads_that_share_a_cpu_are_said_to() {
     let (ended, record, _) = kept(&scratch, command);
     let run = &record.runs[0];
     assert_eq!(record.plan.cpus.len(), 2);
-    assert!(run.doubts.iter().any(|doubt| doubt.kind == "fewer_cpus"), "{:?}", run.doubts);
-    assert!(ended.stdout.contains("2 threads of an end take turns on 1 CPU"), "{ended:?}");
+    assert!(run.warnings.iter().any(|warning| warning.kind == "fewer_cpus"), "{:?}", run.warnings);
+    assert!(ended.stdout.contains("2 threads of an end share 1 CPU"), "{ended:?}");
     let cpus: Vec<u32> =
         run.rounds[0].threads.iter().map(|thread| thread.cpus.unwrap().client).collect();
     assert_eq!(cpus, [0, 0]);

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 19] = [
+const STAGES: [&str; 20] = [
     "units",
     "options",
+    "warning",
     "clock",
     "host",
     "testbed",

@@ -69,7 +69,7 @@ function loadPoint(model, run, metric, latency, p) {
       return rate ? [`${word} ${fmtRate(rate.value)}`] : [];
     });
   const clients = run.case.load?.clients;
-  const doubted = run.doubts.some((d) => d.kind === "generator_bound")
+  const bound = run.warnings.some((d) => d.kind === "generator_bound")
     ? ", the generator was the limit" : "";
   const value = q && q.value !== null ? valueOf(q.value) : NaN;
   return {
@@ -77,7 +77,7 @@ function loadPoint(model, run, metric, latency, p) {
     ...bounds(q?.interval ?? null),
     text: `${latency} ${fmtNs(value)} ${fmtInterval(q?.interval ?? null, fmtNs)}, ` +
       `${clients ? `${clients} clients, ` : ""}${rates.join(", ")}, ` +
-      `n = ${fmtCount(summary?.count ?? 0)}${doubted}`,
+      `n = ${fmtCount(summary?.count ?? 0)}${bound}`,
   };
 }
 

@@ -11,7 +11,7 @@ from .subjects import Subject
 
 # With fewer than 6 rounds no order statistic covers the median with 95 %.
 ROUNDS = 7
-# Others may take so much of the CPUs before a doubt is printed.
+# Others may take so much of the CPUs before a warning is printed.
 MOST_ELSEWHERE = 0.05
 
 
@@ -85,6 +85,6 @@ def conclude(
         print(f"\n{more}")
     elsewhere = max(about["busy_elsewhere"], default=0)
     if elsewhere > MOST_ELSEWHERE:
-        print(f"doubt: others took up to {elsewhere:.0%} of the CPUs before a round")
+        print(f"warning: other processes used up to {elsewhere:.0%} of the CPUs before a round")
     tell(f"written to {path}")
     return 1 if any(result.verdict.startswith("not held") for result in results) else 0

@@ -6,17 +6,16 @@ use wiregauge::host::Environment;
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::units::Span;
+use wiregauge::warning::Warning;
 
 fn run(index: usize, case: Case) -> Run {
     let word = |v: serde_json::Value| v.as_str().unwrap_or_default().to_owned();
     let transport = word(serde_json::to_value(case.transport).unwrap());
     let wait = word(serde_json::to_value(case.wait).unwrap());
     let pattern = word(serde_json::to_value(case.pattern).unwrap());
-    let mut doubts = Vec::new();
-    if case.wait == Wait::Block {
-        let text = "The governor of CPU 2 is powersave: wake-ups include the rise of its clock.";
-        doubts.push(Doubt { kind: "governor".to_owned(), text: text.to_owned() });
-    }
+    let (cpus, governor) = ("CPU 2".to_owned(), "powersave".to_owned());
+    let governor = Warning::Governor { cpus, governor };
+    let warnings = (case.wait == Wait::Block).then(|| RecordedWarning::from(&governor));
     Run {
         index: index as u32,
         label: format!("{transport} {wait} {} B {pattern}", case.size.0),
@@ -30,7 +29,7 @@ fn run(index: usize, case: Case) -> Run {
         lengths: None,
         counts: Counts::default(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
-        doubts,
+        warnings: warnings.into_iter().collect(),
         case,
     }
 }
@@ -91,12 +90,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
             transport: "verbs".to_owned(),
             reason: "libibverbs.so.1 is not installed (package libibverbs1)".to_owned(),
         }],
-        doubts: vec![Doubt {
-            kind: "not_isolated".to_owned(),
-            text: "CPUs 2 and 3 are not isolated: other threads may run there and lengthen the \
-                   tail."
-                .to_owned(),
-        }],
+        warnings: vec![(&Warning::NotIsolated { cpus: "CPUs 2-3".to_owned() }).into()],
     }
 }
 
@@ -129,12 +123,19 @@ pub fn make_hostile(record: &mut Record) {
     record.tool = evil.to_owned();
     record.clock.source = evil.to_owned();
     record.unavailable.push(Unavailable { transport: evil.into(), reason: evil.into() });
-    record.doubts.push(Doubt { kind: evil.into(), text: evil.into() });
+    let warning = RecordedWarning {
+        kind: evil.into(),
+        severity: Severity::Severe,
+        subject: Some(Subject::Host(evil.into())),
+        sentence: evil.into(),
+        advice: evil.into(),
+    };
+    record.warnings.push(warning.clone());
     for run in &mut record.runs {
         run.label = format!("{} {evil}", run.label);
         run.stopped = evil.to_owned();
         run.complete = run.index != 1;
         run.included.insert(evil.to_owned(), evil.to_owned());
-        run.doubts.push(Doubt { kind: evil.into(), text: evil.into() });
+        run.warnings.push(warning.clone());
     }
 }

@@ -75,7 +75,7 @@ pub struct RpcArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = PORTS)]
     #[arg(value_parser = values::count32)]
     pub receivers: Vec<u32>,
-    /// Most requests on the way of each port; a doubt says when that held some up [default: 200]
+    /// Most outstanding requests of each port [default: 200]
     #[arg(long, value_name = "N", value_parser = values::count32, help_heading = PORTS)]
     pub outstanding: Option<u32>,
     #[command(flatten)]

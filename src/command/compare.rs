@@ -4,10 +4,13 @@ use super::console::{print, print_json};
 use super::measure::refuse;
 use super::{CommandError, Exit};
 use crate::record::read_record;
-use crate::record::schema::{Doubt as Doubtful, Metric, RateMetric, Record, Run};
+use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
 use crate::report::table::comparison::{self, Line, Quantity};
+use crate::report::warnings;
 use crate::stats::limit::{Limit, Verdict};
-use crate::stats::{Difference, Doubt, compare};
+use crate::stats::{Difference, compare};
+use crate::units::quantile_name;
+use crate::warning::Warning;
 use serde::Serialize;
 use std::path::Path;
 
@@ -91,7 +94,7 @@ struct Judged {
 struct Comparison {
     rows: Vec<Row>,
     limits: Vec<Judged>,
-    doubts: Vec<Doubtful>,
+    warnings: Vec<RecordedWarning>,
 }
 
 /// Compares.
@@ -109,7 +112,7 @@ pub fn compare(
              DIR@transport=tcp,wait=busy,size=64",
         );
     }
-    let mut all = Comparison { rows: Vec::new(), limits: Vec::new(), doubts: Vec::new() };
+    let mut all = Comparison { rows: Vec::new(), limits: Vec::new(), warnings: Vec::new() };
     for (first, second) in &pairs {
         let runs = match first.label == second.label {
             true => first.label.clone(),
@@ -121,8 +124,7 @@ pub fn compare(
         }
     }
     if a.record.started != b.record.started {
-        let doubt = Doubt::NotInterleaved;
-        all.doubts.push(Doubtful { kind: doubt.kind().into(), text: doubt.to_string() });
+        all.warnings.push((&Warning::NotInterleaved).into());
     }
     let exceeded = all.limits.iter().any(|judged| judged.exceeded);
     match json {
@@ -160,7 +162,7 @@ fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
     for metric in Metric::ALL {
         let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
         for quantile in compare::quantiles(a, b) {
-            let p = crate::stats::doubt::quantile_name(quantile.p);
+            let p = quantile_name(quantile.p);
             push(format!("{}.{p}", metric.name()), Quantity::Time, quantile.difference);
         }
     }
@@ -193,8 +195,6 @@ fn tell(all: &Comparison) -> String {
     for judged in &all.limits {
         text.push_str(&format!("limit {} ({}): {}\n", judged.limit, judged.runs, judged.verdict));
     }
-    for doubt in &all.doubts {
-        text.push_str(&format!("doubt: {}\n", doubt.text));
-    }
-    text
+    let warnings = all.warnings.iter().map(|warning| (warning, None));
+    text + &warnings::text(&warnings::grouped(warnings))
 }

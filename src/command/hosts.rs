@@ -9,10 +9,11 @@ use crate::control::protocol;
 use crate::host::CpuPair;
 use crate::plan::pairs::Node;
 use crate::plan::{Far, Pairs, Place, Refusal};
-use crate::record::schema::Unavailable;
+use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::There;
 use crate::report::table::number::short;
 use crate::report::table::{Cell, Grid};
+use crate::report::warnings;
 use crate::transport::{Interfaces, Role, TransportKind};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,8 +77,10 @@ pub fn reach(place: &Place, look: &Look) -> Result<Vec<There>, CommandError> {
 struct Told {
     host: String,
     reached: bool,
-    /// Why not, or what weakens figures taken there: a sentence each.
-    doubts: Vec<String>,
+    /// Why not.
+    fault: Option<String>,
+    /// What weakens figures taken there.
+    warnings: Vec<RecordedWarning>,
     address: Option<String>,
     tool: Option<&'static str>,
     name: Option<String>,
@@ -94,7 +97,8 @@ impl Told {
         let nothing = Told {
             host: far.host.clone(),
             reached: false,
-            doubts: Vec::new(),
+            fault: None,
+            warnings: Vec::new(),
             address: None,
             tool: None,
             name: None,
@@ -107,14 +111,16 @@ impl Told {
         };
         let there = match there {
             Ok(there) => there,
-            Err(fault) => return Told { doubts: vec![fault.sentence.clone()], ..nothing },
+            Err(fault) => return Told { fault: Some(fault.sentence.clone()), ..nothing },
         };
         let (seen, environment) = (&there.seen, &there.seen.environment);
+        let warnings = environment.warnings(&seen.cpus);
+        let warnings = warnings.iter().map(|one| RecordedWarning::on_host(one, &far.host));
         let works = |one: &&TransportKind| seen.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
         Told {
             reached: true,
-            doubts: environment.concerns(&seen.cpus).into_iter().map(|one| one.text).collect(),
+            warnings: warnings.collect(),
             address: seen.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
             tool: Some(env!("CARGO_PKG_VERSION")),
@@ -163,7 +169,7 @@ fn table(told: &[Told]) -> String {
         "clock",
         "within ppm",
         "transports",
-        "doubts",
+        "warnings",
     ]);
     let text = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::from);
     for one in told {
@@ -177,21 +183,17 @@ fn table(told: &[Told]) -> String {
             text(&one.clock),
             one.clock_residual_ppb.map_or_else(Cell::none, |ppb| Cell::Number(short(ppb / 1e3))),
             one.transports.join(" ").into(),
-            Cell::count(one.doubts.len() as u64),
+            Cell::count(one.warnings.len() as u64),
         ]);
     }
     let mut lines = grid.to_string();
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (one, doubt) in told.iter().flat_map(|one| one.doubts.iter().map(move |d| (one, d))) {
-        match said.iter_mut().find(|(text, _)| text == doubt) {
-            Some((_, hosts)) => hosts.push(&one.host),
-            None => said.push((doubt, vec![&one.host])),
+    for one in told {
+        if let Some(fault) = &one.fault {
+            lines.push_str(&format!("fault: {}: {}\n", one.host, fault.replace('\n', " ")));
         }
     }
-    for (text, hosts) in said {
-        lines.push_str(&format!("doubt: {}: {}\n", hosts.join(", "), text.replace('\n', " ")));
-    }
-    lines
+    let warnings = told.iter().flat_map(|one| &one.warnings).map(|warning| (warning, None));
+    lines + &warnings::text(&warnings::grouped(warnings))
 }
 
 /// The other hosts of a place, each with the role by which its interface and CPU are named.

@@ -1,7 +1,7 @@
 //! The machine: pinning, memory locking, the noise floor, and the fingerprint.
 //!
 //! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
-//! the record with the [`Concern`]s that it raises, the [`Noise`] of a CPU, and what a process
+//! the record with the warnings that it gives, the [`Noise`] of a CPU, and what a process
 //! used. Whatever is read from `/proc` and `/sys` may be missing or strange: then it is `None`
 //! in the record, never an error and never a guess.
 //!
@@ -10,7 +10,6 @@
 mod address;
 mod affinity;
 pub mod child;
-mod concerns;
 mod descriptors;
 mod discipline;
 mod environment;
@@ -23,6 +22,7 @@ mod processor;
 mod rdma;
 mod tree;
 mod usage;
+mod warnings;
 
 pub use address::{
     CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
@@ -31,7 +31,6 @@ pub use address::{
 pub use affinity::{
     Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to, stay_off,
 };
-pub use concerns::Concern;
 pub use descriptors::allow_descriptors;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};

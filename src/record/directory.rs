@@ -6,6 +6,7 @@
 use super::error::RecordError;
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
+use super::upgrade::upgrade;
 use crate::sample::RoundSamples;
 use crate::units::Bytes;
 use jiff::Timestamp;
@@ -308,6 +309,10 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
     match head.version.and_then(|v| v.as_u64()) {
         Some(found) if found > u64::from(VERSION) => {
             Err(RecordError::Newer { path: path.into(), found, known: VERSION })
+        }
+        Some(found) if found < u64::from(VERSION) => {
+            let older = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
+            serde_json::from_value(upgrade(older, found)).map_err(|e| RecordError::json(path, &e))
         }
         _ => serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e)),
     }

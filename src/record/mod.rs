@@ -11,6 +11,7 @@ pub mod sample_reader;
 pub mod samples;
 pub mod schema;
 mod start;
+mod upgrade;
 
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;

@@ -7,6 +7,8 @@ pub use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
+use crate::warning::Warning;
+pub use crate::warning::{Severity, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,7 +17,7 @@ pub use crate::clock::ClockReport;
 /// What stands in `schema` of every record.
 pub const SCHEMA: &str = "wiregauge.record";
 /// The version of the schema that this build writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A whole run directory's `record.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,7 +53,7 @@ pub struct Record {
     /// Transports that were asked for and could not be measured, with the reason.
     pub unavailable: Vec<Unavailable>,
     /// What weakens the whole record.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<RecordedWarning>,
     /// The plan's other hosts, in its order; all above is of the driver's.
     #[serde(default)]
     pub hosts: Vec<OtherHost>,
@@ -250,13 +252,38 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Something that weakens a figure.
+/// Something that weakens a figure. Docs: `docs/warnings.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct RecordedWarning {
     /// A stable name, e.g. `unpinned`.
     pub kind: String,
-    /// What it is and what it does to the figure, one or two sentences.
-    pub text: String,
+    /// How much it weakens the figure.
+    pub severity: Severity,
+    /// The figure, role, CPU or host that it weakens, where one is known.
+    pub subject: Option<Subject>,
+    /// What weakens which figure, with the numbers.
+    pub sentence: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl From<&Warning> for RecordedWarning {
+    fn from(warning: &Warning) -> Self {
+        RecordedWarning {
+            kind: warning.kind().into(),
+            severity: warning.severity(),
+            subject: warning.subject(),
+            sentence: warning.sentence(),
+            advice: warning.advice(),
+        }
+    }
+}
+
+impl RecordedWarning {
+    /// A warning about another host.
+    pub fn on_host(warning: &Warning, host: &str) -> Self {
+        RecordedWarning { subject: Some(Subject::Host(host.into())), ..warning.into() }
+    }
 }
 
 /// The execution of one case.
@@ -286,7 +313,7 @@ pub struct Run {
     /// What was included in the figures: name, value.
     pub included: BTreeMap<String, String>,
     /// What weakens its figures.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<RecordedWarning>,
 }
 
 impl Run {

@@ -16,8 +16,9 @@ mod study;
 mod tables;
 
 use super::curves::{self, Reduced};
-use crate::record::schema::{Metric, Record, Run};
+use crate::record::schema::{Metric, Record, RecordedWarning, Run};
 use crate::sample::RoundSamples;
+use crate::warning::Warning;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
 const SCRIPTS: [&str; 16] = [
@@ -71,7 +72,7 @@ pub fn render<E: std::fmt::Display>(
     if record.clocks.is_empty() {
         page.push_str(&main_table::section(record));
     }
-    page.push_str(&tables::doubts(record, &disagreements(record, &reduced)));
+    page.push_str(&tables::warnings(record, &disagreements(record, &reduced)));
     page.push_str(&study::section(record));
     page.push_str(&clocks::section(record));
     page.push_str(&load::section(record));
@@ -120,36 +121,26 @@ fn push_scripts(page: &mut String, record: &Record, reduced: &Reduced) {
     page.push_str("})();\n</script>\n");
 }
 
-/// Where the samples and the figures of the record do not tell the same: the page shows both, and
-/// a reader must know that one of them is wrong.
-fn disagreements(record: &Record, reduced: &Reduced) -> Vec<String> {
-    let mut out = Vec::new();
-    for curve in &reduced.curves {
-        let Some(run) = record.runs.iter().find(|r| r.index == curve.run) else { continue };
-        let Some(summary) = run.summary(curve.metric) else { continue };
-        let only_counted: u64 = run.rounds.iter().map(|r| r.samples_in_histogram_only).sum();
-        let name = format!("{} {}", run.label, tables::metric_name(curve.metric));
-        if only_counted > 0 {
-            out.push(format!(
-                "{name}: {only_counted} samples stand only in the histogram; the curves show the \
-                 other {}.",
-                curve.count
-            ));
+/// Where the samples and the figures of the record differ: the page shows both, and a reader must
+/// know that one of them is wrong.
+fn disagreements(record: &Record, reduced: &Reduced) -> Vec<RecordedWarning> {
+    let found = reduced.curves.iter().filter_map(|curve| {
+        let run = record.runs.iter().find(|r| r.index == curve.run)?;
+        let summary = run.summary(curve.metric)?;
+        let left_out: u64 = run.rounds.iter().map(|r| r.samples_in_histogram_only).sum();
+        let of = format!("{} {}", run.label, tables::metric_name(curve.metric));
+        let (figures_ns, sample_ns) = (summary.max.0, curve.values.last().copied());
+        if left_out > 0 {
+            Some(Warning::CurveIncomplete { of, left_out, shown: curve.count })
         } else if curve.count != summary.count {
-            out.push(format!(
-                "{name}: the figures are of {} samples, the curves of {}.",
-                summary.count, curve.count
-            ));
-        } else if let Some(max) = curve.values.last()
-            && !same(*max, summary.max.0)
-        {
-            out.push(format!(
-                "{name}: the largest sample is {max} ns, the figures say {} ns.",
-                summary.max.0
-            ));
+            let (figures, samples) = (summary.count, curve.count);
+            Some(Warning::SampleCountDiffers { of, figures, samples })
+        } else {
+            let sample_ns = sample_ns.filter(|sample_ns| !same(*sample_ns, figures_ns))?;
+            Some(Warning::MaximumDiffers { of, figures_ns, sample_ns })
         }
-    }
-    out
+    });
+    found.map(|warning| (&warning).into()).collect()
 }
 
 /// Equal but for the rounding of a difference of two stamps (1/64 ns after a day).

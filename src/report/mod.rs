@@ -11,3 +11,4 @@ pub mod matrix;
 pub mod progress;
 pub mod study;
 pub mod table;
+pub mod warnings;

@@ -2,7 +2,7 @@
 
 use super::figures::RunSoFar;
 use crate::record::schema::{Figure, OffsetCheck};
-use crate::stats::Doubt;
+use crate::warning::Warning;
 
 impl RunSoFar {
     /// The widest bound of the rounds between two hosts.
@@ -12,34 +12,34 @@ impl RunSoFar {
     }
 
     /// What contradicts the clocks, each at its worst.
-    fn clocks_disagree(&self) -> Vec<Doubt> {
+    fn clocks_disagree(&self) -> Vec<Warning> {
         let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
         let sources = [
             ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
             ("the exchange of times", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
         ];
-        let worst = sources.into_iter().map(|(by, checks): (&str, Vec<OffsetCheck>)| {
+        let worst = sources.into_iter().map(|(by, checks): (&'static str, Vec<OffsetCheck>)| {
             (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
         });
         let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
-        beyond.map(|(by, beyond_ns)| Doubt::ClocksDisagree { by: by.into(), beyond_ns }).collect()
+        beyond.map(|(by, beyond_ns)| Warning::ClocksDisagree { by, beyond_ns }).collect()
     }
 
-    /// A figure that is smaller than what its clocks may be wrong by is none.
+    /// Drops figures below the clock-error bound.
     pub(super) fn leave_out_what_the_clocks_do_not_tell(&mut self, figures: &mut Vec<Figure>) {
         let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
         if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
-            self.doubts.push(Doubt::ClockSet { times: steps });
+            self.warnings.push(Warning::ClockStepped { times: steps });
         }
-        self.doubts.extend(self.clocks_disagree());
+        self.warnings.extend(self.clocks_disagree());
         figures.retain(|figure| {
             let Some(bound_ns) = figure.clock_bound_ns else { return true };
             let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
             let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
             let is_told = p50_ns > bound_ns;
             if !is_told {
-                let metric = figure.metric.name().to_string();
-                self.doubts.push(Doubt::ClocksUnknown { metric, bound_ns, p50_ns });
+                let metric = figure.metric.name();
+                self.warnings.push(Warning::BelowClockBound { metric, bound_ns, p50_ns });
             }
             is_told
         });

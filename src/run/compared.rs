@@ -7,13 +7,14 @@ use crate::clock::{LocalNs, Source};
 use crate::host::Environment;
 use crate::plan::Plan;
 use crate::record::schema::{
-    ClockHistory, ClockKnown, ClockOffset, ClockPoint, Doubt as Doubtful, Record, SCHEMA, VERSION,
+    ClockHistory, ClockKnown, ClockOffset, ClockPoint, OtherHost, Record, RecordedWarning, SCHEMA,
+    VERSION,
 };
 use crate::remote::clocks::Comparison;
 use crate::remote::host::There;
-use crate::stats::Doubt;
 use crate::transport::Interfaces;
 use crate::units::{Span, Untrue};
+use crate::warning::Warning;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -68,7 +69,12 @@ pub fn compare(
         told.push(other_host(there, Vec::new(), Some(cost)));
     }
     let record = record(plan, stage, started, &time, environment);
-    Ok(Record { hosts: told, doubts: doubts(plan, &histories), clocks: histories, ..record })
+    Ok(Record {
+        warnings: warnings(plan, &told, &histories),
+        hosts: told,
+        clocks: histories,
+        ..record
+    })
 }
 
 fn record(
@@ -101,7 +107,7 @@ fn record(
         noise: Vec::new(),
         runs: Vec::new(),
         unavailable: Vec::new(),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         environment,
         hosts: Vec::new(),
         pairs: None,
@@ -109,12 +115,15 @@ fn record(
     }
 }
 
-fn doubts(plan: &Plan, clocks: &[ClockHistory]) -> Vec<Doubtful> {
-    let untrue = plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock));
-    let last = clocks.iter().filter_map(|history| history.known.last());
-    let set = last.filter(|known| known.clock.steps > 0);
-    let set = set.map(|known| whole::doubtful(&Doubt::ClockSet { times: known.clock.steps }));
-    untrue.into_iter().chain(set).collect()
+fn warnings(plan: &Plan, hosts: &[OtherHost], clocks: &[ClockHistory]) -> Vec<RecordedWarning> {
+    let injected = plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into());
+    let stepped = clocks.iter().filter_map(|history| {
+        let times = history.known.last()?.clock.steps;
+        let host = hosts.get(history.host as usize)?;
+        let warning = Warning::ClockStepped { times };
+        (times > 0).then(|| RecordedWarning::on_host(&warning, &host.name))
+    });
+    injected.into_iter().chain(stepped).collect()
 }
 
 /// What a clock that was made wrong really shows. Both hosts must read one counter for it: they

@@ -8,13 +8,14 @@ use super::search::{Point, falls_short};
 use super::stream;
 use super::tally::{add, between, delivered};
 use super::threads::{self, ended};
+use super::whole;
 use crate::clock::Timebase;
 use crate::host::CpuPair;
 use crate::host::Noise;
 use crate::loops::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Doubt as Doubtful, Figure, RateFigure, Round, Run, Start, Thread, Usage,
+    ClockOffset, Counts, Figure, RateFigure, Round, Run, Start, Thread, Usage,
 };
 use crate::run::round::{Finished, Part};
 use crate::sample::RoundSamples;
@@ -22,8 +23,9 @@ use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Doubt, Interval, Metric, RateMetric, Summary, summarize, summarize_live};
+use crate::stats::{Interval, Metric, RateMetric, Summary, summarize, summarize_live};
 use crate::transport::Role;
+use crate::warning::Warning;
 use std::collections::BTreeMap;
 
 /// The metrics of a case.
@@ -69,7 +71,7 @@ pub struct RunSoFar {
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
     noise: [Vec<Noise>; 2],
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) warnings: Vec<Warning>,
     pub(super) fault: Option<String>,
     stopped: Option<String>,
 }
@@ -91,7 +93,7 @@ impl RunSoFar {
     pub fn new(index: usize, case: &Case, cpus: &[CpuPair], flows: u32) -> RunSoFar {
         let (all, different) = cpus::of_case(cpus, flows);
         let is_short = different < all.len();
-        let doubt = Doubt::FewerCpus { threads: flows, cpus: different as u32 };
+        let warning = Warning::FewerCpus { threads: flows, cpus: different as u32 };
         let cpus = all.into_iter().take(case.most_threads() as usize).collect();
         RunSoFar {
             index,
@@ -108,7 +110,7 @@ impl RunSoFar {
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
-            doubts: is_short.then_some(doubt).into_iter().collect(),
+            warnings: is_short.then_some(warning).into_iter().collect(),
             fault: None,
             stopped: None,
         }
@@ -274,15 +276,15 @@ impl RunSoFar {
         usage.page_faults = outcome.usage.page_faults;
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
-        self.doubts.extend(stream::doubts(&usage.seen));
+        self.warnings.extend(stream::warnings(&usage.seen));
         let messages = outcome.seen.foreign;
-        self.doubts.extend((messages > 0).then_some(Doubt::Foreign { messages }));
-        let role = role.name().to_string();
+        self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
+        let role = role.name();
         if !usage.pinned {
-            self.doubts.push(Doubt::Unpinned { role: role.clone() });
+            self.warnings.push(Warning::Unpinned { role });
         }
         if let Err(reason) = &outcome.locked {
-            self.doubts.push(Doubt::MemoryNotLocked { role, reason: reason.clone() });
+            self.warnings.push(Warning::MemoryNotLocked { role, reason: reason.clone() });
         }
         usage
     }
@@ -385,20 +387,13 @@ impl RunSoFar {
         }
         self.leave_out_what_the_clocks_do_not_tell(&mut figures);
         let rates = self.rates();
-        self.doubt(&figures, &rates, plan);
+        self.warn(&figures, &rates, plan);
         let included = included::of(&self.case);
         let complete = self.is_complete();
         let stopped = self
             .fault
             .or(self.stopped)
             .unwrap_or_else(|| format!("{} of the rounds were made", self.rounds.len()));
-        let mut doubts: Vec<Doubtful> = Vec::new();
-        for doubt in &self.doubts {
-            let doubt = Doubtful { kind: doubt.kind().into(), text: doubt.to_string() };
-            if !doubts.contains(&doubt) {
-                doubts.push(doubt);
-            }
-        }
         Run {
             index: self.index as u32,
             label: plan.label(self.index),
@@ -411,7 +406,7 @@ impl RunSoFar {
             lengths: None,
             counts: self.counts,
             included,
-            doubts,
+            warnings: whole::recorded(&self.warnings),
         }
     }
 

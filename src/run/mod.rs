@@ -1,5 +1,5 @@
 //! The run itself: rounds of every case in shuffled order, each kept as it comes, until there are
-//! enough; then figures and doubts, and the record.
+//! enough; then figures and warnings, and the record.
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
@@ -9,7 +9,6 @@ pub mod compared;
 mod concurrent;
 pub mod conditions;
 mod cpus;
-mod doubts;
 mod figures;
 mod included;
 mod load;
@@ -23,6 +22,7 @@ pub mod start_barrier;
 mod stream;
 mod tally;
 mod threads;
+mod warnings;
 mod whole;
 mod window;
 
@@ -39,9 +39,9 @@ use crate::run::conditions::Conditions;
 use crate::run::round::Finished;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of, pool};
-use crate::stats::Doubt;
 use crate::transport::{Role, TransportKind};
 use crate::units::Span;
+use crate::warning::Warning;
 use clocks::Comparisons;
 use figures::{At, RunSoFar, Seen};
 use rand::SeedableRng;
@@ -155,15 +155,15 @@ pub fn conduct(
         noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
         runs: Vec::new(),
         unavailable: stage.unavailable.clone(),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         environment: environment.clone(),
         hosts: other_hosts(stage, &whole, &runs, costs),
         pairs: None,
         clocks: Vec::new(),
     };
-    record.doubts = whole.doubts(&record.noise);
-    record.doubts.extend(plan.untrue_clock.map(|_| whole::doubtful(&Doubt::UntrueClock)));
-    record.doubts.extend(record.hosts.iter().flat_map(whole::doubts_there));
+    record.warnings = whole.warnings(&record.noise);
+    record.warnings.extend(plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into()));
+    record.warnings.extend(record.hosts.iter().flat_map(whole::warnings_there));
     record.runs = rpc::into_runs(runs, plan);
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
@@ -459,8 +459,8 @@ impl Conductor<'_, '_> {
             Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
             None => format!("the {} on this host", role.name()),
         };
-        let late = at.start.iter().flat_map(|start| start::doubts(at.round, start, name));
-        self.runs[index].doubts.extend(late);
+        let late = at.start.iter().flat_map(|start| start::warnings(at.round, start, name));
+        self.runs[index].warnings.extend(late);
         let seen = Seen { counts, samples, times, clock };
         self.runs[index].take(case, at, finished, seen);
         self.position += 1;

@@ -8,8 +8,8 @@ use crate::record::schema::{Begin, Start};
 use crate::run::conditions::Conditions;
 use crate::run::round::{Finished, Part};
 use crate::sample::join::End;
-use crate::stats::Doubt;
 use crate::transport::Role;
+use crate::warning::Warning;
 
 /// How much later than agreed an end may begin: many times what the last look at the clock takes,
 /// and little beside the shortest round that is worth a figure.
@@ -63,12 +63,12 @@ pub fn of_rounds(
     starts
 }
 
-/// What is to be said of a round of which an end began late.
-pub fn doubts(round: u32, start: &Start, name: impl Fn(Role) -> String) -> Vec<Doubt> {
+/// The warnings of a round of which an end started late.
+pub fn warnings(round: u32, start: &Start, name: impl Fn(Role) -> String) -> Vec<Warning> {
     let ends = [(Role::Client, &start.client), (Role::Server, &start.server)];
     let late = ends.into_iter().filter_map(|(role, begin)| Some((role, begin.as_ref()?)));
     late.filter(|(_, begin)| is_late(begin))
-        .map(|(role, begin)| Doubt::BeganLate {
+        .map(|(role, begin)| Warning::LateStart {
             end: name(role),
             round,
             late_ns: begin.late_ns,
@@ -105,15 +105,15 @@ mod tests {
     #[test]
     fn the_end_that_is_late_is_named_and_the_other_is_not() {
         let start = Start { client: Some(late(0.0)), server: Some(late(5e6)), spread_ns: 5e6 };
-        let found = doubts(3, &start, |role| format!("the {}", role.name()));
-        let [Doubt::BeganLate { end, round: 3, late_ns: 5e6, .. }] = found.as_slice() else {
+        let found = warnings(3, &start, |role| format!("the {}", role.name()));
+        let [Warning::LateStart { end, round: 3, late_ns: 5e6, .. }] = found.as_slice() else {
             panic!("{found:?}")
         };
         assert_eq!(end, "the server");
-        let said = found[0].to_string();
-        assert!(said.contains("the server") && said.contains("began 5.00 ms"), "{said}");
+        let said = found[0].sentence();
+        assert!(said.starts_with("the server started round 3 5.00 ms late"), "{said}");
         let none = Start { client: Some(late(0.0)), server: None, spread_ns: 0.0 };
-        assert_eq!(doubts(0, &none, |_| String::new()), []);
+        assert_eq!(warnings(0, &none, |_| String::new()), []);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::agent::kept;
 use crate::record::schema::Round;
 use crate::sample::{Flags, RoundSamples};
-use crate::stats::Doubt;
 use crate::stats::rate::Delivered;
+use crate::warning::Warning;
 use std::collections::BTreeMap;
 
 /// Of each round the samples per second that its source could make: the rate, less the share of the
@@ -33,13 +33,14 @@ pub(super) fn lost_before_first(samples: &RoundSamples) -> u64 {
     begin.filter(|sample| sample.flags.has(Flags::LOST)).count() as u64
 }
 
-/// What is to be said of a stream's file.
-pub(super) fn doubts(seen: &BTreeMap<String, String>) -> impl Iterator<Item = Doubt> {
+/// The warnings of a stream's file.
+pub(super) fn warnings(seen: &BTreeMap<String, String>) -> impl Iterator<Item = Warning> {
     let left_out = seen.get(kept::LEFT_OUT).and_then(|count| count.parse().ok()).unwrap_or(0);
-    let reason = seen.get(kept::FAULT).cloned();
-    let is_short = left_out > 0 || reason.is_some();
-    let short = is_short.then_some(Doubt::FileShort { left_out, reason });
-    let beside = seen.contains_key(kept::BESIDE).then_some(Doubt::FileBeside);
+    let short = match seen.get(kept::FAULT).cloned() {
+        Some(reason) => Some(Warning::FileFailed { left_out, reason }),
+        None => (left_out > 0).then_some(Warning::FileIncomplete { left_out }),
+    };
+    let beside = seen.contains_key(kept::BESIDE).then_some(Warning::FileOnReceiverCpu);
     [beside, short].into_iter().flatten()
 }
 

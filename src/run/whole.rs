@@ -2,10 +2,13 @@
 
 use super::figures::RunSoFar;
 use crate::host::{Environment, Noise, interface_with};
-use crate::record::schema::{Doubt as Doubtful, Instrument, OtherHost};
-use crate::stats::doubt::NOISE_LIMIT;
-use crate::stats::{Doubt, summarize};
+use crate::record::schema::{Instrument, OtherHost, RecordedWarning};
+use crate::stats::summarize;
+use crate::warning::Warning;
 use std::collections::BTreeMap;
+
+/// A core that loses more than this share of its time to gaps is noisy.
+const NOISE_LIMIT: f64 = 0.01;
 
 /// What stands beside all runs.
 pub struct Whole<'a> {
@@ -52,47 +55,46 @@ impl Whole<'_> {
     }
 
     /// What weakens the whole record.
-    pub fn doubts(&self, noise: &[Noise]) -> Vec<Doubtful> {
-        let mut doubts = Vec::new();
-        if self.one_cpu {
-            let cpu = self.cpus.first().copied().unwrap_or(0);
-            doubts.push(doubtful(&Doubt::OneCpu { cpu }));
-        }
-        for concern in self.environment.concerns(&self.cpus) {
-            doubts.push(Doubtful { kind: concern.kind.into(), text: concern.text });
-        }
-        doubts.extend(noisy(noise));
-        doubts
+    pub fn warnings(&self, noise: &[Noise]) -> Vec<RecordedWarning> {
+        let cpu = self.cpus.first().copied().unwrap_or(0);
+        let mut found: Vec<Warning> =
+            self.one_cpu.then_some(Warning::OneCpu { cpu }).into_iter().collect();
+        found.extend(self.environment.warnings(&self.cpus));
+        found.extend(noisy(noise));
+        recorded(&found)
     }
 }
 
-/// As it stands in the record.
-pub fn doubtful(doubt: &Doubt) -> Doubtful {
-    Doubtful { kind: doubt.kind().into(), text: doubt.to_string() }
+/// As they stand in the record: each once.
+pub fn recorded(warnings: &[Warning]) -> Vec<RecordedWarning> {
+    let mut all: Vec<RecordedWarning> = Vec::new();
+    for warning in warnings.iter().map(RecordedWarning::from) {
+        if !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+    all
 }
 
 /// Cores that lose too much of their time.
-fn noisy(noise: &[Noise]) -> impl Iterator<Item = Doubtful> {
+fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     let observed = noise.iter().filter(|noise| noise.observed_ns > 0.0);
     observed.filter_map(|noise| {
         let share = noise.lost_ns / noise.observed_ns;
-        let doubt = Doubt::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
-        (share > NOISE_LIMIT).then(|| doubtful(&doubt))
+        let warning = Warning::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
+        (share > NOISE_LIMIT).then_some(warning)
     })
 }
 
 /// What weakens the record at the other host, and whether it is another one at all.
-pub fn doubts_there(there: &OtherHost) -> Vec<Doubtful> {
+pub fn warnings_there(there: &OtherHost) -> Vec<RecordedWarning> {
     let cpus: Vec<u32> = there.environment.cpus.iter().map(|state| state.cpu).collect();
-    let concerns = there.environment.concerns(&cpus).into_iter();
-    let concerns =
-        concerns.map(|concern| Doubtful { kind: concern.kind.into(), text: concern.text });
-    let on_it =
-        |doubt: Doubtful| Doubtful { text: format!("on {}: {}", there.name, doubt.text), ..doubt };
-    let mut doubts: Vec<Doubtful> = concerns.chain(noisy(&there.noise)).map(on_it).collect();
+    let found = there.environment.warnings(&cpus).into_iter().chain(noisy(&there.noise));
+    let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &there.name);
+    let mut warnings: Vec<RecordedWarning> = found.map(on_it).collect();
     let address = there.address.as_ref().and_then(|address| address.parse().ok());
     if let Some(interface) = address.and_then(interface_with) {
-        doubts.push(doubtful(&Doubt::NotOnTheWire { interface: interface.name }));
+        warnings.push((&Warning::NotOnTheWire { interface: interface.name }).into());
     }
-    doubts
+    warnings
 }

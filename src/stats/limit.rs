@@ -4,9 +4,9 @@
 //! run that is compared with, `100us` for the figure itself.
 
 use super::compare::{Difference, difference};
-use super::doubt::quantile_name;
 use super::student;
 use super::{Interval, Metric, QUANTILES, Rate, RateMetric, Summary, Value};
+use crate::units::quantile_name;
 use std::fmt;
 use std::str::FromStr;
 

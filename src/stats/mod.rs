@@ -1,9 +1,9 @@
-//! What it means: figures with intervals, and doubts, from samples. Pure.
+//! What it means: figures with intervals, and warnings, from samples. Pure.
 //!
 //! Takes the durations of each round in the order of time ([`metric`]), or the histogram of a run
 //! too long to keep them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
-//! [`limit`]), and what weakens a figure ([`doubt`], [`stationarity`]). All figures are quantiles
+//! [`limit`]), and what weakens a figure ([`warnings`], [`stationarity`]). All figures are quantiles
 //! of nearest rank with an interval ([`quantile`]) that is driven by how many independent samples a
 //! series is worth ([`effective`]) and by what differs from round to round ([`student`]).
 //!
@@ -12,7 +12,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod compare;
-pub mod doubt;
 pub mod effective;
 pub mod exponential;
 pub mod limit;
@@ -23,6 +22,7 @@ pub mod rate;
 pub mod stationarity;
 pub mod student;
 pub mod summary;
+pub mod warnings;
 
 #[cfg(test)]
 mod coverage;
@@ -30,7 +30,6 @@ mod coverage;
 mod fixtures;
 
 pub use compare::{Difference, QuantileDifference};
-pub use doubt::Doubt;
 pub use limit::{Limit, Verdict};
 pub use metric::{Metric, RateMetric};
 pub use summary::{summarize, summarize_live};

@@ -108,8 +108,8 @@ fn a_stream_goes_through_a_node_into_a_file() {
     let dropped = through.iter().filter(|sample| sample.sequence % DROPS == DROPS - 1).count();
     assert_eq!((counts.lost, counts.corrupt), (dropped as u64, 0), "{counts:?}");
     assert_eq!(counts.reordered, 0, "{counts:?}");
-    let foreign = run.doubts.iter().find(|doubt| doubt.kind == "foreign").unwrap();
-    assert!(foreign.text.starts_with("2 messages"), "{foreign:?}");
+    let foreign = run.warnings.iter().find(|warning| warning.kind == "unknown_sequence").unwrap();
+    assert!(foreign.sentence.starts_with("2 messages"), "{foreign:?}");
     let server = &run.rounds[0].server;
     assert_eq!(server.seen["datagrams.foreign"], "4");
     assert_eq!(counts.strangers, 0);

@@ -16,6 +16,7 @@ use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
+use wiregauge::warning::Warning;
 
 /// A directory under `target/` that goes away with its owner.
 pub struct Scratch(pub PathBuf);
@@ -76,7 +77,7 @@ pub fn full_record() -> Record {
             transport: "verbs".to_string(),
             reason: "libibverbs.so.1 was not found".to_string(),
         }],
-        doubts: vec![doubt()],
+        warnings: vec![warning()],
         pairs: Some(PairFigures {
             slow: vec![SlowPair { run: 0, metric: "half_rtt".into(), value: 9.5, median: 4.5 }],
             bisections: vec![Bisection {
@@ -132,8 +133,8 @@ fn clock() -> ClockReport {
     }
 }
 
-fn doubt() -> Doubt {
-    Doubt { kind: "unpinned".to_string(), text: "The threads were not pinned.".to_string() }
+fn warning() -> RecordedWarning {
+    (&Warning::Unpinned { role: "client" }).into()
 }
 
 fn step() -> Step {
@@ -233,7 +234,7 @@ fn full_run() -> Run {
         lengths: Some(rpc::lengths(&full_summary())),
         counts: counts(),
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
-        doubts: vec![doubt()],
+        warnings: vec![warning()],
     }
 }
 

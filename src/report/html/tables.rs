@@ -1,10 +1,11 @@
-//! The other parts of the page that are text: title, doubts, runs, environment, plan, data.
+//! The other parts of the page that are text: title, warnings, runs, environment, plan, data.
 
 use super::escape;
 use super::number::{count, span};
 use crate::plan::Wait;
-use crate::record::schema::{Doubt, Metric, Record, Run};
+use crate::record::schema::{Metric, Record, RecordedWarning, Run};
 use crate::report::curves::{BINS_PER_DECADE, EXACT_HEAD, EXACT_TAIL, Reduced};
+use crate::report::warnings::{self, Entry, Group};
 use crate::transport::TransportKind;
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub fn title(record: &Record) -> String {
     format!("wiregauge {}{study} on {}{mark}", record.plan.name, record.environment.host)
 }
 
-/// What, where, when; whether it is whole; the two buttons that concern the whole page.
+/// What, where, when; whether it is whole; the two buttons of the whole page.
 pub fn header(record: &Record, reduced: &Reduced) -> String {
     let state = if record.complete {
         "<span class=\"good\">complete</span>".to_owned()
@@ -72,82 +73,64 @@ pub fn header(record: &Record, reduced: &Reduced) -> String {
     )
 }
 
-/// All that weakens the figures, in words.
-pub fn doubts(record: &Record, disagreements: &[String]) -> String {
+/// All that weakens the figures, the worst first.
+pub fn warnings(record: &Record, disagreements: &[RecordedWarning]) -> String {
     let mut out = String::from(
-        "<section id=\"doubts\" aria-labelledby=\"h-doubts\">\n<h2 id=\"h-doubts\">Doubts</h2>\n",
+        "<section id=\"warnings\" aria-labelledby=\"h-warnings\">\n\
+         <h2 id=\"h-warnings\">Warnings</h2>\n",
     );
-    let mut items = String::new();
-    for text in disagreements {
-        items.push_str(&item(text, "samples_disagree", ""));
-    }
-    for d in &record.doubts {
-        items.push_str(&item(&d.text, &d.kind, ""));
-    }
-    for doubts in by_kind(record) {
-        items.push_str(&kind_of_doubt(record, &doubts));
-    }
-    if items.is_empty() {
-        out.push_str("<p>None: nothing that wiregauge checks weakens these figures.</p>\n");
-    } else {
-        out.push_str(&format!("<ul>{items}</ul>\n"));
+    let groups = warnings::of_record(record, disagreements);
+    match groups.is_empty() {
+        true => out.push_str("<p>None: no check of wiregauge found a weakness.</p>\n"),
+        false => {
+            let items: String = groups.iter().map(|group| warning_group(record, group)).collect();
+            out.push_str(&format!("<ul>{items}</ul>\n"));
+        }
     }
     out.push_str("</section>\n");
     out
 }
 
-/// A doubt with the runs that it concerns.
-fn item(text: &str, kind: &str, runs: &str) -> String {
-    let runs = match runs {
-        "" => String::new(),
-        runs => format!("<small>{}</small>", escape(runs)),
+/// A sentence with the runs or hosts that share it.
+fn entry(entry: &Entry<'_>, all: usize) -> String {
+    let labels = match entry.labels.len() {
+        0 => String::new(),
+        1 => entry.labels.join(", "),
+        some if some == all => "all runs".to_owned(),
+        some => format!("{some} of {all} runs: {}", entry.labels.join(", ")),
     };
-    format!("<li>{} <code>{}</code>{runs}</li>", escape(text), escape(kind))
-}
-
-/// Doubts of one kind: what the first says of its own run stands for all; what the others say of
-/// theirs is below it.
-fn kind_of_doubt(record: &Record, doubts: &[(&Doubt, Vec<&str>)]) -> String {
-    let of_runs = |labels: &[&str]| match labels.len() {
-        all if all > 1 && all == record.runs.len() => "all runs".to_owned(),
-        some => format!("{some} of {} runs: {}", record.runs.len(), labels.join(", ")),
-    };
-    let [(first, own), others @ ..] = doubts else { return String::new() };
-    if others.is_empty() {
-        return item(&first.text, &first.kind, &of_runs(own));
+    match labels.as_str() {
+        "" => escape(&entry.warning.sentence),
+        labels => format!("{}<small>{}</small>", escape(&entry.warning.sentence), escape(labels)),
     }
-    let labels: std::collections::BTreeSet<&str> =
-        doubts.iter().flat_map(|(_, labels)| labels.iter().copied()).collect();
-    let each =
-        doubts.iter().map(|(doubt, labels)| item(&doubt.text, &doubt.kind, &labels.join(", ")));
-    format!(
-        "<li>{} <code>{}</code><small>{}; the same, by other figures, of {} of {} runs</small>\
-         <details><summary>Each by itself</summary><ul>{}</ul></details></li>",
-        escape(&first.text),
-        escape(&first.kind),
-        escape(&own.join(", ")),
-        labels.len(),
-        record.runs.len(),
-        each.collect::<String>()
-    )
 }
 
-/// Doubts of the runs by their kinds; of each kind each sentence once, with the labels of its runs.
-fn by_kind(record: &Record) -> Vec<Vec<(&Doubt, Vec<&str>)>> {
-    let mut kinds: Vec<Vec<(&Doubt, Vec<&str>)>> = Vec::new();
-    for run in &record.runs {
-        for doubt in &run.doubts {
-            let label = run.label.as_str();
-            match kinds.iter_mut().find(|kind| kind[0].0.kind == doubt.kind) {
-                None => kinds.push(vec![(doubt, vec![label])]),
-                Some(kind) => match kind.iter_mut().find(|(known, _)| *known == doubt) {
-                    Some((_, labels)) => labels.push(label),
-                    None => kind.push((doubt, vec![label])),
-                },
-            }
+/// Warnings of one kind: the first at once, the others unfold.
+fn warning_group(record: &Record, group: &Group<'_>) -> String {
+    let (all, first) = (record.runs.len(), group.first());
+    let entries: Vec<String> = group.entries().iter().map(|one| entry(one, all)).collect();
+    let others = match (entries.as_slice(), group.labels().len()) {
+        ([_], _) => String::new(),
+        (several, labels) => {
+            let items: String = several.iter().map(|one| format!("<li>{one}</li>")).collect();
+            let affected = match labels {
+                0 => String::new(),
+                some => format!("<small>affects {some} of {all} runs</small>"),
+            };
+            format!("{affected}<details><summary>show all</summary><ul>{items}</ul></details>")
         }
-    }
-    kinds
+    };
+    let advice = match first.advice.as_str() {
+        "" => String::new(),
+        advice => format!("<small class=\"advice\">{}</small>", escape(advice)),
+    };
+    format!(
+        "<li class=\"{severity}\"><strong>{severity}</strong>: {} <code>{}</code>{advice}{others}\
+         </li>",
+        entries[0],
+        escape(&first.kind),
+        severity = first.severity,
+    )
 }
 
 /// What became of the messages of each run, and what its figures include. What all

@@ -1,12 +1,10 @@
 //! What stands below the runs: the instrument's own error, the noise, what was not measured or
-//! came otherwise than sent, doubts. A sentence a line, the first word says of what kind.
+//! came otherwise than sent, warnings. A sentence a line, the first word says of what kind.
 
 use super::noise;
 use super::number::{short, span};
 use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
-
-/// Labels of runs that are named before the others are counted.
-const NAMED: usize = 3;
+use crate::report::warnings::{self, named};
 
 /// The sentences.
 pub fn notes(record: &Record) -> String {
@@ -24,9 +22,8 @@ pub fn notes(record: &Record) -> String {
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
     lines.extend(record.runs.iter().filter_map(astray));
     lines.extend(rounds(record));
-    lines.extend(of_all(record));
-    lines.extend(shared(record));
-    lines.iter().map(|line| line.replace('\n', " ") + "\n").collect()
+    let notes: String = lines.iter().map(|line| line.replace('\n', " ") + "\n").collect();
+    notes + &warnings::text(&warnings::of_record(record, &[]))
 }
 
 fn legend(record: &Record) -> String {
@@ -126,7 +123,7 @@ fn hosts(record: &Record) -> Vec<String> {
             std::iter::once(format!("hosts: driven from {own}")).chain(groups.lines()).collect()
         }
     };
-    // Of many the noisiest stands for all; what is too noisy is a doubt of its own.
+    // Of many the noisiest stands for all; what is too noisy has a warning.
     let noise =
         record.hosts.iter().flat_map(|there| there.noise.iter().map(move |one| (there, one)));
     let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
@@ -134,26 +131,6 @@ fn hosts(record: &Record) -> Vec<String> {
     let noise = noisiest
         .map(|(there, seen)| format!("noise: on {}: {}", there.name, noise::sentence(seen)));
     lines.into_iter().chain(noise).collect()
-}
-
-/// Doubts of the whole record, those that several hosts share once.
-fn of_all(record: &Record) -> Vec<String> {
-    let host = |text: &str| {
-        let (name, _) = text.strip_prefix("on ")?.split_once(": ")?;
-        record.hosts.iter().map(|there| there.name.as_str()).find(|known| *known == name)
-    };
-    let (mut lines, mut groups) = (Vec::new(), Groups::default());
-    for doubt in &record.doubts {
-        match host(&doubt.text) {
-            None => lines.push(format!("doubt: {}", doubt.text)),
-            Some(name) => {
-                let text = &doubt.text["on : ".len() + name.len()..];
-                groups.add("doubt", &doubt.kind, text, name);
-            }
-        }
-    }
-    lines.extend(groups.lines().into_iter().map(|line| line.replacen("doubt: ", "doubt: on ", 1)));
-    lines
 }
 
 /// What became of messages that did not come as they were sent.
@@ -182,18 +159,6 @@ fn rounds(record: &Record) -> Vec<String> {
     groups.lines()
 }
 
-/// Doubts of runs, each kind once with the runs that share it: what the sentence says of its own
-/// run's numbers stands for all, and those of the others are in the report.
-fn shared(record: &Record) -> Vec<String> {
-    let mut groups = Groups::default();
-    for run in &record.runs {
-        for doubt in &run.doubts {
-            groups.add("doubt", &doubt.kind, &doubt.text, &run.label);
-        }
-    }
-    groups.lines()
-}
-
 /// Sentences with the runs that share them, in the order in which they came.
 #[derive(Default)]
 struct Groups<'a>(Vec<Group<'a>>);
@@ -218,14 +183,5 @@ impl<'a> Groups<'a> {
         let line =
             |group: &Group| format!("{}: {}: {}", group.word, named(&group.labels), group.text);
         self.0.iter().map(line).collect()
-    }
-}
-
-/// The first few labels, and how many others there are.
-fn named(labels: &[&str]) -> String {
-    let first = labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match labels.len().saturating_sub(NAMED) {
-        0 => first,
-        others => format!("{first} and {others} more"),
     }
 }

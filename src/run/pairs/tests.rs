@@ -28,7 +28,7 @@ fn run(plan: &Plan, index: usize) -> Run {
         lengths: None,
         counts: Default::default(),
         included: Default::default(),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 

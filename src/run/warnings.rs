@@ -6,9 +6,10 @@ use super::threads;
 use crate::loops::Ended;
 use crate::plan::{Case, Pattern, Plan, Schedule};
 use crate::record::schema::{Figure, RateFigure, Round};
-use crate::stats::doubt::{of_rate, of_summary};
-use crate::stats::{Doubt, Metric, RateMetric, stationarity};
+use crate::stats::warnings::{of_rate, of_series, of_summary};
+use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;
+use crate::warning::Warning;
 
 /// The interface that has no wire.
 const LOOPBACK: &str = "lo";
@@ -16,63 +17,64 @@ const LOOPBACK: &str = "lo";
 const LATENESS_ALLOWED_NS: f64 = 1000.0;
 
 impl RunSoFar {
-    /// Adds what the figures, the processes and the generator give reason to doubt.
-    pub(super) fn doubt(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
+    /// Adds the warnings of the figures, the processes and the generator.
+    pub(super) fn warn(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
         let mut found = Vec::new();
         if let Some(first) = figures.first() {
-            found.extend(of_summary(&first.summary));
+            found.extend(of_summary(first.metric, &first.summary));
             let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
-            found.extend(stationarity::drift(series).map(Doubt::Drifts));
-            found.extend(stationarity::short_warmup(series).map(Doubt::WarmupShort));
+            found.extend(of_series(first.metric, series));
         }
-        found.extend(rates.first().and_then(|figure| of_rate(&figure.rate)));
-        found.extend(self.threads_apart());
+        found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
+        found.extend(self.threads_not_concurrent());
         if figures.is_empty() && self.counts.lost > 0 {
-            found.push(Doubt::Loss { lost: self.counts.lost, sent: self.counts.sent });
+            found.push(Warning::Loss { lost: self.counts.lost, sent: self.counts.sent });
         }
         if self.counts.corrupt > 0 {
-            found.push(Doubt::CorruptPayload { count: self.counts.corrupt });
+            found.push(Warning::CorruptPayload { count: self.counts.corrupt });
         }
-        found.extend(self.machine_doubts());
+        found.extend(self.process_warnings());
         found.extend(self.not_on_the_wire().filter(|_| !self.case.ends.are_apart()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
         if only > 0 {
-            found.push(Doubt::HistogramOnly { count: only, of: kept + only });
+            found.push(Warning::HistogramOnly { count: only, of: kept + only });
         }
         found.extend(self.cut_short());
-        found.extend(self.generator_doubts(rates));
+        found.extend(self.generator_warnings(rates));
         if !self.is_complete() {
             let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
-            found.push(Doubt::Incomplete { done, planned: plan.rounds.least.max(1) });
+            found.push(Warning::Incomplete { done, planned: plan.rounds.least.max(1) });
         }
-        self.doubts.extend(found);
+        self.warnings.extend(found);
     }
 
     /// Whether a round that its time was to end was over when its rows were used.
-    fn cut_short(&self) -> Option<Doubt> {
+    fn cut_short(&self) -> Option<Warning> {
         let Case { pattern, schedule, bound, .. } = &self.case;
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
         let all = |round: &&Round| round.ended == threads::word(Ended::Count);
         let cut = self.rounds.iter().find(all).filter(|_| is_timed && *pattern == Pattern::Oneway);
-        cut.map(|round| Doubt::CutShort { messages: round.counts.sent + round.counts.missed_steps })
+        cut.map(|round| Warning::CutShort {
+            messages: round.counts.sent + round.counts.missed_steps,
+        })
     }
 
     /// Rounds of several threads that have no rate.
-    fn threads_apart(&self) -> Option<Doubt> {
+    fn threads_not_concurrent(&self) -> Option<Warning> {
         let apart = self.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
         let is_apart = self.case.threads > 1 && apart > 0;
-        is_apart.then_some(Doubt::ThreadsApart { rounds: apart as u32 })
+        is_apart.then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }
 
     /// Whether an interface was named and its wire is not in the figures.
-    fn not_on_the_wire(&self) -> Option<Doubt> {
+    fn not_on_the_wire(&self) -> Option<Warning> {
         let interface = self.case.settings.interfaces()?.client;
-        (interface != LOOPBACK).then_some(Doubt::NotOnTheWire { interface })
+        (interface != LOOPBACK).then_some(Warning::NotOnTheWire { interface })
     }
 
     /// What the processes suffered.
-    fn machine_doubts(&self) -> Vec<Doubt> {
+    fn process_warnings(&self) -> Vec<Warning> {
         let mut found = Vec::new();
         let sum = |of: fn(&Round) -> u64| self.rounds.iter().map(of).sum::<u64>();
         let switches = [
@@ -82,8 +84,8 @@ impl RunSoFar {
         for (role, count) in switches {
             // The tick itself may switch a few times a second; a share of the samples matters.
             if count > 10 * self.rounds.len() as u64 {
-                let role = role.name().to_string();
-                found.push(Doubt::InvoluntarySwitches { role, count });
+                let role = role.name();
+                found.push(Warning::InvoluntarySwitches { role, count });
             }
         }
         let faults = [
@@ -92,19 +94,19 @@ impl RunSoFar {
         ];
         for (role, count) in faults {
             if count > 20 * self.rounds.len() as u64 {
-                found.push(Doubt::PageFaults { role: role.name().to_string(), count });
+                found.push(Warning::PageFaults { role: role.name(), count });
             }
         }
         found
     }
 
-    fn generator_doubts(&self, rates: &[RateFigure]) -> Vec<Doubt> {
+    fn generator_warnings(&self, rates: &[RateFigure]) -> Vec<Warning> {
         let mut found = Vec::new();
         let lateness = self.series.get(&Metric::Lateness).map_or(&[][..], Vec::as_slice);
         let all = || lateness.iter().flatten().copied();
         let late = all().filter(|late| *late > LATENESS_ALLOWED_NS).count();
         if late > 0 {
-            found.push(Doubt::GeneratorLate {
+            found.push(Warning::GeneratorLate {
                 share: late as f64 / all().count() as f64,
                 allowed_ns: LATENESS_ALLOWED_NS,
                 worst_ns: all().fold(0.0, f64::max),
@@ -118,11 +120,11 @@ impl RunSoFar {
             && falls_short(self.case.schedule, achieved, self.counts.sent)
             && self.counts.held_up == 0
         {
-            found.push(Doubt::GeneratorBound { offered, achieved });
+            found.push(Warning::GeneratorBound { offered, achieved });
         }
         let counts = self.counts;
         if counts.held_up > 0 && self.case.schedule.is_open() {
-            found.push(Doubt::HeldUp { times: counts.held_up, sent: counts.sent });
+            found.push(Warning::GeneratorBlocked { times: counts.held_up, sent: counts.sent });
         }
         found
     }

@@ -1,0 +1,121 @@
+//! The warnings of a record for a reader: the worst first, those of one kind together.
+
+use crate::record::schema::{Record, RecordedWarning, Subject};
+use std::cmp::Reverse;
+
+/// Labels of runs or hosts that are named in a line of text before the others are counted.
+const NAMED: usize = 3;
+
+/// Warnings of one kind.
+pub struct Group<'a>(Vec<Entry<'a>>);
+
+/// A warning, and the runs or hosts that share it; none where it is about the whole record.
+pub struct Entry<'a> {
+    /// The warning.
+    pub warning: &'a RecordedWarning,
+    /// Runs, or hosts as `on node07`.
+    pub labels: Vec<String>,
+}
+
+/// All warnings of a record, and `more` that are found beside it.
+pub fn of_record<'a>(record: &'a Record, more: &'a [RecordedWarning]) -> Vec<Group<'a>> {
+    let whole = more.iter().chain(&record.warnings).map(|warning| (warning, None));
+    let runs = record.runs.iter().flat_map(|run| {
+        run.warnings.iter().map(move |warning| (warning, Some(run.label.as_str())))
+    });
+    grouped(whole.chain(runs))
+}
+
+/// Warnings by their kinds, each with the label of its run.
+pub fn grouped<'a>(
+    warnings: impl IntoIterator<Item = (&'a RecordedWarning, Option<&'a str>)>,
+) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for (warning, run) in warnings {
+        let host = match &warning.subject {
+            Some(Subject::Host(host)) => Some(format!("on {host}")),
+            _ => None,
+        };
+        let label = run.map(str::to_string).or(host);
+        let of_kind = |group: &&mut Group<'_>| group.first().kind == warning.kind;
+        match groups.iter_mut().find(of_kind) {
+            None => groups.push(Group(vec![Entry::new(warning, label)])),
+            Some(group) => group.add(warning, label),
+        }
+    }
+    groups.sort_by_key(|group| Reverse(group.first().severity));
+    groups
+}
+
+impl<'a> Entry<'a> {
+    fn new(warning: &'a RecordedWarning, label: Option<String>) -> Self {
+        Entry { warning, labels: label.into_iter().collect() }
+    }
+}
+
+impl<'a> Group<'a> {
+    /// Stands for the kind, its severity and advice.
+    pub fn first(&self) -> &'a RecordedWarning {
+        self.0[0].warning
+    }
+
+    /// Those that differ in their sentences.
+    pub fn entries(&self) -> &[Entry<'a>] {
+        &self.0
+    }
+
+    /// Of all runs or hosts, each once.
+    pub fn labels(&self) -> Vec<&str> {
+        let mut labels: Vec<&str> = Vec::new();
+        for label in self.0.iter().flat_map(|entry| &entry.labels) {
+            if !labels.contains(&label.as_str()) {
+                labels.push(label);
+            }
+        }
+        labels
+    }
+
+    fn add(&mut self, warning: &'a RecordedWarning, label: Option<String>) {
+        let same = |entry: &&mut Entry<'_>| {
+            entry.warning.sentence == warning.sentence && entry.labels.is_empty() == label.is_none()
+        };
+        match self.0.iter_mut().find(same) {
+            Some(entry) => entry.labels.extend(label),
+            None => self.0.push(Entry::new(warning, label)),
+        }
+    }
+
+    /// Lines of text: what is about the whole record one by one, what is about runs or hosts once
+    /// with their labels, and the advice.
+    fn text(&self) -> String {
+        let line = |entry: &Entry<'_>, labels: &str| {
+            let RecordedWarning { severity, sentence, .. } = entry.warning;
+            format!("{severity}: {labels}{}\n", sentence.replace('\n', " "))
+        };
+        let mut text = String::new();
+        for entry in self.0.iter().filter(|entry| entry.labels.is_empty()) {
+            text += &line(entry, "");
+        }
+        if let Some(entry) = self.0.iter().find(|entry| !entry.labels.is_empty()) {
+            text += &line(entry, &format!("{}: ", named(&self.labels())));
+        }
+        match self.first().advice.as_str() {
+            "" => text,
+            advice => text + &format!("  advice: {}\n", advice.replace('\n', " ")),
+        }
+    }
+}
+
+/// Groups as lines of text.
+pub fn text(groups: &[Group<'_>]) -> String {
+    groups.iter().map(Group::text).collect()
+}
+
+/// The first few labels, and how many others there are.
+pub fn named(labels: &[&str]) -> String {
+    let first = labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(NAMED) {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
+}

@@ -1,0 +1,99 @@
+//! What the figures themselves say against them.
+
+use super::quantile::least_samples;
+use super::stationarity::{drift, short_warmup};
+use super::{Metric, QUANTILES, Quantile, Rate, RateMetric, Summary};
+use crate::warning::Warning;
+
+/// Rounds disagree where the interval between them is so many times as wide as that within.
+pub const DISAGREEMENT: f64 = 4.0;
+/// Samples are highly correlated where so many are worth one.
+pub const CORRELATION: f64 = 10.0;
+
+/// What weakens the figures of one distribution.
+pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
+    let metric = metric.name();
+    let mut warnings = Vec::new();
+    let missing = |p: &f64| summary.quantiles.iter().any(|q| q.p == *p && q.value.is_none());
+    if let Some(&p) = QUANTILES.iter().find(|p| missing(p)) {
+        let needed = least_samples(p);
+        warnings.push(Warning::TooFewSamples { metric, p, count: summary.count, needed });
+    }
+    let correlated = summary.quantiles.iter().filter(|q| q.within.is_some());
+    let worst = correlated.min_by(|a, b| a.effective_n.total_cmp(&b.effective_n));
+    if let Some(q) = worst.filter(|q| q.effective_n * CORRELATION < summary.count as f64) {
+        let (count, effective_n) = (summary.count, q.effective_n);
+        warnings.push(Warning::Autocorrelated { metric, p: q.p, count, effective_n });
+    }
+    let ratio = |q: &Quantile| {
+        let (w, b) = q.within.zip(q.between)?;
+        let ratio = (b.high.0 - b.low.0) / (w.high.0 - w.low.0);
+        (ratio > DISAGREEMENT && ratio.is_finite()).then_some((q.p, ratio))
+    };
+    let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((p, ratio)) = most {
+        warnings.push(Warning::RoundsDisagree { metric, p, ratio });
+    }
+    if summary.lost > 0 {
+        warnings.push(Warning::Loss { lost: summary.lost, sent: summary.count });
+    }
+    warnings
+}
+
+/// What weakens a series of rounds: it changes while it is measured, or the warm-up was too short.
+pub fn of_series<R: AsRef<[f64]>>(metric: Metric, rounds: &[R]) -> Vec<Warning> {
+    let metric = metric.name();
+    let drifts = drift(rounds).map(|drift| Warning::NotStationary {
+        metric,
+        round: drift.round as u64,
+        change: drift.change,
+        z: drift.z,
+        rounds: drift.rounds_drifting as u64,
+    });
+    let slow = short_warmup(rounds).map(|slow| Warning::WarmupShort {
+        metric,
+        excess: slow.excess,
+        rounds: slow.rounds_slow as u64,
+        window: slow.window as u64,
+    });
+    drifts.into_iter().chain(slow).collect()
+}
+
+/// Whether the rounds of a rate differ: its interval reaches further than 10 % of it either way.
+pub fn of_rate(metric: RateMetric, rate: &Rate) -> Option<Warning> {
+    let interval = rate.interval?;
+    let share = (interval.high.0 - interval.low.0) / 2.0 / rate.value;
+    let varies = share.is_finite() && share > 0.1;
+    varies.then_some(Warning::RateVaries { metric: metric.name(), share })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixtures::{ar1, iid, normal, random};
+    use crate::stats::rate::{Delivered, rate};
+    use crate::stats::summarize;
+
+    fn kinds(summary: &Summary) -> Vec<&'static str> {
+        of_summary(Metric::Rtt, summary).iter().map(Warning::kind).collect()
+    }
+
+    #[test]
+    fn good_samples_give_no_warning_but_for_their_number() {
+        let rounds: Vec<Vec<f64>> = (0..5).map(|s| iid(&mut random(s), 40_000)).collect();
+        assert_eq!(kinds(&summarize(&rounds, 1.0)), Vec::<&str>::new());
+        assert_eq!(kinds(&summarize(&rounds[..1], 1.0)), ["too_few_samples"]);
+    }
+
+    #[test]
+    fn autocorrelation_loss_and_rounds_that_differ_give_warnings() {
+        let mut slow: Vec<f64> = ar1(&mut random(1), 100_000, 0.99);
+        slow[5] = f64::INFINITY;
+        assert_eq!(kinds(&summarize(&[slow], 1.0)), ["autocorrelated", "loss"]);
+        let rounds: Vec<Vec<f64>> =
+            (0..5_u8).map(|s| normal(&mut random(9), 40_000, 100.0 + f64::from(s), 1.0)).collect();
+        assert_eq!(kinds(&summarize(&rounds, 1.0)), ["rounds_disagree"]);
+        let work = [50.0, 100.0, 150.0].map(|work| Delivered { work, seconds: 1.0 });
+        assert!(of_rate(RateMetric::MessageRate, &rate(&work)).is_some());
+    }
+}

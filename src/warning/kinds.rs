@@ -1,0 +1,522 @@
+//! All warnings: what each is called, how severe it is, what it says and what to do.
+//!
+//! Kinds are stable, since records and scripts rely on them. A sentence has at most 100 characters
+//! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
+
+use super::number::{Many, Percent, Time};
+use super::{Severity, Subject};
+use crate::units::quantile_name;
+
+/// Declares a variant a line of the table; nothing can be left out of one.
+macro_rules! warnings {
+    ($(
+        $(#[$doc:meta])*
+        $kind:literal $severity:ident $variant:ident $({ $($field:ident: $type:ty),* $(,)? })?
+        about $subject:expr,
+        says($($sentence:tt)*),
+        advises($($advice:tt)*);
+    )*) => {
+        /// Something that weakens a figure.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)] // Of fields, whose names say what they are.
+        pub enum Warning {
+            $($(#[$doc])* $variant $({ $($field: $type),* })?,)*
+        }
+
+        /// Every kind and its severity, in the order of the table.
+        pub const KINDS: &[(&str, Severity)] = &[$(($kind, Severity::$severity)),*];
+
+        #[allow(unused_variables)] // A field is in the sentence, in the advice or in both.
+        impl Warning {
+            /// The stable name.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$variant $({ $($field),* })? => $kind,)*
+                }
+            }
+
+            /// How much it weakens what it is about.
+            pub fn severity(&self) -> Severity {
+                match self {
+                    $(Self::$variant $({ $($field),* })? => Severity::$severity,)*
+                }
+            }
+
+            /// The figure, role, CPU or host that it weakens, where one is known.
+            pub fn subject(&self) -> Option<Subject> {
+                match self {
+                    $(Self::$variant $({ $($field),* })? => $subject,)*
+                }
+            }
+
+            /// What weakens which figure, with the numbers.
+            pub fn sentence(&self) -> String {
+                match self {
+                    $(Self::$variant $({ $($field),* })? => format!($($sentence)*),)*
+                }
+            }
+
+            /// What to do.
+            pub fn advice(&self) -> String {
+                match self {
+                    $(Self::$variant $({ $($field),* })? => format!($($advice)*),)*
+                }
+            }
+        }
+    };
+}
+
+const UNKNOWN: Option<Subject> = None;
+
+fn of_metric(name: &str) -> Option<Subject> {
+    Some(Subject::Metric(name.to_string()))
+}
+
+fn of_role(name: &str) -> Option<Subject> {
+    Some(Subject::Role(name.to_string()))
+}
+
+warnings! {
+    // What was measured is not what was asked for.
+
+    /// Not everything that was planned has been measured.
+    "incomplete" Severe Incomplete { done: u32, planned: u32 }
+    about UNKNOWN,
+    says("incomplete: {done} of {planned} rounds were measured"),
+    advises("see why the rounds ended, then run it again");
+
+    /// Messages came with another payload than was sent.
+    "corrupt_payload" Severe CorruptPayload { count: u64 }
+    about UNKNOWN,
+    says("{count} messages arrived with a payload that differs from the one sent"),
+    advises("check adapter, cable, driver and memory before you trust this path");
+
+    /// Both ends are on one host, and a network interface was named.
+    "not_on_the_wire" Severe NotOnTheWire { interface: String }
+    about Some(Subject::Interface(interface.clone())),
+    says("both ends are on one host: no message crossed the wire of {interface}"),
+    advises("run the server's end on another host (--to HOST)");
+
+    /// The generator did not reach the offered rate.
+    "generator_bound" Severe GeneratorBound { offered: f64, achieved: f64 }
+    about of_metric("offered_rate"),
+    says("generator-bound: {achieved:.0} of {offered:.0} messages/s were sent; \
+          the transport was not the limit"),
+    advises("lower --rate, or use a faster CPU for the client");
+
+    /// Two sources of the offset between two hosts' clocks cannot both be true.
+    "clocks_disagree" Severe ClocksDisagree { by: &'static str, beyond_ns: f64 }
+    about of_metric("one_way"),
+    says("{by} contradicts the clock offset by {} beyond all bounds: do not trust one_way",
+         Time(*beyond_ns)),
+    advises("check PTP on both hosts, and watch their clocks with `wiregauge clocks`");
+
+    /// The other host's clock was made wrong on purpose.
+    "injected_clock_error" Severe InjectedClockError
+    about of_metric("one_way"),
+    says("the other host's clock was made wrong on purpose (--untrue-clock)"),
+    advises("leave out --untrue-clock, which is a test of the instrument");
+
+    // Two hosts' clocks.
+
+    /// A figure below the clock-error bound was dropped.
+    "below_clock_bound" Warning BelowClockBound {
+        metric: &'static str,
+        bound_ns: f64,
+        p50_ns: f64,
+    }
+    about of_metric(metric),
+    says("{metric} dropped: its median ({}) is below the clock-error bound ({})",
+         Time(*p50_ns), Time(*bound_ns)),
+    advises("use `latency` (half_rtt), or a quieter network between the hosts");
+
+    /// A host's clock was set, or changed its rate, while rounds ran.
+    "clock_stepped" Warning ClockStepped { times: u64 }
+    about of_metric("one_way"),
+    says("a host's clock was stepped or changed its rate ({}): the clock-error bound is wide",
+         Many(*times, "time")),
+    advises("stop what sets the clock during a run (ntpd, chronyd, ptp4l)");
+
+    /// An end of rounds that were to start at one instant started later.
+    "late_start" Warning LateStart {
+        end: String,
+        round: u32,
+        late_ns: f64,
+        bound_ns: f64,
+        allowed_ns: f64,
+    }
+    about UNKNOWN,
+    says("{end} started round {round} {} late (±{}): the others ran uncontended until then",
+         Time(*late_ns), Time(*bound_ns)),
+    advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
+            Time(*allowed_ns));
+
+    // CPUs, processes and memory.
+
+    /// A role's threads were not bound to their CPUs.
+    "unpinned" Warning Unpinned { role: &'static str }
+    about of_role(role),
+    says("the {role} was not pinned: it may have moved between CPUs, which lengthens the tail"),
+    advises("allow pinning (cpuset, container limits), or name other CPUs with --cpus");
+
+    /// Both roles share one CPU.
+    "one_cpu" Warning OneCpu { cpu: u32 }
+    about Some(Subject::Cpu(*cpu)),
+    says("both ends share CPU {cpu}: every message includes a context switch"),
+    advises("give each end a CPU of its own with --cpus");
+
+    /// Threads of one end take turns on a CPU.
+    "fewer_cpus" Warning FewerCpus { threads: u32, cpus: u32 }
+    about UNKNOWN,
+    says("{threads} threads of an end share {}: messages wait until their thread is scheduled",
+         Many(u64::from(*cpus), "CPU")),
+    advises("use fewer --threads, or name more CPUs with --cpus");
+
+    /// In some rounds no time was found in which all threads were under way.
+    "threads_not_concurrent" Warning ThreadsNotConcurrent { rounds: u32 }
+    about UNKNOWN,
+    says("no rate of {}: one thread finished before another had warmed up",
+         Many(u64::from(*rounds), "round")),
+    advises("use --time instead of --count");
+
+    /// The two roles run on hardware threads of one core.
+    "smt_siblings" Warning SmtSiblings { cpus: String }
+    about UNKNOWN,
+    says("{cpus} are hardware threads of one core: each slows the other"),
+    advises("use two cores (--cpus)");
+
+    /// The two roles run on different NUMA nodes.
+    "numa_nodes" Warning NumaNodes { one: u32, other: u32 }
+    about UNKNOWN,
+    says("CPU {one} and CPU {other} are on different NUMA nodes: memory between them is slower"),
+    advises("use CPUs of one node (--cpus)");
+
+    /// The CPU's frequency is not held up.
+    "governor" Warning Governor { cpus: String, governor: String }
+    about UNKNOWN,
+    says("the frequency of {cpus} changes during a run: the governor is {governor}"),
+    advises("set it to performance: cpupower frequency-set -g performance");
+
+    /// A measuring CPU may enter an idle state that takes long to leave.
+    "deep_idle" Warning DeepIdle {
+        cpus: String,
+        state: String,
+        exit_us: u64,
+        limit_us: u64,
+    }
+    about UNKNOWN,
+    says("{cpus} may enter idle state {state}: an end that sleeps wakes up to {exit_us} us late"),
+    advises("disable it (cpupower idle-set -D {limit_us}), or use --wait busy");
+
+    /// Other tasks may be scheduled on a measuring CPU.
+    "not_isolated" Note NotIsolated { cpus: String }
+    about UNKNOWN,
+    says("other tasks may run on {cpus} (not isolated) and show in the tail"),
+    advises("isolate them: kernel parameters isolcpus= and nohz_full=");
+
+    /// A measuring core loses time to something else.
+    "noisy_core" Warning NoisyCore { cpu: u32, share: f64, longest_ns: f64 }
+    about Some(Subject::Cpu(*cpu)),
+    says("above {} the tail is machine noise: CPU {cpu} lost {} of its time (longest gap {})",
+         quantile_name(((1.0 - share) * 100.0).floor() / 100.0),
+         Percent(*share), Time(*longest_ns)),
+    advises("stop other processes, or isolate the CPU (isolcpus=, nohz_full=)");
+
+    /// The machine had other work.
+    "other_load" Warning OtherLoad { load: f64, cpus: u32 }
+    about UNKNOWN,
+    says("load average {load:.2} on {cpus} CPUs: other processes competed with the measurement"),
+    advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
+
+    /// A hypervisor stands between the program and the machine.
+    "virtual_machine" Warning VirtualMachine { hypervisor: String }
+    about UNKNOWN,
+    says("virtual machine ({hypervisor}): its host may pause a CPU, and the tail includes that"),
+    advises("measure on bare metal where the tail matters");
+
+    /// The kernel took the CPU from a role.
+    "involuntary_switches" Warning InvoluntarySwitches { role: &'static str, count: u64 }
+    about of_role(role),
+    says("the kernel took the CPU from the {role} {count} times: the tail includes these pauses"),
+    advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
+
+    /// The sample memory could be paged out.
+    "memory_not_locked" Warning MemoryNotLocked { role: &'static str, reason: String }
+    about of_role(role),
+    says("the sample memory of the {role} is not locked: page faults may delay samples"),
+    advises("allow it (ulimit -l unlimited, or CAP_IPC_LOCK): {reason}");
+
+    /// Memory was touched for the first time while it measured.
+    "page_faults" Warning PageFaults { role: &'static str, count: u64 }
+    about of_role(role),
+    says("the {role} had {count} page faults while it measured: the tail includes them"),
+    advises("free memory, and allow it to be locked (ulimit -l unlimited)");
+
+    /// The kernel reads its time from something slower than the counter.
+    "clock_source" Warning ClockSource { source: String }
+    about UNKNOWN,
+    says("the kernel's clock source is {source}: reading time is slow, the TSC may be unstable"),
+    advises("look for the reason in the kernel's log: dmesg | grep -i tsc");
+
+    /// The kernel may stop a process to merge its pages.
+    "transparent_huge_pages" Note TransparentHugePages
+    about UNKNOWN,
+    says("transparent huge pages are always on: the kernel may pause a process to merge pages"),
+    advises("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+
+    // What the samples say.
+
+    /// A quantile is not shown.
+    "too_few_samples" Note TooFewSamples {
+        metric: &'static str,
+        p: f64,
+        count: u64,
+        needed: u64,
+    }
+    about of_metric(metric),
+    says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
+    advises("raise --count, --time or --rounds");
+
+    /// Rounds differ by more than chance within them explains.
+    "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
+    about of_metric(metric),
+    says("{} of {metric} varies {ratio:.1}x more between rounds than within one", quantile_name(*p)),
+    advises("find what differs between processes (CPU, memory placement); raise --rounds");
+
+    /// The rates of rounds differ.
+    "rate_varies" Warning RateVaries { metric: &'static str, share: f64 }
+    about of_metric(metric),
+    says("{metric} is known only to ±{}: it differs from round to round", Percent(*share)),
+    advises("find what differs between processes (CPU, memory placement); raise --rounds");
+
+    /// Durations change while they are measured.
+    "not_stationary" Warning NotStationary {
+        metric: &'static str,
+        round: u64,
+        change: f64,
+        z: f64,
+        rounds: u64,
+    }
+    about of_metric(metric),
+    says("not stationary: {metric} {} {} during round {round} (z = {z:.1}; so in {})",
+         if *change > 0.0 { "rose" } else { "fell" }, Percent(change.abs()),
+         Many(*rounds, "round")),
+    advises("raise --warmup, and look for what changes (CPU frequency, other processes)");
+
+    /// The start of the rounds is slower than the rest.
+    "warmup_short" Warning WarmupShort {
+        metric: &'static str,
+        excess: f64,
+        rounds: u64,
+        window: u64,
+    }
+    about of_metric(metric),
+    says("warm-up too short: {metric} is {} higher at the start of {} than later",
+         Percent(*excess), Many(*rounds, "round")),
+    advises("raise --warmup by {window} messages");
+
+    /// Neighbouring samples are not independent.
+    "autocorrelated" Note Autocorrelated {
+        metric: &'static str,
+        p: f64,
+        count: u64,
+        effective_n: f64,
+    }
+    about of_metric(metric),
+    says("{metric} is autocorrelated: effective n = {effective_n:.0} of {count} samples at {}",
+         quantile_name(*p)),
+    advises("nothing is wrong: intervals account for it; more --rounds narrow them");
+
+    /// Not every sample was kept.
+    "histogram_only" Note HistogramOnly { count: u64, of: u64 }
+    about UNKNOWN,
+    says("{count} of {of} samples are only in the histogram: error 0.05 %, order in time unknown"),
+    advises("use a shorter --time to keep every sample");
+
+    /// Messages never came.
+    "loss" Warning Loss { lost: u64, sent: u64 }
+    about UNKNOWN,
+    says("{lost} of {sent} messages were lost ({}); they count as infinitely late",
+         Percent(*lost as f64 / (*sent).max(1) as f64)),
+    advises("where no loss is expected: lower the rate, or raise the receive buffer");
+
+    /// Messages had a number that was never sent.
+    "unknown_sequence" Warning UnknownSequence { messages: u64 }
+    about UNKNOWN,
+    says("{messages} messages had a sequence number that was never sent; no figure has them"),
+    advises("find what renumbers messages; of a VILLASnode, set original_sequence_no");
+
+    // The generator and what is kept.
+
+    /// Messages were posted later than their intended time.
+    "generator_late" Warning GeneratorLate { share: f64, allowed_ns: f64, worst_ns: f64 }
+    about of_metric("response"),
+    says("{} of messages were posted more than {} late (worst {}); response includes it",
+         Percent(*share), Time(*allowed_ns), Time(*worst_ns)),
+    advises("lower --rate, or give the client an isolated CPU");
+
+    /// Requests that were due waited for a buffer, or because too many were outstanding.
+    "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
+    about of_metric("response"),
+    says("generator blocked {times} times in {sent} requests: no buffer, or too many outstanding"),
+    advises("lower the load, or raise --window (of rpc: --outstanding)");
+
+    /// Rounds ended before their time, because no more messages are kept one by one.
+    "cut_short" Warning CutShort { messages: u64 }
+    about UNKNOWN,
+    says("rounds ended early, after {messages} messages: so many samples are kept one by one"),
+    advises("use --count, or a shorter --time");
+
+    /// A stream's file was written on the CPU of its receiver.
+    "file_on_receiver_cpu" Warning FileOnReceiverCpu
+    about UNKNOWN,
+    says("the stream's file was written on the receiver's CPU: messages waited or were lost"),
+    advises("leave a third CPU free for the file");
+
+    /// A stream's file does not have all samples that arrived.
+    "file_incomplete" Warning FileIncomplete { left_out: u64 }
+    about UNKNOWN,
+    says("the stream's file lacks {left_out} samples that arrived: it was slower than the stream"),
+    advises("write to a faster disk, or lower --rate; the figures include all samples");
+
+    /// A stream's file could not be written to its end.
+    "file_failed" Warning FileFailed { left_out: u64, reason: String }
+    about UNKNOWN,
+    says("the stream's file lacks {left_out} samples that arrived: {reason}"),
+    advises("name a file that can be written; the figures include all samples");
+
+    // Comparisons and reports.
+
+    /// Two runs that are compared were not measured in turns.
+    "not_interleaved" Warning NotInterleaved
+    about UNKNOWN,
+    says("A and B were not interleaved, so drift looks like a difference"),
+    advises("measure both in one run");
+
+    /// Curves lack samples that were only counted.
+    "curve_incomplete" Note CurveIncomplete { of: String, left_out: u64, shown: u64 }
+    about UNKNOWN,
+    says("{of}: {left_out} samples are only in the histogram; the curve shows the other {shown}"),
+    advises("read quantiles from the table, which includes all samples");
+
+    /// The record and its samples have different numbers of samples.
+    "sample_count_differs" Severe SampleCountDiffers { of: String, figures: u64, samples: u64 }
+    about UNKNOWN,
+    says("{of}: the figures are of {figures} samples, the curves of {samples}"),
+    advises("samples.parquet and record.json are not of one run: do not use them");
+
+    /// The record and its samples have different maxima.
+    "maximum_differs" Severe MaximumDiffers { of: String, figures_ns: f64, sample_ns: f64 }
+    about UNKNOWN,
+    says("{of}: the largest sample is {sample_ns} ns, the figures say {figures_ns} ns"),
+    advises("samples.parquet and record.json are not of one run: do not use them");
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const CPUS: &str = "CPUs 10-11";
+    const HOST: &str = "the server on user@node07";
+
+    /// One of each kind, with numbers as long as they get.
+    fn of_machine() -> Vec<Warning> {
+        use Warning::*;
+        let (role, s) = ("client", str::to_string);
+        let reason = || s("cannot lock 4096 B");
+        vec![
+            Unpinned { role },
+            OneCpu { cpu: 127 },
+            FewerCpus { threads: 64, cpus: 32 },
+            ThreadsNotConcurrent { rounds: 30 },
+            SmtSiblings { cpus: s(CPUS) },
+            NumaNodes { one: 100, other: 127 },
+            Governor { cpus: s(CPUS), governor: s("conservative") },
+            DeepIdle { cpus: s(CPUS), state: s("C10"), exit_us: 1033, limit_us: 10 },
+            NotIsolated { cpus: s(CPUS) },
+            NoisyCore { cpu: 127, share: 0.0214, longest_ns: 4_210_000.0 },
+            OtherLoad { load: 100.25, cpus: 256 },
+            VirtualMachine { hypervisor: s("Microsoft Hyper-V") },
+            InvoluntarySwitches { role, count: 100_000 },
+            MemoryNotLocked { role, reason: reason() },
+            PageFaults { role, count: 1_000_000 },
+            ClockSource { source: s("acpi_pm") },
+            TransparentHugePages,
+            BelowClockBound { metric: "half_rtt", bound_ns: 1.234e6, p50_ns: 12_345.0 },
+            ClocksDisagree { by: "the exchange of times", beyond_ns: 123_000.0 },
+            ClockStepped { times: 12 },
+            InjectedClockError,
+            LateStart { end: s(HOST), round: 12, late_ns: 5e6, bound_ns: 5e4, allowed_ns: 1e5 },
+            NotOnTheWire { interface: s("enp129s0f0np0") },
+            NotInterleaved,
+        ]
+    }
+
+    fn of_samples() -> Vec<Warning> {
+        use Warning::*;
+        let (metric, many) = ("half_rtt", 1_000_000_000);
+        let of = || "latency tcp busy 64 B half_rtt".to_string();
+        vec![
+            Incomplete { done: 20, planned: 30 },
+            CorruptPayload { count: many },
+            GeneratorBound { offered: 1e7, achieved: 9_123_456.0 },
+            TooFewSamples { metric, p: 0.9999, count: 99_999, needed: 100_000 },
+            RoundsDisagree { metric, p: 0.9999, ratio: 1234.56 },
+            RateVaries { metric: "payload_rate", share: 0.5 },
+            NotStationary { metric: "lateness", round: 12, change: -0.12, z: -4.5, rounds: 30 },
+            WarmupShort { metric, excess: 0.123, rounds: 30, window: 50_000 },
+            Autocorrelated { metric, p: 0.9999, count: many, effective_n: 95.2 },
+            HistogramOnly { count: many, of: 10 * many },
+            Loss { lost: 700_000, sent: many },
+            UnknownSequence { messages: many },
+            GeneratorLate { share: 0.1234, allowed_ns: 1000.0, worst_ns: 4.2e6 },
+            GeneratorBlocked { times: many / 100, sent: many },
+            CutShort { messages: many },
+            FileOnReceiverCpu,
+            FileIncomplete { left_out: many },
+            FileFailed { left_out: many, reason: "No space left on device".into() },
+            CurveIncomplete { of: of(), left_out: many / 1000, shown: 1_000_000 },
+            SampleCountDiffers { of: of(), figures: many, samples: many },
+            MaximumDiffers { of: of(), figures_ns: 12_345_678.9, sample_ns: 1234.5 },
+        ]
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own_a_short_sentence_and_advice() {
+        let all: Vec<Warning> = of_machine().into_iter().chain(of_samples()).collect();
+        let kinds: BTreeSet<_> = all.iter().map(|warning| warning.kind()).collect();
+        assert_eq!(kinds, KINDS.iter().map(|(kind, _)| *kind).collect());
+        assert_eq!(KINDS.len(), all.len());
+        for warning in all {
+            let sentence = warning.sentence();
+            assert!((20..=100).contains(&sentence.chars().count()), "{sentence}");
+            assert!((10..=120).contains(&warning.advice().len()), "{}", warning.advice());
+            assert!(KINDS.contains(&(warning.kind(), warning.severity())));
+        }
+    }
+
+    #[test]
+    fn sentences_name_their_values() {
+        let said = |warning: Warning| warning.sentence();
+        assert_eq!(
+            said(Warning::Loss { lost: 3, sent: 1000 }),
+            "3 of 1000 messages were lost (0.3 %); they count as infinitely late"
+        );
+        assert_eq!(
+            said(Warning::NoisyCore { cpu: 3, share: 0.021, longest_ns: 4_210_000.0 }),
+            "above p97 the tail is machine noise: CPU 3 lost 2.1 % of its time (longest gap 4.21 \
+             ms)"
+        );
+        let few = Warning::TooFewSamples { metric: "rtt", p: 0.9999, count: 5, needed: 100_000 };
+        assert_eq!(said(few), "5 samples are too few for p99.99 of rtt, which needs 100000");
+        let change =
+            |change| Warning::NotStationary { metric: "rtt", round: 2, change, z: -4.5, rounds: 1 };
+        assert_eq!(
+            said(change(-0.12)),
+            "not stationary: rtt fell 12 % during round 2 (z = -4.5; so in 1 round)"
+        );
+        assert!(said(change(0.12)).contains("rtt rose 12 %"));
+    }
+}

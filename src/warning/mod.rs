@@ -1,0 +1,52 @@
+//! Everything that weakens a figure, as values that are printed beside it.
+//!
+//! The stage that finds a weakness makes the variant; tables, page and record show it by its kind,
+//! severity, subject, sentence and advice. [`kinds`] declares all of them at one place.
+//!
+//! Must never: decide anything from the words of a sentence, or leave a variant without words.
+
+mod kinds;
+mod number;
+
+pub use kinds::{KINDS, Warning};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How much a warning weakens what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The figure is right; this helps to read it.
+    Note,
+    /// The figure holds something beside what was to be measured.
+    Warning,
+    /// The figure is not that of what was to be measured, or part of it is missing.
+    Severe,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Severe => "severe",
+        })
+    }
+}
+
+/// What a warning is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// A metric or a rate, by its name in the record.
+    Metric(String),
+    /// `client` or `server`.
+    Role(String),
+    /// A CPU of the host that the record is of.
+    Cpu(u32),
+    /// A network interface.
+    Interface(String),
+    /// Another host, as it was typed.
+    Host(String),
+}
