@@ -146,7 +146,7 @@ warnings! {
         allowed_ns: f64,
     }
     about UNKNOWN,
-    says("{end} started round {round} {} late (±{}): the others ran uncontended until then",
+    says("{end} started round {round} {} late (±{}): the others ran uncontended",
          Time(*late_ns), Time(*bound_ns)),
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
             Time(*allowed_ns));
@@ -396,7 +396,7 @@ warnings! {
     /// Curves lack samples that were only counted.
     "curve_incomplete" Note CurveIncomplete { of: String, left_out: u64, shown: u64 }
     about UNKNOWN,
-    says("{of}: {left_out} samples are only in the histogram; the curve shows the other {shown}"),
+    says("{of}: the curve shows {shown} samples; {left_out} are only in the histogram"),
     advises("read quantiles from the table, which includes all samples");
 
     /// The record and its samples have different numbers of samples.
