@@ -7,6 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
+#[path = "tidy/circles.rs"]
+mod circles;
+
 /// The stages, in the order in which data passes through them. One uses those before it only.
 const STAGES: [&str; 20] = [
     "units",

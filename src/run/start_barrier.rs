@@ -56,8 +56,8 @@ impl StartBarrier<'_> {
         StartBarrier(None)
     }
 
-    /// Waits until all rounds have arrived or failed, or the user interrupts. Returns the instant of
-    /// this host's clock at which all start; `None`: at once.
+    /// Waits until all rounds have arrived or failed, or the user interrupts. The instant of this
+    /// host's clock at which all start; `None`: at once.
     pub fn wait(mut self, interrupted: &AtomicBool) -> Option<LocalNs> {
         let shared = self.0.take()?;
         shared.arrive();
