@@ -18,7 +18,7 @@ use wiregauge::loops::{Ended, Loop, bandwidth, closed, open};
 use wiregauge::plan::{Case, Pattern, Request, Schedule};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
-use wiregauge::sample::recorder::{Recorder, Seen};
+use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::transport::synthetic::{self, Simulated};
 use wiregauge::transport::{
     Blob, Link, Opening, Role, Settings, Setup, Site, Traffic, Transport, Wait,
@@ -48,7 +48,7 @@ fn plan(messages: u64) -> Loop {
 }
 
 /// The client's loop on the synthetic transport.
-fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
+fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
     let settings = Settings::of_values([("synthetic", spec)]).unwrap();
     let setup = Setup {
         role: Role::Client,

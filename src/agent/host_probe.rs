@@ -30,7 +30,7 @@ pub(crate) const REPORT: Duration = Duration::from_secs(5);
 const ROWS: usize = 16_384;
 
 /// What there is on this host, or why it cannot serve, in a sentence.
-pub(crate) fn look(asked: &Look) -> Result<Seen, String> {
+pub(crate) fn probe(asked: &HostProbeRequest) -> Result<HostProbe, String> {
     for cpu in &asked.cpus {
         host::check_pair(*cpu, *cpu).map_err(|error| format!("--cpus: {error}"))?;
     }
@@ -59,7 +59,7 @@ pub(crate) fn look(asked: &Look) -> Result<Seen, String> {
     if source == Source::Ptp {
         environment.discipline.stated_error_ns()?;
     }
-    Ok(Seen {
+    Ok(HostProbe {
         environment,
         cpus,
         source,
@@ -82,11 +82,11 @@ fn is_link_local(address: IpAddr) -> bool {
 /// Where the sample memory of each thread is: the driver's, or on another host its own. The thread
 /// opens it, and touches every page on its own CPU.
 pub(crate) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
-    let Some(Apart { rows, .. }) = assignment.apart else {
-        return Ok(assignment.berths.iter().map(|berth| berth.arena.clone()).collect());
+    let Some(RemoteSettings { rows, .. }) = assignment.remote else {
+        return Ok(assignment.slots.iter().map(|slot| slot.arena.clone()).collect());
     };
     let rows = usize::try_from(rows).map_err(io::Error::other)?;
-    let made = assignment.berths.iter().map(|_| Arena::create(rows));
+    let made = assignment.slots.iter().map(|_| Arena::create(rows));
     let made: Vec<Arena> = made.collect::<io::Result<_>>()?;
     let paths = made.iter().map(Arena::path).collect();
     let limit = 2 * patience(&assignment.case) + SET_UP;
@@ -176,24 +176,25 @@ mod tests {
     fn what_a_host_is_passes_the_channel() {
         let transports = TransportKind::ALL.to_vec();
         let interface = Some("lo".into());
-        let asked = Look { transports, interface, cpus: Vec::new(), threads: 2, clock: None };
-        let seen = look(&asked).unwrap();
+        let asked =
+            HostProbeRequest { transports, interface, cpus: Vec::new(), threads: 2, clock: None };
+        let found = probe(&asked).unwrap();
         let mut channel = Vec::new();
-        frame::write(&mut channel, &FromAgent::Seen(Box::new(seen.clone()))).unwrap();
-        let Ok(FromAgent::Seen(back)) = frame::read(&mut channel.as_slice()) else { panic!() };
-        assert_eq!(format!("{back:?}"), format!("{seen:?}"));
+        frame::write(&mut channel, &FromAgent::Probed(Box::new(found.clone()))).unwrap();
+        let Ok(FromAgent::Probed(back)) = frame::read(&mut channel.as_slice()) else { panic!() };
+        assert_eq!(format!("{back:?}"), format!("{found:?}"));
     }
 
     #[test]
     fn what_is_not_on_this_host_is_refused() {
-        let asked = Look {
+        let asked = HostProbeRequest {
             transports: Vec::new(),
             interface: Some("no-such-one".into()),
             cpus: Vec::new(),
             threads: 1,
             clock: None,
         };
-        let refused = look(&asked).unwrap_err();
+        let refused = probe(&asked).unwrap_err();
         assert!(refused.starts_with("--interface: there is no network interface"), "{refused}");
     }
 }

@@ -95,7 +95,7 @@ fn writing(
     let Some(keep) = stream.keep.as_ref().filter(|_| assignment.role == Role::Server) else {
         return Ok(None);
     };
-    if assignment.apart.is_some() {
+    if assignment.remote.is_some() {
         // A driver on another host names no files of this one.
         return Err(AgentError::Refused("the file of a stream is of the driver's host".into()));
     }

@@ -8,7 +8,7 @@
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
 use crate::agent::host_probe;
-use crate::agent::thread::{Asked, Player, Reach, Said, StartLine};
+use crate::agent::thread::{Player, Reach, StartLine, ThreadCommand, ThreadReport};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
@@ -137,10 +137,10 @@ fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
     // would wait for it.
     let first: ToAgent = frame::read(&mut io::stdin().lock())?;
     match first {
-        ToAgent::Open(assignment) => Crew::of(*assignment)?.play(output),
-        ToAgent::Look(look) => {
-            let said = match host_probe::look(&look) {
-                Ok(seen) => FromAgent::Seen(Box::new(seen)),
+        ToAgent::Open(assignment) => AgentThreads::of(*assignment)?.play(output),
+        ToAgent::Probe(request) => {
+            let said = match host_probe::probe(&request) {
+                Ok(probe) => FromAgent::Probed(Box::new(probe)),
                 Err(sentence) => FromAgent::Refused { wrong_use: true, sentence },
             };
             Ok(frame::write(output, &said)?)
@@ -151,28 +151,28 @@ fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
 }
 
 /// The threads of this end, and the channel to the driver.
-struct Crew {
+struct AgentThreads {
     control: Receiver<ToAgent>,
-    threads: Vec<Member>,
-    hear: Receiver<(usize, Result<Said, AgentError>)>,
+    threads: Vec<AgentThread>,
+    hear: Receiver<(usize, Result<ThreadReport, AgentError>)>,
     /// The clock of an agent on another host, which sends its samples.
-    apart: Option<Local>,
+    remote: Option<Local>,
 }
 
 /// One of them.
-struct Member {
-    ask: Sender<Asked>,
+struct AgentThread {
+    ask: Sender<ThreadCommand>,
     thread: JoinHandle<()>,
     reach: Arc<Reach>,
 }
 
-impl Crew {
+impl AgentThreads {
     /// Starts the threads: each begins to open its endpoint.
-    fn of(assignment: Assignment) -> Result<Crew, AgentError> {
+    fn of(assignment: Assignment) -> Result<AgentThreads, AgentError> {
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let (source, time) = (assignment.clock, assignment.time);
-        let apart =
-            assignment.apart.as_ref().map(|apart| Local { source, time, untrue: apart.untrue });
+        let remote =
+            assignment.remote.as_ref().map(|remote| Local { source, time, untrue: remote.untrue });
         if assignment.case.rpc.is_some() {
             host::allow_descriptors();
         }
@@ -197,10 +197,10 @@ impl Crew {
             };
             let named = std::thread::Builder::new().name(format!("{number}"));
             let thread = named.spawn(move || player.play()).map_err(unable("starting a thread"))?;
-            threads.push(Member { ask, thread, reach });
+            threads.push(AgentThread { ask, thread, reach });
         }
         let control = listen(threads.iter().map(|one| Arc::clone(&one.reach)).collect());
-        Ok(Crew { control, threads, hear, apart })
+        Ok(AgentThreads { control, threads, hear, remote })
     }
 
     /// One round, from the addresses to the outcomes.
@@ -211,7 +211,7 @@ impl Crew {
             return played;
         }
         // All let go of their endpoints at once: an adapter takes its time for each.
-        let take = |Member { thread, .. }: Member| thread;
+        let take = |AgentThread { thread, .. }: AgentThread| thread;
         let threads: Vec<JoinHandle<()>> = self.threads.drain(..).map(take).collect();
         for thread in threads {
             // One that has panicked has ended the process.
@@ -222,7 +222,7 @@ impl Crew {
 
     fn play_to_the_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let addresses = self.each(|said| match said {
-            Said::Opened(addresses) => Some(addresses),
+            ThreadReport::Opened(addresses) => Some(addresses),
             _ => None,
         })?;
         frame::write(output, &FromAgent::Opened(addresses))?;
@@ -234,10 +234,10 @@ impl Crew {
             return Err(AgentError::Refused(sentence.into()));
         }
         for (member, others) in self.threads.iter().zip(others) {
-            let _ = member.ask.send(Asked::Connect(others));
+            let _ = member.ask.send(ThreadCommand::Connect(others));
         }
         let granted = self.each(|said| match said {
-            Said::Connected(granted) => Some(granted),
+            ThreadReport::Connected(granted) => Some(granted),
             _ => None,
         })?;
         frame::write(output, &FromAgent::Connected(granted))?;
@@ -245,7 +245,7 @@ impl Crew {
             return Err(FrameError::Closed.into());
         };
         for member in &self.threads {
-            let _ = member.ask.send(Asked::Start(at));
+            let _ = member.ask.send(ThreadCommand::Start(at));
         }
         self.tell_ends(output)?;
         // Endpoints live until the driver has heard of the end, so that the other end does not see
@@ -255,7 +255,7 @@ impl Crew {
     }
 
     /// Waits until each thread has said what is awaited.
-    fn each<T>(&self, take: impl Fn(Said) -> Option<T>) -> Result<Vec<T>, AgentError> {
+    fn each<T>(&self, take: impl Fn(ThreadReport) -> Option<T>) -> Result<Vec<T>, AgentError> {
         let mut all: Vec<Option<T>> = self.threads.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
             let (number, said) = self.hear.recv().map_err(|_| FrameError::Closed)?;
@@ -273,7 +273,7 @@ impl Crew {
         let (mut missing, mut at_once) = (self.threads.len(), false);
         while missing > 0 {
             let (number, said) = self.hear.recv().map_err(|_| FrameError::Closed)?;
-            let Said::Ended(outcome, arena) = said? else { continue };
+            let ThreadReport::Ended(outcome, arena) = said? else { continue };
             missing -= 1;
             at_once |= !outcome.ended.as_planned();
             held.push((number, outcome, arena));
@@ -282,7 +282,7 @@ impl Crew {
             }
             for (number, outcome, arena) in held.drain(..) {
                 let thread = number as u32;
-                if let Some(clock) = &self.apart {
+                if let Some(clock) = &self.remote {
                     host_probe::hand_over(thread, &arena, clock, output)?;
                 }
                 frame::write(output, &FromAgent::Ended { thread, outcome })?;
@@ -295,7 +295,7 @@ impl Crew {
     /// order: they may have names to take back.
     fn leave(&mut self) {
         let deadline = Instant::now() + LEAVING;
-        for Member { ask, thread, reach } in self.threads.drain(..) {
+        for AgentThread { ask, thread, reach } in self.threads.drain(..) {
             reach.gate.stop();
             reach.wake();
             drop(ask);

@@ -1,7 +1,7 @@
 //! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects an endpoint
 //! of its own, and plays the case by itself, beside the other threads of its end.
 //!
-//! The agent's main thread keeps the channel and passes on what is said ([`Asked`], [`Said`]).
+//! The agent's main thread keeps the channel and passes on what is said ([`ThreadCommand`], [`ThreadReport`]).
 
 use crate::agent::connections::{At, Ends, Many, One};
 use crate::agent::error::{AgentError, unable};
@@ -44,13 +44,13 @@ const LOOK: Span = Span(1_000_000);
 const PANICKED: i32 = 101;
 
 /// What the main thread tells a playing one.
-pub(crate) enum Asked {
+pub(crate) enum ThreadCommand {
     Connect(Vec<Blob>),
     Start(Option<Ticks>),
 }
 
 /// What a playing thread tells the main one.
-pub(crate) enum Said {
+pub(crate) enum ThreadReport {
     Opened(Vec<Blob>),
     Connected(Vec<(String, String)>),
     Ended(Box<Outcome>, Arena),
@@ -108,8 +108,8 @@ pub(crate) struct Player {
     pub elsewhere: Option<u32>,
     pub reach: Arc<Reach>,
     pub line: Arc<StartLine>,
-    pub asked: Receiver<Asked>,
-    pub says: Sender<(usize, Result<Said, AgentError>)>,
+    pub asked: Receiver<ThreadCommand>,
+    pub says: Sender<(usize, Result<ThreadReport, AgentError>)>,
 }
 
 impl Player {
@@ -127,13 +127,13 @@ impl Player {
         reach.gate.leave();
     }
 
-    fn say(&self, said: Said) {
+    fn say(&self, said: ThreadReport) {
         // A main thread that is gone takes the process with it.
         let _ = self.says.send((self.number, Ok(said)));
     }
 
     fn cpu(&self) -> Option<u32> {
-        self.assignment.berths.get(self.number).and_then(|berth| berth.cpu)
+        self.assignment.slots.get(self.number).and_then(|slot| slot.cpu)
     }
 }
 
@@ -187,9 +187,9 @@ impl Player {
         let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let noise = self.noise(clock, &time, pinned.is_ok());
-        self.say(Said::Connected(ends.granted()));
+        self.say(ThreadReport::Connected(ends.granted()));
 
-        let Ok(Asked::Start(at)) = self.asked.recv() else { return Ok(()) };
+        let Ok(ThreadCommand::Start(at)) = self.asked.recv() else { return Ok(()) };
         let gate = &self.reach.gate;
         let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
@@ -233,7 +233,7 @@ impl Player {
             pool,
             beyond,
         };
-        self.say(Said::Ended(Box::new(outcome), arena));
+        self.say(ThreadReport::Ended(Box::new(outcome), arena));
         while self.asked.recv().is_ok() {}
         Ok(())
     }
@@ -244,8 +244,8 @@ impl Player {
         let setup = setup(&self.assignment);
         let openings = (0..case.lanes_of(*role)).map(|_| T::open(&setup));
         let openings = openings.collect::<Result<Vec<_>, _>>()?;
-        self.say(Said::Opened(openings.iter().map(Opening::address).collect()));
-        let Ok(Asked::Connect(others)) = self.asked.recv() else { return Ok(None) };
+        self.say(ThreadReport::Opened(openings.iter().map(Opening::address).collect()));
+        let Ok(ThreadCommand::Connect(others)) = self.asked.recv() else { return Ok(None) };
         Ok(Some(N::connect(case, *role, openings, &others)?))
     }
 
@@ -393,7 +393,7 @@ fn play_server<T: Transport, C: Clock>(
     clock: C,
     gate: &Gate,
     plan: &Loop,
-) -> Result<Option<crate::sample::recorder::Seen>, AgentError> {
+) -> Result<Option<crate::sample::recorder::MessageCounts>, AgentError> {
     let case = &assignment.case;
     let Some(path) = &assignment.server_arena else { return Ok(None) };
     if matches!(case.pattern, Pattern::Latency | Pattern::Load) {

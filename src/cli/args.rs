@@ -3,7 +3,7 @@
 
 use super::agent_args::{AGENT, AgentArguments, DialArguments, PairArguments};
 use super::cpu_args::{CpuArguments, ThreadArguments};
-use super::far_args::{ClocksArguments, FarArguments, HostsArguments};
+use super::host_args::{ClocksArguments, HostsArguments, PlacementArguments};
 use super::load_args::LoadArguments;
 use super::rpc_args::RpcArguments;
 use super::schedule_args::{PaceArguments, ScheduleArguments, TimerArguments};
@@ -294,7 +294,7 @@ pub struct CommonArguments {
     #[command(flatten)]
     pub draw: DrawArguments,
     #[command(flatten)]
-    pub far: FarArguments,
+    pub far: PlacementArguments,
     #[command(flatten)]
     pub options: TransportArguments,
     /// Count the samples above this as slow [default: 10us]
@@ -418,7 +418,7 @@ pub struct RunArguments {
     #[arg(long, help_heading = LONG)]
     pub quick: bool,
     #[command(flatten)]
-    pub far: FarArguments,
+    pub far: PlacementArguments,
     /// Network interface whose addresses tcp, udp and homa use, as ib0, or the client's and the
     /// server's as ib0,ib1 [default: loopback]
     #[arg(long, value_name = "NAME", value_parser = values::interfaces, help_heading = WHERE)]

@@ -7,7 +7,7 @@ use super::args::{
     SurveyArguments, Task, TransportArguments,
 };
 use super::cpu_args::CpuArguments;
-use super::far_args::ClocksArguments;
+use super::host_args::ClocksArguments;
 use super::place;
 use super::schedule_args::PaceArguments;
 use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};

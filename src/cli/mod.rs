@@ -9,7 +9,7 @@ mod args;
 mod checked;
 mod cpu_args;
 pub mod entry;
-mod far_args;
+mod host_args;
 mod load_args;
 mod place;
 mod refuse;
@@ -22,7 +22,7 @@ mod text;
 mod values;
 
 use crate::clock::Source;
-use crate::plan::{CpuPair, Far, Place, Refusal, Request};
+use crate::plan::{CpuPair, HostSpec, Place, Refusal, Request};
 use crate::remote::daemon::caps::Caps;
 use crate::remote::daemon::network::Network;
 use crate::remote::job::rank::Rank;
@@ -95,7 +95,7 @@ pub enum Asked {
     /// Compare this host's clock with another's.
     Clocks {
         /// The other hosts.
-        to: Vec<Far>,
+        to: Vec<HostSpec>,
         /// How long.
         time: Span,
         /// Whose addresses are used.
@@ -112,7 +112,7 @@ pub enum Asked {
     /// Look at other hosts.
     Hosts {
         /// Which.
-        hosts: Vec<Far>,
+        hosts: Vec<HostSpec>,
         /// Whether as JSON.
         json: bool,
         /// Which process of a job this is.

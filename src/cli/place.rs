@@ -1,9 +1,9 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
-use super::far_args::{FarArguments, RankArguments, ReachArguments};
+use super::host_args::{PlacementArguments, RankArguments, ReachArguments};
 use super::values::{self, Host, Ssh};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
-use crate::plan::{Far, Pairs, Place, Refusal};
+use crate::plan::{HostSpec, Pairs, Place, Refusal};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, Typed};
 use std::io::Read;
@@ -13,7 +13,7 @@ use std::path::Path;
 const LONGEST_FILE: u64 = 4 << 20;
 
 /// The place that was asked for, and which process of a job this is.
-pub fn place(typed: FarArguments) -> Result<(Place, Option<Rank>), Refusal> {
+pub fn place(typed: PlacementArguments) -> Result<(Place, Option<Rank>), Refusal> {
     let pairs = typed.pairs()?;
     if let Some(found) = rank_of(&typed.job, &typed.reach)? {
         let mut others = ranks_beside(&found);
@@ -23,7 +23,7 @@ pub fn place(typed: FarArguments) -> Result<(Place, Option<Rank>), Refusal> {
                 // Nobody has to name hosts here, so nobody has to say that all are meant.
                 let all = Pairs::All { at_once: AtOnce::default() };
                 let pairs = if pairs == Pairs::First { all } else { pairs };
-                let others = others.into_iter().map(Node::There);
+                let others = others.into_iter().map(Node::Remote);
                 Place::Hosts([Node::Here].into_iter().chain(others).collect(), pairs)
             }
         };
@@ -52,8 +52,8 @@ fn rank_of(job: &RankArguments, reach: &ReachArguments) -> Result<Option<Rank>, 
 }
 
 /// The other processes of a job as hosts; where they are is known when they have come.
-fn ranks_beside(own: &Rank) -> Vec<Far> {
-    (1..own.ranks).map(|rank| Far { host: job::name(rank), ..Far::default() }).collect()
+fn ranks_beside(own: &Rank) -> Vec<HostSpec> {
+    (1..own.ranks).map(|rank| HostSpec { host: job::name(rank), ..HostSpec::default() }).collect()
 }
 
 /// The other hosts of a command that measures no pairs, and which process of a job this is.
@@ -61,24 +61,24 @@ pub fn others(
     typed: ReachArguments,
     job: &RankArguments,
     command: &str,
-) -> Result<(Vec<Far>, Option<Rank>), Refusal> {
+) -> Result<(Vec<HostSpec>, Option<Rank>), Refusal> {
     if let Some(found) = rank_of(job, &typed)? {
         return Ok((ranks_beside(&found), Some(found)));
     }
     Ok((named(typed, command)?, None))
 }
 
-fn named(typed: ReachArguments, command: &str) -> Result<Vec<Far>, Refusal> {
-    let far = |node: Node| match node {
+fn named(typed: ReachArguments, command: &str) -> Result<Vec<HostSpec>, Refusal> {
+    let spec = |node: Node| match node {
         Node::Here => None,
-        Node::There(far) => Some(far),
+        Node::Remote(spec) => Some(spec),
     };
     match of(typed, Pairs::First)? {
         Place::Here => {
             refuse(format!("{command} needs other hosts; write --to HOST or --hosts A,B"))
         }
-        Place::To(far) => Ok(vec![far]),
-        Place::Hosts(nodes, _) => Ok(nodes.into_iter().filter_map(far).collect()),
+        Place::To(spec) => Ok(vec![spec]),
+        Place::Hosts(nodes, _) => Ok(nodes.into_iter().filter_map(spec).collect()),
     }
 }
 
@@ -106,17 +106,17 @@ fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
         ));
     }
     let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
-    let far = |Host { name, agent }: Host| {
+    let spec = |Host { name, agent }: Host| {
         let (ssh, binary) = (ssh.clone(), remote_binary.clone());
         let push = push && agent.is_none();
-        Far { host: name, agent, ssh, binary, push, key: None }
+        HostSpec { host: name, agent, ssh, binary, push, key: None }
     };
     let node = |host: Host| match host.name == HERE && host.agent.is_none() {
         true => Node::Here,
-        false => Node::There(far(host)),
+        false => Node::Remote(spec(host)),
     };
     Ok(match to {
-        Some(host) => Place::To(far(host)),
+        Some(host) => Place::To(spec(host)),
         None if hosts.is_empty() => Place::Here,
         None => Place::Hosts(hosts.into_iter().map(node).collect(), pairs),
     })
@@ -154,7 +154,7 @@ impl ReachArguments {
     }
 }
 
-impl FarArguments {
+impl PlacementArguments {
     fn pairs(&self) -> Result<Pairs, Refusal> {
         let several = self.all_pairs || self.bisection.is_some();
         if several && self.reach.to.is_some() {

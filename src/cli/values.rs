@@ -5,7 +5,7 @@ use crate::host;
 use crate::plan::pairs::AtOnce;
 use crate::plan::rpc::Slowdown;
 use crate::plan::sweep::{self, SweepError};
-use crate::plan::{Direction, TimerKind, Wait, far};
+use crate::plan::{Direction, TimerKind, Wait, host_spec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::report::export::Format;
 use crate::signal;
@@ -148,7 +148,7 @@ pub fn interfaces(text: &str) -> Result<Interfaces, String> {
 /// A host, reached by an agent that stands there or by ssh, which would take a dash for an option
 /// of its own.
 pub fn host(text: &str) -> Result<Host, String> {
-    if let Some(agent) = text.strip_prefix(far::AGENT) {
+    if let Some(agent) = text.strip_prefix(host_spec::AGENT) {
         let (host, port) = agent_address(agent)?;
         return Ok(Host { name: agent.to_owned(), agent: Some(format!("[{host}]:{port}")) });
     }
@@ -162,7 +162,7 @@ pub fn host(text: &str) -> Result<Host, String> {
 
 /// The address of an agent that stands.
 pub fn agent_address(text: &str) -> Result<(String, u16), String> {
-    far::agent_address(text).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+    host_spec::agent_address(text).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
         format!(
             "'{text}' is not allowed; write an agent's address as node07, node07:7425 or \
              [2001:db8::7]:7425"
@@ -172,7 +172,7 @@ pub fn agent_address(text: &str) -> Result<(String, u16), String> {
 
 /// Where rank 0 is.
 pub fn leader(text: &str) -> Result<(String, u16), String> {
-    far::address(text, LEADER_PORT).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+    host_spec::address(text, LEADER_PORT).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
         format!("'{text}' is not allowed; write the host of rank 0 as node01 or 10.1.0.1:7426")
     })
 }
@@ -180,7 +180,7 @@ pub fn leader(text: &str) -> Result<(String, u16), String> {
 /// Where an agent listens: an address with or without a port.
 pub fn listening(text: &str) -> Result<SocketAddr, String> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, far::AGENT_PORT)));
+    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, host_spec::AGENT_PORT)));
     text.parse().or(alone).map_err(|_| {
         format!(
             "'{text}' is not allowed; write an address of this host as 10.1.0.7, 10.1.0.7:7425 or \
@@ -206,7 +206,7 @@ pub fn line(text: &str) -> Result<String, String> {
 pub fn ssh(text: &str) -> Result<Ssh, String> {
     Some(text)
         .filter(|text| text.len() <= LONGEST_LINE)
-        .and_then(far::words)
+        .and_then(host_spec::words)
         .map(Ssh)
         .ok_or_else(|| format!("'{text}' is not allowed; write a command as 'ssh -p 2222'"))
 }

@@ -62,7 +62,10 @@ const ROUNDING_NS: f64 = 1.0;
 ///
 /// The messages are of different times: each is compared with what is known of its own, and what is
 /// left is added to `offset_ns`.
-pub fn by_traffic(offset_ns: f64, messages: impl IntoIterator<Item = Message>) -> Option<Check> {
+pub fn cross_check_with_traffic(
+    offset_ns: f64,
+    messages: impl IntoIterator<Item = Message>,
+) -> Option<Check> {
     let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut beyond: f64 = 0.0;
     for Message { sent, reached, heard } in messages {

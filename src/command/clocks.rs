@@ -1,12 +1,12 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
-use super::hosts::{self, Look};
+use super::hosts::{self, ProbeRequest};
 use super::{CommandError, Exit, measure, process};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::plan::pairs::Node;
-use crate::plan::{Far, Pairs, Place, Plan, Rounds};
-use crate::remote::host::There;
+use crate::plan::{HostSpec, Pairs, Place, Plan, Rounds};
+use crate::remote::host::RemoteHost;
 use crate::run::{Stage, compared};
 use crate::transport::{Interfaces, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
@@ -17,7 +17,7 @@ const NEED: Bytes = Bytes(1 << 20);
 /// What is compared, and how.
 pub struct Clocks {
     /// The other hosts.
-    pub to: Vec<Far>,
+    pub to: Vec<HostSpec>,
     /// How long.
     pub time: Span,
     /// Whose addresses are used.
@@ -35,10 +35,10 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
     let Clocks { to, time, interface, clock, untrue, output } = asked;
     let transports = vec![TransportKind::Udp];
     let interfaces = interface.clone();
-    let look = Look { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
-    let nodes = to.iter().cloned().map(Node::There).collect();
+    let look = ProbeRequest { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
+    let nodes = to.iter().cloned().map(Node::Remote).collect();
     let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
-    let all = |hosts: &mut [There]| -> Result<Exit, CommandError> {
+    let all = |hosts: &mut [RemoteHost]| -> Result<Exit, CommandError> {
         let plan = plan(&to, untrue);
         let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
         let interrupted = process::interrupts()?;
@@ -61,7 +61,7 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
 }
 
 /// A plan that measures nothing but clocks.
-fn plan(to: &[Far], untrue_clock: Option<Untrue>) -> Plan {
+fn plan(to: &[HostSpec], untrue_clock: Option<Untrue>) -> Plan {
     Plan {
         name: "clocks".into(),
         cases: Vec::new(),

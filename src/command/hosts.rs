@@ -8,9 +8,9 @@ use crate::control::fault::Fault;
 use crate::control::protocol;
 use crate::host::CpuPair;
 use crate::plan::pairs::Node;
-use crate::plan::{Far, Pairs, Place, Refusal};
+use crate::plan::{HostSpec, Pairs, Place, Refusal};
 use crate::record::schema::{RecordedWarning, Unavailable};
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::report::table::number::short;
 use crate::report::table::{Cell, Grid};
 use crate::report::warnings;
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 const AT_ONCE: usize = 64;
 
 /// What is to be known of other hosts.
-pub struct Look {
+pub struct ProbeRequest {
     /// The transports that are to be measured.
     pub transports: Vec<TransportKind>,
     /// The network interfaces of both ends.
@@ -36,12 +36,12 @@ pub struct Look {
     pub clock: Option<Source>,
 }
 
-impl Look {
+impl ProbeRequest {
     /// What is asked of the host of a role; of one that plays both there is one interface, and no
     /// CPU was named.
-    fn of(&self, role: Role) -> protocol::Look {
+    fn of(&self, role: Role) -> protocol::HostProbeRequest {
         let names = self.interfaces.as_ref();
-        protocol::Look {
+        protocol::HostProbeRequest {
             transports: self.transports.clone(),
             interface: names.map(|names| role.pick(&names.client, &names.server).clone()),
             cpus: self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
@@ -52,11 +52,11 @@ impl Look {
 }
 
 /// Reaches and looks at all other hosts of a place, in its order.
-pub fn reach(place: &Place, look: &Look) -> Result<Vec<There>, CommandError> {
+pub fn reach(place: &Place, look: &ProbeRequest) -> Result<Vec<RemoteHost>, CommandError> {
     let all = reach_each(&others(place), look)?;
     let interrupted = all.iter().any(|one| matches!(one, Err(fault) if fault.interrupted));
     let faults: Vec<Fault> = all.iter().filter_map(|one| one.as_ref().err()).cloned().collect();
-    let reached: Vec<There> = all.into_iter().filter_map(Result::ok).collect();
+    let reached: Vec<RemoteHost> = all.into_iter().filter_map(Result::ok).collect();
     let Some(first) = faults.iter().find(|fault| fault.interrupted == interrupted) else {
         return Ok(reached);
     };
@@ -93,9 +93,9 @@ struct Told {
 }
 
 impl Told {
-    fn of(far: &Far, there: &Result<There, Fault>) -> Told {
+    fn of(spec: &HostSpec, host: &Result<RemoteHost, Fault>) -> Told {
         let nothing = Told {
-            host: far.host.clone(),
+            host: spec.host.clone(),
             reached: false,
             fault: None,
             warnings: Vec::new(),
@@ -109,27 +109,27 @@ impl Told {
             clock_residual_ppb: None,
             transports: Vec::new(),
         };
-        let there = match there {
-            Ok(there) => there,
+        let host = match host {
+            Ok(host) => host,
             Err(fault) => return Told { fault: Some(fault.sentence.clone()), ..nothing },
         };
-        let (seen, environment) = (&there.seen, &there.seen.environment);
-        let warnings = environment.warnings(&seen.cpus);
-        let warnings = warnings.iter().map(|one| RecordedWarning::on_host(one, &far.host));
-        let works = |one: &&TransportKind| seen.unavailable.iter().all(|(other, _)| other != *one);
+        let (probe, environment) = (&host.probe, &host.probe.environment);
+        let warnings = environment.warnings(&probe.cpus);
+        let warnings = warnings.iter().map(|one| RecordedWarning::on_host(one, &spec.host));
+        let works = |one: &&TransportKind| probe.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
         Told {
             reached: true,
             warnings: warnings.collect(),
-            address: seen.address.map(|address| address.to_string()),
+            address: probe.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
             tool: Some(env!("CARGO_PKG_VERSION")),
             name: Some(environment.host.clone()),
             kernel: environment.kernel.clone(),
             processor: environment.processor.model.clone(),
             cpus: Some(environment.cpus.len()),
-            clock: Some(seen.clock.source.clone()),
-            clock_residual_ppb: Some(seen.clock.residual_ppb),
+            clock: Some(probe.clock.source.clone()),
+            clock_residual_ppb: Some(probe.clock.residual_ppb),
             transports: between.filter(works).map(|one| one.name()).collect(),
             ..nothing
         }
@@ -137,14 +137,15 @@ impl Told {
 }
 
 /// Looks at hosts and tells what there is.
-pub fn hosts(hosts: Vec<Far>, json: bool) -> Result<Exit, CommandError> {
+pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     let transports = TransportKind::ALL.to_vec();
-    let look = Look { transports, interfaces: None, cpus: Vec::new(), threads: 1, clock: None };
-    let asked: Vec<(Far, Role)> = hosts.into_iter().map(|far| (far, Role::Server)).collect();
+    let look =
+        ProbeRequest { transports, interfaces: None, cpus: Vec::new(), threads: 1, clock: None };
+    let asked: Vec<(HostSpec, Role)> = hosts.into_iter().map(|spec| (spec, Role::Server)).collect();
     let found = reach_each(&asked, &look)?;
     let told: Vec<Told> =
-        asked.iter().zip(&found).map(|((far, _), there)| Told::of(far, there)).collect();
-    let reached: Vec<There> = found.into_iter().filter_map(Result::ok).collect();
+        asked.iter().zip(&found).map(|((spec, _), host)| Told::of(spec, host)).collect();
+    let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
     let exit = match reached.len() {
         0 => Exit::Nothing,
         some if some < told.len() => Exit::Incomplete,
@@ -197,52 +198,52 @@ fn table(told: &[Told]) -> String {
 }
 
 /// The other hosts of a place, each with the role by which its interface and CPU are named.
-fn others(place: &Place) -> Vec<(Far, Role)> {
+fn others(place: &Place) -> Vec<(HostSpec, Role)> {
     match place {
         Place::Here => Vec::new(),
-        Place::To(far) => vec![(far.clone(), Role::Server)],
+        Place::To(spec) => vec![(spec.clone(), Role::Server)],
         Place::Hosts(nodes, pairs) => {
             let role = |position| match (pairs, position) {
                 (Pairs::First, 1) => Role::Server,
                 _ => Role::Client,
             };
-            let far = |(position, node): (usize, &Node)| match node {
+            let spec = |(position, node): (usize, &Node)| match node {
                 Node::Here => None,
-                Node::There(far) => Some((far.clone(), role(position))),
+                Node::Remote(spec) => Some((spec.clone(), role(position))),
             };
-            nodes.iter().enumerate().filter_map(far).collect()
+            nodes.iter().enumerate().filter_map(spec).collect()
         }
     }
 }
 
 /// Each host that was reached, or why it cannot be used.
 pub fn reach_each(
-    hosts: &[(Far, Role)],
-    look: &Look,
-) -> Result<Vec<Result<There, Fault>>, CommandError> {
+    hosts: &[(HostSpec, Role)],
+    look: &ProbeRequest,
+) -> Result<Vec<Result<RemoteHost, Fault>>, CommandError> {
     let (interrupted, program) = (interrupts()?, program()?);
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..hosts.len().min(AT_ONCE) {
             scope.spawn(|| {
                 while let number = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some((far, role)) = hosts.get(number)
+                    && let Some((spec, role)) = hosts.get(number)
                 {
-                    let there = There::reach(far, look.of(*role), &program, &interrupted);
+                    let host = RemoteHost::reach(spec, look.of(*role), &program, &interrupted);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    found.push((number, there));
+                    found.push((number, host));
                 }
             });
         }
     });
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_by_key(|(number, _)| *number);
-    Ok(found.into_iter().map(|(_, there)| there).collect())
+    Ok(found.into_iter().map(|(_, host)| host).collect())
 }
 
 /// Leaves them as they were.
-pub fn leave(hosts: Vec<There>) {
-    for stays in hosts.into_iter().filter_map(|there| there.leave().err()) {
+pub fn leave(hosts: Vec<RemoteHost>) {
+    for stays in hosts.into_iter().filter_map(|host| host.leave().err()) {
         complain(&stays);
     }
 }
@@ -251,13 +252,13 @@ pub fn leave(hosts: Vec<There>) {
 pub fn sort_out(
     transports: &[TransportKind],
     place: &Place,
-    hosts: &[There],
+    hosts: &[RemoteHost],
 ) -> (Vec<TransportKind>, Vec<Unavailable>) {
     let wrong_there = |transport: TransportKind| {
-        hosts.iter().find_map(|there| {
-            let mut all = there.seen.unavailable.iter();
+        hosts.iter().find_map(|host| {
+            let mut all = host.probe.unavailable.iter();
             let (_, why) = all.find(|(one, _)| *one == transport)?;
-            Some(format!("on {}: {why}", there.session.host()))
+            Some(format!("on {}: {why}", host.session.host()))
         })
     };
     let is_here = [Role::Client, Role::Server].into_iter().any(|role| place.is_here(role));

@@ -5,7 +5,7 @@ use super::CommandError;
 use super::process::{interrupts, program};
 use crate::control::fault::Fault;
 use crate::plan::pairs::Node;
-use crate::plan::{Far, Place, Refusal};
+use crate::plan::{HostSpec, Place, Refusal};
 use crate::remote::job::rank::Rank;
 use crate::remote::job::{self, Gathered};
 
@@ -20,7 +20,7 @@ pub enum Joined {
 /// Takes its part in a job. Rank 0 says of the ranks among its hosts where their agents are.
 pub fn join<'a>(
     rank: Option<&Rank>,
-    hosts: impl Iterator<Item = &'a mut Far>,
+    hosts: impl Iterator<Item = &'a mut HostSpec>,
 ) -> Result<Joined, CommandError> {
     let Some(rank) = rank else { return Ok(Joined::Drives(None)) };
     let failed = |fault: Fault| match fault.wrong_use {
@@ -37,23 +37,23 @@ pub fn join<'a>(
 }
 
 /// The other hosts of a place.
-pub fn hosts_of(place: &mut Place) -> impl Iterator<Item = &mut Far> {
+pub fn hosts_of(place: &mut Place) -> impl Iterator<Item = &mut HostSpec> {
     let (one, many) = match place {
         Place::Here => (None, [].iter_mut()),
-        Place::To(far) => (Some(far), [].iter_mut()),
+        Place::To(spec) => (Some(spec), [].iter_mut()),
         Place::Hosts(nodes, _) => (None, nodes.iter_mut()),
     };
-    let far = |node| match node {
+    let spec = |node| match node {
         &mut Node::Here => None,
-        Node::There(far) => Some(far),
+        Node::Remote(spec) => Some(spec),
     };
-    one.into_iter().chain(many.filter_map(far))
+    one.into_iter().chain(many.filter_map(spec))
 }
 
-fn fill<'a>(hosts: impl Iterator<Item = &'a mut Far>, ranks: &[Far]) {
-    for far in hosts {
-        if let Some(known) = ranks.iter().find(|known| known.host == far.host) {
-            *far = known.clone();
+fn fill<'a>(hosts: impl Iterator<Item = &'a mut HostSpec>, ranks: &[HostSpec]) {
+    for spec in hosts {
+        if let Some(known) = ranks.iter().find(|known| known.host == spec.host) {
+            *spec = known.clone();
         }
     }
 }
@@ -65,17 +65,17 @@ mod tests {
 
     #[test]
     fn ranks_are_given_their_addresses() {
-        let far = |rank, agent: Option<&str>| Far {
+        let spec = |rank, agent: Option<&str>| HostSpec {
             host: job::name(rank),
             agent: agent.map(String::from),
-            ..Far::default()
+            ..HostSpec::default()
         };
-        let known = [far(1, Some("[10.0.0.1]:80")), far(2, Some("[10.0.0.2]:80"))];
-        let nodes = vec![Node::Here, Node::There(far(2, None)), Node::There(far(1, None))];
+        let known = [spec(1, Some("[10.0.0.1]:80")), spec(2, Some("[10.0.0.2]:80"))];
+        let nodes = vec![Node::Here, Node::Remote(spec(2, None)), Node::Remote(spec(1, None))];
         let mut place = Place::Hosts(nodes, Pairs::First);
         fill(hosts_of(&mut place), &known);
         let Place::Hosts(nodes, _) = place else { panic!() };
-        let [Node::Here, Node::There(two), Node::There(one)] = &nodes[..] else { panic!() };
+        let [Node::Here, Node::Remote(two), Node::Remote(one)] = &nodes[..] else { panic!() };
         assert_eq!((two, one), (&known[1], &known[0]));
     }
 }

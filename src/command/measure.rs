@@ -1,7 +1,7 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
 
 use super::console::{complain, print, print_json};
-use super::hosts::{self, Look};
+use super::hosts::{self, ProbeRequest};
 use super::process::{interrupts, program};
 use super::{CommandError, Exit};
 use crate::agent::rows::rows_for;
@@ -14,7 +14,7 @@ use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::report::{html, load, progress::Progress, table};
 use crate::run::{Stage, Watcher, conduct};
 use crate::transport::Role;
@@ -56,7 +56,7 @@ pub fn measure(
     // The whole request must make sense, also for what does not work here.
     let flows = request.clone().plan()?.flows();
     request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
-    let asked = Look {
+    let asked = ProbeRequest {
         transports: request.transports.clone(),
         interfaces: request.settings.interfaces(),
         cpus: request.cpus.clone(),
@@ -96,7 +96,7 @@ fn need(plan: &Plan) -> Bytes {
 pub fn carry_out(
     plan: Plan,
     unavailable: Vec<Unavailable>,
-    hosts: &[There],
+    hosts: &[RemoteHost],
     clock: Option<Source>,
     output: Output,
     typed: Vec<String>,

@@ -3,7 +3,7 @@
 mod fitting;
 
 use super::console::{complain, print};
-use super::hosts::{self, Look};
+use super::hosts::{self, ProbeRequest};
 use super::measure::{carry_out, refuse};
 use super::{CommandError, Exit};
 use crate::cli::{Output, entry};
@@ -15,7 +15,7 @@ use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
 use crate::plan::{CpuPair, Place, Plan, Request, cpus};
 use crate::record::schema::Unavailable;
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::report::table::Grid;
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     requests.iter_mut().for_each(|(_, request)| request.place = asked.place.clone());
     fitting::check(&parsed, &requests)?;
     let mut graphs = graphs(&parsed, &requests)?;
-    let over_loopback = asked.interface.is_none() && !asked.place.is_far();
+    let over_loopback = asked.interface.is_none() && !asked.place.is_remote();
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
         graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
@@ -119,10 +119,10 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
 }
 
 /// What is to be known of other hosts.
-fn look_for(asked: &Run, requests: &[(String, Request)]) -> Look {
+fn look_for(asked: &Run, requests: &[(String, Request)]) -> ProbeRequest {
     let all = requests.iter().flat_map(|(_, request)| request.transports.iter().copied());
     let all: BTreeSet<TransportKind> = all.collect();
-    Look {
+    ProbeRequest {
         transports: all.into_iter().collect(),
         interfaces: asked.interface.clone(),
         cpus: asked.cpus.clone(),
@@ -211,7 +211,7 @@ fn only(
 /// Leaves out the transports that do not work here, or there.
 fn available(
     requests: Vec<(String, Request)>,
-    hosts: &[There],
+    hosts: &[RemoteHost],
 ) -> (Vec<(String, Request)>, Vec<Unavailable>) {
     let mut missing: Vec<Unavailable> = Vec::new();
     let mut works = Vec::new();

@@ -21,7 +21,7 @@ use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
 use crate::plan::Case;
 use crate::sample::arena::Row;
-use crate::sample::recorder::{Beyond, PoolUse, Seen as Tally};
+use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 use crate::transport::{Blob, Role, Site, TransportKind};
 use crate::units::{Span, Untrue};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The version of this protocol: another one is refused in a sentence.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// What every first frame begins with.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// The environment variable through which an agent on this host is told the run's secret.
@@ -63,7 +63,7 @@ pub enum ToAgent {
     /// End the round now and tell what there is.
     Stop,
     /// Say what there is on your host, instead of a round.
-    Look(Look),
+    Probe(HostProbeRequest),
     /// Answer exchanges of times until the channel is closed, instead of a round.
     KeepTime(Box<KeepTime>),
 }
@@ -87,7 +87,7 @@ pub struct KeepTime {
 
 /// What is asked of another host before anything runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Look {
+pub struct HostProbeRequest {
     /// The transports that are to be measured.
     pub transports: Vec<TransportKind>,
     /// The network interface that is to be used; `None`: that of the ssh session.
@@ -102,7 +102,7 @@ pub struct Look {
 
 /// What another host is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Seen {
+pub struct HostProbe {
     /// What its figures depend on.
     pub environment: Environment,
     /// The CPUs to measure on, one for each thread where there are as many.
@@ -121,7 +121,7 @@ pub struct Seen {
 
 /// What only an agent on another host is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Apart {
+pub struct RemoteSettings {
     /// Rows of sample memory that it is to make for each thread; it sends them back.
     pub rows: u64,
     /// What its clock is made wrong by, in a test.
@@ -130,7 +130,7 @@ pub struct Apart {
 
 /// What one thread of an agent has to itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Berth {
+pub struct ThreadSlot {
     /// The CPU to be pinned to.
     pub cpu: Option<u32>,
     /// Where its sample memory is.
@@ -145,13 +145,13 @@ pub struct Assignment {
     /// Which end.
     pub role: Role,
     /// What each thread has to itself.
-    pub berths: Vec<Berth>,
+    pub slots: Vec<ThreadSlot>,
     /// The CPUs of this host on which the other end measures.
     pub others: Vec<u32>,
     /// Where the server's is, when this process plays both roles.
     pub server_arena: Option<PathBuf>,
     /// Set where the agent is on another host: the memory is then its own.
-    pub apart: Option<Apart>,
+    pub remote: Option<RemoteSettings>,
     /// Where its end is to be reached; `None`: as the case says.
     pub site: Option<Site>,
     /// What data connections must present.
@@ -172,13 +172,13 @@ pub struct Assignment {
 impl Assignment {
     /// A CPU on which no thread of the agent measures, where there is one.
     pub fn cpu_beside(&self) -> Option<u32> {
-        let measuring: Vec<u32> = self.berths.iter().filter_map(|berth| berth.cpu).collect();
+        let measuring: Vec<u32> = self.slots.iter().filter_map(|slot| slot.cpu).collect();
         host::cpu_beside(&measuring)
     }
 
     /// A CPU on which neither end measures, where there is one.
     pub fn cpu_free(&self) -> Option<u32> {
-        let own = self.berths.iter().filter_map(|berth| berth.cpu);
+        let own = self.slots.iter().filter_map(|slot| slot.cpu);
         host::cpu_beside(&own.chain(self.others.iter().copied()).collect::<Vec<_>>())
     }
 }
@@ -212,7 +212,7 @@ pub enum FromAgent {
         sentence: String,
     },
     /// What its host is.
-    Seen(Box<Seen>),
+    Probed(Box<HostProbe>),
     /// Exchanges of times are answered there.
     KeepsTime(SocketAddr),
     /// They were, until its channel was closed.
@@ -242,9 +242,9 @@ pub struct Outcome {
     /// Why it ended.
     pub ended: Ended,
     /// Messages by what became of them.
-    pub seen: Tally,
+    pub seen: MessageCounts,
     /// The same of the server, when this process played both roles.
-    pub server_seen: Option<Tally>,
+    pub server_seen: Option<MessageCounts>,
     /// Connections and datagrams of strangers that were dropped.
     pub strangers: u64,
     /// What the thread used between arming and disarming.

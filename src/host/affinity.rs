@@ -193,10 +193,10 @@ fn faults(
     near: Option<u32>,
     many: bool,
 ) -> (bool, u32, bool, u32, bool, bool, u32, u32) {
-    let is_far = |place: &Place| u32::from(near.is_some() && place.node != near);
+    let is_remote = |place: &Place| u32::from(near.is_some() && place.node != near);
     (
         a.siblings.contains(&b.cpu),
-        is_far(a) + is_far(b),
+        is_remote(a) + is_remote(b),
         a.node != b.node,
         u32::from(!a.isolated) + u32::from(!b.isolated),
         a.cache != b.cache,

@@ -5,7 +5,7 @@
 //! sentence that says what is allowed.
 
 pub mod cpus;
-pub mod far;
+pub mod host_spec;
 pub mod load;
 pub mod pairs;
 pub mod probe;
@@ -25,7 +25,7 @@ pub use crate::host::CpuPair;
 pub use crate::options::UsageError;
 pub use crate::transport::{Settings, Wait};
 
-pub use far::Far;
+pub use host_spec::HostSpec;
 pub use load::Load;
 pub use pairs::{Ends, Pairs, Place};
 pub use request::{Refusal, Request};
@@ -280,7 +280,7 @@ pub struct Plan {
     pub cpus: Vec<CpuPair>,
     /// Other hosts than this one, of which the cases' ends are numbers.
     #[serde(default)]
-    pub hosts: Vec<Far>,
+    pub hosts: Vec<HostSpec>,
     /// Which pairs of several hosts are measured.
     #[serde(default)]
     pub pairs: Option<Pairs>,
@@ -341,7 +341,7 @@ impl Plan {
     /// The name of one of its hosts; `None`: this one.
     pub fn host(&self, number: Option<u32>) -> &str {
         let other = number.and_then(|number| self.hosts.get(number as usize));
-        other.map_or(pairs::HERE, |far| &far.host)
+        other.map_or(pairs::HERE, |spec| &spec.host)
     }
 
     /// The names of the hosts of a case.

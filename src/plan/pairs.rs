@@ -1,6 +1,6 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
-use super::{Direction, Far, Pattern, Refusal};
+use super::{Direction, HostSpec, Pattern, Refusal};
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -22,7 +22,7 @@ pub enum Node {
     /// This one.
     Here,
     /// Another one.
-    There(Far),
+    Remote(HostSpec),
 }
 
 impl Node {
@@ -30,7 +30,7 @@ impl Node {
     pub fn name(&self) -> &str {
         match self {
             Node::Here => HERE,
-            Node::There(far) => &far.host,
+            Node::Remote(spec) => &spec.host,
         }
     }
 }
@@ -93,7 +93,7 @@ pub enum Place {
     #[default]
     Here,
     /// The client's here, the server's there.
-    To(Far),
+    To(HostSpec),
     /// On these, this host being one of them or not.
     Hosts(Vec<Node>, Pairs),
 }
@@ -121,7 +121,7 @@ pub enum Pairs {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Other hosts than this.
-    pub hosts: Vec<Far>,
+    pub hosts: Vec<HostSpec>,
     /// The ends of each pair.
     pub ends: Vec<Ends>,
     /// Numbers of `ends`.
@@ -137,7 +137,7 @@ impl Layout {
 
 impl Place {
     /// Whether any end is on another host.
-    pub fn is_far(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         match self {
             Place::Here => false,
             Place::To(_) => true,
@@ -186,9 +186,9 @@ impl Place {
     ) -> Result<Layout, Refusal> {
         let (nodes, pairs) = match self {
             Place::Here => return Ok(Layout { ends: vec![Ends::default()], ..Layout::default() }),
-            Place::To(far) => {
+            Place::To(spec) => {
                 let ends = vec![Ends { client: None, server: Some(0) }];
-                return Ok(Layout { hosts: vec![far.clone()], ends, ..Layout::default() });
+                return Ok(Layout { hosts: vec![spec.clone()], ends, ..Layout::default() });
             }
             Place::Hosts(nodes, pairs) => (nodes, *pairs),
         };
@@ -252,12 +252,12 @@ fn consecutive(groups: &[Vec<(u32, u32)>]) -> Vec<Vec<u32>> {
 }
 
 /// The other hosts, and for each node its number among them.
-fn number(nodes: &[Node]) -> (Vec<Far>, Vec<Option<u32>>) {
+fn number(nodes: &[Node]) -> (Vec<HostSpec>, Vec<Option<u32>>) {
     let mut hosts = Vec::new();
     let numbers = nodes.iter().map(|node| match node {
         Node::Here => None,
-        Node::There(far) => {
-            hosts.push(far.clone());
+        Node::Remote(spec) => {
+            hosts.push(spec.clone());
             Some(hosts.len() as u32 - 1)
         }
     });

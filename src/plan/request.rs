@@ -364,7 +364,7 @@ impl Request {
 
     /// Whether the server's end may be where it is to be.
     fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
-        if !self.place.is_far() {
+        if !self.place.is_remote() {
             return Ok(());
         }
         if !self.cpus.is_empty() && self.place.pairs().is_some() {

@@ -87,7 +87,7 @@ impl Request {
                  write one of each",
             );
         }
-        if self.place.is_far() {
+        if self.place.is_remote() {
             return refuse("--file is of this host; it is not allowed with ends on other hosts");
         }
         match self.transports.iter().find(|one| one.descriptor().one_process) {

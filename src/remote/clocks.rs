@@ -7,8 +7,8 @@ use crate::control::fault::Fault;
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::host::{self, ResourceUse};
-use crate::remote::host::There;
-use crate::remote::process::{Agent, Heard, Place};
+use crate::remote::host::RemoteHost;
+use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh::GREETING;
 use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::Untrue;
@@ -46,13 +46,13 @@ pub struct Cost {
     /// CPU time of the thread that asks.
     pub cpu_ns: f64,
     /// Datagrams sent from there, and the CPU time of the one that answers; `None`: it did not say.
-    pub there: Option<(u64, f64)>,
+    pub remote: Option<(u64, f64)>,
 }
 
 /// The driver's side of the comparison while it goes on.
 pub struct Comparison {
     agent: Option<Agent>,
-    ears: Receiver<Heard>,
+    rx: Receiver<AgentMessage>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -104,7 +104,7 @@ impl Shared {
 impl Comparison {
     /// Starts to compare, over these interfaces or the way that ssh took. `cpus` are left alone.
     pub fn start(
-        there: &There,
+        host: &RemoteHost,
         interface: Option<&Interfaces>,
         local: Local,
         cpus: Vec<u32>,
@@ -114,17 +114,17 @@ impl Comparison {
         let site = |role| match (interface, role) {
             (Some(names), Role::Client) => Site::Interface(names.client.clone()),
             (Some(names), Role::Server) => Site::Interface(names.server.clone()),
-            (None, role) => there.site(role).unwrap_or_default(),
+            (None, role) => host.site(role).unwrap_or_default(),
         };
         let asked = KeepTime {
             site: site(Role::Server),
-            source: there.seen.source,
-            time: there.seen.time,
+            source: host.probe.source,
+            time: host.probe.time,
             cookie,
-            leaves: there.seen.cpus.clone(),
+            leaves: host.probe.cpus.clone(),
             untrue,
         };
-        let (agent, ears, other) = answering(there, asked)?;
+        let (agent, rx, other) = answering(host, asked)?;
         let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
         let other = towards(other, own);
         let asking = Asking::from(own, other, local, cookie)
@@ -138,7 +138,7 @@ impl Comparison {
                     Some(error.to_string());
             }
         });
-        let comparison = Comparison { agent: Some(agent), ears, shared, thread: Some(thread) };
+        let comparison = Comparison { agent: Some(agent), rx, shared, thread: Some(thread) };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
         Ok(comparison)
     }
@@ -164,9 +164,9 @@ impl Comparison {
         self.stop();
         let mut cost = *self.shared.cost.lock().unwrap_or_else(PoisonError::into_inner);
         // Its process has ended: what it said is there, or comes from the pipe at once.
-        while let Ok(Heard { said: Ok(said), .. }) = self.ears.recv_timeout(LAST_WORD) {
+        while let Ok(AgentMessage { said: Ok(said), .. }) = self.rx.recv_timeout(LAST_WORD) {
             if let FromAgent::KeptTime { datagrams, cpu_ns } = said {
-                cost.there = Some((datagrams, cpu_ns));
+                cost.remote = Some((datagrams, cpu_ns));
             }
         }
         cost
@@ -197,7 +197,7 @@ fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
     let cost = Cost {
         asked: asking.sent(),
         cpu_ns: ResourceUse::of_thread().since(&before).cpu_ns,
-        there: None,
+        remote: None,
     };
     *shared.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
     done
@@ -220,18 +220,18 @@ fn ask_on(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
 
 /// An agent there that answers, and where.
 fn answering(
-    there: &There,
+    host: &RemoteHost,
     asked: KeepTime,
-) -> Result<(Agent, Receiver<Heard>, SocketAddr), Fault> {
-    let (mouth, ears) = mpsc::channel();
-    let place = Place::There(&there.session);
-    let mut agent = Agent::start(place, Role::Server, VERSION, mouth).map_err(Fault::new)?;
+) -> Result<(Agent, Receiver<AgentMessage>, SocketAddr), Fault> {
+    let (tx, rx) = mpsc::channel();
+    let place = AgentPlace::Remote(&host.session);
+    let mut agent = Agent::start(place, Role::Server, VERSION, tx).map_err(Fault::new)?;
     let mut asked = Some(asked);
     let deadline = Instant::now() + GREETING;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let said = match ears.recv_timeout(left) {
-            Ok(Heard { said, .. }) => said,
+        let said = match rx.recv_timeout(left) {
+            Ok(AgentMessage { said, .. }) => said,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(Fault::new("no answer to the exchange of times in time"));
             }
@@ -241,7 +241,7 @@ fn answering(
                 asked.take().into_iter().for_each(|a| agent.say(&ToAgent::KeepTime(Box::new(a))));
             }
             Ok(FromAgent::KeepsTime(address)) if asked.is_none() => {
-                return Ok((agent, ears, address));
+                return Ok((agent, rx, address));
             }
             Ok(FromAgent::Refused { sentence, wrong_use }) => {
                 return Err(Fault { wrong_use, ..Fault::new(sentence) });

@@ -4,9 +4,9 @@ use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
 use crate::host;
-use crate::plan::Far;
-use crate::plan::far::quoted;
-use crate::remote::process::{Agent, Place};
+use crate::plan::HostSpec;
+use crate::plan::host_spec::quoted;
+use crate::remote::process::{Agent, AgentPlace};
 use crate::remote::ssh::{GREETING, LOOK, Session};
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
@@ -22,37 +22,37 @@ const COPY: Duration = Duration::from_secs(300);
 /// How long its removal may take.
 const REMOVAL: Duration = Duration::from_secs(10);
 /// Another host that was reached and looked at.
-pub struct There {
+pub struct RemoteHost {
     /// How agents are started there.
     pub session: Session,
     /// What it is.
-    pub seen: Seen,
+    pub probe: HostProbe,
     /// Where this host's end is to be reached, where no interface was named.
     pub own: Option<IpAddr>,
     pushed: Option<Pushed>,
 }
 
-impl There {
+impl RemoteHost {
     /// Reaches a host and looks at it. `program` is copied there where that was asked for.
     pub fn reach(
-        far: &Far,
-        look: Look,
+        spec: &HostSpec,
+        request: HostProbeRequest,
         program: &Path,
         interrupted: &AtomicBool,
-    ) -> Result<There, Fault> {
-        let mut session = Session::new(far, program);
-        let pushed = match far.push {
+    ) -> Result<RemoteHost, Fault> {
+        let mut session = Session::new(spec, program);
+        let pushed = match spec.push {
             true => Some(Pushed::put(&session, program, interrupted)?),
             false => None,
         };
         if let Some(pushed) = &pushed {
             session.start_from(&pushed.file());
         }
-        let named = look.interface.is_some();
+        let named = request.interface.is_some();
         let has_site = |one: &TransportKind| one.has_setting("interface");
-        let needs_site = look.transports.iter().any(has_site);
-        let seen = look_at(&session, look, interrupted)?;
-        let own = match seen.address {
+        let needs_site = request.transports.iter().any(has_site);
+        let probe = probe(&session, request, interrupted)?;
+        let own = match probe.address {
             _ if named => None,
             Some(address) => Some(host::address_towards(address).map_err(|error| {
                 Fault::new(format!(
@@ -74,7 +74,7 @@ impl There {
             }
             None => None,
         };
-        Ok(There { session, seen, own, pushed })
+        Ok(RemoteHost { session, probe, own, pushed })
     }
 
     /// Where an end is to be reached that is there (the server's) or here, where no interface was
@@ -93,17 +93,21 @@ impl There {
 }
 
 /// Asks an agent there what there is.
-fn look_at(session: &Session, look: Look, interrupted: &AtomicBool) -> Result<Seen, Fault> {
-    let (mouth, ears) = mpsc::channel();
-    let started = Agent::start(Place::There(session), Role::Server, VERSION, mouth);
+fn probe(
+    session: &Session,
+    request: HostProbeRequest,
+    interrupted: &AtomicBool,
+) -> Result<HostProbe, Fault> {
+    let (tx, rx) = mpsc::channel();
+    let started = Agent::start(AgentPlace::Remote(session), Role::Server, VERSION, tx);
     let mut agent = started.map_err(Fault::new)?;
-    let mut look = Some(look);
+    let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Fault::interrupted());
         }
-        let said = match ears.recv_timeout(LOOK) {
+        let said = match rx.recv_timeout(LOOK) {
             Ok(heard) => heard.said,
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,
             Err(_) => return Err(session.late(GREETING)),
@@ -112,12 +116,12 @@ fn look_at(session: &Session, look: Look, interrupted: &AtomicBool) -> Result<Se
             Ok(FromAgent::Welcome { tool, .. }) if tool != env!("CARGO_PKG_VERSION") => {
                 return Err(another_version(session, &format!("is version {tool}")));
             }
-            Ok(FromAgent::Welcome { .. }) if look.is_some() => {
-                look.take().into_iter().for_each(|look| agent.say(&ToAgent::Look(look)));
+            Ok(FromAgent::Welcome { .. }) if request.is_some() => {
+                request.take().into_iter().for_each(|request| agent.say(&ToAgent::Probe(request)));
             }
-            Ok(FromAgent::Seen(seen)) if look.is_none() => {
+            Ok(FromAgent::Probed(probe)) if request.is_none() => {
                 let _ = agent.close();
-                return Ok(*seen);
+                return Ok(*probe);
             }
             Ok(FromAgent::Refused { wrong_use, sentence }) => {
                 let sentence = format!("{}: {sentence}", session.host());

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 /// How long an agent may take to go once its channel is closed ...
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// ... and on another host, with ssh's own good-bye.
-const LAST_WORDS_FAR: Duration = Duration::from_secs(5);
+const LAST_WORDS_REMOTE: Duration = Duration::from_secs(5);
 /// Between two looks at whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 /// What a driver hears of its agents.
-pub struct Heard {
+pub struct AgentMessage {
     /// From which.
     pub role: Role,
     /// What it said, or that it is gone.
@@ -30,11 +30,11 @@ pub struct Heard {
 
 /// Where an agent runs.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum AgentPlace<'a> {
     /// On this host: this program.
-    Here(&'a Path),
+    Local(&'a Path),
     /// On another, reached by ssh.
-    There(&'a Session),
+    Remote(&'a Session),
 }
 
 /// One agent process.
@@ -42,11 +42,11 @@ pub struct Agent {
     role: Role,
     child: Child,
     input: Option<ChildStdin>,
-    far: Option<FarEnd>,
+    remote: Option<RemoteEnd>,
 }
 
 /// What only one on another host has.
-struct FarEnd {
+struct RemoteEnd {
     host: String,
     carrier: &'static str,
     errors: Option<Tail>,
@@ -55,19 +55,19 @@ struct FarEnd {
 impl Agent {
     /// Starts one and greets it. What it says goes to `ears`.
     pub fn start(
-        place: Place<'_>,
+        place: AgentPlace<'_>,
         role: Role,
         version: u32,
-        ears: Sender<Heard>,
+        tx: Sender<AgentMessage>,
     ) -> Result<Agent, String> {
         let known = secret::fresh()?;
         let mut command = match place {
-            Place::Here(program) => {
+            AgentPlace::Local(program) => {
                 let mut command = Command::new(program);
                 command.arg(crate::agent::serve::PLAY).env(SECRET_VARIABLE, secret::to_hex(&known));
                 command
             }
-            Place::There(session) => {
+            AgentPlace::Remote(session) => {
                 let mut command = session.agent();
                 command.stderr(Stdio::piped());
                 command
@@ -90,21 +90,21 @@ impl Agent {
                 loop {
                     let said = frame::read(&mut output);
                     let over = said.is_err();
-                    if ears.send(Heard { role, said }).is_err() || over {
+                    if tx.send(AgentMessage { role, said }).is_err() || over {
                         return;
                     }
                 }
             });
         }
-        let far = match place {
-            Place::Here(_) => None,
-            Place::There(session) => {
+        let remote = match place {
+            AgentPlace::Local(_) => None,
+            AgentPlace::Remote(session) => {
                 let errors = child.stderr.take().map(Tail::of);
                 let (host, carrier) = (session.host().to_string(), session.carrier());
-                Some(FarEnd { host, carrier, errors })
+                Some(RemoteEnd { host, carrier, errors })
             }
         };
-        let mut agent = Agent { role, child, input, far };
+        let mut agent = Agent { role, child, input, remote };
         // To another host the secret goes in this frame: ssh has made sure who is there, and who
         // holds the channel is the one who logged in.
         agent.say(&ToAgent::Hello { magic: MAGIC, version, secret: known });
@@ -122,8 +122,8 @@ impl Agent {
     }
 
     /// Whether it is on another host, where the driver does not see its progress.
-    pub fn is_far(&self) -> bool {
-        self.far.is_some()
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
     }
 
     /// Says something. An agent that is gone is noticed by what it does not say.
@@ -147,7 +147,7 @@ impl Agent {
     /// Closes its channel and waits for its end; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        let limit = if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
+        let limit = if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
         let deadline = Instant::now() + limit;
         loop {
             match self.child.try_wait() {
@@ -165,32 +165,32 @@ impl Agent {
 
     /// The last line that ssh, or what it ran, has written to its standard error.
     pub fn last_line(&self) -> Option<String> {
-        self.far.as_ref()?.errors.as_ref()?.last_line()
+        self.remote.as_ref()?.errors.as_ref()?.last_line()
     }
 
     fn name(&self) -> String {
-        match &self.far {
+        match &self.remote {
             None => format!("the {}'s process ({})", self.role.name(), self.pid()),
-            Some(far) => format!("the {}'s process on {}", self.role.name(), far.host),
+            Some(remote) => format!("the {}'s process on {}", self.role.name(), remote.host),
         }
     }
 
     fn describe(&self, status: ExitStatus) -> Option<String> {
         let who = self.name();
-        match (status.signal(), status.code(), &self.far) {
+        match (status.signal(), status.code(), &self.remote) {
             (Some(signal), _, None) => {
                 let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
                 Some(format!("{who} was killed by signal {signal} ({name})"))
             }
-            (Some(signal), _, Some(far)) => {
-                let carrier = far.carrier;
+            (Some(signal), _, Some(remote)) => {
+                let carrier = remote.carrier;
                 Some(format!("{who} is gone: {carrier} was killed by signal {signal}"))
             }
             (_, Some(101), _) => Some(format!("{who} panicked{}", self.said())),
             // An agent's own codes: it has told what there was to tell.
             (_, None | Some(0 | 2 | 3), _) | (_, _, None) => None,
-            (_, Some(code), Some(far)) => {
-                let carrier = far.carrier;
+            (_, Some(code), Some(remote)) => {
+                let carrier = remote.carrier;
                 Some(format!("{who} is gone: {carrier} ended with code {code}{}", self.said()))
             }
         }

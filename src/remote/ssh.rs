@@ -9,8 +9,8 @@
 use crate::agent::serve::PLAY;
 use crate::control::fault::Fault;
 use crate::control::secret;
-use crate::plan::Far;
-use crate::plan::far::{JobKey, quoted};
+use crate::plan::HostSpec;
+use crate::plan::host_spec::{JobKey, quoted};
 use crate::remote::daemon::dial::{DIAL, KEY_VARIABLE};
 use crate::remote::stderr::Tail;
 use std::io::Read;
@@ -51,15 +51,15 @@ enum Way {
 }
 
 impl Session {
-    pub(super) fn new(far: &Far, program: &Path) -> Session {
-        let way = match far.agent.clone() {
-            Some(at) => Way::Standing { program: program.into(), at, key: far.key },
+    pub(super) fn new(spec: &HostSpec, program: &Path) -> Session {
+        let way = match spec.agent.clone() {
+            Some(at) => Way::Standing { program: program.into(), at, key: spec.key },
             None => {
-                let binary = far.binary.as_deref().map_or("wiregauge".into(), quoted);
-                Way::Ssh { ssh: far.ssh.clone(), agent: format!("{binary} {PLAY}") }
+                let binary = spec.binary.as_deref().map_or("wiregauge".into(), quoted);
+                Way::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {PLAY}") }
             }
         };
-        Session { host: far.host.clone(), way }
+        Session { host: spec.host.clone(), way }
     }
 
     /// Has agents started from this file, where ssh starts them.
@@ -188,21 +188,21 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn far(binary: Option<&str>) -> Far {
+    fn spec(binary: Option<&str>) -> HostSpec {
         let ssh = ["ssh", "-F", "a b"].map(String::from).to_vec();
         let binary = binary.map(String::from);
-        Far { host: "node07".into(), ssh, binary, ..Far::default() }
+        HostSpec { host: "node07".into(), ssh, binary, ..HostSpec::default() }
     }
 
     #[test]
     fn ssh_is_told_its_own_arguments_not_to_ask_and_the_agent() {
-        let command = Session::new(&far(Some("/opt/it's")), Path::new("")).agent();
+        let command = Session::new(&spec(Some("/opt/it's")), Path::new("")).agent();
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
         let asked =
             ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' play-role"];
         assert_eq!(arguments, asked);
-        let plain = Session::new(&far(None), Path::new("")).agent();
+        let plain = Session::new(&spec(None), Path::new("")).agent();
         assert_eq!(plain.get_args().last().unwrap(), "wiregauge play-role");
     }
 }

@@ -11,7 +11,7 @@ use crate::host::Environment;
 use crate::plan::{Case, Pattern, Plan};
 use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
 use crate::remote::clocks::{Comparison, Cost};
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::sample::RoundSamples;
 use crate::sample::arena::Row;
 use crate::sample::join::{End, Times};
@@ -36,8 +36,7 @@ impl Comparisons {
         environment: &Environment,
     ) -> Result<Comparisons, ConductError> {
         let hosts = stage.hosts.iter();
-        let stated =
-            hosts.map(|there| stated(there, time, environment)).collect::<Result<_, _>>()?;
+        let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = Local { source: time.source, time: time.base, untrue: None };
         let together = together(plan);
         let compare = |number: usize| {
@@ -48,13 +47,13 @@ impl Comparisons {
             let one_way = |case: &&Case| case.pattern == Pattern::Oneway && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
-            let (case, there) = case.zip(stage.hosts.get(number))?;
+            let (case, host) = case.zip(stage.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
             let is_here = case.ends.client.is_none() || plan.pairs.is_some();
             let interface = case.settings.interfaces().filter(|_| is_here);
             let cpus = cpus.to_vec();
             let started =
-                Comparison::start(there, interface.as_ref(), local, cpus, plan.untrue_clock);
+                Comparison::start(host, interface.as_ref(), local, cpus, plan.untrue_clock);
             // Rounds that begin together do so less well without.
             (needed.is_some() || started.is_ok()).then_some(started)
         };
@@ -112,7 +111,7 @@ pub fn failed(fault: Fault) -> ConductError {
 /// What two clocks say of themselves, where they are kept right: how far the other's local time is
 /// from this one's, by each one's own zero, and what both may be wrong by.
 pub fn stated(
-    there: &There,
+    host: &RemoteHost,
     time: &Time,
     environment: &Environment,
 ) -> Result<Option<Offset>, ConductError> {
@@ -122,9 +121,9 @@ pub fn stated(
     let error = |environment: &Environment| {
         environment.discipline.stated_error_ns().map_err(ConductError::Refused)
     };
-    let bound_ns = error(environment)? + error(&there.seen.environment)?;
+    let bound_ns = error(environment)? + error(&host.probe.environment)?;
     // Both tick in nanoseconds since 1970.
-    let ns = (time.base.epoch - there.seen.time.epoch).0 as f64;
+    let ns = (time.base.epoch - host.probe.time.epoch).0 as f64;
     Ok(Some(Offset { ns, bound_ns }))
 }
 
@@ -200,7 +199,7 @@ pub fn of_round(
             ..server
         },
     };
-    let traffic = check::by_traffic(clock.offset_ns, messages).map(OffsetCheck::from);
+    let traffic = check::cross_check_with_traffic(clock.offset_ns, messages).map(OffsetCheck::from);
     Some(ClockOffset { traffic, ..clock })
 }
 
@@ -285,13 +284,13 @@ pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
         (Some(first), Some(last)) => last.heard - first.sent,
         _ => 0.0,
     };
-    let datagrams = cost.asked + cost.there.map_or(0, |(datagrams, _)| datagrams);
+    let datagrams = cost.asked + cost.remote.map_or(0, |(datagrams, _)| datagrams);
     ClockCost {
         length_ns,
         exchanges: exchanges.len() as u64,
         datagrams,
         bytes: datagrams * LENGTH as u64,
         client_cpu_ns: cost.cpu_ns,
-        server_cpu_ns: cost.there.map(|(_, cpu_ns)| cpu_ns),
+        server_cpu_ns: cost.remote.map(|(_, cpu_ns)| cpu_ns),
     }
 }

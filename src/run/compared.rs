@@ -11,7 +11,7 @@ use crate::record::schema::{
     VERSION,
 };
 use crate::remote::clocks::Comparison;
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::transport::Interfaces;
 use crate::units::{Span, Untrue};
 use crate::warning::Warning;
@@ -31,24 +31,24 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn compare(
     plan: &Plan,
     stage: &Stage<'_>,
-    mut hosts: Vec<&mut There>,
+    mut hosts: Vec<&mut RemoteHost>,
     interface: Option<&Interfaces>,
     length: Span,
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
     let time = set_clock(stage.clock)?;
     let environment = Environment::read(&[]);
-    for there in &hosts {
-        clocks::stated(there, &time, &environment)?;
+    for host in &hosts {
+        clocks::stated(host, &time, &environment)?;
     }
     let local = Local { source: time.source, time: time.base, untrue: None };
     let mut running = Vec::new();
-    for there in &mut hosts {
+    for host in &mut hosts {
         if time.source == Source::Ptp {
             // Both count from 1970: told from one zero, the offset is that of the clocks.
-            there.seen.time.epoch = time.base.epoch;
+            host.probe.time.epoch = time.base.epoch;
         }
-        let started = Comparison::start(there, interface, local, Vec::new(), plan.untrue_clock);
+        let started = Comparison::start(host, interface, local, Vec::new(), plan.untrue_clock);
         running.push(started.map_err(clocks::failed)?);
     }
     let begin = Instant::now();
@@ -56,17 +56,17 @@ pub fn compare(
         std::thread::sleep(LOOK);
     }
     let (mut histories, mut told) = (Vec::new(), Vec::new());
-    for (number, (there, comparison)) in hosts.iter().zip(running).enumerate() {
+    for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
         let exchanges = comparison.exchanges().map_err(clocks::failed)?;
-        let truth = Truth { local, there, untrue: plan.untrue_clock };
+        let truth = Truth { local, host, untrue: plan.untrue_clock };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
-            let host = there.session.host();
-            let sentence = format!("no exchange of times with {host} could be used");
+            let name = host.session.host();
+            let sentence = format!("no exchange of times with {name} could be used");
             return Err(ConductError::Unable(sentence));
         };
         histories.push(ClockHistory { host: number as u32, ..known });
-        told.push(other_host(there, Vec::new(), Some(cost)));
+        told.push(other_host(host, Vec::new(), Some(cost)));
     }
     let record = record(plan, stage, started, &time, environment);
     Ok(Record {
@@ -130,15 +130,15 @@ fn warnings(plan: &Plan, hosts: &[OtherHost], clocks: &[ClockHistory]) -> Vec<Re
 /// are two networks of one machine.
 struct Truth<'a> {
     local: Local,
-    there: &'a There,
+    host: &'a RemoteHost,
     untrue: Option<Untrue>,
 }
 
 impl Truth<'_> {
     /// The true offset at a time of this host's clock; `None` where nobody knows it.
     fn offset_ns(&self, at: LocalNs) -> Option<f64> {
-        let seen = &self.there.seen;
-        let other = Local { source: seen.source, time: seen.time, untrue: self.untrue };
+        let probe = &self.host.probe;
+        let other = Local { source: probe.source, time: probe.time, untrue: self.untrue };
         self.untrue?;
         // Not by whole ticks, which would round to some 0.4 ns.
         let ticks = (self.local.time.epoch - other.time.epoch).0 as f64;

@@ -4,7 +4,7 @@ use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Source, Ticks, Timebase};
 use crate::host::CpuPair;
 use crate::plan::Case;
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{Span, Untrue};
@@ -16,7 +16,7 @@ pub struct Conditions<'a> {
     /// The program that is started as an agent: this one.
     pub program: PathBuf,
     /// Other hosts, of which the ends of cases are numbers.
-    pub hosts: &'a [There],
+    pub hosts: &'a [RemoteHost],
     /// This host's CPUs of the roles, a pair for each thread while there are as many.
     pub cpus: Vec<CpuPair>,
     /// The clock that stamps.
@@ -40,7 +40,7 @@ pub struct Conditions<'a> {
 
 impl<'a> Conditions<'a> {
     /// The other host on which a role of a case is played.
-    pub fn there(&self, case: &Case, role: Role) -> Option<&'a There> {
+    pub fn remote_host(&self, case: &Case, role: Role) -> Option<&'a RemoteHost> {
         self.hosts.get(case.ends.of(role)? as usize)
     }
 
@@ -50,11 +50,11 @@ impl<'a> Conditions<'a> {
             return Some(End { time: &self.time, offset: None });
         };
         let offset = Some(self.clocks.get(number as usize)?.as_ref()?);
-        Some(End { time: &self.there(case, role)?.seen.time, offset })
+        Some(End { time: &self.remote_host(case, role)?.probe.time, offset })
     }
 
     /// What the clock of a case's end shows at a time of this host.
-    pub fn shown_at(&self, case: &Case, role: Role, at: LocalNs) -> Option<Ticks> {
+    pub fn remote_ticks_at(&self, case: &Case, role: Role, at: LocalNs) -> Option<Ticks> {
         let end = self.clock_of(case, role)?;
         let offset_ns = end.offset.map_or(0.0, |model| model.offset_at(at).ns);
         Some(end.time.ticks_at(LocalNs(at.0 + offset_ns)))
@@ -63,8 +63,8 @@ impl<'a> Conditions<'a> {
     /// The CPUs that the roles of a case are to have, a pair for each thread while there are as
     /// many.
     pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
-        let of = |role: Role| match self.there(case, role) {
-            Some(there) => there.seen.cpus.clone(),
+        let of = |role: Role| match self.remote_host(case, role) {
+            Some(host) => host.probe.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
         let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));

@@ -34,7 +34,7 @@ use crate::host::{self, Choice, CpuPair, Environment, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
-use crate::remote::host::There;
+use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
 use crate::run::round::Finished;
 use crate::sample::RoundSamples;
@@ -73,7 +73,7 @@ pub struct Stage<'a> {
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
     /// The plan's other hosts.
-    pub hosts: &'a [There],
+    pub hosts: &'a [RemoteHost],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
 }
@@ -200,19 +200,19 @@ fn other_hosts(
     costs: Vec<Option<ClockCost>>,
 ) -> Vec<OtherHost> {
     let noise = |number: usize| {
-        let there = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
-        whole.noise(there(Role::Client).chain(there(Role::Server)))
+        let of = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
+        whole.noise(of(Role::Client).chain(of(Role::Server)))
     };
     let told = stage.hosts.iter().zip(costs).enumerate();
-    told.map(|(number, (there, cost))| other_host(there, noise(number), cost)).collect()
+    told.map(|(number, (host, cost))| other_host(host, noise(number), cost)).collect()
 }
 
-fn other_host(there: &There, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
+fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
     OtherHost {
-        name: there.session.host().to_string(),
-        address: there.seen.address.map(|address| address.to_string()),
-        environment: there.seen.environment.clone(),
-        clock: there.seen.clock.clone(),
+        name: host.session.host().to_string(),
+        address: host.probe.address.map(|address| address.to_string()),
+        environment: host.probe.environment.clone(),
+        clock: host.probe.clock.clone(),
         noise,
         clock_cost,
     }
@@ -424,8 +424,8 @@ impl Conductor<'_, '_> {
         let known = [known(Role::Client), known(Role::Server)];
         let [of_client, of_server] = known.each_ref().map(Option::as_ref);
         let time = |role| {
-            let there = self.conditions.there(case, role).map(|there| &there.seen.time);
-            there.unwrap_or(&base)
+            let host = self.conditions.remote_host(case, role).map(|host| &host.probe.time);
+            host.unwrap_or(&base)
         };
         let times = Times {
             client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },

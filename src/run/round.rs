@@ -9,8 +9,8 @@ use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::{Case, Direction};
-use crate::remote::host::There;
-use crate::remote::process::{Agent, Heard, Place};
+use crate::remote::host::RemoteHost;
+use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh;
 use crate::run::conditions::{Conditions, pair_of};
 use crate::run::start_barrier::{LEAD, StartBarrier};
@@ -28,7 +28,7 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How long agents that were told to stop may take to tell what they have.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The same of one on another host, which sends its samples too.
-const LAST_WORDS_FAR: Duration = Duration::from_secs(10);
+const LAST_WORDS_REMOTE: Duration = Duration::from_secs(10);
 /// What one thread of a role left.
 pub struct Part {
     /// Its samples.
@@ -74,7 +74,7 @@ pub fn run(
         conditions,
         parts: [parts(Role::Client)?, parts(Role::Server)?],
         agents: Vec::new(),
-        ears: None,
+        rx: None,
         agreed: None,
         began: None,
     };
@@ -92,7 +92,7 @@ struct Round<'a> {
     /// What each thread of each role leaves.
     parts: [Vec<Part>; 2],
     agents: Vec<Agent>,
-    ears: Option<Receiver<Heard>>,
+    rx: Option<Receiver<AgentMessage>>,
     agreed: Option<LocalNs>,
     began: Option<Instant>,
 }
@@ -109,14 +109,14 @@ impl Round<'_> {
         let one_process = self.case.transport.descriptor().one_process;
         let roles: &[Role] =
             if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
-        let (mouth, ears) = mpsc::channel();
-        self.ears = Some(ears);
+        let (tx, rx) = mpsc::channel();
+        self.rx = Some(rx);
         for role in roles {
-            let agent = Agent::start(self.place(*role), *role, VERSION, mouth.clone());
+            let agent = Agent::start(self.place(*role), *role, VERSION, tx.clone());
             self.agents.push(agent.map_err(Fault::new)?);
         }
-        drop(mouth);
-        let patience = if self.is_far() { ssh::GREETING } else { GREETING };
+        drop(tx);
+        let patience = if self.is_remote() { ssh::GREETING } else { GREETING };
         self.each_answer(patience, "the greeting", |_, _, said| {
             matches!(said, FromAgent::Welcome { .. })
         })?;
@@ -154,74 +154,74 @@ impl Round<'_> {
         let (case, conditions) = (self.case, self.conditions);
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
-            let at = self.agreed.and_then(|at| conditions.shown_at(case, agent.role(), at));
+            let at = self.agreed.and_then(|at| conditions.remote_ticks_at(case, agent.role(), at));
             agent.say(&ToAgent::Start(at));
         }
         self.watch(watch)
     }
 
     /// The other host, where a role is played there.
-    fn there(&self, role: Role) -> Option<&There> {
-        self.conditions.there(self.case, role)
+    fn remote_host(&self, role: Role) -> Option<&RemoteHost> {
+        self.conditions.remote_host(self.case, role)
     }
 
     /// Whether any role is played on another host.
-    fn is_far(&self) -> bool {
-        [Role::Client, Role::Server].into_iter().any(|role| self.there(role).is_some())
+    fn is_remote(&self) -> bool {
+        [Role::Client, Role::Server].into_iter().any(|role| self.remote_host(role).is_some())
     }
 
     /// Where an end is to be reached; `None`: as the case says.
     fn site(&self, role: Role) -> Option<Site> {
         let named = self.case.settings.interfaces().is_some();
-        match (self.there(role), self.there(role.other())) {
+        match (self.remote_host(role), self.remote_host(role.other())) {
             _ if named => None,
             (Some(_), _) => Some(Site::Session),
             (None, other) => other?.own.map(Site::Address),
         }
     }
 
-    fn place(&self, role: Role) -> Place<'_> {
-        match self.there(role) {
-            Some(there) => Place::There(&there.session),
-            None => Place::Here(&self.conditions.program),
+    fn place(&self, role: Role) -> AgentPlace<'_> {
+        match self.remote_host(role) {
+            Some(host) => AgentPlace::Remote(&host.session),
+            None => AgentPlace::Local(&self.conditions.program),
         }
     }
 
     fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
-        let there = self.there(role);
+        let host = self.remote_host(role);
         let own_parts = &self.parts[index(role)];
         let cpus = self.conditions.cpus_of(self.case);
         let cpu = |role: Role, thread| {
             pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server))
         };
-        let berth = |(thread, part): (usize, &Part)| Berth {
+        let slot = |(thread, part): (usize, &Part)| ThreadSlot {
             cpu: cpu(role, thread),
             arena: part.arena.path(),
         };
-        let others = (0..own_parts.len()).filter(|_| !self.is_far());
+        let others = (0..own_parts.len()).filter(|_| !self.is_remote());
         let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
         let own = (self.conditions.clock, self.conditions.time);
-        let (clock, time) = there.map_or(own, |there| (there.seen.source, there.seen.time));
+        let (clock, time) = host.map_or(own, |host| (host.probe.source, host.probe.time));
         Assignment {
             case: self.case.clone(),
             role,
-            berths: own_parts.iter().enumerate().map(berth).collect(),
+            slots: own_parts.iter().enumerate().map(slot).collect(),
             others: others.filter_map(|thread| cpu(role.other(), thread)).collect(),
             server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
-            apart: there.map(|_| Apart { rows, untrue: self.conditions.untrue }),
+            remote: host.map(|_| RemoteSettings { rows, untrue: self.conditions.untrue }),
             site: self.site(role),
             cookie,
             clock,
             time,
-            epoch_of_day_ns: there.is_none().then_some(self.conditions.epoch_of_day_ns),
+            epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
             floor: self.conditions.floor,
         }
     }
 
-    fn hear(&self, patience: Duration) -> Result<Heard, RecvTimeoutError> {
-        match &self.ears {
-            Some(ears) => ears.recv_timeout(patience),
+    fn hear(&self, patience: Duration) -> Result<AgentMessage, RecvTimeoutError> {
+        match &self.rx {
+            Some(rx) => rx.recv_timeout(patience),
             None => Err(RecvTimeoutError::Disconnected),
         }
     }
@@ -241,7 +241,7 @@ impl Round<'_> {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.min(LOOK)) {
-                Ok(Heard { role, said: Ok(said) }) => {
+                Ok(AgentMessage { role, said: Ok(said) }) => {
                     if let FromAgent::Refused { wrong_use, sentence } = said {
                         let sentence = format!("the {}: {sentence}", role.name());
                         return Err(Fault { sentence, wrong_use, interrupted: false });
@@ -254,7 +254,7 @@ impl Round<'_> {
                     }
                     missing -= 1;
                 }
-                Ok(Heard { role, said: Err(error) }) => return Err(gone(role, &error)),
+                Ok(AgentMessage { role, said: Err(error) }) => return Err(gone(role, &error)),
                 Err(_) if left.is_zero() => {
                     return Err(Fault::new(format!(
                         "{what} did not come within {} s",
@@ -276,7 +276,7 @@ impl Round<'_> {
         let mut told = [0; 2];
         while self.unfinished() {
             match self.hear(LOOK) {
-                Ok(Heard { role, said: Ok(FromAgent::Progress(messages)) }) => {
+                Ok(AgentMessage { role, said: Ok(FromAgent::Progress(messages)) }) => {
                     told[index(role)] = messages;
                 }
                 Ok(heard) => {
@@ -299,8 +299,8 @@ impl Round<'_> {
             }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
-                let at = |role| match self.there(role) {
-                    Some(there) => format!("{} on {}", now[index(role)], there.session.host()),
+                let at = |role| match self.remote_host(role) {
+                    Some(host) => format!("{} on {}", now[index(role)], host.session.host()),
                     None => now[index(role)].to_string(),
                 };
                 return Err(Fault::new(format!(
@@ -325,7 +325,8 @@ impl Round<'_> {
             _ => moved[index(role)],
         };
         // One on another host tells of its progress now and then only.
-        let limit = |agent: &Agent| if agent.is_far() { patience + 2 * REPORT } else { patience };
+        let limit =
+            |agent: &Agent| if agent.is_remote() { patience + 2 * REPORT } else { patience };
         let is_late = |agent: &&Agent| {
             let role = agent.role();
             !self.has_ended(role) && last(role).elapsed() > limit(agent)
@@ -350,8 +351,8 @@ impl Round<'_> {
     }
 
     /// Takes what a running agent says. An end that was not planned is a fault.
-    fn note(&mut self, heard: Heard) -> Result<(), Fault> {
-        let Heard { role, said } = heard;
+    fn note(&mut self, heard: AgentMessage) -> Result<(), Fault> {
+        let AgentMessage { role, said } = heard;
         match said.map_err(|error| gone(role, &error))? {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.seen.sent);
@@ -393,7 +394,7 @@ impl Round<'_> {
 
     /// Takes rows of another host's agent; one of this host shares its memory and sends none.
     fn take(&mut self, role: Role, thread: u32, rows: &[Row]) -> Result<(), Fault> {
-        let is_there = self.there(role).is_some();
+        let is_there = self.remote_host(role).is_some();
         let part = self.parts[index(role)].get_mut(thread as usize);
         match part.is_some_and(|part| is_there && part.arena.extend(rows)) {
             true => Ok(()),
@@ -415,7 +416,8 @@ impl Round<'_> {
             for agent in &mut self.agents {
                 agent.say(&ToAgent::Stop);
             }
-            let deadline = Instant::now() + if self.is_far() { LAST_WORDS_FAR } else { LAST_WORDS };
+            let deadline =
+                Instant::now() + if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
             let mut gone = [false; 2];
             while self.agents.iter().any(|agent| {
                 let role = agent.role();
@@ -423,13 +425,13 @@ impl Round<'_> {
             }) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.hear(left) {
-                    Ok(Heard { role, said: Ok(FromAgent::Ended { thread, outcome }) }) => {
+                    Ok(AgentMessage { role, said: Ok(FromAgent::Ended { thread, outcome }) }) => {
                         self.keep(role, thread, *outcome);
                     }
-                    Ok(Heard { role, said: Ok(FromAgent::Rows { thread, rows }) }) => {
+                    Ok(AgentMessage { role, said: Ok(FromAgent::Rows { thread, rows }) }) => {
                         let _ = self.take(role, thread, &rows);
                     }
-                    Ok(Heard { role, said: Err(_) }) => gone[index(role)] = true,
+                    Ok(AgentMessage { role, said: Err(_) }) => gone[index(role)] = true,
                     Ok(_) => {}
                     Err(_) => break,
                 }

@@ -87,12 +87,12 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
 }
 
 /// What weakens the record at the other host, and whether it is another one at all.
-pub fn warnings_there(there: &OtherHost) -> Vec<RecordedWarning> {
-    let cpus: Vec<u32> = there.environment.cpus.iter().map(|state| state.cpu).collect();
-    let found = there.environment.warnings(&cpus).into_iter().chain(noisy(&there.noise));
-    let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &there.name);
+pub fn warnings_there(host: &OtherHost) -> Vec<RecordedWarning> {
+    let cpus: Vec<u32> = host.environment.cpus.iter().map(|state| state.cpu).collect();
+    let found = host.environment.warnings(&cpus).into_iter().chain(noisy(&host.noise));
+    let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &host.name);
     let mut warnings: Vec<RecordedWarning> = found.map(on_it).collect();
-    let address = there.address.as_ref().and_then(|address| address.parse().ok());
+    let address = host.address.as_ref().and_then(|address| address.parse().ok());
     if let Some(interface) = address.and_then(interface_with) {
         warnings.push((&Warning::NotOnTheWire { interface: interface.name }).into());
     }

@@ -23,7 +23,7 @@ pub struct Recorder<'a> {
     beyond_response: Option<LiveHistogram>,
     beyond_lateness: Option<LiveHistogram>,
     /// What became of the messages.
-    pub seen: Seen,
+    pub seen: MessageCounts,
     /// What the pools of a server cost.
     pub pool: PoolUse,
 }
@@ -80,7 +80,7 @@ pub struct Beyond {
 
 /// Messages by what became of them, as one role sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Seen {
+pub struct MessageCounts {
     /// Posted by this role.
     pub sent: u64,
     /// Received by this role, duplicates left out.
@@ -121,7 +121,7 @@ impl<'a> Recorder<'a> {
             beyond_response: LiveHistogram::new(1.0).ok(),
             beyond_lateness: LiveHistogram::new(1.0).ok(),
             pool: PoolUse::default(),
-            seen: Seen::default(),
+            seen: MessageCounts::default(),
         }
     }
 

@@ -221,9 +221,9 @@ impl Watch<'_> {
 /// A thread for each port.
 fn listen(index: usize, ports: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
     let Ports { control, out, err } = ports;
-    let [ears, from_out, from_err] = [(); 3].map(|()| sender.clone());
+    let [rx, from_out, from_err] = [(); 3].map(|()| sender.clone());
     let unread = move |sender: &Sender<Heard>| drop(sender.send((index, News::Unread)));
-    let mut threads = vec![std::thread::spawn(move || hear(control, index, &ears))];
+    let mut threads = vec![std::thread::spawn(move || hear(control, index, &rx))];
     if index == 0 {
         threads.extend([
             std::thread::spawn(move || pass(out, std::io::stdout(), &|| unread(&from_out))),

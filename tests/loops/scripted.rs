@@ -7,7 +7,7 @@ use wiregauge::loops::gate::Gate;
 use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop, closed, payload};
 use wiregauge::sample::arena::{Arena, Row};
-use wiregauge::sample::recorder::{Recorder, Seen};
+use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::transport::{Endpoint, Events, Link, Posted, Slot};
 
 thread_local! {
@@ -91,7 +91,7 @@ impl Scripted {
     }
 
     /// Runs the client's closed loop on it.
-    pub fn client(mut self, plan: &Loop) -> (Ended, Vec<Row>, Seen) {
+    pub fn client(mut self, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
         let mut arena = Arena::create(1000).unwrap();
         let mut recorder = Recorder::new(&mut arena, plan.warmup);
         let clock = clock_at(1000);

@@ -9,14 +9,14 @@ use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
-use wiregauge::sample::recorder::{Recorder, Seen};
+use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::signal::signal::{Shape, Signal, Source};
 use wiregauge::signal::{Kind, Sample, Value, read_message};
 
 const DAY_NS: u64 = 7_000_000_000;
 
 /// 1000 steps, one every 1000 ns from 6000 on: the samples that were sent.
-fn streamed(end: &mut Scripted, plan: &Loop) -> (Ended, Vec<Row>, Seen, Vec<Sample>) {
+fn streamed(end: &mut Scripted, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts, Vec<Sample>) {
     let shape = Shape { signal: Signal::Counter, kind: Kind::Integer, ..Shape::default() };
     let time = Timebase::nanoseconds(Ticks(0));
     let mut steps = Steps::new(Source::new(shape, 1, 1), 1e6, time, DAY_NS);

@@ -153,12 +153,12 @@ fn full_plan() -> Plan {
         cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: vec![CpuPair { client: 2, server: 3 }],
-        hosts: vec![Far {
+        hosts: vec![HostSpec {
             host: "node07".to_string(),
             agent: Some("[node07]:7425".to_string()),
             ssh: vec!["ssh".to_string()],
             binary: Some("/opt/wiregauge".to_string()),
-            ..Far::default()
+            ..HostSpec::default()
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
         at_once: vec![vec![0]],

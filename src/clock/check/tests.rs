@@ -79,16 +79,17 @@ fn traffic_agrees_with_a_true_model_and_bounds_the_offset_itself() {
     let true_model = model(A, B, 1, 0.0);
     for ways in [[WAY, WAY], [(9000.0, 500.0), (3000.0, 500.0)], [(1500.0, 1e6), (1500.0, 1e6)]] {
         let known = true_model.offset_at(at).ns;
-        let check = by_traffic(known, messages(&true_model, ways, true)).unwrap();
+        let check = cross_check_with_traffic(known, messages(&true_model, ways, true)).unwrap();
         assert_eq!(check.beyond_ns, 0.0, "{ways:?}");
         let (least, most) = (check.least_ns.unwrap(), check.most_ns.unwrap());
         // What one model is off by at another time moves the bounds by no more than its own bound.
         let room = 2.0 * true_model.offset_at(at).bound_ns;
         assert!(least <= truth + room && truth - room <= most, "{least} {truth} {most}");
     }
-    let one_way = by_traffic(truth, messages(&true_model, [WAY, WAY], false)).unwrap();
+    let one_way =
+        cross_check_with_traffic(truth, messages(&true_model, [WAY, WAY], false)).unwrap();
     assert_eq!((one_way.least_ns, one_way.beyond_ns), (None, 0.0));
-    assert_eq!(by_traffic(truth, []), None);
+    assert_eq!(cross_check_with_traffic(truth, []), None);
 }
 
 #[test]
@@ -106,7 +107,8 @@ fn traffic_contradicts_a_model_that_is_wrong_by_more_than_the_way_is_long() {
     ] {
         let wrong = model(A, B, 1, wrong_ns);
         let known = wrong.offset_at(at).ns;
-        let check = by_traffic(known, messages(&wrong, [WAY, WAY], answered)).unwrap();
+        let check =
+            cross_check_with_traffic(known, messages(&wrong, [WAY, WAY], answered)).unwrap();
         assert_eq!(check.beyond_ns > 0.0, seen, "{wrong_ns} {answered}: {check:?}");
         if seen {
             assert!((40_000.0..60_000.0).contains(&check.beyond_ns), "{check:?}");

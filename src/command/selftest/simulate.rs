@@ -10,7 +10,7 @@ use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
 use crate::sample::join::{Shape, join};
-use crate::sample::recorder::{Recorder, Seen};
+use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::transport::synthetic::{self, Simulated};
 use crate::transport::{Blob, Opening, Role, Transport, TransportKind};
 use crate::units::Bytes;
@@ -37,9 +37,9 @@ pub struct Played {
     /// Its samples.
     pub samples: RoundSamples,
     /// What the client saw.
-    pub client: Seen,
+    pub client: MessageCounts,
     /// What the server saw, where it was played.
-    pub server: Seen,
+    pub server: MessageCounts,
     /// Why the client ended.
     pub ended: Ended,
 }
@@ -57,7 +57,7 @@ pub fn play(case: &Case) -> Result<Played, String> {
     let (client_seen, ended) = one_role(case, Role::Client, &plan, generator, &mut client)?;
     let server_seen = match with_server {
         true => one_role(case, Role::Server, &plan, None, &mut server)?.0,
-        false => Seen::default(),
+        false => MessageCounts::default(),
     };
     let shape = Shape {
         pattern: case.pattern,
@@ -77,7 +77,7 @@ fn one_role(
     plan: &Loop,
     generator: Option<Generator>,
     arena: &mut Arena,
-) -> Result<(Seen, Ended), String> {
+) -> Result<(MessageCounts, Ended), String> {
     let mut endpoint = Simulated::open(&role::setup(case, role, [0; 32]))
         .and_then(|opening| opening.connect(&Blob::default()))
         .map_err(|error| error.to_string())?;

@@ -7,13 +7,13 @@ use crate::units::MessageRate;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn far(name: &str) -> Node {
+fn spec(name: &str) -> Node {
     let (host, ssh) = (name.to_string(), vec!["ssh".to_string()]);
-    Node::There(Far { host, ssh, ..Far::default() })
+    Node::Remote(HostSpec { host, ssh, ..HostSpec::default() })
 }
 
 fn nodes(count: usize) -> Vec<Node> {
-    let others = (1..count).map(|number| far(&format!("n{number}")));
+    let others = (1..count).map(|number| spec(&format!("n{number}")));
     std::iter::once(Node::Here).chain(others).collect()
 }
 
@@ -97,7 +97,7 @@ fn pairs_run_one_by_one_in_matchings_or_all_together() {
 
 #[test]
 fn two_hosts_are_client_and_server() {
-    let two = vec![far("a"), far("b")];
+    let two = vec![spec("a"), spec("b")];
     let plain = layout(two, Pairs::First, Pattern::Oneway).unwrap();
     assert_eq!(plain.ends, [Ends { client: Some(0), server: Some(1) }]);
     assert_eq!(plain.hosts.len(), 2);
@@ -111,7 +111,7 @@ fn wrong_lists_of_hosts_are_refused() {
     let all = Pairs::All { at_once: AtOnce::default() };
     assert!(refused(nodes(1), all, Pattern::Latency).contains("1 hosts are not allowed"));
     assert!(refused(nodes(3), Pairs::First, Pattern::Latency).contains("write --all-pairs"));
-    let twice = vec![far("a"), far("b"), far("a")];
+    let twice = vec![spec("a"), spec("b"), spec("a")];
     assert!(refused(twice, all, Pattern::Latency).contains("the host 'a' is named twice"));
     let drawn = Pairs::Bisection { matchings: 1 };
     assert!(refused(nodes(4), drawn, Pattern::Latency).contains("for bandwidth only"));

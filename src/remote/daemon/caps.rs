@@ -72,7 +72,7 @@ impl Caps {
     fn check(&self, asked: &Assignment) -> Result<(), String> {
         let case = &asked.case;
         // A path is the driver's own memory, and means nothing here but danger.
-        let Some(apart) = asked.apart.as_ref().filter(|_| asked.server_arena.is_none()) else {
+        let Some(remote) = asked.remote.as_ref().filter(|_| asked.server_arena.is_none()) else {
             return Err("a standing agent serves drivers of other hosts, with memory of its own"
                 .to_string());
         };
@@ -82,9 +82,9 @@ impl Caps {
         if !within(largest, case.size.0)
             || !within(MOST_BURST as u64, case.burst.into())
             || !within(MOST_WINDOW.into(), case.window.into())
-            || apart.rows > MOST_ROWS
+            || remote.rows > MOST_ROWS
             || !within(MOST_THREADS.into(), case.threads.into())
-            || asked.berths.len() != case.threads as usize
+            || asked.slots.len() != case.threads as usize
         {
             return Err("no case that wiregauge makes is so large".into());
         }
@@ -97,7 +97,7 @@ impl Caps {
             ));
         }
         self.check_rate(case)?;
-        let needs = memory(case, apart.rows, asked.floor);
+        let needs = memory(case, remote.rows, asked.floor);
         if needs > self.most_memory.0 {
             return Err(format!(
                 "this agent allows {} of memory (--most-memory), and this round needs {}",
@@ -134,11 +134,11 @@ impl Caps {
     }
 
     /// What is said of a host: what is not allowed there does not work there.
-    pub fn narrow(&self, seen: &mut Seen, asked: &[TransportKind]) {
-        let known: Vec<TransportKind> = seen.unavailable.iter().map(|(one, _)| *one).collect();
+    pub fn narrow(&self, probe: &mut HostProbe, asked: &[TransportKind]) {
+        let known: Vec<TransportKind> = probe.unavailable.iter().map(|(one, _)| *one).collect();
         for transport in asked.iter().filter(|one| !known.contains(one)) {
             if let Err(sentence) = self.check_transport(*transport) {
-                seen.unavailable.push((*transport, sentence));
+                probe.unavailable.push((*transport, sentence));
             }
         }
     }
@@ -263,9 +263,9 @@ impl Inspector {
                 self.caps.check(&assignment)?;
                 Stage::Preparing
             }
-            ToAgent::Look(look) => {
+            ToAgent::Probe(request) => {
                 self.what = "look".into();
-                self.looked = look.transports;
+                self.looked = request.transports;
                 Stage::Preparing
             }
             ToAgent::KeepTime(_) => {

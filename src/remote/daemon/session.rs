@@ -167,8 +167,8 @@ fn retold(
 ) -> Option<Vec<u8>> {
     let mut said: FromAgent = postcard::from_bytes(body).ok()?;
     match &mut said {
-        FromAgent::Seen(seen) => {
-            keeper.caps.narrow(seen, &held(&shared.inspector).looked);
+        FromAgent::Probed(probe) => {
+            keeper.caps.narrow(probe, &held(&shared.inspector).looked);
             *held(&shared.last) = Some("ended".into());
         }
         FromAgent::Ended { thread, outcome } => {

@@ -9,7 +9,7 @@ use super::{
 use crate::control::frame;
 use crate::control::protocol::VERSION;
 use crate::control::secret;
-use crate::plan::Far;
+use crate::plan::HostSpec;
 use crate::remote::daemon::identity::{End, Identity};
 use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
 use crate::remote::daemon::{self, Keeper, Trust};
@@ -49,7 +49,7 @@ type Answer = Result<(), String>;
 /// The other ranks, each with an agent. They end when this goes.
 pub struct Gathered {
     /// As other hosts, by their rank from 1.
-    pub hosts: Vec<Far>,
+    pub hosts: Vec<HostSpec>,
     _held: Vec<(Reader, Writer)>,
 }
 
@@ -74,8 +74,8 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let listener = listener.map_err(failed)?;
     let wrong = |error: io::Error| failed(format!("listening for the other ranks: {error}"));
     listener.set_nonblocking(true).map_err(wrong)?;
-    let (mouth, ears) = mpsc::channel();
-    let mut come: Vec<Option<(Far, (Reader, Writer))>> = Vec::new();
+    let (tx, rx) = mpsc::channel();
+    let mut come: Vec<Option<(HostSpec, (Reader, Writer))>> = Vec::new();
     come.resize_with(rank.ranks as usize - 1, || None);
     let deadline = Instant::now() + PATIENCE;
     let proving = Arc::new(());
@@ -89,16 +89,16 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
         if let Ok((socket, _)) = listener.accept()
             && Arc::strong_count(&proving) <= MOST_AT_ONCE
         {
-            let (mouth, place) = (mouth.clone(), Arc::clone(&proving));
+            let (tx, place) = (tx.clone(), Arc::clone(&proving));
             std::thread::spawn(move || {
                 // A stranger is no reason to end.
                 if let Ok(one) = let_in(socket, key, is_sealed) {
-                    let _ = mouth.send(one);
+                    let _ = tx.send(one);
                 }
                 drop(place);
             });
         }
-        if let Ok((told, ends)) = ears.recv_timeout(Duration::from_millis(1)) {
+        if let Ok((told, ends)) = rx.recv_timeout(Duration::from_millis(1)) {
             take(&mut come, told, ends, key);
         }
     }
@@ -106,7 +106,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     Ok(Gathered { hosts, _held: held })
 }
 
-fn missing(come: &[Option<(Far, (Reader, Writer))>]) -> String {
+fn missing(come: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
     let absent = come.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
     format!(
@@ -144,7 +144,7 @@ fn let_in(
 
 /// Takes one in, or says why not.
 fn take(
-    come: &mut [Option<(Far, (Reader, Writer))>],
+    come: &mut [Option<(HostSpec, (Reader, Writer))>],
     told: Come,
     mut ends: (Reader, Writer),
     key: JobKey,
@@ -163,8 +163,8 @@ fn take(
     let is_told = frame::write(&mut ends.1, &answer).is_ok();
     if let (Some(place), Ok(()), true) = (place, &answer, is_told) {
         let agent = Some(format!("[{}]:{}", told.at.ip(), told.at.port()));
-        let far = Far { host: name(told.rank), agent, key: Some(key), ..Far::default() };
-        *place = Some((far, ends));
+        let spec = HostSpec { host: name(told.rank), agent, key: Some(key), ..HostSpec::default() };
+        *place = Some((spec, ends));
     }
 }
 

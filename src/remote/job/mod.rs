@@ -15,7 +15,7 @@ pub mod rank;
 use crate::control::fault::Fault;
 use crate::control::secret;
 use crate::host;
-use crate::plan::far::JobKey;
+use crate::plan::host_spec::JobKey;
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
 use ring::digest;

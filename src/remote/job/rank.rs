@@ -1,7 +1,7 @@
 //! Which of how many processes a launcher has made of this one, as its environment says. Pure.
 
 use super::nodelist;
-use crate::plan::far::address;
+use crate::plan::host_spec::address;
 use std::net::IpAddr;
 
 /// Most processes of one job.

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::plan::pairs::{AtOnce, Node, Place};
-use crate::plan::{Far, Request};
+use crate::plan::{HostSpec, Request};
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::{Metric, Rate, Value, summarize};
 
 fn plan(pattern: Pattern, hosts: usize, pairs: Pairs) -> Plan {
-    let far = |number: usize| {
+    let spec = |number: usize| {
         let (host, ssh) = (format!("n{number}"), vec!["ssh".to_string()]);
-        Node::There(Far { host, ssh, ..Far::default() })
+        Node::Remote(HostSpec { host, ssh, ..HostSpec::default() })
     };
-    let place = Place::Hosts((0..hosts).map(far).collect(), pairs);
+    let place = Place::Hosts((0..hosts).map(spec).collect(), pairs);
     Request { place, rounds: Some(2), ..Request::new(pattern) }.plan().unwrap()
 }
 

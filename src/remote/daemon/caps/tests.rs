@@ -10,14 +10,14 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
     let mut request = Request::new(Pattern::Latency);
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
-    let berth = Berth { cpu: None, arena: "".into() };
+    let slot = ThreadSlot { cpu: None, arena: "".into() };
     Assignment {
-        berths: vec![berth; case.threads as usize],
+        slots: vec![slot; case.threads as usize],
         others: Vec::new(),
         case,
         role: Role::Server,
         server_arena: None,
-        apart: Some(Apart { rows: 1000, untrue: None }),
+        remote: Some(RemoteSettings { rows: 1000, untrue: None }),
         site: None,
         cookie: [0; 32],
         clock: Source::MonotonicRaw,
@@ -84,10 +84,10 @@ fn each_thread_counts() {
     assert_eq!(said(&caps, threads(1)), Ok(()));
     assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
     let mut without_berth = threads(2);
-    without_berth.berths.pop();
+    without_berth.slots.pop();
     assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
     let mut endless = threads(1);
-    (endless.case.threads, endless.berths) = (65, vec![endless.berths[0].clone(); 65]);
+    (endless.case.threads, endless.slots) = (65, vec![endless.slots[0].clone(); 65]);
     assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
 }
 
@@ -96,14 +96,14 @@ fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
-    large.apart = Some(Apart { rows: 1300, untrue: None });
+    large.remote = Some(RemoteSettings { rows: 1300, untrue: None });
     let wrong = said(&caps, large).unwrap_err();
     assert!(wrong.contains("(--most-memory), and this round needs 52128 B"), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
-    endless.apart = Some(Apart { rows: u64::MAX, untrue: None });
+    endless.remote = Some(RemoteSettings { rows: u64::MAX, untrue: None });
     assert!(said(&Caps::default(), endless).is_err());
 }
 
@@ -120,7 +120,7 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
 #[test]
 fn no_driver_names_memory_of_this_host() {
     let mut near = assignment(|_| ());
-    (near.apart, near.berths[0].arena) = (None, "/etc/passwd".into());
+    (near.remote, near.slots[0].arena) = (None, "/etc/passwd".into());
     assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
     let mut both = assignment(|_| ());
     both.server_arena = Some("/etc/passwd".into());
@@ -178,7 +178,7 @@ proptest! {
         pause in 0u64..1 << 32, floor: u32,
     ) {
         let mut asked = assignment(|_| ());
-        asked.apart = Some(Apart { rows, untrue: None });
+        asked.remote = Some(RemoteSettings { rows, untrue: None });
         asked.floor = floor;
         asked.case.size = Bytes(size);
         (asked.case.window, asked.case.burst) = (window, burst);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Another host, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Far {
+pub struct HostSpec {
     /// Its name, as ssh is told it, or where its agent stands.
     pub host: String,
     /// Host and port of the agent that stands there; `None`: it is reached by ssh.

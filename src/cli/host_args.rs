@@ -9,7 +9,7 @@ use crate::units::{Span, Untrue};
 use clap::Args;
 use std::path::PathBuf;
 
-const FAR: &str = "Other hosts";
+const HOSTS: &str = "Other hosts";
 const JOB: &str = "Processes of one job (srun, mpirun and such start them; the first drives)";
 
 /// What `clocks` takes.
@@ -50,20 +50,20 @@ pub struct HostsArguments {
 
 /// The other hosts, and which of their pairs are measured.
 #[derive(Debug, Args)]
-pub struct FarArguments {
+pub struct PlacementArguments {
     #[command(flatten)]
     pub reach: ReachArguments,
     #[command(flatten)]
     pub job: RankArguments,
     /// Measure every pair of --hosts: a matrix, with slow pairs named
-    #[arg(long, help_heading = FAR)]
+    #[arg(long, help_heading = HOSTS)]
     pub all_pairs: bool,
     /// Which of all pairs at the same time: one pair, a matching in which no host is in two, or
     /// all [default: matching]
-    #[arg(long, value_name = "WHICH", value_parser = values::at_once(), help_heading = FAR)]
+    #[arg(long, value_name = "WHICH", value_parser = values::at_once(), help_heading = HOSTS)]
     pub at_once: Option<AtOnce>,
     /// Measure so many random perfect matchings of --hosts: effective bisection bandwidth
-    #[arg(long, value_name = "MATCHINGS", value_parser = values::count32, help_heading = FAR)]
+    #[arg(long, value_name = "MATCHINGS", value_parser = values::count32, help_heading = HOSTS)]
     pub bisection: Option<u32>,
 }
 
@@ -86,23 +86,23 @@ pub struct RankArguments {
 pub struct ReachArguments {
     /// Run the server's end on this host, reached by ssh: user@node07, or a name of ssh's own
     /// configuration; or by an agent that stands there: agent:node07
-    #[arg(long, value_name = "HOST", value_parser = values::host, help_heading = FAR)]
+    #[arg(long, value_name = "HOST", value_parser = values::host, help_heading = HOSTS)]
     pub to: Option<values::Host>,
     /// Hosts whose pairs are measured, as node1,node2: the client's end on the first, the server's
     /// on the second; 'here' is this one
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',', help_heading = FAR)]
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', help_heading = HOSTS)]
     #[arg(value_parser = values::host)]
     pub hosts: Vec<values::Host>,
     /// A file with such hosts, one a line
-    #[arg(long, value_name = "FILE", help_heading = FAR)]
+    #[arg(long, value_name = "FILE", help_heading = HOSTS)]
     pub hosts_file: Option<PathBuf>,
     /// Where wiregauge is there [default: where its shell looks]
-    #[arg(long, value_name = "PATH", value_parser = values::line, help_heading = FAR)]
+    #[arg(long, value_name = "PATH", value_parser = values::line, help_heading = HOSTS)]
     pub remote_binary: Option<String>,
     /// Copy this program there first, and remove it afterwards
-    #[arg(long, help_heading = FAR)]
+    #[arg(long, help_heading = HOSTS)]
     pub push: bool,
     /// The ssh to use, with its own options, as 'ssh -F FILE -p 2222' [default: ssh]
-    #[arg(long, value_name = "COMMAND", value_parser = values::ssh, help_heading = FAR)]
+    #[arg(long, value_name = "COMMAND", value_parser = values::ssh, help_heading = HOSTS)]
     pub ssh: Option<values::Ssh>,
 }
