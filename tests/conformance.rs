@@ -21,7 +21,7 @@ mod varied;
 
 use ends::Bench;
 use wiregauge::plan::{Pattern, Request};
-use wiregauge::transport::{Transport, TransportKind, Visitor, Wait, with_transport};
+use wiregauge::transport::{TransportKind, Wait};
 use wiregauge::units::Bytes;
 
 /// One test: a claim about a transport in a wait mode.
@@ -32,18 +32,11 @@ macro_rules! claim {
     ($kind:ident, $wait:ident, $claims:ident, $claim:ident) => {
         #[test]
         fn $claim() {
-            struct Claim;
-            impl Visitor for Claim {
-                type Output = ();
-                fn visit<T: Transport>(self) {
-                    if let Err(why) = T::available() {
-                        return eprintln!("not checked here: {why}");
-                    }
-                    let (kind, wait) = (TransportKind::$kind, Wait::$wait);
-                    crate::$claims::$claim::<T>(Bench { kind, wait });
-                }
+            let bench = Bench { kind: TransportKind::$kind, wait: Wait::$wait };
+            if let Err(why) = bench.kind.available() {
+                return eprintln!("not checked here: {why}");
             }
-            with_transport(TransportKind::$kind, Claim);
+            crate::$claims::$claim(bench);
         }
     };
 }

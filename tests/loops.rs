@@ -19,11 +19,8 @@ use wiregauge::plan::{Case, Pattern, Request, Schedule};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{MessageCounts, Recorder};
-use wiregauge::transport::synthetic::{self, Simulated};
-use wiregauge::transport::{
-    Blob, Link, Opening, Role, Settings, Setup, Site, Traffic, Transport, Wait,
-};
-use wiregauge::units::{MessageRate, Span};
+use wiregauge::transport::{Blob, Link, Role, Settings, Setup, Traffic, TransportKind, Wait};
+use wiregauge::units::MessageRate;
 
 fn plan(messages: u64) -> Loop {
     Loop {
@@ -50,25 +47,15 @@ fn plan(messages: u64) -> Loop {
 /// The client's loop on the synthetic transport.
 fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
     let settings = Settings::of_values([("synthetic", spec)]).unwrap();
-    let setup = Setup {
-        role: Role::Client,
-        traffic: Traffic::Echo { every: plan.every },
-        wait: Wait::Busy,
-        size: plan.size,
-        window: 64,
-        loss_after: Span(1_000_000),
-        timeout: Span(1),
-        cookie: [0; 32],
-        seed: 7,
-        site: Site::Loopback,
-        opened: wiregauge::signal::TimeOfDay::default(),
-        kind: Default::default(),
-        settings,
-    };
-    let mut endpoint = Simulated::open(&setup).unwrap().connect(&Blob::default()).unwrap();
+    let setup =
+        Setup::new(Role::Client, Traffic::Echo { every: plan.every }, Wait::Busy, plan.size);
+    let setup = Setup { window: 64, seed: 7, settings, ..setup };
+    let transport = TransportKind::simulated();
+    let opening = transport.open(&setup).unwrap();
+    let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
     let mut arena = Arena::create(20_000).unwrap();
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
-    let clock = synthetic::clock();
+    let clock = transport.virtual_clock().unwrap();
     let ended = closed::client(&mut endpoint, Busy, clock, &Gate::default(), plan, &mut recorder);
     let seen = recorder.seen;
     (ended, arena.rows().to_vec(), seen)

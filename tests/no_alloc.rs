@@ -4,9 +4,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
-use wiregauge::clock::{KernelClock, TickSpan};
+use wiregauge::clock::{AnyClock, TickSpan};
 use wiregauge::loops::gate::Gate;
-use wiregauge::loops::role::{self, Part};
+use wiregauge::loops::role::{self, LoopContext};
 use wiregauge::loops::schedule::Generator;
 use wiregauge::loops::stream::{Steps, Streaming};
 use wiregauge::loops::{Ended, Loop};
@@ -15,10 +15,8 @@ use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Stream, Wait,
 use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
 use wiregauge::signal::signal::Source;
-use wiregauge::transport::fan::Fan;
-use wiregauge::transport::{
-    Blob, Opening, Role, Transport, TransportKind, Visitor, with_transport,
-};
+use wiregauge::transport::endpoint_set::EndpointSet;
+use wiregauge::transport::{Blob, Opening, Role, TransportKind};
 use wiregauge::units::{Bytes, MessageRate};
 
 /// Counts what the calling thread allocates and frees while it is armed.
@@ -60,12 +58,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Plays one role on a connected endpoint; how it ended and what was allocated meanwhile.
-fn play<T: Transport>(
+/// Runs one role on a connected endpoint; how it ended and what was allocated meanwhile.
+fn run(
     case: &Case,
     role: Role,
     gate: &Gate,
-    opening: T::Opening,
+    opening: Box<dyn Opening>,
     other: &Blob,
 ) -> (Ended, u64) {
     let ticks = |span: wiregauge::units::Span| TickSpan(span.0 as i64);
@@ -82,38 +80,37 @@ fn play<T: Transport>(
         let source = Source::new(stream.shape, stream.values as usize, case.seed);
         Steps::new(source, case.schedule.rate().unwrap().0, time, 0)
     });
-    let part = Part {
-        endpoint: &mut (),
-        clock: KernelClock::MONOTONIC_RAW,
+    let context = LoopContext {
+        case,
+        role,
         gate,
         plan: &plan,
         generator,
         store: None,
         stream: steps.as_mut().map(Streaming::From),
+        spin: TickSpan(1000),
     };
-    let spin = TickSpan(1000);
+    // The clock of the loops that are compiled apart; its rate does not matter here.
+    let clock = AnyClock::Tsc;
+    let mut endpoint = opening.connect(other).unwrap().endpoint;
     if let Some(draws) = Draws::of(case, 0) {
-        let end = opening.connect_varied(other).unwrap().endpoint;
-        let mut fan = Fan::new(vec![end], None).unwrap();
-        let part = part.over(&mut fan);
-        return counted(|| role::play_rpc(case, role, part, draws, &mut recorder, spin));
+        let mut set = EndpointSet::new(vec![endpoint], None).unwrap();
+        return counted(|| role::run_rpc(&mut set, clock, context, draws, &mut recorder));
     }
-    let mut endpoint = opening.connect(other).unwrap();
-    let part = part.over(&mut endpoint);
-    counted(|| role::play(case, role, part, &mut recorder, spin))
+    counted(|| role::run(&mut endpoint, clock, context, &mut recorder))
 }
 
 /// What was allocated and freed meanwhile.
-fn counted(play: impl FnOnce() -> Ended) -> (Ended, u64) {
+fn counted(run: impl FnOnce() -> Ended) -> (Ended, u64) {
     COUNT.set(0);
     ARMED.set(true);
-    let ended = play();
+    let ended = run();
     ARMED.set(false);
     (ended, COUNT.get())
 }
 
 /// Both ends of a case, each on a thread: how they ended, and how often memory was asked for.
-fn ends_of<T: Transport>(case: &Case) -> [(Ended, u64); 2] {
+fn ends_of(case: &Case) -> [(Ended, u64); 2] {
     let (to_server, from_client) = channel();
     let (to_client, from_server) = channel();
     let gates = [Gate::default(), Gate::default()];
@@ -122,13 +119,13 @@ fn ends_of<T: Transport>(case: &Case) -> [(Ended, u64); 2] {
         let gates = &gates;
         let ends = ends.map(|(role, tell, told)| {
             scope.spawn(move || {
-                let opening = T::open(&role::setup(case, role, [1; 32])).unwrap();
+                let opening = case.transport.open(&role::setup(case, role, [1; 32])).unwrap();
                 tell.send(opening.address()).unwrap();
                 let own = &gates[usize::from(role == Role::Server)];
-                let played = play::<T>(case, role, own, opening, &told.recv().unwrap());
+                let outcome = run(case, role, own, opening, &told.recv().unwrap());
                 // As the driver says it when the client has ended.
                 gates[1].expect(case.bound.count.unwrap() + case.warmup);
-                played
+                outcome
             })
         });
         ends.map(|end| end.join().unwrap())
@@ -137,44 +134,30 @@ fn ends_of<T: Transport>(case: &Case) -> [(Ended, u64); 2] {
 
 /// A case whose loop is armed with what it makes before its first message: as much for few messages
 /// as for many.
-struct AsMuch(Case);
-
-impl Visitor for AsMuch {
-    type Output = ();
-
-    fn visit<T: Transport>(self) {
-        let label = self.0.label();
-        let of = |count: u64| {
-            let mut case = self.0.clone();
-            case.bound.count = Some(count);
-            let ends = ends_of::<T>(&case);
-            // The client's end may be gone before the server has looked.
-            let planned = |ended: Ended| ended.as_planned() || ended == Ended::Closed;
-            assert!(ends.iter().all(|(ended, _)| planned(*ended)), "{label}: {ends:?}");
-            ends.map(|(_, allocated)| allocated)
-        };
-        assert_eq!(of(200), of(1800), "{label}");
-    }
+fn asks_for_as_much(case: Case) {
+    let label = case.label();
+    let of = |count: u64| {
+        let mut case = case.clone();
+        case.bound.count = Some(count);
+        let ends = ends_of(&case);
+        // The client's end may be gone before the server has looked.
+        let planned = |ended: Ended| ended.as_planned() || ended == Ended::Closed;
+        assert!(ends.iter().all(|(ended, _)| planned(*ended)), "{label}: {ends:?}");
+        ends.map(|(_, allocated)| allocated)
+    };
+    assert_eq!(of(200), of(1800), "{label}");
 }
 
-struct Both(Case);
-
-impl Visitor for Both {
-    type Output = ();
-
-    fn visit<T: Transport>(self) {
-        let case = &self.0;
-        if case.transport.descriptor().one_process {
-            let opening = T::open(&role::setup(case, Role::Client, [1; 32])).unwrap();
-            let (ended, count) =
-                play::<T>(case, Role::Client, &Gate::default(), opening, &Blob::default());
-            assert_eq!((ended, count), (Ended::Count, 0), "{}", case.label());
-            return;
-        }
-        for (ended, count) in ends_of::<T>(case) {
-            assert!(ended.as_planned(), "{}: {ended:?}", case.label());
-            assert_eq!(count, 0, "{}: so often memory was asked for", case.label());
-        }
+fn asks_for_nothing(case: Case) {
+    if case.transport.descriptor().one_process {
+        let opening = case.transport.open(&role::setup(&case, Role::Client, [1; 32])).unwrap();
+        let outcome = run(&case, Role::Client, &Gate::default(), opening, &Blob::default());
+        assert_eq!(outcome, (Ended::Count, 0), "{}", case.label());
+        return;
+    }
+    for (ended, count) in ends_of(&case) {
+        assert!(ended.as_planned(), "{}: {ended:?}", case.label());
+        assert_eq!(count, 0, "{}: so often memory was asked for", case.label());
     }
 }
 
@@ -203,18 +186,18 @@ fn no_loop_asks_for_memory() {
     use TransportKind::{Null, Shm, Tcp, Unix};
     for wait in Wait::ALL {
         for transport in [Null, Shm, Tcp, Unix] {
-            with_transport(transport, Both(case(Pattern::Latency, transport, *wait)));
+            asks_for_nothing(case(Pattern::Latency, transport, *wait));
             if transport == Null {
                 continue;
             }
-            with_transport(transport, Both(case(Pattern::Oneway, transport, *wait)));
+            asks_for_nothing(case(Pattern::Oneway, transport, *wait));
             let rate = MessageRate(100_000.0);
             let schedule = Schedule::Poisson { rate };
             let open = Case { schedule, ..case(Pattern::Oneway, transport, *wait) };
-            with_transport(transport, Both(open));
+            asks_for_nothing(open);
             let uni = case(Pattern::Bandwidth, transport, *wait);
-            with_transport(transport, Both(Case { direction: Direction::Bi, ..uni.clone() }));
-            with_transport(transport, Both(uni));
+            asks_for_nothing(Case { direction: Direction::Bi, ..uni.clone() });
+            asks_for_nothing(uni);
         }
     }
 }
@@ -235,10 +218,10 @@ fn no_message_of_load_rpc_or_stream_asks_for_memory() {
                 ..Request::new(Pattern::Load)
             };
             let load = request();
-            with_transport(transport, AsMuch(load.plan().unwrap().cases.remove(0)));
+            asks_for_as_much(load.plan().unwrap().cases.remove(0));
             let wanted = Wanted { baseline: false, ..Wanted::default() };
             let rpc = Request { rpc: Some(wanted), ..request() };
-            with_transport(transport, AsMuch(rpc.plan().unwrap().cases.remove(0)));
+            asks_for_as_much(rpc.plan().unwrap().cases.remove(0));
         }
         let stream = Request {
             transports: vec![transport],
@@ -249,6 +232,6 @@ fn no_message_of_load_rpc_or_stream_asks_for_memory() {
             stream: Some(Stream::default()),
             ..Request::new(Pattern::Oneway)
         };
-        with_transport(transport, AsMuch(stream.plan().unwrap().cases.remove(0)));
+        asks_for_as_much(stream.plan().unwrap().cases.remove(0));
     }
 }

@@ -1,17 +1,20 @@
-//! What a thread plays over: one connection, or (`rpc`) one to each thread of the other end and
-//! more; and which connection of which thread meets which.
+//! The connections of one thread: one, or (`rpc`) one to each thread of the other end and more; and
+//! which connection of which thread connects to which.
 
-use crate::clock::{Clock, DeviceStamps, DeviceTicks, TickSpan};
+use crate::clock::AnyClock;
 use crate::host::{self, ResourceUse};
 use crate::loops::Ended;
 use crate::loops::receivers::{self, Given, Giving};
-use crate::loops::role::{self, Part};
-use crate::loops::waiter::Any;
+use crate::loops::role::{self, LoopContext};
+use crate::loops::waiter::AnyWaiter;
 use crate::plan::Case;
 use crate::plan::rpc::Draws;
 use crate::sample::recorder::Recorder;
-use crate::transport::fan::Fan;
-use crate::transport::{Blob, Endpoint, LiveWord, Opening, Role, SetupError, Slot, Transport};
+use crate::transport::endpoint_set::EndpointSet;
+use crate::transport::optional::{DeviceClock, LiveWord};
+use crate::transport::{
+    Blob, Connected, Endpoint, NamedValues, Opening, Role, Setup, SetupError, Slot,
+};
 use crate::units::Span;
 use std::collections::BTreeMap;
 
@@ -20,190 +23,88 @@ const LOOK: Span = Span(10_000_000);
 /// What is tried when the kernel is to watch several connections.
 const WATCHING: &str = "watching the connections";
 
-/// Where a thread plays.
-#[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
-    pub case: &'a Case,
-    pub role: Role,
-    /// Its number.
-    pub thread: u32,
-    /// A CPU on which no thread of its end measures.
-    pub elsewhere: Option<u32>,
-}
+/// Several ends of any transport.
+type Endpoints = EndpointSet<Box<dyn Endpoint>>;
 
 /// The connected ends of one thread.
-pub(crate) trait Ends<T: Transport, C: Clock>: Sized {
-    /// Connects each opening of a case to the address of its fellow.
-    fn connect(
-        case: &Case,
-        role: Role,
-        openings: Vec<T::Opening>,
-        others: &[Blob],
-    ) -> Result<Self, SetupError>;
-    /// Plays a role over them.
-    fn play(
-        &mut self,
-        at: At<'_>,
-        part: Part<'_, (), C>,
-        recorder: &mut Recorder<'_>,
-        spin: TickSpan,
-    ) -> Ended;
-    /// Settings as the system granted them.
-    fn granted(&self) -> Vec<(String, String)>;
-    /// Strangers that were dropped.
-    fn strangers(&self) -> u64;
-    /// What threads beside the playing one have used.
-    fn used_beside(&self) -> ResourceUse;
-    /// What they have seen when the round is over.
-    fn afterwards(&self) -> Vec<(String, String)>;
-    /// A word that another thread may go on writing.
-    fn live(&mut self, at: usize) -> Option<LiveWord>;
-    /// The adapter's clock.
-    fn device_clock(&self) -> Option<DeviceTicks>;
-    /// Its stamps.
-    fn device_stamps(&self) -> Option<DeviceStamps<'_>>;
-}
-
-/// One connection.
-pub(crate) struct One<E>(E);
-
-impl<T: Transport, C: Clock> Ends<T, C> for One<<T::Opening as Opening>::Endpoint> {
-    fn connect(
-        _: &Case,
-        _: Role,
-        openings: Vec<T::Opening>,
-        others: &[Blob],
-    ) -> Result<Self, SetupError> {
-        let pair = openings.into_iter().zip(others).next();
-        let (opening, other) = pair.ok_or(SetupError::Address)?;
-        opening.connect(other).map(One)
-    }
-
-    fn play(
-        &mut self,
-        at: At<'_>,
-        part: Part<'_, (), C>,
-        recorder: &mut Recorder<'_>,
-        spin: TickSpan,
-    ) -> Ended {
-        role::play(at.case, at.role, part.over(&mut self.0), recorder, spin)
-    }
-
-    fn granted(&self) -> Vec<(String, String)> {
-        T::granted(&self.0)
-    }
-
-    fn strangers(&self) -> u64 {
-        T::strangers(&self.0)
-    }
-
-    fn used_beside(&self) -> ResourceUse {
-        ResourceUse::default()
-    }
-
-    fn afterwards(&self) -> Vec<(String, String)> {
-        T::afterwards(&self.0)
-    }
-
-    fn live(&mut self, at: usize) -> Option<LiveWord> {
-        self.0.live(Slot::sending(0), at)
-    }
-
-    fn device_clock(&self) -> Option<DeviceTicks> {
-        T::device_clock(&self.0)
-    }
-
-    fn device_stamps(&self) -> Option<DeviceStamps<'_>> {
-        T::device_stamps(&self.0)
-    }
-}
-
-/// Many of them, whose messages have different lengths, and the handles that receiver threads have
-/// on shares of them.
-pub(crate) struct Many<E> {
-    fan: Fan<E>,
-    receivers: Vec<Fan<E>>,
+pub(crate) struct Connections {
+    set: Endpoints,
+    /// Second handles on shares of them, one for each receiver thread.
+    receivers: Vec<Endpoints>,
     used_beside: ResourceUse,
-    afterwards: fn(&E) -> Vec<(String, String)>,
-    granted: Vec<(String, String)>,
-    strangers: u64,
+    effective_settings: NamedValues,
+    rejected_peers: u64,
+    /// Whether each message chooses a connection.
+    is_rpc: bool,
 }
 
-impl<E: Endpoint> Many<E> {
-    /// The shares of a client's connections that its receiver threads watch.
-    fn shares(case: &Case, role: Role, ends: &[E]) -> Result<Vec<Fan<E>>, SetupError> {
-        let count = case.rpc.as_ref().map_or(0, |rpc| rpc.receivers as usize).min(ends.len());
-        if role == Role::Server || count == 0 {
-            return Ok(Vec::new());
-        }
-        let mut shares: Vec<Vec<E>> = (0..count).map(|_| Vec::new()).collect();
-        for (number, end) in ends.iter().enumerate() {
-            let second = || SetupError::Refused("a connection cannot have two threads".into());
-            shares[number % count].push(end.receiver().ok_or_else(second)?);
-        }
-        let watching = |share| Fan::watching(share, LOOK).map_err(SetupError::system(WATCHING));
-        shares.into_iter().map(watching).collect()
-    }
+/// Opens as many ends as a thread of this role has.
+pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Box<dyn Opening>>, SetupError> {
+    (0..case.lanes_of(setup.role)).map(|_| case.transport.open(setup)).collect()
 }
 
-impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>::Varied> {
-    fn connect(
+impl Connections {
+    /// Connects each opening to the address of the one that connects to it.
+    pub fn connect(
         case: &Case,
         role: Role,
-        openings: Vec<T::Opening>,
+        openings: Vec<Box<dyn Opening>>,
         others: &[Blob],
-    ) -> Result<Self, SetupError> {
-        let (mut ends, mut strangers) = (Vec::new(), 0);
-        let mut first = None;
+    ) -> Result<Connections, SetupError> {
+        let (mut ends, mut first, mut rejected_peers) = (Vec::new(), None, 0);
         for (opening, other) in openings.into_iter().zip(others) {
-            let one = opening.connect_varied(other)?;
-            ends.push(one.endpoint);
-            strangers += one.strangers;
-            first.get_or_insert((one.granted, one.afterwards));
+            let Connected { endpoint, effective_settings, rejected_peers: rejected } =
+                opening.connect(other)?;
+            ends.push(endpoint);
+            rejected_peers += rejected;
+            first.get_or_insert(effective_settings);
         }
-        let none = || SetupError::Refused("a thread of rpc has a connection at least".into());
-        let (mut granted, afterwards) = first.ok_or_else(none)?;
-        granted.push(("connections".into(), ends.len().to_string()));
-        let receivers = Many::shares(case, role, &ends)?;
+        let mut effective_settings = first.ok_or(SetupError::Address)?;
+        let is_rpc = case.rpc.is_some();
+        if is_rpc {
+            effective_settings.push(("connections".into(), ends.len().to_string()));
+        }
+        let receivers = receivers_of(case, role, &ends)?;
         let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
-        let fan = Fan::new(ends, patience).map_err(SetupError::system(WATCHING))?;
+        let set = EndpointSet::new(ends, patience).map_err(SetupError::system(WATCHING))?;
         let used_beside = ResourceUse::default();
-        Ok(Many { fan, receivers, used_beside, afterwards, granted, strangers })
+        Ok(Connections { set, receivers, used_beside, effective_settings, rejected_peers, is_rpc })
     }
 
-    fn play(
+    /// Runs a role over them, of the thread of this number. Receiver threads run on the CPU
+    /// `elsewhere`, on which no thread of this end measures.
+    pub fn run(
         &mut self,
-        at: At<'_>,
-        part: Part<'_, (), C>,
+        clock: AnyClock,
+        context: LoopContext<'_>,
+        (thread, elsewhere): (u32, Option<u32>),
         recorder: &mut Recorder<'_>,
-        spin: TickSpan,
     ) -> Ended {
-        // Only what has draws has many ends.
-        let Some(draws) = Draws::of(at.case, at.thread) else { return Ended::Stopped };
+        let Some(draws) = Draws::of(context.case, thread) else {
+            return role::run(self.set.end(0), clock, context, recorder);
+        };
         if self.receivers.is_empty() {
-            let part = part.over(&mut self.fan);
-            return role::play_rpc(at.case, at.role, part, draws, recorder, spin);
+            return role::run_rpc(&mut self.set, clock, context, draws, recorder);
         }
-        let (clock, plan) = (part.clock, part.plan);
+        let (case, plan, spin) = (context.case, context.plan, context.spin);
         let handovers = self.receivers.iter().map(|_| receivers::handover());
         let (giving, mut given): (Vec<Giving>, Vec<Given>) = handovers.unzip();
-        let own = part.over(&mut self.fan);
         let (ended, used) = std::thread::scope(|scope| {
             let beside: Vec<_> = self
                 .receivers
                 .iter_mut()
                 .zip(giving)
-                .map(|(fan, giving)| {
+                .map(|(set, giving)| {
                     scope.spawn(move || {
-                        at.elsewhere.inspect(|cpu| drop(host::pin_to(*cpu)));
+                        elsewhere.inspect(|cpu| drop(host::pin_to(*cpu)));
                         let used = ResourceUse::of_thread();
-                        let waiter = Any::of(at.case.wait, spin);
-                        receivers::receiver(fan, waiter, clock, plan, giving);
+                        let waiter = AnyWaiter::of(case.wait, spin);
+                        receivers::receiver(set, waiter, clock, plan, giving);
                         ResourceUse::of_thread().since(&used)
                     })
                 })
                 .collect();
-            let ended = role::play_split(own, draws, &mut given, recorder);
+            let ended = role::run_split(&mut self.set, clock, context, draws, &mut given, recorder);
             given.iter().for_each(Given::end);
             let used = beside.into_iter().filter_map(|thread| thread.join().ok());
             (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
@@ -212,22 +113,30 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
         ended
     }
 
-    fn granted(&self) -> Vec<(String, String)> {
-        self.granted.clone()
+    /// Settings that are in effect.
+    pub fn effective_settings(&self) -> NamedValues {
+        self.effective_settings.clone()
     }
 
-    fn strangers(&self) -> u64 {
-        self.strangers
+    /// Peers that were rejected, until now.
+    pub fn rejected_peers(&self) -> u64 {
+        let later = self.set.ends().iter().map(Endpoint::rejected_peers);
+        self.rejected_peers + later.sum::<u64>()
     }
 
-    fn used_beside(&self) -> ResourceUse {
+    /// What receiver threads have used.
+    pub fn used_beside(&self) -> ResourceUse {
         self.used_beside
     }
 
-    /// Counts of all connections are added up; of what is no count the last stands.
-    fn afterwards(&self) -> Vec<(String, String)> {
+    /// What the ends have counted when the round is over: the sum of all, and of what is no count
+    /// the last.
+    pub fn final_counters(&self) -> NamedValues {
+        if let [end] = self.set.ends() {
+            return end.final_counters();
+        }
         let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in self.fan.ends().iter().flat_map(self.afterwards) {
+        for (name, value) in self.set.ends().iter().flat_map(Endpoint::final_counters) {
             let before = all.get(&name).and_then(|before| before.parse::<u64>().ok());
             let sum = before.zip(value.parse::<u64>().ok()).map(|(a, b)| a.saturating_add(b));
             all.insert(name, sum.map_or(value, |sum| sum.to_string()));
@@ -235,17 +144,38 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
         all.into_iter().collect()
     }
 
-    fn live(&mut self, _: usize) -> Option<LiveWord> {
-        None
+    /// A word of the first slot, `at` bytes behind its begin, that another thread may go on
+    /// writing.
+    pub fn live_word(&mut self, at: usize) -> Option<Box<dyn LiveWord>> {
+        if self.is_rpc {
+            return None;
+        }
+        self.set.end(0).live_word(Slot::sending(0), at)
     }
 
-    fn device_clock(&self) -> Option<DeviceTicks> {
-        None
+    /// The clock by which the adapter stamps completions.
+    pub fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        self.set.ends().first().filter(|_| !self.is_rpc)?.device_clock()
     }
+}
 
-    fn device_stamps(&self) -> Option<DeviceStamps<'_>> {
-        None
+/// The shares of a client's connections that its receiver threads watch.
+fn receivers_of(
+    case: &Case,
+    role: Role,
+    ends: &[Box<dyn Endpoint>],
+) -> Result<Vec<Endpoints>, SetupError> {
+    let count = case.rpc.as_ref().map_or(0, |rpc| rpc.receivers as usize).min(ends.len());
+    if role == Role::Server || count == 0 {
+        return Ok(Vec::new());
     }
+    let mut shares: Vec<Vec<Box<dyn Endpoint>>> = (0..count).map(|_| Vec::new()).collect();
+    for (number, end) in ends.iter().enumerate() {
+        let second = || SetupError::Refused("a connection cannot have two threads".into());
+        shares[number % count].push(end.receiver().ok_or_else(second)?);
+    }
+    let watching = |share| EndpointSet::watching(share, LOOK).map_err(SetupError::system(WATCHING));
+    shares.into_iter().map(watching).collect()
 }
 
 /// What each thread of an end is to connect to, from the addresses of each thread of the other:
@@ -253,7 +183,11 @@ impl<T: Transport, C: Clock + Send> Ends<T, C> for Many<<T::Opening as Opening>:
 /// of the case.
 ///
 /// The connections of a thread stand in the order of the other end's threads.
-pub(crate) fn crossed(case: &Case, role: Role, others: &[Vec<Blob>]) -> Option<Vec<Vec<Blob>>> {
+pub(crate) fn connection_pairs(
+    case: &Case,
+    role: Role,
+    others: &[Vec<Blob>],
+) -> Option<Vec<Vec<Blob>>> {
     let (own, lanes) = (case.threads_of(role), case.lanes_of(role.other()) as usize);
     let is_whole = others.len() == case.threads_of(role.other()) as usize
         && others.iter().all(|thread| thread.len() == lanes);
@@ -278,7 +212,7 @@ mod tests {
     use crate::plan::{Pattern, Request};
 
     #[test]
-    fn each_connection_meets_the_one_that_meets_it() {
+    fn each_connection_connects_to_the_one_that_connects_to_it() {
         let wanted = Wanted {
             server_ports: vec![3],
             connections: vec![2],
@@ -299,8 +233,8 @@ mod tests {
                 .map(|thread| (0..lanes).map(|number| lane(thread, number)).collect())
                 .collect()
         };
-        let at_client = crossed(&case, Role::Client, &named(Role::Server)).unwrap();
-        let at_server = crossed(&case, Role::Server, &named(Role::Client)).unwrap();
+        let at_client = connection_pairs(&case, Role::Client, &named(Role::Server)).unwrap();
+        let at_server = connection_pairs(&case, Role::Server, &named(Role::Client)).unwrap();
         assert_eq!((at_client.len(), at_server.len()), (2, 3));
         for (thread, lanes) in at_client.iter().enumerate() {
             assert_eq!(lanes.len(), 6);
@@ -309,6 +243,6 @@ mod tests {
                 assert_eq!(back.0, [thread as u8, lane as u8]);
             }
         }
-        assert_eq!(crossed(&case, Role::Client, &named(Role::Client)), None);
+        assert_eq!(connection_pairs(&case, Role::Client, &named(Role::Client)), None);
     }
 }

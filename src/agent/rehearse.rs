@@ -1,19 +1,17 @@
 //! The instrument measures itself, on the CPU and with the clock of the round that follows: the
 //! loop of `latency` on the null transport, and the cost of recording a sample.
 
-use crate::clock::{Clock, TickSpan, Ticks, Timebase};
-use crate::loops::Loop;
-use crate::loops::closed;
+use crate::clock::{AnyClock, Clock, TickSpan, Ticks, Timebase};
+use crate::loops::compiled::{self, Compiled};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::waiter::Busy;
+use crate::loops::waiter::{AnyWaiter, Waiter};
+use crate::loops::{Ended, Loop, closed};
 use crate::plan::Case;
 use crate::sample::Flags;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
-use crate::transport::null::Null;
-use crate::transport::{Blob, Opening, Role, Settings, Setup, Site, Traffic, Transport, Wait};
-use crate::units::Span;
+use crate::transport::{Blob, Endpoint, Role, Setup, Traffic, TransportKind, Wait};
 
 /// What the instrument takes by itself.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +42,7 @@ pub fn generator<C: Clock>(clock: C, case: &Case, time: &Timebase, messages: u32
 const WARMUP: u64 = 64;
 
 /// Measures both; nothing where no memory can be had.
-pub fn instrument<C: Clock>(clock: C, plan: &Loop, messages: u32) -> Rehearsal {
+pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> Rehearsal {
     if messages == 0 {
         return Rehearsal::default();
     }
@@ -56,23 +54,10 @@ pub fn instrument<C: Clock>(clock: C, plan: &Loop, messages: u32) -> Rehearsal {
     Rehearsal { floor, recording_ticks }
 }
 
-fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
-    let setup = Setup {
-        role: Role::Client,
-        traffic: Traffic::Echo { every: 1 },
-        wait: Wait::Busy,
-        size: plan.size,
-        window: 1,
-        loss_after: Span(0),
-        timeout: Span(0),
-        cookie: [0; 32],
-        seed: 0,
-        site: Site::Loopback,
-        opened: crate::signal::TimeOfDay::default(),
-        kind: Default::default(),
-        settings: Settings::default(),
-    };
-    let mut endpoint = Null::open(&setup).ok()?.connect(&Blob::default()).ok()?;
+fn floor(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
+    let setup = Setup::new(Role::Client, Traffic::Echo { every: 1 }, Wait::Busy, plan.size);
+    let opening = TransportKind::instrument().open(&setup).ok()?;
+    let mut endpoint = opening.connect(&Blob::default()).ok()?.endpoint;
     let plan = Loop {
         messages: u64::from(messages) + WARMUP,
         warmup: WARMUP,
@@ -84,15 +69,27 @@ fn floor<C: Clock>(clock: C, plan: &Loop, messages: u32, arena: &mut Arena) -> O
         loss_after: None,
         ..plan.clone()
     };
-    let gate = Gate::default();
     let mut recorder = Recorder::new(arena, WARMUP);
-    closed::client(&mut endpoint, Busy, clock, &gate, &plan, &mut recorder);
+    let measured = RoundTrips { plan: &plan, recorder: &mut recorder };
+    compiled::run(&mut endpoint, AnyWaiter::Busy, clock, measured);
     let rows = arena.rows().iter().skip(WARMUP as usize);
     Some(rows.map(|row| row.receive.0.saturating_sub(row.submit.0) as u32).collect())
 }
 
+/// The loop of `latency`.
+struct RoundTrips<'a, 'm> {
+    plan: &'a Loop,
+    recorder: &'a mut Recorder<'m>,
+}
+
+impl Compiled for RoundTrips<'_, '_> {
+    fn run<E: Endpoint, W: Waiter, C: Clock>(self, endpoint: &mut E, waiter: W, clock: C) -> Ended {
+        closed::client(endpoint, waiter, clock, &Gate::default(), self.plan, self.recorder)
+    }
+}
+
 /// The mean over many, into touched memory: a single one is shorter than the clock's resolution.
-fn recording<C: Clock>(clock: C, messages: u64, arena: &mut Arena) -> f64 {
+fn recording(clock: AnyClock, messages: u64, arena: &mut Arena) -> f64 {
     let mut recorder = Recorder::new(arena, 0);
     let begin = clock.now();
     for sequence in 0..messages {

@@ -8,7 +8,7 @@
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
 use crate::agent::host_probe;
-use crate::agent::thread::{Player, Reach, StartLine, ThreadCommand, ThreadReport};
+use crate::agent::thread::{Reach, RoleRunner, StartLine, ThreadCommand, ThreadReport};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
@@ -183,20 +183,20 @@ impl AgentThreads {
         let (says, hear) = mpsc::channel();
         let mut threads = Vec::new();
         for (number, arena) in memory.into_iter().enumerate() {
-            let (ask, asked) = mpsc::channel();
+            let (ask, commands) = mpsc::channel();
             let reach = Arc::new(Reach::default());
-            let player = Player {
+            let runner = RoleRunner {
                 assignment: Arc::clone(&assignment),
                 number,
                 arena,
                 elsewhere,
                 reach: Arc::clone(&reach),
                 line: Arc::clone(&line),
-                asked,
-                says: says.clone(),
+                commands,
+                reports: says.clone(),
             };
             let named = std::thread::Builder::new().name(format!("{number}"));
-            let thread = named.spawn(move || player.play()).map_err(unable("starting a thread"))?;
+            let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
             threads.push(AgentThread { ask, thread, reach });
         }
         let control = listen(threads.iter().map(|one| Arc::clone(&one.reach)).collect());

@@ -1,30 +1,29 @@
-//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects an endpoint
-//! of its own, and plays the case by itself, beside the other threads of its end.
+//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects endpoints
+//! of its own, and runs a role of the case by itself, beside the other threads of its end.
 //!
-//! The agent's main thread keeps the channel and passes on what is said ([`ThreadCommand`], [`ThreadReport`]).
+//! The agent's main thread keeps the channel and passes on what is said ([`ThreadCommand`],
+//! [`ThreadReport`]).
 
-use crate::agent::connections::{At, Ends, Many, One};
+use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
 use crate::agent::kept::{Streamed, time_of_day};
 use crate::agent::rehearse;
 use crate::clock::{
-    Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase, Tsc,
+    AnyClock, Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
 };
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
 use crate::host::{self, Noise, ResourceUse};
 use crate::loops::Loop;
 use crate::loops::gate::Gate;
-use crate::loops::role::{self, ADAPTIVE_SPIN, Part};
+use crate::loops::role::{self, ADAPTIVE_SPIN, LoopContext};
 use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::store::Store;
 use crate::plan::Pattern;
 use crate::sample::arena::{Arena, Row};
-use crate::sample::recorder::Recorder;
-use crate::transport::{
-    Blob, Opening, Role, Setup, Transport, TransportKind, Visitor, synthetic, with_transport,
-};
+use crate::sample::recorder::{MessageCounts, Recorder};
+use crate::transport::{Blob, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -43,20 +42,20 @@ const LOOK: Span = Span(1_000_000);
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
-/// What the main thread tells a playing one.
+/// What the main thread tells one that runs a role.
 pub(crate) enum ThreadCommand {
     Connect(Vec<Blob>),
     Start(Option<Ticks>),
 }
 
-/// What a playing thread tells the main one.
+/// What that one answers.
 pub(crate) enum ThreadReport {
     Opened(Vec<Blob>),
     Connected(Vec<(String, String)>),
     Ended(Box<Outcome>, Arena),
 }
 
-/// How the control thread reaches a thread that plays.
+/// How the control thread reaches a thread that runs a role.
 #[derive(Default)]
 pub(crate) struct Reach {
     pub gate: Gate,
@@ -97,8 +96,8 @@ impl StartLine {
     }
 }
 
-/// All that a thread needs to play.
-pub(crate) struct Player {
+/// All that a thread needs to run a role.
+pub(crate) struct RoleRunner {
     pub assignment: Arc<Assignment>,
     /// Its number.
     pub number: usize,
@@ -108,72 +107,45 @@ pub(crate) struct Player {
     pub elsewhere: Option<u32>,
     pub reach: Arc<Reach>,
     pub line: Arc<StartLine>,
-    pub asked: Receiver<ThreadCommand>,
-    pub says: Sender<(usize, Result<ThreadReport, AgentError>)>,
+    pub commands: Receiver<ThreadCommand>,
+    pub reports: Sender<(usize, Result<ThreadReport, AgentError>)>,
 }
 
-impl Player {
-    /// Plays, and stays until the main thread lets go of it: its end of the connection must not
-    /// close before the other end has read what is on the way.
-    pub fn play(self) {
+impl RoleRunner {
+    /// Runs the role, and stays until the main thread lets go of it: its end of the connection must
+    /// not close before the other end has read what is on the way.
+    pub fn run(self) {
         let _ = self.reach.thread.set(Interrupter::this_thread());
-        let (says, number, reach) = (self.says.clone(), self.number, Arc::clone(&self.reach));
-        let kind = self.assignment.case.transport;
-        // The message is on stderr by then; the driver knows a panic by the code.
-        let played = catch_unwind(AssertUnwindSafe(|| with_transport(kind, self)));
-        if let Err(error) = played.unwrap_or_else(|_| std::process::exit(PANICKED)) {
-            let _ = says.send((number, Err(error)));
+        let (reports, number, reach) = (self.reports.clone(), self.number, Arc::clone(&self.reach));
+        // The message is on stderr by then; the controller knows a panic by the code.
+        let ended = catch_unwind(AssertUnwindSafe(|| self.round()));
+        if let Err(error) = ended.unwrap_or_else(|_| std::process::exit(PANICKED)) {
+            let _ = reports.send((number, Err(error)));
         }
         reach.gate.leave();
     }
 
-    fn say(&self, said: ThreadReport) {
+    fn report(&self, report: ThreadReport) {
         // A main thread that is gone takes the process with it.
-        let _ = self.says.send((self.number, Ok(said)));
+        let _ = self.reports.send((self.number, Ok(report)));
     }
 
     fn cpu(&self) -> Option<u32> {
         self.assignment.slots.get(self.number).and_then(|slot| slot.cpu)
     }
-}
 
-impl Visitor for Player {
-    type Output = Result<(), AgentError>;
-
-    fn visit<T: Transport>(self) -> Self::Output {
-        let time = self.assignment.time;
-        match (self.assignment.case.transport, self.assignment.clock.of_the_kernel()) {
-            // A simulated transport brings its own time.
-            (TransportKind::Synthetic, _) => {
-                let time = Timebase::nanoseconds(Ticks(0));
-                self.run::<T, One<<T::Opening as Opening>::Endpoint>, _>(synthetic::clock(), time)
-            }
-            (_, None) => self.over::<T, _>(Tsc, time),
-            (_, Some(clock)) => self.over::<T, _>(clock, time),
-        }
-    }
-}
-
-impl Player {
-    /// Plays over one connection, or over many.
-    fn over<T: Transport, C: Clock + Send>(
-        self,
-        clock: C,
-        time: Timebase,
-    ) -> Result<(), AgentError> {
-        match &self.assignment.case.rpc {
-            None => self.run::<T, One<<T::Opening as Opening>::Endpoint>, C>(clock, time),
-            Some(_) => self.run::<T, Many<<T::Opening as Opening>::Varied>, C>(clock, time),
+    /// The clock that stamps, and its ticks in time. A simulated transport brings its own.
+    fn clock(&self) -> (AnyClock, Timebase) {
+        match self.assignment.case.transport.virtual_clock() {
+            Some(clock) => (AnyClock::Virtual(clock), Timebase::nanoseconds(Ticks(0))),
+            None => (self.assignment.clock.clock(), self.assignment.time),
         }
     }
 
-    fn run<T: Transport, N: Ends<T, C>, C: Clock>(
-        self,
-        clock: C,
-        time: Timebase,
-    ) -> Result<(), AgentError> {
+    fn round(self) -> Result<(), AgentError> {
+        let (clock, time) = self.clock();
         let assignment = &*self.assignment;
-        let case = &assignment.case;
+        let (case, role) = (&assignment.case, assignment.role);
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
@@ -181,49 +153,46 @@ impl Player {
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
         let mut streamed = Streamed::of(assignment, &time)?;
-        let Some(mut ends) = self.connect::<T, N, C>()? else { return Ok(()) };
+        let Some(mut connections) = self.connect()? else { return Ok(()) };
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let plan = plan_of(assignment, ticks, arena.capacity() as u64);
         let store = store(assignment)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let noise = self.noise(clock, &time, pinned.is_ok());
-        self.say(ThreadReport::Connected(ends.granted()));
+        self.report(ThreadReport::Connected(connections.effective_settings()));
 
-        let Ok(ThreadCommand::Start(at)) = self.asked.recv() else { return Ok(()) };
+        let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
         let gate = &self.reach.gate;
-        let spin = ticks(ADAPTIVE_SPIN);
         let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let stamping = self.stamp_while::<T, N, C>(&plan, &mut ends)?;
+        let stamping = self.stamp_while(&plan, &mut connections)?;
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
-        let read = |ends: &N| DeviceReading::take(|| clock.now(), || ends.device_clock());
-        let device = read(&ends);
+        let device = read_device(clock, &connections);
         let begin = self.begin(clock, at, ticks(LOOK));
-        let stream = streamed.begin();
-        let endpoint = &mut ();
-        let part = Part { endpoint, clock, gate, plan: &plan, generator, store, stream };
-        let thread = self.number as u32;
-        let at = At { case, role: assignment.role, thread, elsewhere: self.elsewhere };
-        let ended = ends.play(at, part, &mut recorder, spin);
+        let (stream, spin) = (streamed.begin(), ticks(ADAPTIVE_SPIN));
+        let context = LoopContext { case, role, gate, plan: &plan, generator, store, stream, spin };
+        let thread = (self.number as u32, self.elsewhere);
+        let ended = connections.run(clock, context, thread, &mut recorder);
         drop(stamping);
         let end = clock.now();
-        let used = ResourceUse::of_thread().since(&used).and(&ends.used_beside());
-        let server_seen = play_server::<T, C>(assignment, clock, gate, &plan)?;
+        let usage = ResourceUse::of_thread().since(&used).and(&connections.used_beside());
+        let server_seen = run_server(assignment, clock, gate, &plan)?;
         gate.leave();
         let (pool, seen) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
-        let device = device.zip(device.and_then(|_| read(&ends)));
-        let stamped = ends.device_stamps().zip(device);
-        let by_device =
-            stamped.map(|(stamps, readings)| by_device(arena.writer().0, stamps, readings, &time));
-        let told = by_device.into_iter().chain(streamed.end());
+        let by_device = device.and_then(|first| {
+            let readings = (first, read_device(clock, &connections)?);
+            let stamps = connections.device_clock()?.stamps();
+            Some(by_device(arena.writer().0, stamps, readings, &time))
+        });
+        let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
-            afterwards: ends.afterwards().into_iter().chain(told).collect(),
-            strangers: ends.strangers(),
+            afterwards: counters.chain(by_device).chain(streamed.end()).collect(),
+            strangers: connections.rejected_peers(),
             ended,
             seen,
             server_seen,
-            usage: used,
+            usage,
             pinned,
             locked,
             span: (begin, end),
@@ -233,20 +202,19 @@ impl Player {
             pool,
             beyond,
         };
-        self.say(ThreadReport::Ended(Box::new(outcome), arena));
-        while self.asked.recv().is_ok() {}
+        self.report(ThreadReport::Ended(Box::new(outcome), arena));
+        while self.commands.recv().is_ok() {}
         Ok(())
     }
 
-    /// Opens its ends, tells their addresses, and connects them; `None`: nobody wants that.
-    fn connect<T: Transport, N: Ends<T, C>, C: Clock>(&self) -> Result<Option<N>, AgentError> {
+    /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
+    fn connect(&self) -> Result<Option<Connections>, AgentError> {
         let Assignment { case, role, .. } = &*self.assignment;
-        let setup = setup(&self.assignment);
-        let openings = (0..case.lanes_of(*role)).map(|_| T::open(&setup));
-        let openings = openings.collect::<Result<Vec<_>, _>>()?;
-        self.say(ThreadReport::Opened(openings.iter().map(Opening::address).collect()));
-        let Ok(ThreadCommand::Connect(others)) = self.asked.recv() else { return Ok(None) };
-        Ok(Some(N::connect(case, *role, openings, &others)?))
+        let openings = connections::open(case, &setup(&self.assignment))?;
+        let addresses = openings.iter().map(|opening| opening.address()).collect();
+        self.report(ThreadReport::Opened(addresses));
+        let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
+        Ok(Some(Connections::connect(case, *role, openings, &others)?))
     }
 
     /// What says when to send; made by the thread that waits for it. Each port of `rpc` has its
@@ -261,7 +229,7 @@ impl Player {
 
     /// Waits for the other threads of this end, then for the agreed instant, where there is one;
     /// when it begins. It waits busily, and looks now and then whether the round is to end.
-    fn begin<C: Clock>(&self, clock: C, at: Option<Ticks>, look: TickSpan) -> Ticks {
+    fn begin(&self, clock: AnyClock, at: Option<Ticks>, look: TickSpan) -> Ticks {
         let gate = &self.reach.gate;
         self.line.pass(gate);
         if let Some(at) = at {
@@ -271,37 +239,34 @@ impl Player {
     }
 
     /// What the CPU does by itself, where the thread has it and time is real.
-    fn noise<C: Clock>(&self, clock: C, time: &Timebase, is_pinned: bool) -> Option<Noise> {
-        let real = self.assignment.case.transport != TransportKind::Synthetic;
-        let cpu = self.cpu().filter(|_| real && is_pinned)?;
+    fn noise(&self, clock: AnyClock, time: &Timebase, is_pinned: bool) -> Option<Noise> {
+        let is_real = !matches!(clock, AnyClock::Virtual(_));
+        let cpu = self.cpu().filter(|_| is_real && is_pinned)?;
         Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on
     /// another CPU than the loop's, which would leave it no time.
-    fn stamp_while<T: Transport, N: Ends<T, C>, C: Clock>(
+    fn stamp_while(
         &self,
         plan: &Loop,
-        ends: &mut N,
+        connections: &mut Connections,
     ) -> Result<Option<Stamping>, AgentError> {
         let Some(stamper) = &plan.stamper else { return Ok(None) };
-        let Some(word) = ends.live(stamper::AT) else {
+        let Some(word) = connections.live_word(stamper::AT) else {
             return Err(AgentError::Refused(
                 "--stamp-send is not possible here: the adapter copies a message when it is posted"
                     .into(),
             ));
         };
         let elsewhere = self.elsewhere;
-        let (shared, source) = (Arc::clone(stamper), self.assignment.clock);
+        let (shared, clock) = (Arc::clone(stamper), self.assignment.clock.clock());
         std::thread::spawn(move || {
             if let Some(cpu) = elsewhere {
                 // Where that fails it runs beside the loop, and the times are older.
                 let _ = host::pin_to(cpu);
             }
-            match source.of_the_kernel() {
-                None => shared.run(&word, Tsc),
-                Some(clock) => shared.run(&word, clock),
-            }
+            shared.run(&*word, clock);
         });
         Ok(Some(Stamping(Arc::clone(stamper))))
     }
@@ -365,6 +330,12 @@ fn stamp_completions(
     line.map(|line| TickSpan(line.bound.ceil() as i64))
 }
 
+/// A reading of the adapter's clock, where it stamps completions.
+fn read_device(clock: AnyClock, connections: &Connections) -> Option<DeviceReading> {
+    let device = connections.device_clock()?;
+    DeviceReading::take(|| clock.now(), || device.now())
+}
+
 /// The same, and what the record says of it.
 fn by_device(
     rows: &mut [Row],
@@ -387,26 +358,27 @@ impl Drop for Stamping {
     }
 }
 
-/// The server's turn, where one process plays both roles and the pattern stamps at the server.
-fn play_server<T: Transport, C: Clock>(
+/// The server's turn, where one process runs both roles and the pattern stamps at the server.
+fn run_server(
     assignment: &Assignment,
-    clock: C,
+    clock: AnyClock,
     gate: &Gate,
     plan: &Loop,
-) -> Result<Option<crate::sample::recorder::MessageCounts>, AgentError> {
-    let case = &assignment.case;
+) -> Result<Option<MessageCounts>, AgentError> {
+    let (case, role) = (&assignment.case, Role::Server);
     let Some(path) = &assignment.server_arena else { return Ok(None) };
     if matches!(case.pattern, Pattern::Latency | Pattern::Load) {
         return Ok(None);
     }
     let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
-    let mut endpoint = T::open(&role::setup(case, Role::Server, assignment.cookie))
-        .and_then(|opening| opening.connect(&Blob::default()))
-        .map_err(|error| AgentError::Unable(error.to_string()))?;
+    let opening = case.transport.open(&role::setup(case, role, assignment.cookie));
+    let connected = opening.and_then(|opening| opening.connect(&Blob::default()));
+    let connected = connected.map_err(|error| AgentError::Unable(error.to_string()))?;
+    let mut endpoint = connected.endpoint;
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let (generator, store, stream) = (None, None, None);
-    let part = Part { endpoint: &mut endpoint, clock, gate, plan, generator, store, stream };
-    role::play(case, Role::Server, part, &mut recorder, TickSpan(0));
+    let (generator, store, stream, spin) = (None, None, None, TickSpan(0));
+    let context = LoopContext { case, role, gate, plan, generator, store, stream, spin };
+    role::run(&mut endpoint, clock, context, &mut recorder);
     Ok(Some(recorder.seen))
 }
 

@@ -254,6 +254,7 @@ pub fn report(source: Source, reason: &str, scale: &Calibration, reading: &Readi
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::sync::atomic::AtomicU64;
 
     const RATE_HZ: f64 = 2.596_123e9;
 
@@ -326,8 +327,8 @@ mod tests {
 
     #[test]
     fn an_anchor_keeps_the_tightest_bracket() {
-        let cell = Cell::new(1_000);
-        let found = Anchor::take(super::super::Virtual(&cell));
+        let word = AtomicU64::new(1_000);
+        let found = Anchor::take(super::super::Virtual(&word));
         assert_eq!((found.ticks, found.half_width), (Ticks(1_000), TickSpan(0)));
     }
 
@@ -351,9 +352,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_costs_and_resolves_nothing() {
-        let cell = Cell::new(7);
+        let word = AtomicU64::new(7);
         let base = Timebase::nanoseconds(Ticks(0));
-        let found = measure_reading(super::super::Virtual(&cell), &base);
+        let found = measure_reading(super::super::Virtual(&word), &base);
         assert_eq!(found, Reading::default());
     }
 

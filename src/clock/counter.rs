@@ -2,7 +2,7 @@
 
 use super::{Clock, TickSpan, Ticks};
 use rustix::time::ClockId;
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The processor's own counter: TSC on x86-64, the generic timer (`cntvct_el0`) on AArch64.
 ///
@@ -91,28 +91,65 @@ impl Clock for KernelClock {
     }
 }
 
-/// Time that somebody else moves: nanoseconds in a cell, for simulated transports and tests.
+/// Time that somebody else moves: nanoseconds in a word, for simulated transports and tests.
 #[derive(Clone, Copy, Debug)]
-pub struct Virtual<'a>(pub &'a Cell<u64>);
+pub struct Virtual<'a>(pub &'a AtomicU64);
 
 impl Virtual<'_> {
+    /// Sets the time, in nanoseconds.
+    pub fn set(self, ns: u64) {
+        self.0.store(ns, Ordering::Relaxed);
+    }
+
     /// Moves the time on by `ns` nanoseconds.
     pub fn advance(self, ns: u64) {
-        self.0.set(self.0.get() + ns);
+        self.0.fetch_add(ns, Ordering::Relaxed);
     }
 }
 
 impl Clock for Virtual<'_> {
     #[inline(always)]
     fn now(self) -> Ticks {
-        Ticks(self.0.get())
+        Ticks(self.0.load(Ordering::Relaxed))
     }
 
     /// Nobody else moves the time while a loop waits for it.
     #[inline(always)]
     fn idle_until(self, at: Ticks) -> Ticks {
-        self.0.set(self.0.get().max(at.0));
+        self.0.fetch_max(at.0, Ordering::Relaxed);
         self.now()
+    }
+}
+
+/// Any of the clocks, told apart at each reading (a branch that is always predicted): for loops
+/// that are not compiled once for each clock.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyClock {
+    /// The processor's counter.
+    Tsc,
+    /// One of the kernel's clocks.
+    Kernel(KernelClock),
+    /// The clock of a simulation.
+    Virtual(Virtual<'static>),
+}
+
+impl Clock for AnyClock {
+    #[inline(always)]
+    fn now(self) -> Ticks {
+        match self {
+            AnyClock::Tsc => Tsc.now(),
+            AnyClock::Kernel(clock) => clock.now(),
+            AnyClock::Virtual(clock) => clock.now(),
+        }
+    }
+
+    #[inline(always)]
+    fn idle_until(self, at: Ticks) -> Ticks {
+        match self {
+            AnyClock::Tsc => Tsc.idle_until(at),
+            AnyClock::Kernel(clock) => clock.idle_until(at),
+            AnyClock::Virtual(clock) => clock.idle_until(at),
+        }
     }
 }
 
@@ -120,7 +157,7 @@ impl Clock for Virtual<'_> {
 pub(crate) const MADE_FROM_TSC: [&str; 5] =
     ["tsc", "kvm-clock", "xen", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
-/// Which real clock a run uses. A run chooses once and is then generic over [`Clock`].
+/// Which real clock a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -165,12 +202,14 @@ impl Source {
         }
     }
 
-    /// One reading, for control code. Measured loops take [`Tsc`] or a [`KernelClock`] instead.
+    /// One reading, for control code.
     pub fn read(self) -> Ticks {
-        match self.of_the_kernel() {
-            None => Tsc.now(),
-            Some(clock) => clock.now(),
-        }
+        self.clock().now()
+    }
+
+    /// The clock.
+    pub fn clock(self) -> AnyClock {
+        self.of_the_kernel().map_or(AnyClock::Tsc, AnyClock::Kernel)
     }
 
     /// The kernel's clock; `None`: the counter itself.
@@ -323,8 +362,8 @@ mod tests {
 
     #[test]
     fn virtual_time_moves_only_when_it_is_moved() {
-        let cell = Cell::new(5);
-        let clock = Virtual(&cell);
+        let word = AtomicU64::new(5);
+        let clock = Virtual(&word);
         assert_eq!(clock.now(), Ticks(5));
         assert_eq!(clock.now(), Ticks(5));
         clock.advance(1_000);

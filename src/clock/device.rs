@@ -12,7 +12,7 @@ use super::Ticks;
 pub struct DeviceTicks(pub u64);
 
 /// The stamps of an end's sends, by their numbers; 0 where there is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceStamps<'a> {
     /// Bits that the adapter's clock has: it begins again at 0 beyond them.
     pub mask: u64,

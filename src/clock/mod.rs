@@ -11,7 +11,7 @@
 //! Must never: convert inside a measured loop, or trust a frequency that was not measured here.
 //!
 //! The order of use: [`Source::choose`] at the start, [`anchors`] for a first [`Calibration`]
-//! (deadlines need one before the run), the loops generic over [`Clock`], one more [`Anchor`] at
+//! (deadlines need one before the run), the loops over a [`Clock`], one more [`Anchor`] at
 //! the end, and the [`Calibration`] over the whole run for every conversion.
 
 mod calibrate;
@@ -28,7 +28,7 @@ pub use calibrate::{
     Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading, report,
 };
 pub(crate) use counter::MADE_FROM_TSC;
-pub use counter::{KernelClock, Source, Tsc, Virtual};
+pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};
 pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};
 pub use timebase::{HostClock, Timebase};
 pub use timer::Timer;
@@ -64,8 +64,8 @@ pub struct LocalNs(pub f64);
 #[serde(transparent)]
 pub struct GlobalNs(pub f64);
 
-/// Something that a measured loop can read ticks from. Monomorphised: a reading is a few
-/// instructions, not a call through a table.
+/// Something that a measured loop can read ticks from. A reading is inlined, never a call through
+/// a table.
 pub trait Clock: Copy {
     /// Now, after everything before it in program order has been done.
     fn now(self) -> Ticks;

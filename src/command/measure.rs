@@ -34,7 +34,8 @@ pub fn survey(
     output: Output,
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
-    let (works, unavailable) = hosts::sort_out(&survey::TRANSPORTS, &Place::Here, &[]);
+    let transports: Vec<_> = survey::transports().collect();
+    let (works, unavailable) = hosts::sort_out(&transports, &Place::Here, &[]);
     let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
         None => host::choose_pairs(None, 1).one_cpu,

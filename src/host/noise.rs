@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_ends_the_loop() {
-        let cell = Cell::new(0);
-        let clock = crate::clock::Virtual(&cell);
+        let word = std::sync::atomic::AtomicU64::new(0);
+        let clock = crate::clock::Virtual(&word);
         let noise = spin(0, clock, &Timebase::nanoseconds(Ticks(0)), 1e4);
         assert_eq!((noise.gaps, noise.observed_ns), (0, 0.0));
     }

@@ -11,6 +11,7 @@
 
 pub mod bandwidth;
 pub mod closed;
+pub mod compiled;
 pub mod flow;
 pub mod gate;
 pub mod load;

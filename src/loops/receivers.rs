@@ -4,12 +4,12 @@
 
 use super::load::{Line, Looked};
 use super::rpc::{Asking, awaited, head_of};
-use super::waiter::{Any, Waiter};
+use super::waiter::{AnyWaiter, Waiter};
 use super::{Ended, Loop, payload};
 use crate::clock::{Clock, Ticks};
 use crate::plan::load::MOST_OUTSTANDING;
 use crate::plan::rpc::Draws;
-use crate::transport::fan::{self, Fan};
+use crate::transport::endpoint_set::{self, EndpointSet};
 use crate::transport::{Endpoint, Events, Link};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
@@ -105,10 +105,10 @@ impl Given {
 
 /// The loop of a thread that takes replies, until the port has ended or a connection has.
 ///
-/// A sleep comes back now and then by itself, so that the end is noticed (`Fan::watching`).
+/// A sleep comes back now and then by itself, so that the end is noticed (`EndpointSet::watching`).
 pub fn receiver<E: Endpoint, C: Clock>(
-    fan: &mut Fan<E>,
-    mut waiter: Any,
+    set: &mut EndpointSet<E>,
+    mut waiter: AnyWaiter,
     clock: C,
     plan: &Loop,
     mut giving: Giving,
@@ -119,7 +119,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
     while works && !giving.is_over() {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
-        fan.look(sleeps, |_, endpoint, sleeps| {
+        set.look(sleeps, |_, endpoint, sleeps| {
             if sleeps {
                 waiter.once(endpoint, &mut events);
             } else {
@@ -137,7 +137,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
                 }
             }
             works &= giving.works(events.link);
-            fan::Looked::of(&events, 0)
+            endpoint_set::Looked::of(&events, 0)
         });
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();
@@ -154,11 +154,11 @@ pub struct Split<'a, E> {
 
 impl<'a, E: Endpoint> Split<'a, E> {
     /// Over these connections, of which these threads take the replies.
-    pub fn over(fan: &'a mut Fan<E>, draws: Draws, given: &'a mut [Given]) -> Split<'a, E> {
+    pub fn over(set: &'a mut EndpointSet<E>, draws: Draws, given: &'a mut [Given]) -> Split<'a, E> {
         let mut events = Events::default();
         // Only completions: what arrives is for others.
         events.limit(0);
-        Split { asking: Asking::over(fan, draws), given, events }
+        Split { asking: Asking::over(set, draws), given, events }
     }
 }
 
@@ -187,14 +187,14 @@ impl<E: Endpoint> Line for Split<'_, E> {
         _: &Loop,
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
-        let Split { asking: Asking { fan, slots, draws, asked, unsettled }, events, .. } = self;
+        let Split { asking: Asking { set, slots, draws, asked, unsettled }, events, .. } = self;
         let (mut any, mut ended) = (false, None);
         let lanes = if *unsettled > 0 { slots.len() } else { 0 };
         for (lane, slots) in slots[..lanes].iter_mut().enumerate() {
             if slots.is_settled() {
                 continue;
             }
-            any |= fan.end(lane).poll(events);
+            any |= set.end(lane).poll(events);
             slots.completed(events);
             *unsettled = unsettled.saturating_sub(events.completed.into());
             if events.link != Link::Up {

@@ -1,5 +1,6 @@
 //! From a case and a role to the loop that plays it.
 
+use super::compiled::{self, Compiled, CompiledOverSet};
 use super::gate::Gate;
 use super::load::{Line, OneServer, Outstanding};
 use super::receivers::{Given, Split};
@@ -7,16 +8,15 @@ use super::rpc::{self, Mesh};
 use super::schedule::Generator;
 use super::store::Store;
 use super::stream::{self, Streaming};
-use super::waiter::{Adaptive, Any, Block, Busy, Waiter};
+use super::waiter::{AnyWaiter, Busy, Waiter};
 use super::{Ended, Loop, bandwidth, closed, load, one_sided, open, store};
-use crate::clock::{Clock, TickSpan};
+use crate::clock::{AnyClock, Clock, TickSpan};
 use crate::plan::load::MOST_BUFFERS;
 use crate::plan::rpc::Draws;
 use crate::plan::{Case, Direction, Pattern, Schedule};
 use crate::sample::recorder::Recorder;
-use crate::signal::TimeOfDay;
-use crate::transport::fan::Fan;
-use crate::transport::{Endpoint, Role, Setup, Site, Traffic, Wait};
+use crate::transport::endpoint_set::EndpointSet;
+use crate::transport::{Endpoint, Lengths, Role, Setup, Site, Traffic};
 use crate::units::Span;
 
 /// How long an adaptive wait polls before it sleeps: about what a sleep and a wake-up cost, so that
@@ -64,10 +64,7 @@ pub fn stride(case: &Case) -> u64 {
 /// What the transport is told.
 pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     Setup {
-        role,
-        traffic: traffic(case),
-        wait: case.wait,
-        size: case.size.0 as usize,
+        lengths: if case.rpc.is_some() { Lengths::Varied } else { Lengths::Fixed },
         // A closed loop never has more than a burst on the way.
         window: match (traffic(case), case.pattern) {
             (_, Pattern::Load) if case.rpc.is_some() => rpc_window(case),
@@ -82,9 +79,9 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         cookie,
         seed: case.seed,
         site: site(case, role),
-        opened: TimeOfDay::default(),
         kind: case.stream.as_ref().map(|stream| stream.shape.kind).unwrap_or_default(),
         settings: case.settings_of(role),
+        ..Setup::new(role, traffic(case), case.wait, case.size.0 as usize)
     }
 }
 
@@ -130,12 +127,12 @@ impl Loop {
     }
 }
 
-/// One role of one round: everything that a loop reads.
-pub struct Part<'a, E, C> {
-    /// The connected end.
-    pub endpoint: &'a mut E,
-    /// The clock that stamps.
-    pub clock: C,
+/// What a loop of one role of one round reads, beside its endpoint and its clock.
+pub struct LoopContext<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// Which end of it.
+    pub role: Role,
     /// How the world outside reaches in.
     pub gate: &'a Gate,
     /// The case in ticks.
@@ -146,119 +143,114 @@ pub struct Part<'a, E, C> {
     pub store: Option<Store>,
     /// What a stream has beside the messages of oneway.
     pub stream: Option<Streaming<'a>>,
+    /// How long an adaptive wait polls before it sleeps.
+    pub spin: TickSpan,
 }
 
-impl<'a, E, C> Part<'a, E, C> {
-    /// The same over another end.
-    pub fn over<F>(self, endpoint: &'a mut F) -> Part<'a, F, C> {
-        let Part { clock, gate, plan, generator, store, stream, .. } = self;
-        Part { endpoint, clock, gate, plan, generator, store, stream }
+impl LoopContext<'_> {
+    /// How the case waits.
+    pub fn waiter(&self) -> AnyWaiter {
+        AnyWaiter::of(self.case.wait, self.spin)
     }
 }
 
-/// Plays a role to its end: the one place where a wait mode and a pattern become a loop.
-pub fn play<E: Endpoint, C: Clock>(
-    case: &Case,
-    role: Role,
-    part: Part<'_, E, C>,
+/// Runs a role to its end.
+pub fn run(
+    endpoint: &mut Box<dyn Endpoint>,
+    clock: AnyClock,
+    context: LoopContext<'_>,
     recorder: &mut Recorder<'_>,
-    adaptive_spin: TickSpan,
 ) -> Ended {
-    if part.stream.is_some() {
-        return play_stream(case, part, recorder, adaptive_spin);
-    }
-    match case.wait {
-        Wait::Busy => play_waiting(case, role, part, recorder, Busy),
-        Wait::Block => play_waiting(case, role, part, recorder, Block),
-        Wait::Adaptive => {
-            play_waiting(case, role, part, recorder, Adaptive { spin: adaptive_spin })
-        }
-    }
+    compiled::run(endpoint, context.waiter(), clock, RoleLoop { context, recorder })
 }
 
-fn play_waiting<E: Endpoint, C: Clock, W: Waiter>(
-    case: &Case,
-    role: Role,
-    part: Part<'_, E, C>,
-    recorder: &mut Recorder<'_>,
-    waiter: W,
-) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator, store, .. } = part;
-    if is_one_sided(case) {
-        return match (case.pattern, case.direction, role) {
-            (Pattern::Latency | Pattern::Oneway | Pattern::Load, _, Role::Client) => {
-                one_sided::latency(endpoint, waiter, clock, gate, plan, recorder)
-            }
-            (Pattern::Bandwidth, Direction::Bi, _) | (Pattern::Bandwidth, _, Role::Client) => {
-                one_sided::stream(endpoint, waiter, clock, gate, plan, recorder)
-            }
-            (_, _, Role::Server) => one_sided::memory(gate, recorder),
-        };
-    }
-    match (case.pattern, role) {
-        (Pattern::Latency, Role::Client) => {
-            closed::client(endpoint, waiter, clock, gate, plan, recorder)
+/// The loop of a role, by pattern.
+struct RoleLoop<'a, 'r, 'm> {
+    context: LoopContext<'a>,
+    recorder: &'r mut Recorder<'m>,
+}
+
+impl Compiled for RoleLoop<'_, '_, '_> {
+    fn run<E: Endpoint, W: Waiter, C: Clock>(self, endpoint: &mut E, waiter: W, clock: C) -> Ended {
+        let RoleLoop { context, recorder } = self;
+        if context.stream.is_some() {
+            return run_stream(endpoint, clock, context, recorder);
         }
-        (Pattern::Latency, Role::Server) => {
-            closed::server::<_, _, _, false>(endpoint, waiter, clock, gate, plan, recorder)
+        let LoopContext { case, role, gate, plan, .. } = context;
+        if is_one_sided(case) {
+            return match (case.pattern, case.direction, role) {
+                (Pattern::Latency | Pattern::Oneway | Pattern::Load, _, Role::Client) => {
+                    one_sided::latency(endpoint, waiter, clock, gate, plan, recorder)
+                }
+                (Pattern::Bandwidth, Direction::Bi, _) | (Pattern::Bandwidth, _, Role::Client) => {
+                    one_sided::stream(endpoint, waiter, clock, gate, plan, recorder)
+                }
+                (_, _, Role::Server) => one_sided::memory(gate, recorder),
+            };
         }
-        (Pattern::Oneway, Role::Client) => match generator {
-            None => closed::client(endpoint, waiter, clock, gate, plan, recorder),
-            Some(generator) => {
-                open::sender(endpoint, waiter, clock, gate, plan, generator, recorder)
+        match (case.pattern, role) {
+            (Pattern::Latency, Role::Client) => {
+                closed::client(endpoint, waiter, clock, gate, plan, recorder)
             }
-        },
-        (Pattern::Oneway, Role::Server) => {
-            closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
+            (Pattern::Latency, Role::Server) => {
+                closed::server::<_, _, _, false>(endpoint, waiter, clock, gate, plan, recorder)
+            }
+            (Pattern::Oneway, Role::Client) => match context.generator {
+                None => closed::client(endpoint, waiter, clock, gate, plan, recorder),
+                Some(generator) => {
+                    open::sender(endpoint, waiter, clock, gate, plan, generator, recorder)
+                }
+            },
+            (Pattern::Oneway, Role::Server) => {
+                closed::server::<_, _, _, true>(endpoint, waiter, clock, gate, plan, recorder)
+            }
+            (Pattern::Load, _) => run_load(endpoint, waiter, clock, context, recorder),
+            (Pattern::Bandwidth, role) => match (case.direction, role) {
+                (Direction::Bi, _) => {
+                    bandwidth::both(endpoint, waiter, clock, gate, plan, recorder)
+                }
+                (Direction::Uni, Role::Client) => {
+                    bandwidth::sender(endpoint, waiter, clock, gate, plan, recorder)
+                }
+                (Direction::Uni, Role::Server) => {
+                    bandwidth::receiver(endpoint, waiter, clock, gate, plan, recorder)
+                }
+            },
         }
-        (Pattern::Load, role) => {
-            let part = Part { endpoint, clock, gate, plan, generator, store, stream: None };
-            play_load(role, part, recorder, waiter)
-        }
-        (Pattern::Bandwidth, role) => match (case.direction, role) {
-            (Direction::Bi, _) => bandwidth::both(endpoint, waiter, clock, gate, plan, recorder),
-            (Direction::Uni, Role::Client) => {
-                bandwidth::sender(endpoint, waiter, clock, gate, plan, recorder)
-            }
-            (Direction::Uni, Role::Server) => {
-                bandwidth::receiver(endpoint, waiter, clock, gate, plan, recorder)
-            }
-        },
     }
 }
 
 /// Compiled once for all wait modes: a source polls while it has no room, and a receiver's mode is
 /// looked at once a wait.
 #[inline(never)]
-fn play_stream<E: Endpoint, C: Clock>(
-    case: &Case,
-    part: Part<'_, E, C>,
+fn run_stream<E: Endpoint, C: Clock>(
+    endpoint: &mut E,
+    clock: C,
+    context: LoopContext<'_>,
     recorder: &mut Recorder<'_>,
-    spin: TickSpan,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator, stream, .. } = part;
+    let waiter = context.waiter();
+    let LoopContext { gate, plan, generator, stream, .. } = context;
     match (stream, generator) {
         (Some(Streaming::From(steps)), Some(generator)) => {
             stream::source(endpoint, Busy, clock, gate, plan, generator, steps, recorder)
         }
-        (Some(Streaming::To(sink)), _) => {
-            let waiter = Any::of(case.wait, spin);
-            closed::server_with::<_, _, _, _, true>(
-                endpoint, waiter, clock, gate, plan, sink, recorder,
-            )
-        }
+        (Some(Streaming::To(sink)), _) => closed::server_with::<_, _, _, _, true>(
+            endpoint, waiter, clock, gate, plan, sink, recorder,
+        ),
         // A source is never without its schedule: the plan refuses it.
         (Some(Streaming::From(_)) | None, _) => Ended::Stopped,
     }
 }
 
-fn play_load<E: Endpoint, C: Clock, W: Waiter>(
-    role: Role,
-    part: Part<'_, E, C>,
-    recorder: &mut Recorder<'_>,
+fn run_load<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
     waiter: W,
+    clock: C,
+    context: LoopContext<'_>,
+    recorder: &mut Recorder<'_>,
 ) -> Ended {
-    let Part { endpoint, clock, gate, plan, generator, store, .. } = part;
+    let LoopContext { role, gate, plan, generator, store, .. } = context;
     if role == Role::Server {
         let store = store.unwrap_or_else(|| Store::of(&plan.load));
         return match plan.load.buffers {
@@ -275,36 +267,48 @@ fn play_load<E: Endpoint, C: Clock, W: Waiter>(
     ask(&mut line, waiter, (clock, gate, plan), generator, recorder)
 }
 
-/// Plays a role of `rpc`. Compiled once for all wait modes, as a stream.
-#[inline(never)]
-pub fn play_rpc<E: Endpoint, C: Clock>(
-    case: &Case,
-    role: Role,
-    part: Part<'_, Fan<E>, C>,
+/// Runs a role of `rpc` over all connections of a thread.
+pub fn run_rpc(
+    set: &mut EndpointSet<Box<dyn Endpoint>>,
+    clock: AnyClock,
+    context: LoopContext<'_>,
     draws: Draws,
     recorder: &mut Recorder<'_>,
-    spin: TickSpan,
 ) -> Ended {
-    let Part { endpoint: fan, clock, gate, plan, generator, .. } = part;
-    let waiter = Any::of(case.wait, spin);
-    if role == Role::Server {
-        return rpc::server(fan, waiter, clock, gate, plan, recorder);
-    }
-    let mut line = Mesh::over(fan, draws);
-    ask(&mut line, waiter, (clock, gate, plan), generator, recorder)
+    compiled::run_over_set(set, clock, RpcLoop { context, draws, recorder })
 }
 
-/// Plays the client of `rpc` whose replies other threads take.
-#[inline(never)]
-pub fn play_split<E: Endpoint, C: Clock>(
-    part: Part<'_, Fan<E>, C>,
+struct RpcLoop<'a, 'r, 'm> {
+    context: LoopContext<'a>,
+    draws: Draws,
+    recorder: &'r mut Recorder<'m>,
+}
+
+impl CompiledOverSet for RpcLoop<'_, '_, '_> {
+    fn run<E: Endpoint, C: Clock>(self, set: &mut EndpointSet<E>, clock: C) -> Ended {
+        let RpcLoop { context, draws, recorder } = self;
+        let waiter = context.waiter();
+        let LoopContext { role, gate, plan, generator, .. } = context;
+        if role == Role::Server {
+            return rpc::server(set, waiter, clock, gate, plan, recorder);
+        }
+        let mut line = Mesh::over(set, draws);
+        ask(&mut line, waiter, (clock, gate, plan), generator, recorder)
+    }
+}
+
+/// Runs the client of `rpc` whose replies other threads take.
+pub fn run_split(
+    set: &mut EndpointSet<Box<dyn Endpoint>>,
+    clock: AnyClock,
+    context: LoopContext<'_>,
     draws: Draws,
     given: &mut [Given],
     recorder: &mut Recorder<'_>,
 ) -> Ended {
-    let Part { endpoint: fan, clock, gate, plan, generator, .. } = part;
-    let mut line = Split::over(fan, draws, given);
-    ask(&mut line, Any::Busy, (clock, gate, plan), generator, recorder)
+    let LoopContext { gate, plan, generator, .. } = context;
+    let mut line = Split::over(set, draws, given);
+    ask(&mut line, AnyWaiter::Busy, (clock, gate, plan), generator, recorder)
 }
 
 /// Asks by a schedule, or in a closed loop where there is none.

@@ -11,7 +11,7 @@ use super::{Ended, Loop, payload};
 use crate::clock::{Clock, Ticks};
 use crate::plan::rpc::{Draws, SHORTEST};
 use crate::sample::recorder::Recorder;
-use crate::transport::fan::{self, Fan};
+use crate::transport::endpoint_set::{self, EndpointSet};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};
 
 /// The first word of a request and of its reply.
@@ -88,7 +88,7 @@ impl Slots {
 
 /// What a port of the client asks over: its connections, and what it knows of each.
 pub(super) struct Asking<'a, E> {
-    pub fan: &'a mut Fan<E>,
+    pub set: &'a mut EndpointSet<E>,
     pub slots: Box<[Slots]>,
     pub draws: Draws,
     /// Requests that have been posted.
@@ -98,9 +98,9 @@ pub(super) struct Asking<'a, E> {
 }
 
 impl<'a, E: Endpoint> Asking<'a, E> {
-    pub fn over(fan: &'a mut Fan<E>, draws: Draws) -> Asking<'a, E> {
-        let slots = fan.ends().iter().map(Slots::of).collect();
-        Asking { fan, slots, draws, asked: 0, unsettled: 0 }
+    pub fn over(set: &'a mut EndpointSet<E>, draws: Draws) -> Asking<'a, E> {
+        let slots = set.ends().iter().map(Slots::of).collect();
+        Asking { set, slots, draws, asked: 0, unsettled: 0 }
     }
 
     #[inline(always)]
@@ -119,7 +119,7 @@ impl<'a, E: Endpoint> Asking<'a, E> {
     ) -> Option<(usize, Ticks)> {
         let lane = self.draws.lane(sequence);
         let length = self.draws.length(sequence);
-        let (slots, endpoint) = (&mut self.slots[lane], self.fan.end(lane));
+        let (slots, endpoint) = (&mut self.slots[lane], self.set.end(lane));
         let message = &mut endpoint.payload(slots.slot())[..length as usize];
         write(message, head(sequence, self.draws.reply(length)), plan.check);
         let submit = clock.now();
@@ -153,8 +153,8 @@ pub struct Mesh<'a, E> {
 
 impl<'a, E: Endpoint> Mesh<'a, E> {
     /// Over these connections.
-    pub fn over(fan: &'a mut Fan<E>, draws: Draws) -> Mesh<'a, E> {
-        Mesh { asking: Asking::over(fan, draws), events: Events::default() }
+    pub fn over(set: &'a mut EndpointSet<E>, draws: Draws) -> Mesh<'a, E> {
+        Mesh { asking: Asking::over(set, draws), events: Events::default() }
     }
 }
 
@@ -173,7 +173,7 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
     #[inline(always)]
     fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
         let (lane, submit) = self.asking.ask(clock, sequence, plan)?;
-        self.asking.fan.stir(lane);
+        self.asking.set.stir(lane);
         Some(submit)
     }
 
@@ -191,9 +191,9 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
         plan: &Loop,
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
-        let Mesh { asking: Asking { fan, slots, draws, asked, unsettled }, events } = self;
+        let Mesh { asking: Asking { set, slots, draws, asked, unsettled }, events } = self;
         let (mut any, mut ended) = (false, None);
-        fan.look(sleeps && waiter.sleeps(), |lane, endpoint, sleeps| {
+        set.look(sleeps && waiter.sleeps(), |lane, endpoint, sleeps| {
             if sleeps {
                 waiter.once(endpoint, events);
             } else {
@@ -216,7 +216,7 @@ impl<E: Endpoint> Line for Mesh<'_, E> {
             if events.link != Link::Up {
                 ended = Some(Ended::of(events.link));
             }
-            fan::Looked::of(events, slots[lane].on_the_way)
+            endpoint_set::Looked::of(events, slots[lane].on_the_way)
         });
         Looked { any, ended }
     }
@@ -265,7 +265,7 @@ impl Lane {
 /// One port of the server. A connection whose replies are not taken holds up itself alone: its
 /// requests stay where they are.
 pub fn server<E: Endpoint, W: Waiter, C: Clock>(
-    fan: &mut Fan<E>,
+    set: &mut EndpointSet<E>,
     mut waiter: W,
     clock: C,
     gate: &Gate,
@@ -273,13 +273,13 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock>(
     recorder: &mut Recorder<'_>,
 ) -> Ended {
     let mut events = Events::default();
-    let mut lanes: Box<[Lane]> = fan.ends().iter().map(Lane::of).collect();
+    let mut lanes: Box<[Lane]> = set.ends().iter().map(Lane::of).collect();
     let (mut reads, mut idle, mut ended) = (0u64, 0, None);
     let mut sleepy = clock.now() + waiter.spin();
     loop {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
-        fan.look(sleeps, |number, endpoint, sleeps| {
+        set.look(sleeps, |number, endpoint, sleeps| {
             let lane = &mut lanes[number];
             events.limit(MOST_EVENTS - lane.count);
             if sleeps && lane.count == 0 {
@@ -302,7 +302,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock>(
             if events.link != Link::Up {
                 ended = Some(Ended::of(events.link));
             }
-            fan::Looked::of(&events, lane.slots.on_the_way + lane.count as u32)
+            endpoint_set::Looked::of(&events, lane.slots.on_the_way + lane.count as u32)
         });
         if any {
             idle = 0;

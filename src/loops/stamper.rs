@@ -5,7 +5,7 @@
 //! the thread has let go, so that nobody else looks at the bytes while it writes.
 
 use crate::clock::{Clock, Ticks};
-use crate::transport::LiveWord;
+use crate::transport::optional::LiveWord;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,7 +45,7 @@ impl Stamper {
     }
 
     /// The thread: writes while it is armed, until the end.
-    pub fn run<C: Clock>(&self, word: &LiveWord, clock: C) {
+    pub fn run<C: Clock>(&self, word: &dyn LiveWord, clock: C) {
         while !self.over.load(Ordering::Acquire) {
             if !self.armed.load(Ordering::Acquire) {
                 // Not a spin: there may be no CPU of its own for it.

@@ -1,4 +1,4 @@
-//! How a loop waits: one type a wait mode, so that the mode is chosen once, outside the loop.
+//! How a loop waits: one type for each wait mode, and one for any of them.
 
 use super::gate::Gate;
 use crate::clock::{Clock, TickSpan, Ticks};
@@ -124,8 +124,9 @@ impl Waiter for Block {
     }
 }
 
-/// Whichever is asked for, chosen at each wait: for a loop that is not worth a variant a mode.
-pub enum Any {
+/// Any of the modes, told apart at each wait: for loops that are not compiled once for each mode.
+#[derive(Clone, Copy)]
+pub enum AnyWaiter {
     /// Polls.
     Busy,
     /// Sleeps.
@@ -134,37 +135,37 @@ pub enum Any {
     Adaptive(Adaptive),
 }
 
-impl Any {
+impl AnyWaiter {
     /// That of a wait mode.
-    pub fn of(wait: Wait, spin: TickSpan) -> Any {
+    pub fn of(wait: Wait, spin: TickSpan) -> AnyWaiter {
         match wait {
-            Wait::Busy => Any::Busy,
-            Wait::Block => Any::Block,
-            Wait::Adaptive => Any::Adaptive(Adaptive { spin }),
+            Wait::Busy => AnyWaiter::Busy,
+            Wait::Block => AnyWaiter::Block,
+            Wait::Adaptive => AnyWaiter::Adaptive(Adaptive { spin }),
         }
     }
 }
 
-impl Waiter for Any {
+impl Waiter for AnyWaiter {
     #[inline(always)]
     fn sleeps(&self) -> bool {
-        !matches!(self, Any::Busy)
+        !matches!(self, AnyWaiter::Busy)
     }
 
     #[inline(always)]
     fn spin(&self) -> TickSpan {
         match self {
-            Any::Busy | Any::Block => TickSpan(0),
-            Any::Adaptive(adaptive) => adaptive.spin,
+            AnyWaiter::Busy | AnyWaiter::Block => TickSpan(0),
+            AnyWaiter::Adaptive(adaptive) => adaptive.spin,
         }
     }
 
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         match self {
-            Any::Busy => Busy.once(endpoint, events),
-            Any::Block => Block.once(endpoint, events),
-            Any::Adaptive(adaptive) => adaptive.once(endpoint, events),
+            AnyWaiter::Busy => Busy.once(endpoint, events),
+            AnyWaiter::Block => Block.once(endpoint, events),
+            AnyWaiter::Adaptive(adaptive) => adaptive.once(endpoint, events),
         }
     }
 
@@ -178,14 +179,15 @@ impl Waiter for Any {
         until: Option<Ticks>,
     ) -> Waited {
         match self {
-            Any::Busy => Busy.next(endpoint, events, clock, gate, until),
-            Any::Block => Block.next(endpoint, events, clock, gate, until),
-            Any::Adaptive(adaptive) => adaptive.next(endpoint, events, clock, gate, until),
+            AnyWaiter::Busy => Busy.next(endpoint, events, clock, gate, until),
+            AnyWaiter::Block => Block.next(endpoint, events, clock, gate, until),
+            AnyWaiter::Adaptive(adaptive) => adaptive.next(endpoint, events, clock, gate, until),
         }
     }
 }
 
 /// Polls for a while, then sleeps.
+#[derive(Clone, Copy)]
 pub struct Adaptive {
     /// How long it polls.
     pub spin: TickSpan,

@@ -4,7 +4,6 @@
 use super::request::{Refusal, refuse, within};
 use super::{Case, Pattern, Request, Schedule, Settings, TimerKind, Wait};
 use crate::plan::study::file::QUANTILES;
-use crate::transport::verbs::LEAST_RECEIVES;
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
@@ -188,13 +187,15 @@ impl Request {
         let most = u64::from(MOST_BUFFERS);
         within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
         within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)?;
-        let least = u64::from(LEAST_RECEIVES);
-        if self.transports.contains(&TransportKind::Verbs) && u64::from(buffers.receive) < least {
-            return refuse(format!(
-                "--rx-buffers {} is not possible over verbs, whose queues have {least} receives at \
-                 least",
-                buffers.receive
-            ));
+        for transport in &self.transports {
+            let least = transport.descriptor().least_receives;
+            if buffers.receive < least {
+                return refuse(format!(
+                    "--rx-buffers {} is not possible over {transport}, whose queues have {least} \
+                     receives at least",
+                    buffers.receive
+                ));
+            }
         }
         match self.waits.iter().find(|wait| **wait != Wait::Busy) {
             None => Ok(()),

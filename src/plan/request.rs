@@ -110,7 +110,7 @@ impl Request {
     pub fn new(pattern: Pattern) -> Request {
         Request {
             pattern,
-            transports: vec![TransportKind::Tcp],
+            transports: vec![TransportKind::default()],
             sizes: vec![match pattern {
                 Pattern::Bandwidth => Bytes(64 << 10),
                 Pattern::Latency | Pattern::Oneway => Bytes(64),

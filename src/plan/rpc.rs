@@ -249,9 +249,9 @@ impl Request {
     /// The request once for each workload, number of ports and load of `rpc`.
     pub(super) fn rpc_paces(&self, wanted: &Wanted, transport: TransportKind) -> Vec<Request> {
         let mut paces = Vec::new();
-        let is_tcp = transport == TransportKind::Tcp;
+        let has_congestion = transport.has_setting("congestion");
         let mut controls: Vec<Option<String>> =
-            wanted.congestions.iter().filter(|_| is_tcp).cloned().map(Some).collect();
+            wanted.congestions.iter().filter(|_| has_congestion).cloned().map(Some).collect();
         if controls.is_empty() {
             controls.push(None);
         }
@@ -331,8 +331,14 @@ impl Request {
                  congestion controls as --congestion cubic,bbr",
             );
         }
-        if !wanted.congestions.is_empty() && !self.transports.contains(&TransportKind::Tcp) {
-            return refuse("--congestion is for tcp, which is not among the transports");
+        let knows = |one: &TransportKind| one.has_setting("congestion");
+        if !wanted.congestions.is_empty() && !self.transports.iter().any(knows) {
+            let all = TransportKind::ALL.iter().filter(|one| knows(one));
+            let names: Vec<&str> = all.map(|one| one.name()).collect();
+            return refuse(format!(
+                "none of these transports supports --congestion; {} does",
+                names.join(" or ")
+            ));
         }
         Ok(())
     }

@@ -6,13 +6,9 @@ use crate::transport::TransportKind;
 use crate::units::{Bytes, Span};
 
 /// The transports that a survey measures where they work.
-pub const TRANSPORTS: [TransportKind; 5] = [
-    TransportKind::Tcp,
-    TransportKind::Udp,
-    TransportKind::Unix,
-    TransportKind::Unixgram,
-    TransportKind::Shm,
-];
+pub fn transports() -> impl Iterator<Item = TransportKind> {
+    TransportKind::ALL.iter().copied().filter(|kind| kind.descriptor().in_survey)
+}
 
 /// Size of the latency and message-rate cases.
 pub const SMALL: Bytes = Bytes(64);

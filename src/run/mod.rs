@@ -39,7 +39,7 @@ use crate::run::conditions::Conditions;
 use crate::run::round::Finished;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Shape, Times, join_of, pool};
-use crate::transport::{Role, TransportKind};
+use crate::transport::Role;
 use crate::units::Span;
 use crate::warning::Warning;
 use clocks::Comparisons;
@@ -486,7 +486,7 @@ fn round_seed(seed: u64, round: u32) -> u64 {
 
 /// The time of a round: of this host, or of the simulation, whose ticks are nanoseconds.
 fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
-    if case.transport != TransportKind::Synthetic {
+    if !case.transport.simulates_time() {
         return time.base;
     }
     let first = finished.client.first().and_then(|part| part.arena.rows().first());

@@ -1,6 +1,6 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
-use crate::agent::connections::crossed;
+use crate::agent::connections::connection_pairs;
 use crate::agent::host_probe::REPORT;
 use crate::agent::rows::rows_for;
 use crate::clock::LocalNs;
@@ -136,7 +136,7 @@ impl Round<'_> {
         })?;
         for agent in &mut self.agents {
             let role = agent.role();
-            let others = crossed(self.case, role, &addresses[1 - index(role)]);
+            let others = connection_pairs(self.case, role, &addresses[1 - index(role)]);
             let wrong = || Fault::new("an agent told of other ends than it has");
             agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }

@@ -1,8 +1,9 @@
 //! How messages move: the contract of a transport. Read this first.
 //!
-//! Takes a [`Setup`]; gives a connected [`Endpoint`] to the patterns. A transport has two planes:
+//! Takes a [`Setup`]; gives a connected [`Endpoint`] to the measured loops. A transport has two
+//! planes:
 //!
-//! * **Control** ([`Transport`], [`Opening`]): open, tell the local address as an opaque blob,
+//! * **Control** ([`Transport`], [`Opening`]): open, give the local address as an opaque blob,
 //!   connect to the other end's blob. May allocate, log and fail with a sentence. The control
 //!   channel carries the blobs, so no transport needs a handshake of its own.
 //! * **Data** ([`Endpoint`]): queues. *Post* a message from a registered slot, *flush* what was
@@ -10,16 +11,20 @@
 //!   array, *wait* where the case asks for it. No allocation, no lock, no log, no `Result`: loss,
 //!   reordering and errors of a connection are data in [`Events`].
 //!
-//! Patterns are generic over the endpoint and compiled once a transport: [`registry`] holds the one
-//! `match`. To add a transport: its file, one line in the registry, and the conformance suite
+//! Both are object safe: everything but the measured loops handles a `Box<dyn Endpoint>`, and
+//! `loops::compiled` says for which endpoints a loop is compiled apart. What only some transports
+//! have stands in [`optional`].
+//!
+//! To add a transport: its folder, one line in the registry, and the conformance suite
 //! (`tests/conformance.rs`) turns green.
 //!
-//! Must never: know a pattern, read a clock (but for simulated transports, which are clocks, and an
-//! adapter's own, which says when it has completed what).
+//! Must never: know a pattern, or read a clock (but for simulated transports, which are clocks, and
+//! an adapter's own, which stamps completions).
 
-pub mod fan;
+pub mod endpoint_set;
 pub mod homa;
 pub mod null;
+pub mod optional;
 pub mod registry;
 pub mod settings;
 pub mod setup;
@@ -28,18 +33,20 @@ pub mod socket;
 pub mod synthetic;
 pub mod verbs;
 
-use crate::clock::{DeviceStamps, DeviceTicks};
-pub use registry::{Descriptor, TransportKind, Visitor, with_transport};
+use crate::clock::Virtual;
+use optional::{DeviceClock, LiveWord};
+pub use registry::{Descriptor, TransportKind};
 pub use settings::Settings;
 pub use setup::{
-    Blob, Interfaces, Operation, Role, Setup, SetupError, Site, Traffic, TransportRequest, Wait,
+    Blob, Interfaces, Lengths, Operation, Rank, Role, Setup, SetupError, Site, Traffic,
+    TransportRequest, Wait,
 };
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
 };
+use std::any::Any;
 use std::os::fd::BorrowedFd;
 pub use synthetic::Synthetic;
-pub use verbs::LiveWord;
 
 /// Most messages that one poll hands over; also the most that are staged by posts before a flush.
 ///
@@ -202,7 +209,10 @@ impl Events {
     }
 }
 
-/// One end of a connection: the data path. Every method is called between two stamps.
+/// Settings or counters for the record: name, value.
+pub type NamedValues = Vec<(String, String)>;
+
+/// One end of a connection: the data path.
 ///
 /// Promises that the conformance suite checks, for every transport:
 /// * a message arrives whole, once, and as it was posted, or (where the descriptor says that the
@@ -211,19 +221,17 @@ impl Events {
 /// * a post is taken whole or not at all; what is posted goes no later than at the next flush;
 /// * every accepted post completes once, in the order of posting, and without a further post;
 /// * `wait` returns when something has happened, or early with nothing when a signal interrupts it.
-pub trait Endpoint {
+pub trait Endpoint: Any + Send {
     /// Number of sending slots.
     fn slots(&self) -> u32;
 
     /// The memory of a slot: for sending slots all that a message may have, for arrivals the
-    /// message in front (how long it is says its [`Arrival`]).
+    /// message in front (its length is in its [`Arrival`]).
     fn payload(&mut self, slot: Slot) -> &mut [u8];
 
-    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, since all
-    /// messages of a connection have one size; of one that was connected as
-    /// [`Opening::connect_varied`] at most that. A sending slot must not be written until it
-    /// completes. The slot of an arrival may be posted until the next poll, and again where it was
-    /// `Full`.
+    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, or at most that
+    /// with [`Lengths::Varied`]. A sending slot must not be written until it completes. The slot of
+    /// an arrival may be posted until the next poll, and again where it was `Full`.
     fn post(&mut self, slot: Slot, length: usize) -> Posted;
 
     /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
@@ -233,132 +241,178 @@ pub trait Endpoint {
     /// What has happened, without waiting; whether anything has. Gives the memory of earlier
     /// arrivals back.
     ///
-    /// It says in a register what [`Events::any`] says from memory: a busy wait is mostly polls
-    /// that found nothing.
+    /// Its result says in a register what [`Events::any`] says from memory: a busy wait is mostly
+    /// polls that found nothing.
     fn poll(&mut self, events: &mut Events) -> bool;
-
-    /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
-    /// writing while the slot is posted: what is sent is what stood there when the adapter read
-    /// it. `None` where a post copies.
-    fn live(&mut self, _slot: Slot, _at: usize) -> Option<LiveWord> {
-        None
-    }
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);
+
+    /// Lets a transport that has no thread of its own move what is on its way, while the program
+    /// computes. Neither hands over arrivals nor reports completions.
+    fn progress(&mut self) {}
+
+    // Control side: not called between two stamps.
+
+    /// Peers that were rejected since the connection, beside those of [`Connected`].
+    fn rejected_peers(&self) -> u64 {
+        0
+    }
+
+    /// What it has counted when its round is over.
+    fn final_counters(&self) -> NamedValues {
+        Vec::new()
+    }
 
     /// What the kernel says is readable when a message has come; `None` where it does not know.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// A second handle on the same connection, for another thread that takes what arrives while
-    /// this one sends; `None` where a connection is one thread's.
-    fn receiver(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
+    /// A second handle on the same connection, for another thread that receives while this one
+    /// sends; `None` where a connection belongs to one thread.
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         None
+    }
+
+    /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
+    /// writing while the slot is posted; `None` where a post copies.
+    fn live_word(&mut self, _slot: Slot, _at: usize) -> Option<Box<dyn LiveWord>> {
+        None
+    }
+
+    /// The clock by which the adapter stamps completions, where it was asked to.
+    fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        None
+    }
+}
+
+impl Endpoint for Box<dyn Endpoint> {
+    #[inline(always)]
+    fn slots(&self) -> u32 {
+        (**self).slots()
+    }
+
+    #[inline(always)]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        (**self).payload(slot)
+    }
+
+    #[inline(always)]
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        (**self).post(slot, length)
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        (**self).flush();
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, events: &mut Events) -> bool {
+        (**self).poll(events)
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, events: &mut Events) {
+        (**self).wait(events);
+    }
+
+    #[inline(always)]
+    fn progress(&mut self) {
+        (**self).progress();
+    }
+
+    fn rejected_peers(&self) -> u64 {
+        (**self).rejected_peers()
+    }
+
+    fn final_counters(&self) -> NamedValues {
+        (**self).final_counters()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
+        (**self).receiver()
+    }
+
+    fn live_word(&mut self, slot: Slot, at: usize) -> Option<Box<dyn LiveWord>> {
+        (**self).live_word(slot, at)
+    }
+
+    fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        (**self).device_clock()
     }
 }
 
 /// A half-open end: has an address, awaits the other's.
 pub trait Opening {
-    /// What it becomes.
-    type Endpoint: Endpoint;
-
     /// What the other end needs for connecting. Opaque to all but the same transport.
     fn address(&self) -> Blob;
 
     /// Connects to the other end. Both ends call it at about the same time; bounded by the
     /// timeout of the set-up.
-    fn connect(self, other: &Blob) -> Result<Self::Endpoint, SetupError>;
-
-    /// What it becomes where messages have different lengths, up to the size of the set-up.
-    type Varied: Endpoint + Send;
-
-    /// Connects to an other end that does the same.
-    fn connect_varied(self, other: &Blob) -> Result<Varied<Self::Varied>, SetupError>;
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError>;
 }
 
-/// An end whose messages have different lengths, and what is known of it when it is connected.
-pub struct Varied<E> {
+/// A connected end, and what connecting has shown.
+pub struct Connected {
     /// The end.
-    pub endpoint: E,
-    /// Settings as the system granted them: name, value.
-    pub granted: Vec<(String, String)>,
-    /// Connections and datagrams of strangers that were dropped while it was set up.
-    pub strangers: u64,
-    /// What it has seen when its round is over: name, value.
-    pub afterwards: fn(&E) -> Vec<(String, String)>,
+    pub endpoint: Box<dyn Endpoint>,
+    /// Settings that are in effect; they may differ from those asked for.
+    pub effective_settings: NamedValues,
+    /// Connections and datagrams of other senders that were rejected meanwhile.
+    pub rejected_peers: u64,
 }
 
-impl<E> Varied<E> {
-    /// Of a transport whose ends take any length as they are.
-    pub fn of<T: Transport>(endpoint: E) -> Varied<E>
-    where
-        T::Opening: Opening<Endpoint = E>,
-    {
-        let (granted, strangers) = (T::granted(&endpoint), T::strangers(&endpoint));
-        Varied { granted, strangers, afterwards: T::afterwards, endpoint }
+impl Connected {
+    /// An end about which there is nothing else to say.
+    pub fn new(endpoint: impl Endpoint) -> Connected {
+        Connected {
+            endpoint: Box::new(endpoint),
+            effective_settings: Vec::new(),
+            rejected_peers: 0,
+        }
     }
 }
 
 /// A transport: the control path.
-pub trait Transport {
-    /// The half-open end.
-    type Opening: Opening;
-
-    /// What can be asked of it. Known before anything runs.
-    const DESCRIPTOR: Descriptor;
+pub trait Transport: Sync {
+    /// What can be asked of it, known before anything runs.
+    fn descriptor(&self) -> &'static Descriptor;
 
     /// Whether it works on this machine; if not, why, in a sentence.
-    fn available() -> Result<(), String>;
+    fn available(&self) -> Result<(), String>;
 
-    /// Why it cannot be asked this, in a sentence that says what is allowed. Beyond what the
-    /// descriptor says; known before anything runs.
-    fn check(_request: &TransportRequest<'_>) -> Result<(), String> {
+    /// Validates a request beyond what the descriptor says, before anything runs; the error says
+    /// what is supported.
+    fn check(&self, _request: &TransportRequest<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether a message may be lost without an error, asked like this.
-    fn loses(_settings: &Settings) -> bool {
-        Self::DESCRIPTOR.loses
+    /// Whether a message may be lost without an error, with these settings.
+    fn loses(&self, _settings: &Settings) -> bool {
+        self.descriptor().loses
     }
 
-    /// Whether each post, asked like this, makes a completion that says when it was done.
-    fn completes_each(_settings: &Settings) -> bool {
+    /// Whether each post, with these settings, makes a completion that says when it was done.
+    fn completes_each(&self, _settings: &Settings) -> bool {
         false
     }
 
     /// The NUMA node of the adapter that it would use, where there is one and it is known.
-    fn numa_node(_settings: &Settings) -> Option<u32> {
+    fn numa_node(&self, _settings: &Settings) -> Option<u32> {
         None
     }
 
     /// Opens one end.
-    fn open(setup: &Setup) -> Result<Self::Opening, SetupError>;
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError>;
 
-    /// Settings as the system granted them, which may differ from those asked for: name, value.
-    fn granted(endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)>;
-
-    /// Connections and datagrams of strangers that an end has dropped while it was set up.
-    fn strangers(_endpoint: &<Self::Opening as Opening>::Endpoint) -> u64 {
-        0
-    }
-
-    /// What an end has seen from its connection on, when its round is over: name, value.
-    fn afterwards(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    /// What the clock of the adapter shows now, where completions are stamped by it.
-    fn device_clock(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Option<DeviceTicks> {
-        None
-    }
-
-    /// The adapter's stamps of the sends that have completed, when the round is over.
-    fn device_stamps(_endpoint: &<Self::Opening as Opening>::Endpoint) -> Option<DeviceStamps<'_>> {
+    /// This thread's clock of a transport that simulates time.
+    fn virtual_clock(&self) -> Option<Virtual<'static>> {
         None
     }
 }

@@ -20,62 +20,48 @@ pub struct NullEndpoint {
     since_answer: u32,
 }
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "no transport: a message arrives as it is posted (the instrument's own floor)",
+    largest: Bytes::MIB.0,
+    traffic: &[Traffic::Echo { every: 1 }],
+    one_process: true,
+    is_instrument: true,
+    path: "nothing but the loop itself",
+    ..Descriptor::BASE
+};
+
 impl Transport for Null {
-    type Opening = NullEndpoint;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "no transport: a message arrives as it is posted (the instrument's own floor)",
-        largest: Bytes::MIB.0,
-        traffic: &[Traffic::Echo { every: 1 }],
-        loses: false,
-        ordered: true,
-        one_process: true,
-        between_hosts: false,
-        samples_only: false,
-        watchable: false,
-        settings: &[],
-        path: "nothing but the loop itself",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn open(setup: &Setup) -> Result<NullEndpoint, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let every = match setup.traffic {
             Traffic::Echo { every } => every.max(1),
             Traffic::Forward | Traffic::Both | Traffic::OneSided => 1,
         };
-        Ok(NullEndpoint {
+        Ok(Box::new(NullEndpoint {
             memory: vec![0; setup.size * MOST_EVENTS].into_boxed_slice(),
             size: setup.size,
             posted: [Slot::default(); MOST_EVENTS],
             pending: 0,
             every,
             since_answer: 0,
-        })
-    }
-
-    fn granted(_: &NullEndpoint) -> Vec<(String, String)> {
-        Vec::new()
+        }))
     }
 }
 
 impl Opening for NullEndpoint {
-    type Endpoint = NullEndpoint;
-
     fn address(&self) -> Blob {
         Blob::default()
     }
 
-    fn connect(self, _: &Blob) -> Result<NullEndpoint, SetupError> {
-        Ok(self)
-    }
-
-    type Varied = NullEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<NullEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Null>)
+    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
+        Ok(Connected::new(*self))
     }
 }
 

@@ -1,9 +1,10 @@
-//! The transports that this build knows: one line each, and the one `match` of a run.
+//! The transports that this build knows: one line each.
 
-use super::{Settings, Transport, TransportRequest, homa, null, shm, socket, synthetic, verbs};
+use super::{Settings, Transport, homa, null, shm, socket, synthetic, verbs};
 use crate::options::{OptionTable, UsageError};
 use crate::transport::Traffic;
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 
 /// What can be asked of a transport, known before anything runs.
 #[derive(Clone, Copy, Debug)]
@@ -27,53 +28,61 @@ pub struct Descriptor {
     pub samples_only: bool,
     /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
     pub watchable: bool,
+    /// Whether `wiregauge` without a command measures it.
+    pub in_survey: bool,
+    /// Whether it carries nothing: what is measured over it is the instrument itself.
+    pub is_instrument: bool,
+    /// Fewest receive buffers of a queue.
+    pub least_receives: u32,
     /// The options that it has.
     pub settings: OptionTable,
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
 }
 
-/// Something that is to be done with a transport's type.
-pub trait Visitor {
-    /// What it gives.
-    type Output;
-    /// Does it. Compiled once a transport.
-    fn visit<T: Transport>(self) -> Self::Output;
+impl Descriptor {
+    /// What most transports have in common: `Descriptor { about, ..Descriptor::BASE }`.
+    pub const BASE: Descriptor = Descriptor {
+        about: "",
+        largest: 0,
+        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+        loses: false,
+        ordered: true,
+        one_process: false,
+        between_hosts: false,
+        samples_only: false,
+        watchable: false,
+        in_survey: false,
+        is_instrument: false,
+        least_receives: 1,
+        settings: &[],
+        path: "",
+    };
 }
 
 macro_rules! registry {
-    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal => $type:ty;)+) => {
-        /// A transport's name.
+    ($($(#[$attribute:meta])+ $variant:ident $name:literal => $transport:expr;)+) => {
+        /// A transport's name; it dereferences to the transport.
         #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
         )]
-        pub enum TransportKind { $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+ }
+        pub enum TransportKind { $($(#[$attribute])+ #[serde(rename = $name)] $variant,)+ }
+
+        /// All, in the order in which they are listed.
+        const REGISTRY: &[(TransportKind, &str, &dyn Transport)] =
+            &[$((TransportKind::$variant, $name, &$transport),)+];
 
         impl TransportKind {
             /// All, in the order in which they are listed.
             pub const ALL: &'static [TransportKind] = &[$(TransportKind::$variant,)+];
-
-            /// The name as typed and recorded.
-            pub const fn name(self) -> &'static str {
-                match self { $(TransportKind::$variant => $name,)+ }
-            }
-
-            /// What can be asked of it.
-            pub const fn descriptor(self) -> Descriptor {
-                match self { $(TransportKind::$variant => <$type as Transport>::DESCRIPTOR,)+ }
-            }
-        }
-
-        /// Calls the visitor with the type of a transport: the only place where a name becomes
-        /// code.
-        pub fn with_transport<V: Visitor>(kind: TransportKind, visitor: V) -> V::Output {
-            match kind { $(TransportKind::$variant => visitor.visit::<$type>(),)+ }
         }
     };
 }
 
 registry! {
     /// TCP.
+    #[default]
     Tcp "tcp" => socket::Tcp;
     /// UDP.
     Udp "udp" => socket::Udp;
@@ -95,65 +104,38 @@ registry! {
     Synthetic "synthetic" => synthetic::Simulated;
 }
 
+impl Deref for TransportKind {
+    type Target = dyn Transport;
+
+    fn deref(&self) -> &'static dyn Transport {
+        REGISTRY[*self as usize].2
+    }
+}
+
 impl TransportKind {
-    /// Whether it works on this machine; if not, why, in a sentence.
-    pub fn available(self) -> Result<(), String> {
-        struct Available;
-        impl Visitor for Available {
-            type Output = Result<(), String>;
-            fn visit<T: Transport>(self) -> Self::Output {
-                T::available()
-            }
-        }
-        with_transport(self, Available)
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        REGISTRY[self as usize].1
     }
 
-    /// Whether a message may be lost without an error, asked like this.
-    pub fn loses(self, settings: &Settings) -> bool {
-        struct Loses<'a>(&'a Settings);
-        impl Visitor for Loses<'_> {
-            type Output = bool;
-            fn visit<T: Transport>(self) -> Self::Output {
-                T::loses(self.0)
-            }
-        }
-        with_transport(self, Loses(settings))
+    /// The transport of this name.
+    pub fn from_name(name: &str) -> Option<TransportKind> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// Whether each post, asked like this, makes a completion that says when it was done.
-    pub fn completes_each(self, settings: &Settings) -> bool {
-        struct Completes<'a>(&'a Settings);
-        impl Visitor for Completes<'_> {
-            type Output = bool;
-            fn visit<T: Transport>(self) -> Self::Output {
-                T::completes_each(self.0)
-            }
-        }
-        with_transport(self, Completes(settings))
+    /// The transport that carries nothing.
+    pub fn instrument() -> TransportKind {
+        Self::first(|kind| kind.descriptor().is_instrument)
     }
 
-    /// The NUMA node of the adapter that it would use, where there is one and it is known.
-    pub fn numa_node(self, settings: &Settings) -> Option<u32> {
-        struct Node<'a>(&'a Settings);
-        impl Visitor for Node<'_> {
-            type Output = Option<u32>;
-            fn visit<T: Transport>(self) -> Self::Output {
-                T::numa_node(self.0)
-            }
-        }
-        with_transport(self, Node(settings))
+    /// The transport that simulates time.
+    pub fn simulated() -> TransportKind {
+        Self::first(TransportKind::simulates_time)
     }
 
-    /// Why it cannot be asked this, in a sentence that says what is allowed.
-    pub fn check(self, request: &TransportRequest<'_>) -> Result<(), String> {
-        struct Check<'a, 'b>(&'a TransportRequest<'b>);
-        impl Visitor for Check<'_, '_> {
-            type Output = Result<(), String>;
-            fn visit<T: Transport>(self) -> Self::Output {
-                T::check(self.0)
-            }
-        }
-        with_transport(self, Check(request))
+    /// Whether its time is simulated, so that no clock of this host is read.
+    pub fn simulates_time(self) -> bool {
+        self.virtual_clock().is_some()
     }
 
     /// Whether it has an option.
@@ -174,14 +156,35 @@ impl TransportKind {
         Err(UsageError(format!("{self} does not support --{name}; it supports {supported}")))
     }
 
-    /// The transport of this name.
-    pub fn from_name(name: &str) -> Option<TransportKind> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    fn first(has: impl Fn(TransportKind) -> bool) -> TransportKind {
+        Self::ALL.iter().copied().find(|kind| has(*kind)).unwrap_or_default()
     }
 }
 
 impl std::fmt::Display for TransportKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_its_transport() {
+        for (number, (kind, name, transport)) in REGISTRY.iter().enumerate() {
+            assert_eq!(*kind as usize, number);
+            assert_eq!(TransportKind::ALL[number], *kind);
+            assert_eq!(TransportKind::from_name(name), Some(*kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), **name);
+            assert_eq!(kind.descriptor().about, transport.descriptor().about);
+        }
+    }
+
+    #[test]
+    fn there_is_an_instrument_and_a_simulation() {
+        assert!(TransportKind::instrument().descriptor().is_instrument);
+        assert!(TransportKind::simulated().simulates_time());
     }
 }

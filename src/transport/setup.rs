@@ -215,17 +215,40 @@ pub enum Site {
     Session,
 }
 
+/// The lengths of a connection's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lengths {
+    /// All have the size of the set-up, so that a stream needs no framing.
+    #[default]
+    Fixed,
+    /// Any, up to the size of the set-up.
+    Varied,
+}
+
+/// The place of a process among those that open together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Its number, from 0.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
 /// All that a transport is told when it opens one end.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Which end.
     pub role: Role,
+    /// Of two roles the client has rank 0 and the server rank 1.
+    pub rank: Rank,
     /// What will flow.
     pub traffic: Traffic,
     /// How this end and the other wait.
     pub wait: Wait,
-    /// Payload of the messages. All messages of one connection have this size.
+    /// Payload of a message: of each, or of the longest.
     pub size: usize,
+    /// Whether all have that size.
+    pub lengths: Lengths,
     /// Most messages that are posted and not completed.
     pub window: u32,
     /// A datagram receive that sleeps comes back after so long, for the loss to be noticed.
@@ -244,6 +267,29 @@ pub struct Setup {
     pub kind: Kind,
     /// Settings.
     pub settings: Settings,
+}
+
+impl Setup {
+    /// One end on this host's loopback, with one message on the way at a time, and no settings.
+    pub fn new(role: Role, traffic: Traffic, wait: Wait, size: usize) -> Setup {
+        Setup {
+            role,
+            rank: Rank { number: role.pick(0, 1), of: 2 },
+            traffic,
+            wait,
+            size,
+            lengths: Lengths::Fixed,
+            window: 1,
+            loss_after: Span(1_000_000),
+            timeout: Span(5_000_000_000),
+            cookie: [0; 32],
+            seed: 0,
+            site: Site::Loopback,
+            opened: TimeOfDay::default(),
+            kind: Kind::default(),
+            settings: Settings::default(),
+        }
+    }
 }
 
 /// An address of one end, opaque to all but the transport that made it.

@@ -1,11 +1,10 @@
 //! What every transport between two processes promises.
 
-use super::ends::{Bench, End, EndpointOf, both_ends};
+use super::ends::{Bench, End, both_ends};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wiregauge::host::interrupt::Interrupter;
 use wiregauge::transport::{
-    Blob, Endpoint, Link, Opening, Posted, Role, SetupError, Slot, Traffic, Transport,
-    TransportKind,
+    Blob, Endpoint, Link, Posted, Role, SetupError, Slot, Traffic, TransportKind,
 };
 
 const ECHO: Traffic = Traffic::Echo { every: 1 };
@@ -14,12 +13,12 @@ fn messages_for(size: usize) -> u64 {
     if size > 10_000 { 40 } else { 400 }
 }
 
-pub fn messages_arrive_whole_once_and_as_posted<T: Transport>(bench: Bench) {
+pub fn messages_arrive_whole_once_and_as_posted(bench: Bench) {
     for (number, size) in bench.sizes().into_iter().enumerate() {
         // A window of one, of a few, and of more than any queue of slots.
         let window = [1, 5, 4096][number % 3];
         let total = messages_for(size);
-        both_ends::<T>(
+        both_ends(
             bench,
             Traffic::Forward,
             (size, window),
@@ -37,12 +36,12 @@ pub fn messages_arrive_whole_once_and_as_posted<T: Transport>(bench: Bench) {
     }
 }
 
-pub fn the_largest_message_passes_both_ways<T: Transport>(bench: Bench) {
+pub fn the_largest_message_passes_both_ways(bench: Bench) {
     // The largest ones take memory: one claim at a time.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let size = bench.kind.descriptor().largest as usize;
-    both_ends::<T>(
+    both_ends(
         bench,
         ECHO,
         (size, 1),
@@ -60,7 +59,7 @@ pub fn the_largest_message_passes_both_ways<T: Transport>(bench: Bench) {
 }
 
 /// Echoes `total` messages from where they arrived.
-fn answer<E: Endpoint>(end: &mut End<'_, E>, total: u64) {
+fn answer(end: &mut End<'_>, total: u64) {
     let mut expected = 0;
     while expected < total {
         end.next();
@@ -80,7 +79,7 @@ fn answer<E: Endpoint>(end: &mut End<'_, E>, total: u64) {
     }
 }
 
-impl<E: Endpoint> End<'_, E> {
+impl End<'_> {
     /// Posts messages up to `total` and receives their answers, whichever is possible.
     pub fn send_up_to_and_hear(&mut self, total: u64) {
         let mut heard = self.received;
@@ -97,11 +96,11 @@ impl<E: Endpoint> End<'_, E> {
     }
 }
 
-pub fn an_arrived_slot_can_be_posted<T: Transport>(bench: Bench) {
+pub fn an_arrived_slot_can_be_posted(bench: Bench) {
     for size in bench.sizes() {
         let bursts = [1, 16, 200];
         let total: u64 = bursts.iter().sum();
-        both_ends::<T>(
+        both_ends(
             bench,
             ECHO,
             (size, 16),
@@ -129,7 +128,7 @@ const ATTEMPTS: u32 = 2000;
 const MORE_THAN_FITS: u64 = 100_000;
 
 /// Posts without the other end reading, until nothing more is taken.
-fn fill<E: Endpoint>(end: &mut End<'_, E>) {
+fn fill(end: &mut End<'_>) {
     let mut fruitless = 0;
     while fruitless < ATTEMPTS {
         let posted = end.post_up_to(MORE_THAN_FITS);
@@ -140,13 +139,13 @@ fn fill<E: Endpoint>(end: &mut End<'_, E>) {
     }
 }
 
-pub fn a_full_queue_takes_nothing_and_loses_nothing<T: Transport>(bench: Bench) {
+pub fn a_full_queue_takes_nothing_and_loses_nothing(bench: Bench) {
     if bench.loses() {
-        return what_overflows_is_lost_whole::<T>(bench);
+        return what_overflows_is_lost_whole(bench);
     }
     for (size, window) in [(64, 4096), (4096, 64), (60_000, 3)] {
         let room = std::sync::atomic::AtomicU64::new(0);
-        both_ends::<T>(
+        both_ends(
             bench,
             Traffic::Forward,
             (size, window),
@@ -170,9 +169,9 @@ pub fn a_full_queue_takes_nothing_and_loses_nothing<T: Transport>(bench: Bench) 
     }
 }
 
-fn what_overflows_is_lost_whole<T: Transport>(bench: Bench) {
+fn what_overflows_is_lost_whole(bench: Bench) {
     let size = 1000;
-    both_ends::<T>(
+    both_ends(
         bench,
         Traffic::Forward,
         (size, 64),
@@ -200,9 +199,9 @@ fn what_overflows_is_lost_whole<T: Transport>(bench: Bench) {
     );
 }
 
-pub fn arrivals_stay_until_the_next_poll<T: Transport>(bench: Bench) {
+pub fn arrivals_stay_until_the_next_poll(bench: Bench) {
     let (size, total) = (1000, 300);
-    both_ends::<T>(
+    both_ends(
         bench,
         Traffic::Both,
         (size, 8),
@@ -231,11 +230,11 @@ pub fn arrivals_stay_until_the_next_poll<T: Transport>(bench: Bench) {
     );
 }
 
-pub fn both_ways_at_once_there_is_no_deadlock<T: Transport>(bench: Bench) {
+pub fn both_ways_at_once_there_is_no_deadlock(bench: Bench) {
     for (size, window) in [(64, 4096), (4096, 64), (60_000, 3)] {
         let beyond = if size > 10_000 { 100 } else { 1000 };
         let filled = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
-        let play = |end: &mut End<'_, EndpointOf<T>>, me: usize| {
+        let play = |end: &mut End<'_>, me: usize| {
             // Both fill their queues before either reads.
             if !bench.loses() {
                 let mut fruitless = 0;
@@ -264,7 +263,7 @@ pub fn both_ways_at_once_there_is_no_deadlock<T: Transport>(bench: Bench) {
             end.is_quiet();
             end.meet();
         };
-        both_ends::<T>(
+        both_ends(
             bench,
             Traffic::Both,
             (size, window),
@@ -274,8 +273,8 @@ pub fn both_ways_at_once_there_is_no_deadlock<T: Transport>(bench: Bench) {
     }
 }
 
-pub fn a_signal_ends_a_wait_with_nothing<T: Transport>(bench: Bench) {
-    both_ends::<T>(
+pub fn a_signal_ends_a_wait_with_nothing(bench: Bench) {
+    both_ends(
         bench,
         ECHO,
         (64, 1),
@@ -299,8 +298,8 @@ pub fn a_signal_ends_a_wait_with_nothing<T: Transport>(bench: Bench) {
     );
 }
 
-pub fn a_peer_that_is_gone_is_seen_after_what_it_sent<T: Transport>(bench: Bench) {
-    both_ends::<T>(
+pub fn a_peer_that_is_gone_is_seen_after_what_it_sent(bench: Bench) {
+    both_ends(
         bench,
         Traffic::Both,
         (64, 16),
@@ -329,17 +328,17 @@ pub fn a_peer_that_is_gone_is_seen_after_what_it_sent<T: Transport>(bench: Bench
     );
 }
 
-pub fn a_foreign_address_is_refused<T: Transport>(bench: Bench) {
+pub fn a_foreign_address_is_refused(bench: Bench) {
     for blob in [&b""[..], b"\xff\xfe", b"nowhere", &[b'x'; 5000]] {
-        let opening = T::open(&bench.setup(Role::Client, ECHO, 64, 1)).unwrap();
+        let opening = bench.kind.open(&bench.setup(Role::Client, ECHO, 64, 1)).unwrap();
         let refused = opening.connect(&Blob(blob.to_vec())).err();
         let sentence = refused.expect("connected to nothing").to_string();
         assert!(!sentence.is_empty() && !sentence.contains("panicked"));
     }
 }
 
-pub fn slots_are_told_apart<T: Transport>(bench: Bench) {
-    both_ends::<T>(
+pub fn slots_are_told_apart(bench: Bench) {
+    both_ends(
         bench,
         ECHO,
         (64, 7),
@@ -359,12 +358,12 @@ pub fn slots_are_told_apart<T: Transport>(bench: Bench) {
     );
 }
 
-pub fn a_peer_that_never_comes_is_late<T: Transport>(bench: Bench) {
+pub fn a_peer_that_never_comes_is_late(bench: Bench) {
     if !matches!(bench.kind, TransportKind::Tcp | TransportKind::Unix) {
         return; // The others have nothing to wait for: their memory and names are there at once.
     }
     let mut setup = bench.setup(Role::Server, ECHO, 64, 1);
     setup.timeout = wiregauge::units::Span(10_000_000);
-    let late = T::open(&setup).unwrap().connect(&Blob::default()).err();
+    let late = bench.kind.open(&setup).unwrap().connect(&Blob::default()).err();
     assert!(matches!(late, Some(SetupError::Late { .. })), "{late:?}");
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use wiregauge::host::interrupt::{self, Interrupter};
 use wiregauge::loops::payload;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Posted, Role, Settings, Setup, Site, Slot, Traffic,
-    Transport, TransportKind, Wait,
+    Blob, Endpoint, Events, Link, Posted, Role, Settings, Setup, Slot, Traffic, TransportKind, Wait,
 };
 use wiregauge::units::Span;
 
@@ -122,19 +121,11 @@ pub struct Bench {
 impl Bench {
     pub fn setup(&self, role: Role, traffic: Traffic, size: usize, window: u32) -> Setup {
         Setup {
-            role,
-            traffic,
-            wait: self.wait,
-            size,
             window,
             loss_after: Span(20_000_000),
-            timeout: Span(5_000_000_000),
             cookie: [0xc7; 32],
             seed: 1,
-            site: Site::Loopback,
-            opened: wiregauge::signal::TimeOfDay::default(),
-            kind: Default::default(),
-            settings: Settings::default(),
+            ..Setup::new(role, traffic, self.wait, size)
         }
     }
 
@@ -175,8 +166,8 @@ pub struct Common {
 }
 
 /// One end in one thread.
-pub struct End<'a, E> {
-    pub endpoint: E,
+pub struct End<'a> {
+    pub endpoint: Box<dyn Endpoint>,
     pub events: Events,
     /// Posts that were accepted, and those that have completed.
     pub accepted: u64,
@@ -202,7 +193,7 @@ fn number(role: Role) -> usize {
     }
 }
 
-impl<E: Endpoint> End<'_, E> {
+impl End<'_> {
     /// One attempt to learn something: a poll or, where the mode sleeps, a wait.
     pub fn next(&mut self) {
         if self.sleeps {
@@ -366,7 +357,7 @@ impl<E: Endpoint> End<'_, E> {
     }
 }
 
-impl<E> Drop for End<'_, E> {
+impl Drop for End<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _ = self.common.failed.set(self.role);
@@ -375,20 +366,19 @@ impl<E> Drop for End<'_, E> {
     }
 }
 
-pub type EndpointOf<T> = <<T as Transport>::Opening as Opening>::Endpoint;
-
-fn end<'a, T: Transport>(
+fn end<'a>(
+    kind: TransportKind,
     setup: &Setup,
     credit: u64,
     common: &'a Common,
     to_other: Sender<Blob>,
     from_other: Receiver<Blob>,
-) -> End<'a, EndpointOf<T>> {
-    let opening = T::open(setup).unwrap();
+) -> End<'a> {
+    let opening = kind.open(setup).unwrap();
     to_other.send(opening.address()).unwrap();
     let address = from_other.recv_timeout(PATIENCE).expect("the other end is gone or stuck");
     let end = End {
-        endpoint: opening.connect(&address).unwrap(),
+        endpoint: opening.connect(&address).unwrap().endpoint,
         events: Events::default(),
         accepted: 0,
         completed: 0,
@@ -409,12 +399,12 @@ fn end<'a, T: Transport>(
 }
 
 /// Runs both ends, each in its own thread. What is stuck is interrupted and fails.
-pub fn both_ends<T: Transport>(
+pub fn both_ends(
     bench: Bench,
     traffic: Traffic,
     (size, window): (usize, u32),
-    client: impl Fn(&mut End<'_, EndpointOf<T>>) + Sync,
-    server: impl Fn(&mut End<'_, EndpointOf<T>>) + Sync,
+    client: impl Fn(&mut End<'_>) + Sync,
+    server: impl Fn(&mut End<'_>) + Sync,
 ) {
     let carried = bench.kind.descriptor().traffic;
     if !carried.iter().any(|known| known.same_kind(traffic)) {
@@ -422,14 +412,14 @@ pub fn both_ends<T: Transport>(
     }
     install_once();
     let setup = |role| bench.setup(role, traffic, size, window);
-    unless_lost(bench, || attempt::<T>(bench, &setup, &client, &server));
+    unless_lost(bench, || attempt(bench, &setup, &client, &server));
 }
 
-fn attempt<T: Transport>(
+fn attempt(
     bench: Bench,
     setup: &(impl Fn(Role) -> Setup + Sync),
-    client: &(impl Fn(&mut End<'_, EndpointOf<T>>) + Sync),
-    server: &(impl Fn(&mut End<'_, EndpointOf<T>>) + Sync),
+    client: &(impl Fn(&mut End<'_>) + Sync),
+    server: &(impl Fn(&mut End<'_>) + Sync),
 ) {
     let common = &Common::default();
     let credit = bench.credit(setup(Role::Client).size);
@@ -440,11 +430,25 @@ fn attempt<T: Transport>(
         let tell_too = tell.clone();
         let client = scope.spawn(move || {
             let _ = tell.send(Interrupter::this_thread());
-            client(&mut end::<T>(&setup(Role::Client), credit, common, to_server, from_server));
+            client(&mut end(
+                bench.kind,
+                &setup(Role::Client),
+                credit,
+                common,
+                to_server,
+                from_server,
+            ));
         });
         let server = scope.spawn(move || {
             let _ = tell_too.send(Interrupter::this_thread());
-            server(&mut end::<T>(&setup(Role::Server), credit, common, to_client, from_client));
+            server(&mut end(
+                bench.kind,
+                &setup(Role::Server),
+                credit,
+                common,
+                to_client,
+                from_client,
+            ));
         });
         let watchdog = scope.spawn(move || watch(bench, common, &threads));
         let mut outcomes = [client.join(), server.join()];

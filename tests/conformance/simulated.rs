@@ -3,23 +3,17 @@
 use super::ends::Bench;
 use wiregauge::clock::Clock;
 use wiregauge::loops::payload;
-use wiregauge::transport::null::Null;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, MOST_EVENTS, Opening, Posted, Role, Slot, Traffic, Transport,
-    TransportKind, Wait, synthetic,
+    Blob, Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Slot, Traffic, TransportKind, Wait,
+    synthetic,
 };
 
-fn open<T: Transport>(
-    kind: TransportKind,
-    role: Role,
-    every: u32,
-    spec: &str,
-) -> <T::Opening as Opening>::Endpoint {
+fn open(kind: TransportKind, role: Role, every: u32, spec: &str) -> Box<dyn Endpoint> {
     let mut setup = Bench { kind, wait: Wait::Busy }.setup(role, Traffic::Echo { every }, 24, 64);
     if kind == TransportKind::Synthetic {
         setup.settings.set("synthetic", spec).unwrap();
     }
-    T::open(&setup).unwrap().connect(&Blob::default()).unwrap()
+    kind.open(&setup).unwrap().connect(&Blob::default()).unwrap().endpoint
 }
 
 /// Posts messages `first..first + count` from the slots whose turn it is.
@@ -52,8 +46,8 @@ fn hear<E: Endpoint>(endpoint: &mut E, answers: usize) -> (Vec<u64>, u64) {
     (heard, completed)
 }
 
-fn each_message_comes_back_once<T: Transport>(kind: TransportKind) {
-    let mut endpoint = open::<T>(kind, Role::Client, 1, "constant(1us)");
+fn each_message_comes_back_once(kind: TransportKind) {
+    let mut endpoint = open(kind, Role::Client, 1, "constant(1us)");
     let mut first = 0;
     // Bursts that do not begin at slot 0.
     for burst in [1, 3, 64, 7, 60] {
@@ -70,33 +64,33 @@ fn each_message_comes_back_once<T: Transport>(kind: TransportKind) {
 
 #[test]
 fn each_message_comes_back_once_on_null() {
-    each_message_comes_back_once::<Null>(TransportKind::Null);
+    each_message_comes_back_once(TransportKind::Null);
 }
 
 #[test]
 fn each_message_comes_back_once_on_synthetic() {
-    each_message_comes_back_once::<synthetic::Simulated>(TransportKind::Synthetic);
+    each_message_comes_back_once(TransportKind::Synthetic);
 }
 
-fn the_last_of_each_burst_is_answered<T: Transport>(kind: TransportKind) {
-    let mut endpoint = open::<T>(kind, Role::Client, 4, "constant(1us)");
+fn the_last_of_each_burst_is_answered(kind: TransportKind) {
+    let mut endpoint = open(kind, Role::Client, 4, "constant(1us)");
     post(&mut endpoint, 0, 12);
     assert_eq!(hear(&mut endpoint, 3).0, [3, 7, 11]);
 }
 
 #[test]
 fn the_last_of_each_burst_is_answered_on_null() {
-    the_last_of_each_burst_is_answered::<Null>(TransportKind::Null);
+    the_last_of_each_burst_is_answered(TransportKind::Null);
 }
 
 #[test]
 fn the_last_of_each_burst_is_answered_on_synthetic() {
-    the_last_of_each_burst_is_answered::<synthetic::Simulated>(TransportKind::Synthetic);
+    the_last_of_each_burst_is_answered(TransportKind::Synthetic);
 }
 
 #[test]
 fn null_takes_no_more_than_a_poll_hands_over() {
-    let mut endpoint = open::<Null>(TransportKind::Null, Role::Client, 1, "");
+    let mut endpoint = open(TransportKind::Null, Role::Client, 1, "");
     post(&mut endpoint, 0, MOST_EVENTS as u64);
     assert_eq!(endpoint.post(Slot::sending(0), 24), Posted::Full);
     assert_eq!(hear(&mut endpoint, MOST_EVENTS).1, MOST_EVENTS as u64, "nothing more was taken");
@@ -105,8 +99,7 @@ fn null_takes_no_more_than_a_poll_hands_over() {
 
 #[test]
 fn synthetic_time_passes_by_the_delay_and_no_other_way() {
-    let mut endpoint =
-        open::<synthetic::Simulated>(TransportKind::Synthetic, Role::Client, 1, "constant(5us)");
+    let mut endpoint = open(TransportKind::Synthetic, Role::Client, 1, "constant(5us)");
     let clock = synthetic::clock();
     for message in 0..100 {
         let begin = clock.now();
@@ -120,10 +113,10 @@ fn synthetic_time_passes_by_the_delay_and_no_other_way() {
 #[test]
 fn the_synthetic_server_replays_what_the_client_sent() {
     let kind = TransportKind::Synthetic;
-    let mut client = open::<synthetic::Simulated>(kind, Role::Client, 1, "constant(1us)");
+    let mut client = open(kind, Role::Client, 1, "constant(1us)");
     post(&mut client, 0, 50);
     assert_eq!(hear(&mut client, 50).0.len(), 50);
-    let mut server = open::<synthetic::Simulated>(kind, Role::Server, 1, "constant(1us)");
+    let mut server = open(kind, Role::Server, 1, "constant(1us)");
     assert_eq!(hear(&mut server, 50).0, (0..50).collect::<Vec<u64>>());
     let mut events = Events::default();
     server.poll(&mut events);
@@ -138,6 +131,6 @@ fn the_synthetic_server_without_a_client_is_refused() {
         8,
         1,
     );
-    let refused = std::thread::spawn(move || synthetic::Simulated::open(&setup).is_err()).join();
+    let refused = std::thread::spawn(move || TransportKind::Synthetic.open(&setup).is_err()).join();
     assert!(refused.unwrap());
 }

@@ -1,6 +1,6 @@
 //! Who has not been told the run's secret is not let in, and holds nobody up.
 
-use super::ends::{Bench, EndpointOf};
+use super::ends::Bench;
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Posted, Role, Slot, Traffic, Transport, TransportKind,
-    Wait, socket,
+    Blob, Endpoint, Events, Link, Posted, Role, Slot, Traffic, TransportKind, Wait,
 };
 
 /// Far above what a message takes.
@@ -30,16 +29,16 @@ fn abstract_name(blob: &Blob) -> SocketAddr {
 }
 
 /// Opens a server, lets strangers at it, and then the real client; message 1 must come through.
-fn only_the_real_one_is_let_in<T: Transport, S: Write + Send>(
+fn only_the_real_one_is_let_in<S: Write + Send>(
     kind: TransportKind,
     dial: impl Fn(&Blob) -> S + Sync,
 ) {
     let (tell, told) = channel();
     std::thread::scope(|scope| {
         let server = scope.spawn(move || {
-            let opening = T::open(&bench(kind).setup(Role::Server, ECHO, 8, 1)).unwrap();
+            let opening = kind.open(&bench(kind).setup(Role::Server, ECHO, 8, 1)).unwrap();
             tell.send(opening.address()).unwrap();
-            let mut endpoint = opening.connect(&Blob::default()).unwrap();
+            let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
             first_message(&mut endpoint)
         });
         let address = told.recv_timeout(PATIENCE).unwrap();
@@ -54,8 +53,8 @@ fn only_the_real_one_is_let_in<T: Transport, S: Write + Send>(
         drop(short);
         let silent = dial(&address);
 
-        let opening = T::open(&bench(kind).setup(Role::Client, ECHO, 8, 1)).unwrap();
-        let mut client: EndpointOf<T> = opening.connect(&address).unwrap();
+        let opening = kind.open(&bench(kind).setup(Role::Client, ECHO, 8, 1)).unwrap();
+        let mut client = opening.connect(&address).unwrap().endpoint;
         send(&mut client, *b"the real");
         assert_eq!(server.join().unwrap(), *b"the real");
         drop((wrong, nearly, silent));
@@ -87,14 +86,14 @@ fn first_message<E: Endpoint>(endpoint: &mut E) -> [u8; 8] {
 
 #[test]
 fn a_stranger_is_not_let_in_on_tcp() {
-    only_the_real_one_is_let_in::<socket::Tcp, _>(TransportKind::Tcp, |address| {
+    only_the_real_one_is_let_in(TransportKind::Tcp, |address| {
         TcpStream::connect(text(address)).unwrap()
     });
 }
 
 #[test]
 fn a_stranger_is_not_let_in_on_unix() {
-    only_the_real_one_is_let_in::<socket::UnixStream, _>(TransportKind::Unix, |address| {
+    only_the_real_one_is_let_in(TransportKind::Unix, |address| {
         UnixStream::connect_addr(&abstract_name(address)).unwrap()
     });
 }
@@ -108,10 +107,10 @@ fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
     std::thread::scope(|scope| {
         let server = scope.spawn(move || {
             let opening =
-                socket::Tcp::open(&bench(TransportKind::Tcp).setup(Role::Server, ECHO, 8, 1))
-                    .unwrap();
+                TransportKind::Tcp.open(&bench(TransportKind::Tcp).setup(Role::Server, ECHO, 8, 1));
+            let opening = opening.unwrap();
             tell.send(opening.address()).unwrap();
-            let mut endpoint = opening.connect(&Blob::default()).unwrap();
+            let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
             first_message(&mut endpoint)
         });
         let address: Blob = told.recv_timeout(PATIENCE).unwrap();
@@ -128,7 +127,8 @@ fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
             fed
         });
         let setup = bench(TransportKind::Tcp).setup(Role::Client, ECHO, 8, 1);
-        let mut client = socket::Tcp::open(&setup).unwrap().connect(&address).unwrap();
+        let mut client =
+            TransportKind::Tcp.open(&setup).unwrap().connect(&address).unwrap().endpoint;
         send(&mut client, *b"the real");
         assert_eq!(server.join().unwrap(), *b"the real");
         done.store(true, Ordering::Relaxed);
@@ -136,17 +136,14 @@ fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
     });
 }
 
-fn datagrams_of_strangers_are_not_seen<T: Transport>(
-    kind: TransportKind,
-    throw: impl Fn(&Blob) -> bool,
-) {
-    let open = |role| T::open(&bench(kind).setup(role, ECHO, 8, 1)).unwrap();
+fn datagrams_of_strangers_are_not_seen(kind: TransportKind, throw: impl Fn(&Blob) -> bool) {
+    let open = |role| kind.open(&bench(kind).setup(role, ECHO, 8, 1)).unwrap();
     let (client, server) = (open(Role::Client), open(Role::Server));
     let (to_client, to_server) = (client.address(), server.address());
     assert!(throw(&to_server), "before it is connected anybody may send");
-    let mut server = server.connect(&to_client).unwrap();
+    let mut server = server.connect(&to_client).unwrap().endpoint;
     throw(&to_server);
-    let mut client = client.connect(&to_server).unwrap();
+    let mut client = client.connect(&to_server).unwrap().endpoint;
     throw(&to_server);
     send(&mut client, *b"the real");
     assert_eq!(first_message(&mut server), *b"the real");
@@ -154,7 +151,7 @@ fn datagrams_of_strangers_are_not_seen<T: Transport>(
 
 #[test]
 fn a_strangers_datagram_is_not_seen_on_udp() {
-    datagrams_of_strangers_are_not_seen::<socket::Udp>(TransportKind::Udp, |address| {
+    datagrams_of_strangers_are_not_seen(TransportKind::Udp, |address| {
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         stranger.send_to(b"stranger", text(address)).is_ok()
     });
@@ -162,12 +159,8 @@ fn a_strangers_datagram_is_not_seen_on_udp() {
 
 #[test]
 fn a_strangers_datagram_is_not_seen_on_unixgram() {
-    datagrams_of_strangers_are_not_seen::<socket::UnixDatagram>(
-        TransportKind::Unixgram,
-        |address| {
-            let stranger = UnixDatagram::unbound().unwrap();
-            stranger.connect_addr(&abstract_name(address)).is_ok()
-                && stranger.send(b"stranger").is_ok()
-        },
-    );
+    datagrams_of_strangers_are_not_seen(TransportKind::Unixgram, |address| {
+        let stranger = UnixDatagram::unbound().unwrap();
+        stranger.connect_addr(&abstract_name(address)).is_ok() && stranger.send(b"stranger").is_ok()
+    });
 }

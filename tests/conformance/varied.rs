@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wiregauge::loops::payload;
-use wiregauge::transport::fan::{Fan, Looked};
+use wiregauge::transport::endpoint_set::{EndpointSet, Looked};
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Opening, Posted, Role, Slot, Traffic, Transport,
+    Blob, Endpoint, Events, Lengths, Link, Opening, Posted, Role, Setup, Slot, Traffic,
 };
 use wiregauge::units::Span;
 
@@ -26,34 +26,36 @@ fn length(sequence: u64, longest: usize) -> usize {
 }
 
 /// One end.
-struct End<E> {
-    fan: Fan<E>,
+struct End {
+    set: EndpointSet<Box<dyn Endpoint>>,
     /// Posts of each connection that were accepted and have not completed.
     open: [u32; LANES],
     next: [u32; LANES],
 }
 
-impl<E: Endpoint> End<E> {
-    fn connect<T: Transport<Opening: Opening<Varied = E>>>(
+impl End {
+    fn connect(
         bench: Bench,
         role: Role,
         longest: usize,
         exchange: impl FnOnce(Vec<Blob>) -> Vec<Blob>,
-    ) -> End<E> {
+    ) -> End {
         let setup = bench.setup(role, Traffic::Echo { every: 1 }, longest, 8);
-        let openings: Vec<T::Opening> = (0..LANES).map(|_| T::open(&setup).unwrap()).collect();
-        let others = exchange(openings.iter().map(Opening::address).collect());
+        let setup = Setup { lengths: Lengths::Varied, ..setup };
+        let openings: Vec<Box<dyn Opening>> =
+            (0..LANES).map(|_| bench.kind.open(&setup).unwrap()).collect();
+        let others = exchange(openings.iter().map(|opening| opening.address()).collect());
         let ends = openings.into_iter().zip(others);
-        let ends = ends.map(|(opening, other)| opening.connect_varied(&other).unwrap().endpoint);
+        let ends = ends.map(|(opening, other)| opening.connect(&other).unwrap().endpoint);
         // A sleep that nothing ends, as where a message was lost, must come back.
         let longest_sleep = Span(if bench.loses() { 200_000_000 } else { 60_000_000_000 });
-        let fan = Fan::new(ends.collect(), Some(longest_sleep)).unwrap();
-        End { fan, open: [0; LANES], next: [0; LANES] }
+        let set = EndpointSet::new(ends.collect(), Some(longest_sleep)).unwrap();
+        End { set, open: [0; LANES], next: [0; LANES] }
     }
 
     /// Posts a message on a connection, where there is room.
     fn post(&mut self, lane: usize, sequence: u64, length: usize) -> bool {
-        let end = self.fan.end(lane);
+        let end = self.set.end(lane);
         if self.open[lane] == end.slots() {
             return false;
         }
@@ -65,14 +67,14 @@ impl<E: Endpoint> End<E> {
         end.flush();
         self.next[lane] = (self.next[lane] + 1) % end.slots();
         self.open[lane] += 1;
-        self.fan.stir(lane);
+        self.set.stir(lane);
         true
     }
 
     /// Looks once; what has arrived is given to `take` with its connection.
     fn look(&mut self, sleeps: bool, events: &mut Events, mut take: impl FnMut(usize, &[u8])) {
         let open = &mut self.open;
-        self.fan.look(sleeps, |lane, end, sleeps| {
+        self.set.look(sleeps, |lane, end, sleeps| {
             if sleeps {
                 end.wait(events);
             } else {
@@ -100,10 +102,10 @@ struct Flow {
 }
 
 /// Answers each message on its connection.
-fn serve<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
+fn serve(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
     let Flow { bench, longest, total, meet, .. } = flow;
     let (bench, longest, total) = (*bench, *longest, *total);
-    let mut end = End::connect::<T>(bench, Role::Server, longest, |own| {
+    let mut end = End::connect(bench, Role::Server, longest, |own| {
         to_other.send(own).unwrap();
         from_other.recv_timeout(PATIENCE).unwrap()
     });
@@ -134,16 +136,16 @@ fn serve<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Rec
 }
 
 /// Sends them, and hears the answers.
-fn ask<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
+fn ask(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>) {
     let Flow { bench, longest, total, ahead, meet } = flow;
     let (bench, longest, total, ahead) = (*bench, *longest, *total, *ahead);
-    let mut end = End::connect::<T>(bench, Role::Client, longest, |own| {
+    let mut end = End::connect(bench, Role::Client, longest, |own| {
         to_other.send(own).unwrap();
         from_other.recv_timeout(PATIENCE).unwrap()
     });
     meet.wait();
     // It may sleep where the kernel watches all connections.
-    let sleeps = bench.wait.sleeps() && end.fan.can_sleep();
+    let sleeps = bench.wait.sleeps() && end.set.can_sleep();
     let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
     let mut next = [0, 1, 2];
     let mut patience = Patience::new(bench);
@@ -172,7 +174,7 @@ fn ask<T: Transport>(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Recei
 
 /// The client sends messages of many lengths over all connections; each is answered by one of
 /// another length, in the order of its connection.
-pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
+pub fn messages_of_many_lengths_arrive_whole(bench: Bench) {
     install_once();
     // What is lost would be waited for: so little is on the way that there always is room.
     let loses = bench.loses();
@@ -184,8 +186,8 @@ pub fn messages_of_many_lengths_arrive_whole<T: Transport>(bench: Bench) {
         let (to_server, from_client) = channel::<Vec<Blob>>();
         let (to_client, from_server) = channel::<Vec<Blob>>();
         std::thread::scope(|scope| {
-            let server = scope.spawn(move || serve::<T>(flow, to_client, from_client));
-            let client = scope.spawn(move || ask::<T>(flow, to_server, from_server));
+            let server = scope.spawn(move || serve(flow, to_client, from_client));
+            let client = scope.spawn(move || ask(flow, to_server, from_server));
             rethrow([server.join(), client.join()]);
         });
     });

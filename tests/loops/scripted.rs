@@ -1,8 +1,8 @@
 //! An end that does what a test says, on a virtual clock of its own.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use wiregauge::clock::{Ticks, Virtual};
+use std::sync::atomic::AtomicU64;
+use wiregauge::clock::{Clock, Ticks, Virtual};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop, closed, payload};
@@ -11,15 +11,14 @@ use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::transport::{Endpoint, Events, Link, Posted, Slot};
 
 thread_local! {
-    static NOW: &'static Cell<u64> = Box::leak(Box::new(Cell::new(0)));
+    static NOW: Virtual<'static> = Virtual(Box::leak(Box::new(AtomicU64::new(0))));
 }
 
 /// This thread's clock, set.
 pub fn clock_at(ticks: u64) -> Virtual<'static> {
-    NOW.with(|now| {
-        now.set(ticks);
-        Virtual(now)
-    })
+    let now = NOW.with(|now| *now);
+    now.set(ticks);
+    now
 }
 
 /// Slots of a scripted end.
@@ -103,7 +102,7 @@ impl Scripted {
     }
 
     fn advance(&self, ticks: u64) {
-        NOW.with(|now| now.set(now.get() + ticks));
+        NOW.with(|now| now.advance(ticks));
     }
 }
 
@@ -156,7 +155,7 @@ impl Endpoint for Scripted {
             self.completed += 1;
         }
         events.link = self.link;
-        let now = NOW.with(|now| now.get());
+        let now = NOW.with(|now| now.now().0);
         let due = self.timed.front().is_some_and(|(at, _)| *at <= now);
         let timed = if due { self.timed.pop_front() } else { None };
         let timed = timed.map(|(_, sequence)| (1, sequence));

@@ -97,7 +97,7 @@ pub fn t16_null() -> Row {
     let what = ("T16", "null transport, real clock", "latency <= printed instrument error");
     let done = || -> Result<Row, String> {
         let mut request = Request::new(Pattern::Latency);
-        request.transports = vec![TransportKind::Null];
+        request.transports = vec![TransportKind::instrument()];
         request.rounds = Some(3);
         let plan = request.plan().map_err(|refusal| refusal.to_string())?;
         let interrupted = AtomicBool::new(false);

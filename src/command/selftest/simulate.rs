@@ -1,9 +1,9 @@
 //! One round on the synthetic transport in this process: the same set-up, loops, recorder and join
 //! as in an agent, on the virtual clock.
 
-use crate::clock::{TickSpan, Ticks, Timebase};
+use crate::clock::{AnyClock, TickSpan, Ticks, Timebase};
 use crate::loops::gate::Gate;
-use crate::loops::role::{self, Part};
+use crate::loops::role::{self, LoopContext};
 use crate::loops::schedule::Generator;
 use crate::loops::{Ended, Loop};
 use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
@@ -11,14 +11,13 @@ use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
 use crate::sample::join::{Shape, join};
 use crate::sample::recorder::{MessageCounts, Recorder};
-use crate::transport::synthetic::{self, Simulated};
-use crate::transport::{Blob, Opening, Role, Transport, TransportKind};
+use crate::transport::{Blob, Role, TransportKind};
 use crate::units::Bytes;
 
 /// A case on the synthetic transport: so many messages of 8 B, no warm-up.
 pub fn case(pattern: Pattern, spec: &str, count: u64) -> Result<Case, String> {
     let mut request = Request::new(pattern);
-    request.transports = vec![TransportKind::Synthetic];
+    request.transports = vec![TransportKind::simulated()];
     request.load.object_size = Bytes(8);
     request.sizes = match pattern {
         Pattern::Load => vec![request.load.message()],
@@ -78,15 +77,15 @@ fn one_role(
     generator: Option<Generator>,
     arena: &mut Arena,
 ) -> Result<(MessageCounts, Ended), String> {
-    let mut endpoint = Simulated::open(&role::setup(case, role, [0; 32]))
-        .and_then(|opening| opening.connect(&Blob::default()))
-        .map_err(|error| error.to_string())?;
-    let gate = Gate::default();
-    let clock = synthetic::clock();
+    let opening = case.transport.open(&role::setup(case, role, [0; 32]));
+    let connected = opening.and_then(|opening| opening.connect(&Blob::default()));
+    let mut endpoint = connected.map_err(|error| error.to_string())?.endpoint;
+    let clock = case.transport.virtual_clock().ok_or("a transport that simulates no time")?;
     let mut recorder = Recorder::new(arena, case.warmup);
-    let (store, stream) = (None, None);
-    let part = Part { endpoint: &mut endpoint, clock, gate: &gate, plan, generator, store, stream };
-    let ended = role::play(case, role, part, &mut recorder, TickSpan(0));
+    let (store, stream, spin) = (None, None, TickSpan(0));
+    let gate = &Gate::default();
+    let context = LoopContext { case, role, gate, plan, generator, store, stream, spin };
+    let ended = role::run(&mut endpoint, AnyClock::Virtual(clock), context, &mut recorder);
     Ok((recorder.seen, ended))
 }
 

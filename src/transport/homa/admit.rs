@@ -76,7 +76,7 @@ pub fn admit<S: Calls>(
 ) -> Result<(SocketAddr, u64), SetupError> {
     let failed = |errno: Errno| SetupError::system("awaiting the client's cookie")(errno);
     let deadline = Instant::now() + setup.timeout.duration();
-    let mut strangers = 0;
+    let mut rejected = 0;
     loop {
         match inbox.receive(false) {
             Ok(request) => {
@@ -85,16 +85,16 @@ pub fn admit<S: Calls>(
                 if let Some(from) = request.from.filter(|_| knows && is_request(request.id)) {
                     let reply = &mut SendArgs::reply(request.id);
                     inbox.socket().send(reply, &from.into(), &WELCOME).map_err(failed)?;
-                    return Ok((from, strangers));
+                    return Ok((from, rejected));
                 }
                 turn_away(inbox.socket(), request.id, request.from);
-                strangers += 1;
+                rejected += 1;
             }
             Err(Failure::Nothing) => {
                 let left = left(deadline, setup, "the client's cookie")?;
                 inbox.socket().sleep(PollFlags::IN, Some(left));
             }
-            Err(Failure::Request { .. }) => strangers += 1,
+            Err(Failure::Request { .. }) => rejected += 1,
             Err(Failure::Socket(errno)) => return Err(failed(errno)),
         }
     }

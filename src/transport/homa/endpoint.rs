@@ -9,7 +9,7 @@ use super::abi::{SendArgs, is_request};
 use super::admit;
 use super::inbox::{Failure, Inbox, Incoming};
 use super::socket::{Calls, Socket};
-use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Slot};
+use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, NamedValues, Posted, Role, Slot};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
@@ -95,19 +95,19 @@ pub struct HomaEndpoint<S = Socket> {
     requests: u64,
     completed: u32,
     link: Link,
-    strangers: u64,
+    rejected: u64,
     failed: Option<Failed>,
 }
 
 impl<S: Calls> HomaEndpoint<S> {
     /// The end of this role, with so many slots of `size` bytes, whose other end is `peer`. So many
-    /// strangers were turned away before.
+    /// peers were rejected before.
     pub(super) fn new(
         inbox: Inbox<S>,
         role: Role,
         peer: SocketAddr,
         (slots, size): (usize, usize),
-        strangers: u64,
+        rejected: u64,
     ) -> HomaEndpoint<S> {
         HomaEndpoint {
             inbox,
@@ -123,24 +123,9 @@ impl<S: Calls> HomaEndpoint<S> {
             requests: 0,
             completed: 0,
             link: Link::Up,
-            strangers,
+            rejected,
             failed: None,
         }
-    }
-
-    /// Requests of others that were turned away.
-    pub(super) fn strangers(&self) -> u64 {
-        self.strangers
-    }
-
-    /// The request whose failure has ended the connection.
-    pub(super) fn failed(&self) -> Option<Failed> {
-        self.failed
-    }
-
-    /// What arrives.
-    pub(super) fn inbox(&self) -> &Inbox<S> {
-        &self.inbox
     }
 
     #[cold]
@@ -172,7 +157,7 @@ impl<S: Calls> HomaEndpoint<S> {
         }
     }
 
-    /// Receives one message; whether it was a stranger's.
+    /// Receives one message; whether it was rejected.
     #[inline]
     fn receive(&mut self, sleeps: bool, events: &mut Events) -> bool {
         match self.inbox.receive(sleeps) {
@@ -181,7 +166,7 @@ impl<S: Calls> HomaEndpoint<S> {
                 return false;
             }
             Ok(Incoming { id, from, .. }) => {
-                self.strangers += 1;
+                self.rejected += 1;
                 admit::turn_away(self.inbox.socket(), id, from);
                 return true;
             }
@@ -240,7 +225,7 @@ impl<S: Calls> HomaEndpoint<S> {
     }
 }
 
-impl<S: Calls> Endpoint for HomaEndpoint<S> {
+impl<S: Calls + Send + 'static> Endpoint for HomaEndpoint<S> {
     #[inline]
     fn slots(&self) -> u32 {
         (self.outgoing.len() / self.size) as u32
@@ -306,9 +291,22 @@ impl<S: Calls> Endpoint for HomaEndpoint<S> {
     }
 
     /// Of a client alone: which requests are open is the server's one thread's to know.
-    fn receiver(&self) -> Option<HomaEndpoint<S>> {
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let inbox = self.inbox.second().filter(|_| self.role == Role::Client)?;
-        Some(HomaEndpoint::new(inbox, self.role, self.peer, (1, self.size), 0))
+        Some(Box::new(HomaEndpoint::new(inbox, self.role, self.peer, (1, self.size), 0)))
+    }
+
+    fn rejected_peers(&self) -> u64 {
+        self.rejected
+    }
+
+    fn final_counters(&self) -> NamedValues {
+        let gathered = Some(self.inbox.gatherings()).filter(|messages| *messages > 0);
+        let seen = [
+            ("gathered", gathered.map(|messages| messages.to_string())),
+            ("error.request", self.failed.map(|failed| failed.to_string())),
+        ];
+        seen.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }
 
     #[inline]
@@ -323,7 +321,7 @@ impl<S: Calls> Endpoint for HomaEndpoint<S> {
             let _ = self.poll(events);
             return;
         }
-        // Strangers wake nobody.
+        // A message that is rejected wakes nobody.
         while self.may_receive(events) && self.receive(true, events) {}
         self.report(events);
     }

@@ -48,25 +48,25 @@ fn region_bytes(window: u32, size: usize) -> usize {
     asked.clamp(FEWEST_BPAGES, MOST_REGION_BPAGES) * BPAGE
 }
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "Homa over IP: requests and replies, by a kernel that has the protocol",
+    largest: abi::LARGEST as u64,
+    traffic: &[Traffic::Echo { every: 1 }],
+    ordered: false,
+    between_hosts: true,
+    watchable: true,
+    settings: &[settings::INTERFACE],
+    path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
+           of a message whose pages lie apart",
+    ..Descriptor::BASE
+};
+
 impl Transport for Homa {
-    type Opening = HomaOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "Homa over IP: requests and replies, by a kernel that has the protocol",
-        largest: abi::LARGEST as u64,
-        traffic: &[Traffic::Echo { every: 1 }],
-        loses: false,
-        ordered: false,
-        one_process: false,
-        between_hosts: true,
-        samples_only: false,
-        watchable: true,
-        settings: &[settings::INTERFACE],
-        path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
-               of a message whose pages lie apart",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         socket::probe().map_err(|errno| match errno {
             Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
                                       Stanford's PlatformLab) is no part of Linux, and must be \
@@ -76,7 +76,7 @@ impl Transport for Homa {
         })
     }
 
-    fn open(setup: &Setup) -> Result<HomaOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let own = address_of_site(&setup.site)?;
         let bytes = region_bytes(setup.window, setup.size);
         let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
@@ -86,28 +86,7 @@ impl Transport for Homa {
             abi::LAST_ASKED_PORT
         );
         let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
-        Ok(HomaOpening { socket, setup: setup.clone() })
-    }
-
-    fn strangers(endpoint: &HomaEndpoint) -> u64 {
-        endpoint.strangers()
-    }
-
-    fn granted(endpoint: &HomaEndpoint) -> Vec<(String, String)> {
-        let socket = endpoint.inbox().socket();
-        let mut all = options::granted_address(socket.own().ip());
-        all.push(("port".into(), socket.own().port().to_string()));
-        all.push(("receive_region_bytes".into(), socket.region_bytes().to_string()));
-        all
-    }
-
-    fn afterwards(endpoint: &HomaEndpoint) -> Vec<(String, String)> {
-        let gathered = Some(endpoint.inbox().gatherings()).filter(|messages| *messages > 0);
-        let seen = [
-            ("gathered", gathered.map(|messages| messages.to_string())),
-            ("error.request", endpoint.failed().map(|failed| failed.to_string())),
-        ];
-        seen.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
+        Ok(Box::new(HomaOpening { socket, setup: setup.clone() }))
     }
 }
 
@@ -120,7 +99,7 @@ fn join<S: Calls>(
 ) -> Result<HomaEndpoint<S>, SetupError> {
     let size = setup.size.max(1);
     let mut inbox = Inbox::new(socket, size);
-    let (peer, strangers) = match setup.role {
+    let (peer, rejected) = match setup.role {
         Role::Client => {
             let server = other.text()?.parse().map_err(|_| SetupError::Address)?;
             let server = towards(server, own);
@@ -128,29 +107,26 @@ fn join<S: Calls>(
             (server, 0)
         }
         Role::Server => {
-            let (client, strangers) = admit::admit(&mut inbox, setup)?;
-            (towards(client, own), strangers)
+            let (client, rejected) = admit::admit(&mut inbox, setup)?;
+            (towards(client, own), rejected)
         }
     };
     let slots = slots_for(setup.window, size);
-    Ok(HomaEndpoint::new(inbox, setup.role, peer, (slots, size), strangers))
+    Ok(HomaEndpoint::new(inbox, setup.role, peer, (slots, size), rejected))
 }
 
 impl Opening for HomaOpening {
-    type Endpoint = HomaEndpoint;
-
     fn address(&self) -> Blob {
         Blob(self.socket.own().to_string().into_bytes())
     }
 
-    fn connect(self, other: &Blob) -> Result<HomaEndpoint, SetupError> {
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         let own = self.socket.own();
-        join(self.socket, own, other, &self.setup)
-    }
-
-    type Varied = HomaEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<HomaEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Homa>)
+        let mut effective_settings = options::effective_address(own.ip());
+        effective_settings.push(("port".into(), own.port().to_string()));
+        let bytes = self.socket.region_bytes().to_string();
+        effective_settings.push(("receive_region_bytes".into(), bytes));
+        let endpoint = join(self.socket, own, other, &self.setup)?;
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
 }

@@ -11,21 +11,8 @@ const SERVER: &str = "10.0.0.2:50000";
 const STRANGER: &str = "10.0.0.3:60000";
 
 fn setup(role: Role, timeout: Span) -> Setup {
-    Setup {
-        role,
-        traffic: Traffic::Echo { every: 1 },
-        wait: Wait::Busy,
-        size: 8,
-        window: 3,
-        loss_after: Span(1),
-        timeout,
-        cookie: [7; 32],
-        seed: 0,
-        site: Site::Loopback,
-        opened: crate::signal::TimeOfDay::default(),
-        kind: Default::default(),
-        settings: Settings::default(),
-    }
+    let setup = Setup::new(role, Traffic::Echo { every: 1 }, Wait::Busy, 8);
+    Setup { window: 3, timeout, cookie: [7; 32], ..setup }
 }
 
 fn end(net: &Net, role: Role, timeout: Span) -> Result<HomaEndpoint<Fake>, SetupError> {
@@ -60,7 +47,7 @@ fn the_end_that_knows_the_cookie_is_let_in() {
         let client = join(called, CLIENT.parse().unwrap(), &Blob(SERVER.into()), &setup).unwrap();
         (client, server.join().unwrap())
     });
-    assert_eq!((client.strangers(), server.strangers()), (0, 3));
+    assert_eq!((client.rejected_peers(), server.rejected_peers()), (0, 3));
     assert_eq!(client.slots(), 3);
     // The peer is the one that showed it, and hears nothing but replies.
     let mut events = Events::default();
@@ -70,7 +57,7 @@ fn the_end_that_knows_the_cookie_is_let_in() {
     client.flush();
     assert!(server.poll(&mut events));
     assert_eq!(events.arrivals().len(), 1);
-    assert_eq!(server.strangers(), 3);
+    assert_eq!(server.rejected_peers(), 3);
 }
 
 #[test]
@@ -132,9 +119,9 @@ fn a_kernel_without_homa_is_named_in_one_sentence() {
     match socket::probe() {
         Ok(()) => eprintln!("not checked here: this kernel has Homa"),
         Err(_) => {
-            let sentence = Homa::available().unwrap_err();
+            let sentence = Homa.available().unwrap_err();
             assert!(sentence.contains("Homa"), "{sentence}");
-            let refused = Homa::open(&setup(Role::Server, LONG)).err().unwrap().to_string();
+            let refused = Homa.open(&setup(Role::Server, LONG)).err().unwrap().to_string();
             assert!(refused.contains("opening a Homa socket at 127.0.0.1"), "{refused}");
         }
     }

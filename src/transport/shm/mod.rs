@@ -73,31 +73,27 @@ const LULL: u32 = 16;
 /// Memory for the messages that one poll takes out: a cache's worth.
 const BATCH_BYTES: usize = 256 << 10;
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "a lock-free ring each way in POSIX shared memory, between two processes",
+    largest: Bytes::MIB.0 * 16,
+    in_survey: true,
+    path: "a copy into the ring, a cache-line hand-over, a copy out of it",
+    ..Descriptor::BASE
+};
+
 impl Transport for Shm {
-    type Opening = ShmOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "a lock-free ring each way in POSIX shared memory, between two processes",
-        largest: Bytes::MIB.0 * 16,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: false,
-        ordered: true,
-        one_process: false,
-        between_hosts: false,
-        samples_only: false,
-        watchable: false,
-        settings: &[],
-        path: "a copy into the ring, a cache-line hand-over, a copy out of it",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         let name = random_name().map_err(|error| error.to_string())?;
         let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
         Region::forget(&name);
         made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
     }
 
-    fn open(setup: &Setup) -> Result<ShmOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let made = match setup.role {
             Role::Client => None,
             Role::Server => {
@@ -106,15 +102,7 @@ impl Transport for Shm {
                 Some(Made { name, region })
             }
         };
-        Ok(ShmOpening { made, setup: setup.clone() })
-    }
-
-    fn granted(endpoint: &ShmEndpoint) -> Vec<(String, String)> {
-        let layout = endpoint.region.layout();
-        vec![
-            ("ring_cells".into(), layout.cells.to_string()),
-            ("cell_bytes".into(), layout.stride.to_string()),
-        ]
+        Ok(Box::new(ShmOpening { made, setup: setup.clone() }))
     }
 }
 
@@ -126,13 +114,11 @@ fn random_name() -> Result<String, SetupError> {
 }
 
 impl Opening for ShmOpening {
-    type Endpoint = ShmEndpoint;
-
     fn address(&self) -> Blob {
         Blob(self.made.as_ref().map(|made| made.name.clone().into_bytes()).unwrap_or_default())
     }
 
-    fn connect(self, other: &Blob) -> Result<ShmEndpoint, SetupError> {
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         let setup = self.setup;
         let region = match &self.made {
             Some(made) => Arc::clone(&made.region),
@@ -150,7 +136,7 @@ impl Opening for ShmOpening {
             Traffic::Forward | Traffic::Both | Traffic::OneSided => MOST_EVENTS,
         };
         let batch = (BATCH_BYTES / size).clamp(1, most);
-        Ok(ShmEndpoint {
+        let endpoint = ShmEndpoint {
             producer: Producer::new(Ring::of(&region, side)),
             consumer: Consumer::new(Ring::of(&region, 1 - side)),
             size,
@@ -174,13 +160,13 @@ impl Opening for ShmOpening {
             region,
             side,
             _made: self.made,
-        })
-    }
-
-    type Varied = ShmEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<ShmEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Shm>)
+        };
+        let layout = endpoint.region.layout();
+        let effective_settings = vec![
+            ("ring_cells".into(), layout.cells.to_string()),
+            ("cell_bytes".into(), layout.stride.to_string()),
+        ];
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
 }
 

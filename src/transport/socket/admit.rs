@@ -111,26 +111,12 @@ pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{Role, Settings, Site, Traffic, Wait};
-    use crate::units::Span;
+    use crate::transport::{Role, Traffic, Wait};
 
     #[test]
-    fn strangers_are_dropped_and_counted() {
-        let setup = Setup {
-            role: Role::Server,
-            traffic: Traffic::Forward,
-            wait: Wait::Block,
-            size: 1,
-            window: 1,
-            loss_after: Span(1),
-            timeout: Span(5_000_000_000),
-            cookie: [7; 32],
-            seed: 0,
-            site: Site::Loopback,
-            opened: crate::signal::TimeOfDay::default(),
-            kind: Default::default(),
-            settings: Settings::default(),
-        };
+    fn peers_without_the_cookie_are_dropped_and_counted() {
+        let setup = Setup::new(Role::Server, Traffic::Forward, Wait::Block, 1);
+        let setup = Setup { cookie: [7; 32], ..setup };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let dial = |bytes: &[u8]| {
             let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -4,9 +4,9 @@
 //! Both sockets are connected, so that the kernel drops what strangers send. A datagram that finds
 //! the receiver's buffer full is lost without a word: that is a result.
 
-use super::{options, slots_for};
+use super::{options, seen, slots_for};
 use crate::transport::{
-    Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, SetupError, Slot,
+    Endpoint, Events, Link, MOST_EVENTS, NamedValues, Posted, Role, Setup, SetupError, Slot,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Most datagrams that are thrown away before a round: many times what a socket's buffer holds.
-const MOST_STRANGERS: u64 = 1 << 16;
+const MOST_REJECTED: u64 = 1 << 16;
 
 /// A connected datagram socket with its memory.
 pub struct DatagramEndpoint {
@@ -29,7 +29,6 @@ pub struct DatagramEndpoint {
     last: usize,
     completed: u32,
     link: Link,
-    strangers: u64,
     /// Whether an empty datagram says that the other end is gone: of a unix socket. From a network
     /// anybody may send one.
     empty_ends: bool,
@@ -38,29 +37,30 @@ pub struct DatagramEndpoint {
 }
 
 impl DatagramEndpoint {
-    /// Makes an endpoint of a connected socket: sets its options, and throws away what strangers
-    /// sent before it was connected (the other end sends nothing before both are; a node may).
+    /// Makes an endpoint of a connected socket: sets its options, and throws away and counts what
+    /// others sent before it was connected (the other end sends nothing before both are; a node
+    /// may).
     pub(super) fn connected(
         socket: OwnedFd,
         setup: &Setup,
         loses: bool,
-    ) -> Result<DatagramEndpoint, SetupError> {
+    ) -> Result<(DatagramEndpoint, u64), SetupError> {
         options::apply_common(&socket, &setup.settings)?;
         if loses && setup.wait.sleeps() && setup.role == Role::Client {
             set_socket_timeout(&socket, Timeout::Recv, Some(setup.loss_after.duration()))
                 .map_err(SetupError::system("SO_RCVTIMEO"))?;
         }
-        let mut stranger = [0u8; 1];
-        let mut strangers = 0;
-        while rustix::net::recv(&socket, &mut stranger, RecvFlags::DONTWAIT).is_ok() {
-            strangers += 1;
-            if strangers > MOST_STRANGERS {
+        let (mut byte, mut rejected) = ([0u8; 1], 0);
+        while rustix::net::recv(&socket, &mut byte, RecvFlags::DONTWAIT).is_ok() {
+            rejected += 1;
+            if rejected > MOST_REJECTED {
                 let sentence = "datagrams that nobody asked for come faster than they can be \
                                 thrown away; end what sends them";
                 return Err(SetupError::Refused(sentence.into()));
             }
         }
-        Ok(DatagramEndpoint { strangers, empty_ends: !loses, ..Self::new(socket, setup) })
+        let endpoint = DatagramEndpoint { empty_ends: !loses, ..Self::new(socket, setup) };
+        Ok((endpoint, rejected))
     }
 
     fn new(socket: OwnedFd, setup: &Setup) -> DatagramEndpoint {
@@ -79,15 +79,9 @@ impl DatagramEndpoint {
             last: 0,
             completed: 0,
             link: Link::Up,
-            strangers: 0,
             empty_ends: false,
             empty: 0,
         }
-    }
-
-    /// Datagrams that were thrown away before the socket was connected.
-    pub(super) fn strangers(&self) -> u64 {
-        self.strangers
     }
 
     /// Datagrams without a byte, of which no end sends any.
@@ -200,9 +194,13 @@ impl Endpoint for DatagramEndpoint {
         Some(self.socket.as_fd())
     }
 
-    fn receiver(&self) -> Option<DatagramEndpoint> {
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let second = DatagramEndpoint::over(self.socket.try_clone().ok()?, self.size, 1);
-        Some(DatagramEndpoint { empty_ends: self.empty_ends, ..second })
+        Some(Box::new(DatagramEndpoint { empty_ends: self.empty_ends, ..second }))
+    }
+
+    fn final_counters(&self) -> NamedValues {
+        seen("datagrams.empty", self.empty)
     }
 
     #[inline]

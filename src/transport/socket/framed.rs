@@ -69,11 +69,6 @@ impl FramedEndpoint {
         }
     }
 
-    /// The socket, for reading its settings.
-    pub(super) fn socket(&self) -> &OwnedFd {
-        &self.socket
-    }
-
     #[inline]
     fn send_pending(&mut self) {
         while !self.pending.is_empty() && self.link == Link::Up {
@@ -239,35 +234,21 @@ impl Endpoint for FramedEndpoint {
         Some(self.socket.as_fd())
     }
 
-    fn receiver(&self) -> Option<FramedEndpoint> {
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let socket = self.socket.try_clone().ok()?;
-        Some(FramedEndpoint::over(socket, self.longest, 1))
+        Some(Box::new(FramedEndpoint::over(socket, self.longest, 1)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{Role, Settings, Site, Traffic, Wait};
-    use crate::units::Span;
+    use crate::transport::{Role, Traffic, Wait};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn setup(longest: usize) -> Setup {
-        Setup {
-            role: Role::Server,
-            traffic: Traffic::Echo { every: 1 },
-            wait: Wait::Busy,
-            size: longest,
-            window: 4,
-            loss_after: Span(1),
-            timeout: Span(1),
-            cookie: [0; 32],
-            seed: 1,
-            site: Site::Loopback,
-            opened: crate::signal::TimeOfDay::default(),
-            kind: Default::default(),
-            settings: Settings::default(),
-        }
+        let traffic = Traffic::Echo { every: 1 };
+        Setup { window: 4, ..Setup::new(Role::Server, traffic, Wait::Busy, longest) }
     }
 
     /// An end, and the socket of a peer that writes what it likes.

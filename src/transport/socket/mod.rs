@@ -18,8 +18,9 @@ pub use udp::Udp;
 pub use unix::{UnixDatagram, UnixStream};
 pub use villas::Villas;
 
-use crate::transport::Link;
+use crate::transport::{Endpoint, Lengths, Link, NamedValues, Setup};
 use rustix::io::Errno;
+use std::os::fd::OwnedFd;
 
 /// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
 /// buffer is the queue.
@@ -32,8 +33,16 @@ const RECEIVE_BYTES: usize = 128 << 10;
 /// Most memory for sending slots: beyond a cache's size more slots only slow the copy down.
 const SEND_BYTES: usize = 1 << 20;
 
+/// The end of a connected stream socket.
+fn stream_endpoint(socket: OwnedFd, setup: &Setup) -> Box<dyn Endpoint> {
+    match setup.lengths {
+        Lengths::Fixed => Box::new(stream::StreamEndpoint::new(socket, setup)),
+        Lengths::Varied => Box::new(framed::FramedEndpoint::new(socket, setup)),
+    }
+}
+
 /// A count of what an end has seen, where it has seen any.
-fn seen(name: &str, count: u64) -> Vec<(String, String)> {
+fn seen(name: &str, count: u64) -> NamedValues {
     let some = (count > 0).then(|| (name.to_string(), count.to_string()));
     some.into_iter().collect()
 }

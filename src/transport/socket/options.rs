@@ -116,7 +116,7 @@ pub fn apply_tcp(socket: &OwnedFd, settings: &Settings) -> Result<(), SetupError
 }
 
 /// Settings of any socket as granted.
-pub fn granted_common(socket: &OwnedFd) -> Vec<(String, String)> {
+pub fn effective_common(socket: &OwnedFd) -> Vec<(String, String)> {
     let sock = SockRef::from(socket);
     let mut all = Vec::new();
     let mut note = |name: &str, value: io::Result<String>| {
@@ -131,8 +131,8 @@ pub fn granted_common(socket: &OwnedFd) -> Vec<(String, String)> {
 }
 
 /// Settings of an IP socket as granted, and the interface whose address it has.
-pub fn granted_ip(socket: &OwnedFd) -> Vec<(String, String)> {
-    let mut all = granted_common(socket);
+pub fn effective_ip(socket: &OwnedFd) -> Vec<(String, String)> {
+    let mut all = effective_common(socket);
     let sock = SockRef::from(socket);
     let (class, mtu) = match is_v6(socket) {
         true => (sock.tclass_v6(), rustix::net::sockopt::ipv6_mtu(socket.as_fd())),
@@ -145,13 +145,13 @@ pub fn granted_ip(socket: &OwnedFd) -> Vec<(String, String)> {
         all.push(("path_mtu_bytes".into(), mtu.to_string()));
     }
     if let Some(address) = own_address(socket) {
-        all.extend(granted_address(address.ip()));
+        all.extend(effective_address(address.ip()));
     }
     all
 }
 
 /// The address of an end, and the interface that has it.
-pub fn granted_address(address: IpAddr) -> Vec<(String, String)> {
+pub fn effective_address(address: IpAddr) -> Vec<(String, String)> {
     let interface = interface_with(address).into_iter().flat_map(granted_interface);
     std::iter::once(("address".into(), address.to_string())).chain(interface).collect()
 }
@@ -168,9 +168,9 @@ fn granted_interface(interface: Interface) -> Vec<(String, String)> {
 }
 
 /// Settings of a TCP socket as granted.
-pub fn granted_tcp(socket: &OwnedFd) -> Vec<(String, String)> {
+pub fn effective_tcp(socket: &OwnedFd) -> Vec<(String, String)> {
     let sock = SockRef::from(socket);
-    let mut all = granted_ip(socket);
+    let mut all = effective_ip(socket);
     if let Ok(nodelay) = sock.tcp_nodelay() {
         all.push(("nodelay".into(), nodelay.to_string()));
     }

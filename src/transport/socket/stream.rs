@@ -28,7 +28,6 @@ pub struct StreamEndpoint {
     completed: u32,
     link: Link,
     zerocopy: Option<ZeroCopy>,
-    strangers: u64,
 }
 
 /// A stretch of bytes to be sent: of the sending slots, or (an echo) of what arrived.
@@ -40,8 +39,8 @@ struct Pending {
 }
 
 impl StreamEndpoint {
-    /// Wraps a connected socket, for which so many strangers were dropped.
-    pub(super) fn new(socket: OwnedFd, setup: &Setup, strangers: u64) -> StreamEndpoint {
+    /// Wraps a connected socket.
+    pub(super) fn new(socket: OwnedFd, setup: &Setup) -> StreamEndpoint {
         let size = setup.size.max(1);
         let receive = (RECEIVE_BYTES / size).max(1) * size;
         let zerocopy = setup.settings.flag("zerocopy").then(ZeroCopy::default);
@@ -57,18 +56,7 @@ impl StreamEndpoint {
             completed: 0,
             link: Link::Up,
             zerocopy,
-            strangers,
         }
-    }
-
-    /// Connections that were dropped before this one was let in.
-    pub(super) fn strangers(&self) -> u64 {
-        self.strangers
-    }
-
-    /// The socket, for reading its settings.
-    pub(super) fn socket(&self) -> &OwnedFd {
-        &self.socket
     }
 
     #[inline]

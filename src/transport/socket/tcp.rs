@@ -1,9 +1,7 @@
 //! `tcp`: the control path. The server listens on loopback, or on the address that was asked for; a
 //! connection is let in when its first bytes are the run's cookie.
 
-use super::framed::FramedEndpoint;
-use super::stream::StreamEndpoint;
-use super::{options, site};
+use super::{options, site, stream_endpoint};
 use crate::options::OptionDef;
 use crate::transport::*;
 use crate::units::Bytes;
@@ -56,40 +54,39 @@ pub fn check_congestion(text: &str) -> Result<(), String> {
     ))
 }
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "TCP over IP",
+    largest: Bytes::MIB.0 * 64,
+    between_hosts: true,
+    watchable: true,
+    in_survey: true,
+    settings: &[
+        NODELAY,
+        CONGESTION,
+        MSS,
+        settings::DSCP,
+        settings::INTERFACE,
+        ZEROCOPY,
+        settings::SEND_BUFFER,
+        settings::RECEIVE_BUFFER,
+        settings::BUSY_POLL,
+    ],
+    path: "send, the kernel's TCP and IP, recv: both copies included",
+    ..Descriptor::BASE
+};
+
 impl Transport for Tcp {
-    type Opening = TcpOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "TCP over IP",
-        largest: Bytes::MIB.0 * 64,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: false,
-        ordered: true,
-        one_process: false,
-        between_hosts: true,
-        samples_only: false,
-        watchable: true,
-        settings: &[
-            NODELAY,
-            CONGESTION,
-            MSS,
-            settings::DSCP,
-            settings::INTERFACE,
-            ZEROCOPY,
-            settings::SEND_BUFFER,
-            settings::RECEIVE_BUFFER,
-            settings::BUSY_POLL,
-        ],
-        path: "send, the kernel's TCP and IP, recv: both copies included",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .map(drop)
             .map_err(|error| format!("a TCP socket on 127.0.0.1 cannot be bound: {error}"))
     }
 
-    fn open(setup: &Setup) -> Result<TcpOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let own = site::address(&setup.site)?;
         let listener = match setup.role {
             Role::Client => None,
@@ -101,46 +98,29 @@ impl Transport for Tcp {
         if let Some(listener) = &listener {
             options::apply_before_handshake(listener, &setup.settings)?;
         }
-        Ok(TcpOpening { listener, own, setup: setup.clone() })
-    }
-
-    fn strangers(endpoint: &StreamEndpoint) -> u64 {
-        endpoint.strangers()
-    }
-
-    fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
-        options::granted_tcp(endpoint.socket())
+        Ok(Box::new(TcpOpening { listener, own, setup: setup.clone() }))
     }
 }
 
 impl Opening for TcpOpening {
-    type Endpoint = StreamEndpoint;
-
     fn address(&self) -> Blob {
         let address = self.listener.as_ref().and_then(|listener| listener.local_addr().ok());
         Blob(address.map(|a| a.to_string().into_bytes()).unwrap_or_default())
     }
 
-    fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
-        let (socket, strangers) = self.socket(other)?;
-        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
-    }
-
-    type Varied = FramedEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
-        let (socket, strangers) = self.socket(other)?;
-        let endpoint = FramedEndpoint::new(socket, &self.setup);
-        let granted = options::granted_tcp(endpoint.socket());
-        Ok(Varied { granted, strangers, afterwards: |_| Vec::new(), endpoint })
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
+        let (socket, rejected_peers) = self.socket(other)?;
+        let effective_settings = options::effective_tcp(&socket);
+        let endpoint = stream_endpoint(socket, &self.setup);
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
     }
 }
 
 impl TcpOpening {
-    /// The connected socket, and how many strangers were dropped for it.
+    /// The connected socket, and how many peers were rejected before it.
     fn socket(&self, other: &Blob) -> Result<(OwnedFd, u64), SetupError> {
         let setup = &self.setup;
-        let (stream, strangers) = match &self.listener {
+        let (stream, rejected_peers) = match &self.listener {
             Some(listener) => super::admit::accept(listener, setup)?,
             None => {
                 let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
@@ -150,7 +130,7 @@ impl TcpOpening {
         let socket = stream.into();
         options::apply_ip(&socket, &setup.settings)?;
         options::apply_tcp(&socket, &setup.settings)?;
-        Ok((socket, strangers))
+        Ok((socket, rejected_peers))
     }
 }
 

@@ -2,7 +2,7 @@
 //! each other.
 
 use super::datagram::DatagramEndpoint;
-use super::{options, seen, site};
+use super::{options, site};
 use crate::transport::*;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -18,64 +18,51 @@ pub struct UdpOpening {
     setup: Setup,
 }
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "UDP over IP",
+    // 65535 less the headers of IP and UDP.
+    largest: 65507,
+    loses: true,
+    ordered: false,
+    between_hosts: true,
+    watchable: true,
+    in_survey: true,
+    settings: &[
+        settings::DSCP,
+        settings::INTERFACE,
+        settings::SEND_BUFFER,
+        settings::RECEIVE_BUFFER,
+        settings::BUSY_POLL,
+    ],
+    path: "send, the kernel's UDP and IP, recv: both copies included",
+    ..Descriptor::BASE
+};
+
 impl Transport for Udp {
-    type Opening = UdpOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "UDP over IP",
-        // 65535 less the headers of IP and UDP.
-        largest: 65507,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: true,
-        ordered: false,
-        one_process: false,
-        between_hosts: true,
-        samples_only: false,
-        watchable: true,
-        settings: &[
-            settings::DSCP,
-            settings::INTERFACE,
-            settings::SEND_BUFFER,
-            settings::RECEIVE_BUFFER,
-            settings::BUSY_POLL,
-        ],
-        path: "send, the kernel's UDP and IP, recv: both copies included",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
             .map(drop)
             .map_err(|error| format!("a UDP socket on 127.0.0.1 cannot be bound: {error}"))
     }
 
-    fn open(setup: &Setup) -> Result<UdpOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let own = site::address(&setup.site)?;
         let socket = site::bind(own, UdpSocket::bind)
             .map_err(SetupError::system(format!("binding on {}", own.ip())))?;
-        Ok(UdpOpening { socket, own, setup: setup.clone() })
-    }
-
-    fn strangers(endpoint: &DatagramEndpoint) -> u64 {
-        endpoint.strangers()
-    }
-
-    fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
-        options::granted_ip(endpoint.socket())
-    }
-
-    fn afterwards(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
-        seen("datagrams.empty", endpoint.empty())
+        Ok(Box::new(UdpOpening { socket, own, setup: setup.clone() }))
     }
 }
 
 impl Opening for UdpOpening {
-    type Endpoint = DatagramEndpoint;
-
     fn address(&self) -> Blob {
         Blob(self.socket.local_addr().map(|a| a.to_string().into_bytes()).unwrap_or_default())
     }
 
-    fn connect(self, other: &Blob) -> Result<DatagramEndpoint, SetupError> {
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
         let address = site::towards(address, self.own);
         self.socket
@@ -83,12 +70,8 @@ impl Opening for UdpOpening {
             .map_err(SetupError::system(format!("connecting to {address}")))?;
         let socket: OwnedFd = self.socket.into();
         options::apply_ip(&socket, &self.setup.settings)?;
-        DatagramEndpoint::connected(socket, &self.setup, true)
-    }
-
-    type Varied = DatagramEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<DatagramEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Udp>)
+        let (endpoint, rejected_peers) = DatagramEndpoint::connected(socket, &self.setup, true)?;
+        let effective_settings = options::effective_ip(endpoint.socket());
+        Ok(Connected { endpoint: Box::new(endpoint), effective_settings, rejected_peers })
     }
 }

@@ -2,9 +2,7 @@
 //! that nothing is left behind, whatever becomes of the process.
 
 use super::datagram::DatagramEndpoint;
-use super::framed::FramedEndpoint;
-use super::stream::StreamEndpoint;
-use super::{admit, options};
+use super::{admit, options, stream_endpoint};
 use crate::transport::*;
 use crate::units::Bytes;
 use std::os::fd::OwnedFd;
@@ -43,28 +41,26 @@ fn address_of(name: &[u8]) -> Result<SocketAddr, SetupError> {
     SocketAddr::from_abstract_name(name).map_err(|_| SetupError::Address)
 }
 
+const STREAM: Descriptor = Descriptor {
+    about: "unix domain stream socket",
+    largest: Bytes::MIB.0 * 64,
+    watchable: true,
+    in_survey: true,
+    settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
+    path: "send, the kernel's socket queue, recv: both copies included",
+    ..Descriptor::BASE
+};
+
 impl Transport for UnixStream {
-    type Opening = StreamOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &STREAM
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "unix domain stream socket",
-        largest: Bytes::MIB.0 * 64,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: false,
-        ordered: true,
-        one_process: false,
-        between_hosts: false,
-        samples_only: false,
-        watchable: true,
-        settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
-        path: "send, the kernel's socket queue, recv: both copies included",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         available()
     }
 
-    fn open(setup: &Setup) -> Result<StreamOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let name = random_name()?;
         let listener = match setup.role {
             Role::Client => None,
@@ -73,44 +69,27 @@ impl Transport for UnixStream {
                     .map_err(SetupError::system("listening on a unix socket"))?,
             ),
         };
-        Ok(StreamOpening { listener, name, setup: setup.clone() })
-    }
-
-    fn strangers(endpoint: &StreamEndpoint) -> u64 {
-        endpoint.strangers()
-    }
-
-    fn granted(endpoint: &StreamEndpoint) -> Vec<(String, String)> {
-        options::granted_common(endpoint.socket())
+        Ok(Box::new(StreamOpening { listener, name, setup: setup.clone() }))
     }
 }
 
 impl Opening for StreamOpening {
-    type Endpoint = StreamEndpoint;
-
     fn address(&self) -> Blob {
         Blob(self.name.clone())
     }
 
-    fn connect(self, other: &Blob) -> Result<StreamEndpoint, SetupError> {
-        let (socket, strangers) = self.socket(other)?;
-        Ok(StreamEndpoint::new(socket, &self.setup, strangers))
-    }
-
-    type Varied = FramedEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<FramedEndpoint>, SetupError> {
-        let (socket, strangers) = self.socket(other)?;
-        let endpoint = FramedEndpoint::new(socket, &self.setup);
-        let granted = options::granted_common(endpoint.socket());
-        Ok(Varied { granted, strangers, afterwards: |_| Vec::new(), endpoint })
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
+        let (socket, rejected_peers) = self.socket(other)?;
+        let effective_settings = options::effective_common(&socket);
+        let endpoint = stream_endpoint(socket, &self.setup);
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
     }
 }
 
 impl StreamOpening {
-    /// The connected socket, and how many strangers were dropped for it.
+    /// The connected socket, and how many peers were rejected before it.
     fn socket(&self, other: &Blob) -> Result<(OwnedFd, u64), SetupError> {
-        let (stream, strangers) = match &self.listener {
+        let (stream, rejected_peers) = match &self.listener {
             Some(listener) => admit::accept(listener, &self.setup)?,
             None => {
                 let mut stream = net::UnixStream::connect_addr(&address_of(&other.0)?)
@@ -121,62 +100,51 @@ impl StreamOpening {
         };
         let socket: OwnedFd = stream.into();
         options::apply_common(&socket, &self.setup.settings)?;
-        Ok((socket, strangers))
+        Ok((socket, rejected_peers))
     }
 }
 
+const DATAGRAM: Descriptor = Descriptor {
+    about: "unix domain datagram socket",
+    // What the default of net.core.wmem_default (212992) lets through in one datagram.
+    largest: 128 << 10,
+    watchable: true,
+    in_survey: true,
+    settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
+    path: "send, the kernel's socket queue, recv: both copies included",
+    ..Descriptor::BASE
+};
+
 impl Transport for UnixDatagram {
-    type Opening = DatagramOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DATAGRAM
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "unix domain datagram socket",
-        // What the default of net.core.wmem_default (212992) lets through in one datagram.
-        largest: 128 << 10,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: false,
-        ordered: true,
-        one_process: false,
-        between_hosts: false,
-        samples_only: false,
-        watchable: true,
-        settings: &[settings::SEND_BUFFER, settings::RECEIVE_BUFFER, settings::BUSY_POLL],
-        path: "send, the kernel's socket queue, recv: both copies included",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         available()
     }
 
-    fn open(setup: &Setup) -> Result<DatagramOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let name = random_name()?;
         let socket = net::UnixDatagram::bind_addr(&address_of(&name)?)
             .map_err(SetupError::system("binding a unix datagram socket"))?;
-        Ok(DatagramOpening { socket, name, setup: setup.clone() })
-    }
-
-    fn granted(endpoint: &DatagramEndpoint) -> Vec<(String, String)> {
-        options::granted_common(endpoint.socket())
+        Ok(Box::new(DatagramOpening { socket, name, setup: setup.clone() }))
     }
 }
 
 impl Opening for DatagramOpening {
-    type Endpoint = DatagramEndpoint;
-
     fn address(&self) -> Blob {
         Blob(self.name.clone())
     }
 
-    fn connect(self, other: &Blob) -> Result<DatagramEndpoint, SetupError> {
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         self.socket
             .connect_addr(&address_of(&other.0)?)
             .map_err(SetupError::system("connecting to the other end's unix socket"))?;
-        DatagramEndpoint::connected(self.socket.into(), &self.setup, false)
-    }
-
-    type Varied = DatagramEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<DatagramEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<UnixDatagram>)
+        // Before it was connected nobody knew its name: there is nothing to reject.
+        let (endpoint, _) = DatagramEndpoint::connected(self.socket.into(), &self.setup, false)?;
+        let effective_settings = options::effective_common(endpoint.socket());
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
 }
 

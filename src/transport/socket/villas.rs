@@ -76,36 +76,36 @@ pub struct VillasEndpoint {
 const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
                      ADDRESS:PORT, where it sends";
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "UDP datagrams of samples, through a socket node of VILLASnode",
+    largest: message_bytes(MOST_VALUES) as u64,
+    traffic: &[Traffic::Forward],
+    loses: true,
+    ordered: false,
+    samples_only: true,
+    settings: &[
+        NODE_IN,
+        NODE_OUT,
+        settings::DSCP,
+        settings::SEND_BUFFER,
+        settings::RECEIVE_BUFFER,
+        settings::BUSY_POLL,
+    ],
+    path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
+           again, recv, a copy into the message",
+    ..Descriptor::BASE
+};
+
 impl Transport for Villas {
-    type Opening = VillasOpening;
-
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "UDP datagrams of samples, through a socket node of VILLASnode",
-        largest: message_bytes(MOST_VALUES) as u64,
-        traffic: &[Traffic::Forward],
-        loses: true,
-        ordered: false,
-        one_process: false,
-        between_hosts: false,
-        samples_only: true,
-        watchable: false,
-        settings: &[
-            NODE_IN,
-            NODE_OUT,
-            settings::DSCP,
-            settings::SEND_BUFFER,
-            settings::RECEIVE_BUFFER,
-            settings::BUSY_POLL,
-        ],
-        path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
-               again, recv, a copy into the message",
-    };
-
-    fn available() -> Result<(), String> {
-        Udp::available()
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
-    fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
+        Udp.available()
+    }
+
+    fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
         let Some(node) = Node::of_settings(request.settings) else { return Err(NEEDS.into()) };
         if node.input.is_ipv4() != node.output.is_ipv4() {
             let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
@@ -121,7 +121,7 @@ impl Transport for Villas {
         }
     }
 
-    fn open(setup: &Setup) -> Result<VillasOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let node = Node::of_settings(&setup.settings).ok_or(SetupError::Refused(NEEDS.into()))?;
         let at = match (setup.role, node.input) {
             (Role::Server, _) => node.output,
@@ -133,32 +133,17 @@ impl Transport for Villas {
         // At once: until then it takes what anybody sends.
         let what = format!("connecting to {}", node.input);
         socket.connect(node.input).map_err(SetupError::system(what))?;
-        Ok(VillasOpening { socket, setup: setup.clone() })
-    }
-
-    fn strangers(endpoint: &VillasEndpoint) -> u64 {
-        endpoint.datagrams.strangers()
-    }
-
-    fn granted(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
-        options::granted_ip(endpoint.datagrams.socket())
-    }
-
-    fn afterwards(endpoint: &VillasEndpoint) -> Vec<(String, String)> {
-        let foreign = endpoint.foreign + endpoint.datagrams.empty();
-        seen("datagrams.foreign", foreign)
+        Ok(Box::new(VillasOpening { socket, setup: setup.clone() }))
     }
 }
 
 impl Opening for VillasOpening {
-    type Endpoint = VillasEndpoint;
-
     fn address(&self) -> Blob {
         // The ends do not speak to each other, but to the node.
         Blob::default()
     }
 
-    fn connect(self, _: &Blob) -> Result<VillasEndpoint, SetupError> {
+    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
         let socket: OwnedFd = self.socket.into();
         options::apply_ip(&socket, &self.setup.settings)?;
         let size = self.setup.size.max(METADATA);
@@ -166,9 +151,10 @@ impl Opening for VillasOpening {
         // A byte more than a datagram, so that a longer one shows.
         let (since, kind) = (self.setup.opened, self.setup.kind);
         let datagrams = Setup { size: wire + 1, ..self.setup };
-        let datagrams = DatagramEndpoint::connected(socket, &datagrams, true)?;
+        let (datagrams, rejected_peers) = DatagramEndpoint::connected(socket, &datagrams, true)?;
+        let effective_settings = options::effective_ip(datagrams.socket());
         let slots = datagrams.slots() as usize;
-        Ok(VillasEndpoint {
+        let endpoint = VillasEndpoint {
             datagrams,
             kind,
             size,
@@ -177,13 +163,8 @@ impl Opening for VillasOpening {
             incoming: vec![0; size].into_boxed_slice(),
             since,
             foreign: 0,
-        })
-    }
-
-    type Varied = VillasEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<VillasEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Villas>)
+        };
+        Ok(Connected { endpoint: Box::new(endpoint), effective_settings, rejected_peers })
     }
 }
 
@@ -248,5 +229,9 @@ impl Endpoint for VillasEndpoint {
     fn wait(&mut self, events: &mut Events) {
         self.datagrams.wait(events);
         self.translate(events);
+    }
+
+    fn final_counters(&self) -> NamedValues {
+        seen("datagrams.foreign", self.foreign + self.datagrams.empty())
     }
 }

@@ -12,58 +12,64 @@ mod world;
 pub use spec::{Delay, Slow, Synthetic};
 pub use world::{SyntheticEndpoint, clock};
 
-use super::null::NullEndpoint;
 use super::*;
+use crate::clock::Virtual;
 use crate::options::OptionDef;
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use world::World;
 
 /// The synthetic transport.
 pub struct Simulated;
 
+const SYNTHETIC: OptionDef = OptionDef::parsed::<Synthetic>(
+    "synthetic",
+    "Simulated behaviour, such as 'normal(1us,300ns) loss(1%)'",
+)
+.metavar("SPEC")
+.default("normal(1us,100ns)");
+
 /// One end before it is connected: both share a world.
 pub struct SyntheticOpening {
-    world: Rc<RefCell<World>>,
+    world: Arc<Mutex<World>>,
     setup: Setup,
 }
 
 thread_local! {
     /// The world that the client's end has opened last on this thread.
-    static WORLD: RefCell<Option<Rc<RefCell<World>>>> = const { RefCell::new(None) };
+    static WORLD: RefCell<Option<Arc<Mutex<World>>>> = const { RefCell::new(None) };
 }
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "simulated delays, stalls, loss, duplicates, reordering and clocks, all seeded",
+    largest: 64 << 10,
+    traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward],
+    loses: true,
+    ordered: false,
+    one_process: true,
+    settings: &[SYNTHETIC],
+    path: "a simulation on a virtual clock",
+    ..Descriptor::BASE
+};
+
 impl Transport for Simulated {
-    type Opening = SyntheticOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "simulated delays, stalls, loss, duplicates, reordering and clocks, all seeded",
-        largest: 64 << 10,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward],
-        loses: true,
-        ordered: false,
-        one_process: true,
-        between_hosts: false,
-        samples_only: false,
-        watchable: false,
-        settings: &[OptionDef::parsed::<Synthetic>(
-            "synthetic",
-            "Simulated behaviour, such as 'normal(1us,300ns) loss(1%)'",
-        )
-        .metavar("SPEC")
-        .default("normal(1us,100ns)")],
-        path: "a simulation on a virtual clock",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn open(setup: &Setup) -> Result<SyntheticOpening, SetupError> {
+    fn virtual_clock(&self) -> Option<Virtual<'static>> {
+        Some(clock())
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let world = match setup.role {
             Role::Client => {
-                let world = Rc::new(RefCell::new(World::new(setup)));
-                WORLD.with_borrow_mut(|last| *last = Some(Rc::clone(&world)));
+                let world = Arc::new(Mutex::new(World::new(setup)));
+                WORLD.with_borrow_mut(|last| *last = Some(Arc::clone(&world)));
                 world
             }
             Role::Server => WORLD.with_borrow_mut(Option::take).ok_or_else(|| {
@@ -73,29 +79,21 @@ impl Transport for Simulated {
                 )
             })?,
         };
-        Ok(SyntheticOpening { world, setup: setup.clone() })
-    }
-
-    fn granted(_: &SyntheticEndpoint) -> Vec<(String, String)> {
-        Vec::new()
+        Ok(Box::new(SyntheticOpening { world, setup: setup.clone() }))
     }
 }
 
 impl Opening for SyntheticOpening {
-    type Endpoint = SyntheticEndpoint;
-
     fn address(&self) -> Blob {
         Blob::default()
     }
 
-    fn connect(self, _: &Blob) -> Result<SyntheticEndpoint, SetupError> {
-        Ok(SyntheticEndpoint::new(self.world, &self.setup))
-    }
-
-    // Never made: what it simulates has one size.
-    type Varied = NullEndpoint;
-
-    fn connect_varied(self, _: &Blob) -> Result<Varied<NullEndpoint>, SetupError> {
-        Err(SetupError::Refused("the synthetic transport's messages have one size".into()))
+    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
+        match self.setup.lengths {
+            Lengths::Fixed => Ok(Connected::new(SyntheticEndpoint::new(self.world, &self.setup))),
+            Lengths::Varied => {
+                Err(SetupError::Refused("the synthetic transport's messages have one size".into()))
+            }
+        }
     }
 }

@@ -1,15 +1,15 @@
 //! The simulation: what is on the way, and the time.
 
 use super::spec::{Delay, Synthetic};
-use crate::clock::Virtual;
+use crate::clock::{Clock, Virtual};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, Slot, Traffic};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
-use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// By how much time jumps when an end polls and nothing is on the way: coarse, since nothing can
 /// happen meanwhile, and fine against every time-out.
@@ -23,12 +23,12 @@ const BEGIN_NS: u64 = 10_000_000_000;
 
 thread_local! {
     /// This thread's virtual time; leaked once a thread, so that the clock is `'static`.
-    static NOW: &'static Cell<u64> = Box::leak(Box::new(Cell::new(BEGIN_NS)));
+    static NOW: Virtual<'static> = Virtual(Box::leak(Box::new(AtomicU64::new(BEGIN_NS))));
 }
 
 /// This thread's virtual clock, in nanoseconds.
 pub fn clock() -> Virtual<'static> {
-    NOW.with(|now| Virtual(now))
+    NOW.with(|now| *now)
 }
 
 /// Something that will arrive: when, in which order among equals, which message.
@@ -39,7 +39,7 @@ pub struct World {
     spec: Synthetic,
     stalls: HashMap<u64, f64>,
     random: ChaCha8Rng,
-    now: &'static Cell<u64>,
+    now: Virtual<'static>,
     traffic: Traffic,
     posted: u64,
     order: u64,
@@ -53,7 +53,7 @@ pub struct World {
 
 impl World {
     pub(super) fn new(setup: &Setup) -> World {
-        let now = NOW.with(|now| *now);
+        let now = clock();
         now.set(BEGIN_NS);
         let spec = setup.settings.get::<Synthetic>("synthetic").unwrap_or_default();
         World {
@@ -105,7 +105,7 @@ impl World {
     fn post(&mut self, payload: &[u8]) {
         let message = self.posted;
         self.posted += 1;
-        let sent = self.now.get();
+        let sent = self.now.now().0;
         if !matches!(self.traffic, Traffic::Echo { .. }) {
             self.now.set(sent + POST_NS);
         }
@@ -137,9 +137,14 @@ impl World {
     }
 }
 
+/// The two ends take turns, so that nobody waits for it.
+fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// One end of the simulation.
 pub struct SyntheticEndpoint {
-    world: Rc<RefCell<World>>,
+    world: Arc<Mutex<World>>,
     role: Role,
     size: usize,
     outgoing: Box<[u8]>,
@@ -148,10 +153,10 @@ pub struct SyntheticEndpoint {
 }
 
 impl SyntheticEndpoint {
-    pub(super) fn new(world: Rc<RefCell<World>>, setup: &Setup) -> SyntheticEndpoint {
+    pub(super) fn new(world: Arc<Mutex<World>>, setup: &Setup) -> SyntheticEndpoint {
         if setup.role == Role::Server {
             // The server's turn: from the beginning of time again.
-            let mut world = world.borrow_mut();
+            let mut world = lock(&world);
             let begin = world.server_time(BEGIN_NS);
             world.now.set(begin);
             world.to_client.clear();
@@ -193,7 +198,7 @@ impl Endpoint for SyntheticEndpoint {
         if self.role == Role::Client {
             let at = slot.number() % MOST_EVENTS * self.size;
             debug_assert_eq!(length, self.size);
-            self.world.borrow_mut().post(&self.outgoing[at..at + self.size]);
+            lock(&self.world).post(&self.outgoing[at..at + self.size]);
         }
         self.completed += 1;
         Posted::Accepted
@@ -203,11 +208,11 @@ impl Endpoint for SyntheticEndpoint {
 
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        let world = Rc::clone(&self.world);
-        let mut world = world.borrow_mut();
+        let world = Arc::clone(&self.world);
+        let mut world = lock(&world);
         while !events.is_full() {
             let Some((at, message)) = self.next_arrival(&world) else { break };
-            if at > world.now.get() {
+            if at > world.now.now().0 {
                 if events.any() || self.completed != 0 {
                     break;
                 }
@@ -229,7 +234,7 @@ impl Endpoint for SyntheticEndpoint {
                 // The server replays what has been: after the last message nothing comes.
                 events.link = Link::Closed;
             }
-            world.now.set(world.now.get() + IDLE_STEP_NS);
+            world.now.advance(IDLE_STEP_NS);
         }
         events.any()
     }

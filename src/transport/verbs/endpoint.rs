@@ -12,7 +12,9 @@ use super::memory::Memory;
 use super::options::{Polling, Posting, Service};
 use super::order::Order;
 use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
-use super::stamps::Stamps;
+use super::stamps::{self, Stamps};
+use crate::clock::{DeviceStamps, DeviceTicks};
+use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, inline};
@@ -94,7 +96,6 @@ pub struct VerbsEndpoint {
     /// Name and port, for the counters.
     device: (String, u8),
     before: Counters,
-    pub(super) granted: Vec<(String, String)>,
     /// The device's own stamps of completed sends, where they were asked for.
     pub(super) stamps: Option<Stamps>,
 }
@@ -121,7 +122,6 @@ pub(super) struct Made {
     pub other: Address,
     pub device: (String, u8),
     pub before: Counters,
-    pub granted: Vec<(String, String)>,
     pub stamps: Option<Stamps>,
 }
 
@@ -163,7 +163,6 @@ impl VerbsEndpoint {
             errors: Errors::default(),
             device: made.device,
             before: made.before,
-            granted: made.granted,
             stamps: made.stamps,
         };
         endpoint.prepare(key);
@@ -173,14 +172,6 @@ impl VerbsEndpoint {
     /// The library.
     pub(super) fn verbs(&self) -> &'static Verbs {
         self.memory.registration().domain.context.verbs()
-    }
-
-    /// Errors and what the port has counted since the connection.
-    pub(super) fn afterwards(&self) -> Vec<(String, String)> {
-        let (device, port) = (&self.device.0, self.device.1);
-        let mut all = self.errors.told();
-        all.extend(Counters::of_port(device, port).since(&self.before));
-        all
     }
 
     /// Writes what no message changes.
@@ -414,11 +405,25 @@ impl Endpoint for VerbsEndpoint {
         false
     }
 
-    fn live(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
+    fn live_word(&mut self, slot: Slot, at: usize) -> Option<Box<dyn LiveWord>> {
         let layout = self.memory.layout;
         let fits = !self.shape.inline && !slot.has_arrived() && at + 8 <= layout.size;
         let at = layout.sending_at(slot.number()) + at;
-        fits.then(|| self.memory.live(at)).flatten()
+        let word = fits.then(|| self.memory.live(at)).flatten()?;
+        Some(Box::new(word))
+    }
+
+    fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        self.stamps.as_ref()?;
+        Some(self)
+    }
+
+    /// Errors, and what the port has counted since the connection.
+    fn final_counters(&self) -> NamedValues {
+        let (device, port) = (&self.device.0, self.device.1);
+        let mut all = self.errors.told();
+        all.extend(Counters::of_port(device, port).since(&self.before));
+        all
     }
 
     fn wait(&mut self, events: &mut Events) {
@@ -456,6 +461,16 @@ impl Endpoint for VerbsEndpoint {
             self.hear_of_device();
         }
         self.poll(events);
+    }
+}
+
+impl DeviceClock for VerbsEndpoint {
+    fn now(&self) -> Option<DeviceTicks> {
+        stamps::read(&self.receive_queue.channel.context)
+    }
+
+    fn stamps(&self) -> DeviceStamps<'_> {
+        self.stamps.as_ref().map(Stamps::all).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::options::VerbsOptions;
 use super::resources::{Domain, Registration};
 use crate::transport::SetupError;
+use crate::transport::optional::LiveWord;
 use fabric_sys::verbs::types::*;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ptr::NonNull;
@@ -118,15 +119,14 @@ impl Drop for Mapping {
 unsafe impl Sync for Mapping {}
 
 /// Eight bytes of a message that may be written while it is posted.
-pub struct LiveWord {
+pub struct Word {
     mapping: Arc<Mapping>,
     at: usize,
 }
 
-impl LiveWord {
-    /// Writes a value, little endian.
+impl LiveWord for Word {
     #[inline(always)]
-    pub fn store(&self, value: u64) {
+    fn store(&self, value: u64) {
         // SAFETY: `live` has checked that the word lies in the mapping, aligned; the mapping is
         // kept alive; whoever writes it sees to it that nobody else looks at these bytes meanwhile.
         let word = unsafe { self.mapping.base.as_ptr().add(self.at).cast::<u64>() };
@@ -188,9 +188,9 @@ impl Memory {
     }
 
     /// Eight bytes that may be written while they are posted.
-    pub fn live(&self, at: usize) -> Option<LiveWord> {
+    pub fn live(&self, at: usize) -> Option<Word> {
         let fits = at.is_multiple_of(8) && at + 8 <= self.mapping.bytes;
-        fits.then(|| LiveWord { mapping: Arc::clone(&self.mapping), at })
+        fits.then(|| Word { mapping: Arc::clone(&self.mapping), at })
     }
 
     /// Reads one byte that the other end's adapter may be writing.

@@ -27,7 +27,6 @@ mod resources;
 mod sends;
 mod stamps;
 
-use crate::clock::{DeviceStamps, DeviceTicks};
 use crate::options::Named;
 use crate::transport::*;
 use crate::units::Bytes;
@@ -35,11 +34,10 @@ use adapter::{Adapter, is_ethernet, port_folder};
 use address::Address;
 use cm::Connection;
 use counters::Counters;
-use endpoint::{Made, Shape, VerbsEndpoint};
-pub use memory::LiveWord;
+pub use endpoint::VerbsEndpoint;
+use endpoint::{Made, Shape};
 use memory::{Layout, Memory};
 use options::{Polling, Service, Signal, VerbsOptions};
-pub use queues::LEAST_RECEIVES;
 use queues::{Depths, Queues};
 use resources::{Domain, QueuePair};
 use stamps::Stamps;
@@ -66,24 +64,24 @@ pub struct VerbsOpening {
 /// What is registered to see whether it can be: twice the largest message of the usual sweeps.
 const TRIED_BYTES: usize = 128 << 10;
 
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
+    largest: Bytes::MIB.0 * 8,
+    traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
+    loses: true,
+    between_hosts: true,
+    least_receives: queues::LEAST_RECEIVES,
+    settings: options::TABLE,
+    path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
+    ..Descriptor::BASE
+};
+
 impl Transport for Verbs {
-    type Opening = VerbsOpening;
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
 
-    const DESCRIPTOR: Descriptor = Descriptor {
-        about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
-        largest: Bytes::MIB.0 * 8,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
-        loses: true,
-        ordered: true,
-        one_process: false,
-        between_hosts: true,
-        samples_only: false,
-        watchable: false,
-        settings: options::TABLE,
-        path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
-    };
-
-    fn available() -> Result<(), String> {
+    fn available(&self) -> Result<(), String> {
         let options = VerbsOptions::from(&Settings::default());
         let tried = Adapter::choose(&options).and_then(|adapter| {
             // A limit on locked memory is only met by registering some.
@@ -93,7 +91,7 @@ impl Transport for Verbs {
         tried.map_err(|error| error.to_string())
     }
 
-    fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+    fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
         let options = VerbsOptions::from(request.settings);
         options::check(&options, request.size)?;
         let by_memory = options.operation == Operation::Write && !request.one_sided;
@@ -107,20 +105,20 @@ impl Transport for Verbs {
         Ok(())
     }
 
-    fn loses(settings: &Settings) -> bool {
+    fn loses(&self, settings: &Settings) -> bool {
         VerbsOptions::from(settings).service.loses()
     }
 
-    fn numa_node(settings: &Settings) -> Option<u32> {
+    fn numa_node(&self, settings: &Settings) -> Option<u32> {
         crate::host::rdma_node(settings.text("device"))
     }
 
-    fn completes_each(settings: &Settings) -> bool {
+    fn completes_each(&self, settings: &Settings) -> bool {
         let options = VerbsOptions::from(settings);
         options.signal == Signal::Every(1) || options.stamps_complete()
     }
 
-    fn open(setup: &Setup) -> Result<VerbsOpening, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
         let options = VerbsOptions::from(&setup.settings);
         let service = options.service;
         let adapter = Adapter::choose(&options)?;
@@ -167,7 +165,7 @@ impl Transport for Verbs {
             cm,
         };
         let setup = setup.clone();
-        Ok(VerbsOpening {
+        Ok(Box::new(VerbsOpening {
             queues,
             memory,
             connection,
@@ -177,24 +175,7 @@ impl Transport for Verbs {
             depths,
             options,
             setup,
-        })
-    }
-
-    fn granted(endpoint: &VerbsEndpoint) -> Vec<(String, String)> {
-        endpoint.granted.clone()
-    }
-
-    fn afterwards(endpoint: &VerbsEndpoint) -> Vec<(String, String)> {
-        endpoint.afterwards()
-    }
-
-    fn device_clock(endpoint: &VerbsEndpoint) -> Option<DeviceTicks> {
-        endpoint.stamps.as_ref()?;
-        stamps::read(&endpoint.receive_queue.channel.context)
-    }
-
-    fn device_stamps(endpoint: &VerbsEndpoint) -> Option<DeviceStamps<'_>> {
-        endpoint.stamps.as_ref().map(Stamps::all)
+        }))
     }
 }
 
@@ -214,13 +195,11 @@ fn random_psn() -> Result<u32, SetupError> {
 }
 
 impl Opening for VerbsOpening {
-    type Endpoint = VerbsEndpoint;
-
     fn address(&self) -> Blob {
         self.own.blob()
     }
 
-    fn connect(self, other: &Blob) -> Result<VerbsEndpoint, SetupError> {
+    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         let other = Address::read(other, &self.own)?;
         let options = &self.options;
         let shape = self.shape();
@@ -230,13 +209,13 @@ impl Opening for VerbsOpening {
             }
             Service::Rc | Service::Uc => None,
         };
-        let granted = self.granted(&shape, &other);
+        let effective_settings = self.effective_settings(&shape, &other);
         let before = Counters::of_port(&self.adapter.name, self.adapter.port);
         let stamps = match options.stamps_complete() && self.setup.role == Role::Client {
             true => Some(Stamps::of(&self.adapter.context, &self.adapter.name)?),
             false => None,
         };
-        let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = self;
+        let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = *self;
         let numbers = other.pairs.iter().map(|(number, _)| *number);
         let made = Made {
             pairs: queues.pairs.into_iter().zip(numbers).collect(),
@@ -249,7 +228,6 @@ impl Opening for VerbsOpening {
             other,
             device: (adapter.name.clone(), adapter.port),
             before,
-            granted,
             stamps,
         };
         let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup, &options));
@@ -281,13 +259,7 @@ impl Opening for VerbsOpening {
                 }
             }
         }
-        Ok(endpoint)
-    }
-
-    type Varied = VerbsEndpoint;
-
-    fn connect_varied(self, other: &Blob) -> Result<Varied<VerbsEndpoint>, SetupError> {
-        self.connect(other).map(Varied::of::<Verbs>)
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
 }
 
@@ -339,7 +311,7 @@ impl VerbsOpening {
     }
 
     /// What the two ends have agreed on and the adapter has granted.
-    fn granted(&self, shape: &Shape, other: &Address) -> Vec<(String, String)> {
+    fn effective_settings(&self, shape: &Shape, other: &Address) -> NamedValues {
         let adapter = &self.adapter;
         let rate = std::fs::read_to_string(port_folder(&adapter.name, adapter.port).join("rate"));
         let mut all = vec![

@@ -75,7 +75,7 @@ fn a_request_is_answered_from_where_it_lies() {
     assert_eq!(client.poll().unwrap(), b"a request");
     assert_eq!((server.poll(), client.poll()), (None, None));
     assert_eq!((client.completed, server.completed), (1, 1));
-    assert_eq!(client.endpoint.inbox().gatherings(), 0);
+    assert_eq!(client.endpoint.inbox.gatherings(), 0);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_message_of_pages_that_follow_each_other_stays_where_it_is() {
     let (_net, mut client, mut server) = both(LARGEST);
     client.post(0, &pattern(LARGEST));
     assert_eq!(server.poll().unwrap(), pattern(LARGEST));
-    assert_eq!(server.endpoint.inbox().gatherings(), 0);
+    assert_eq!(server.endpoint.inbox.gatherings(), 0);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(LARGEST));
 }
@@ -164,11 +164,11 @@ fn a_message_of_pages_apart_is_put_together() {
     let mut server = End::new(&net, Role::Server, LARGEST, [5, 6, 3, 9]);
     client.post(0, &pattern(2 * BPAGE));
     assert_eq!(server.poll().unwrap(), pattern(2 * BPAGE));
-    assert_eq!(server.endpoint.inbox().gatherings(), 0, "5 and 6 are neighbours");
+    assert_eq!(server.endpoint.inbox.gatherings(), 0, "5 and 6 are neighbours");
     server.echo();
     client.post(1, &pattern(BPAGE + 77));
     assert_eq!(server.poll().unwrap(), pattern(BPAGE + 77));
-    assert_eq!(server.endpoint.inbox().gatherings(), 1);
+    assert_eq!(server.endpoint.inbox.gatherings(), 1);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(2 * BPAGE));
     assert_eq!(client.poll().unwrap(), pattern(BPAGE + 77));
@@ -217,7 +217,8 @@ fn a_poll_for_completions_alone_leaves_messages() {
 fn another_thread_takes_what_arrives() {
     let (net, mut client, mut server) = both(2 * BPAGE);
     assert!(server.endpoint.receiver().is_none(), "its requests are one thread's");
-    let endpoint = client.endpoint.receiver().unwrap();
+    let endpoint = client.endpoint.receiver().unwrap() as Box<dyn std::any::Any>;
+    let endpoint = *endpoint.downcast::<HomaEndpoint<Fake>>().unwrap();
     let mut receiver = End { endpoint, events: Events::default(), completed: 0 };
     client.events.limit(0);
     for message in [&pattern(BPAGE + 1)[..], b"short"] {
@@ -244,10 +245,13 @@ fn a_stranger_is_turned_away_and_counted() {
         stranger.send(&mut SendArgs::request(9), &to, b"let me in").unwrap();
     }
     client.post(0, b"mine");
-    assert_eq!((server.poll(), server.endpoint.strangers()), (None, 1));
+    assert_eq!((server.poll(), server.endpoint.rejected_peers()), (None, 1));
     // A sleeper is not woken by one.
     server.endpoint.wait(&mut server.events);
-    assert_eq!((server.arrived().unwrap(), server.endpoint.strangers()), (b"mine".to_vec(), 2));
+    assert_eq!(
+        (server.arrived().unwrap(), server.endpoint.rejected_peers()),
+        (b"mine".to_vec(), 2)
+    );
     server.echo();
     assert_eq!(client.poll().unwrap(), b"mine");
     let mut heard = Inbox::new(stranger, 8);
@@ -264,7 +268,7 @@ fn another_port_of_the_peer_s_host_is_a_stranger() {
     let neighbour = net.socket("10.0.0.1:40001", 0..4);
     let to = SERVER.parse::<SocketAddr>().unwrap().into();
     neighbour.send(&mut SendArgs::request(0), &to, b"nearly").unwrap();
-    assert_eq!((server.poll(), server.endpoint.strangers()), (None, 1));
+    assert_eq!((server.poll(), server.endpoint.rejected_peers()), (None, 1));
 }
 
 #[test]
@@ -275,7 +279,7 @@ fn a_request_that_fails_ends_the_link_and_is_named() {
     net.fail(CLIENT, 4, 2, Errno::TIMEDOUT);
     assert!(client.poll().is_none());
     assert_eq!(client.events.link, Link::Failed(Errno::TIMEDOUT.raw_os_error()));
-    let failed = client.endpoint.failed().unwrap();
+    let failed = client.endpoint.failed.unwrap();
     assert_eq!(failed, Failed { number: 2, errno: Errno::TIMEDOUT });
     assert!(failed.to_string().starts_with("number 2: "), "{failed}");
     // Nobody sleeps on it, and nothing more is sent.
@@ -290,7 +294,7 @@ fn a_port_that_is_gone_closes_the_link() {
     client.post(0, b"anybody?");
     assert!(client.poll().is_none());
     assert_eq!((client.completed, client.events.link), (1, Link::Closed));
-    assert_eq!(client.endpoint.failed(), Some(Failed { number: 1, errno: Errno::NOTCONN }));
+    assert_eq!(client.endpoint.failed, Some(Failed { number: 1, errno: Errno::NOTCONN }));
 }
 
 #[test]
@@ -299,7 +303,7 @@ fn a_socket_that_fails_ends_the_link() {
     net.refuse(CLIENT, Errno::NOMEM);
     assert!(client.poll().is_none());
     assert_eq!(client.events.link, Link::Failed(Errno::NOMEM.raw_os_error()));
-    assert_eq!(client.endpoint.failed(), None, "it was of no request");
+    assert_eq!(client.endpoint.failed, None, "it was of no request");
     let (net, mut client, _server) = both(8);
     net.refuse(CLIENT, Errno::INVAL);
     client.post(0, b"refused");

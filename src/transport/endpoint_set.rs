@@ -7,6 +7,7 @@ use super::{Endpoint, Events, Link};
 use crate::units::Span;
 use rustix::event::epoll;
 use rustix::event::{Timespec, epoll::EventData};
+use std::any::Any;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -17,8 +18,14 @@ const AT_ONCE: usize = 64;
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Several connected ends.
-pub struct Fan<E> {
+pub struct EndpointSet<E> {
     ends: Box<[E]>,
+    turns: Turns,
+}
+
+/// Which ends are to be looked at.
+#[derive(Default)]
+struct Turns {
     watch: Option<Watch>,
     /// A sleep comes back after so long, where messages may be lost.
     patience: Option<Timespec>,
@@ -41,15 +48,15 @@ pub enum Looked {
     Restless,
 }
 
-impl<E: Endpoint> Fan<E> {
+impl<E: Endpoint> EndpointSet<E> {
     /// Over these ends. A sleep comes back after `patience`, where there is one.
     ///
     /// # Errors
     /// The kernel does not watch them.
-    pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<Fan<E>> {
+    pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
         let watch = if watched { Some(Watch::over(&ends)?) } else { None };
-        Ok(Fan::of(ends, watch, patience))
+        Ok(EndpointSet::of(ends, watch, patience))
     }
 
     /// The same, watched by the kernel even where there is one alone, so that each sleep comes back
@@ -57,21 +64,21 @@ impl<E: Endpoint> Fan<E> {
     ///
     /// # Errors
     /// The kernel does not watch them.
-    pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<Fan<E>> {
+    pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<EndpointSet<E>> {
         let watch = Watch::over(&ends)?;
-        Ok(Fan::of(ends, Some(watch), Some(patience)))
+        Ok(EndpointSet::of(ends, Some(watch), Some(patience)))
     }
 
-    fn of(ends: Vec<E>, watch: Option<Watch>, patience: Option<Span>) -> Fan<E> {
+    fn of(ends: Vec<E>, watch: Option<Watch>, patience: Option<Span>) -> EndpointSet<E> {
         let count = ends.len();
-        Fan {
-            ends: ends.into_boxed_slice(),
+        let turns = Turns {
             watch,
             patience: patience.and_then(|span| span.duration().try_into().ok()),
             restless: Vec::with_capacity(count),
             is_restless: vec![false; count].into_boxed_slice(),
             turn: Vec::with_capacity(count + AT_ONCE),
-        }
+        };
+        EndpointSet { ends: ends.into_boxed_slice(), turns }
     }
 
     /// How many there are.
@@ -98,15 +105,16 @@ impl<E: Endpoint> Fan<E> {
 
     /// Whether it can sleep until something comes to any of them.
     pub fn can_sleep(&self) -> bool {
-        self.watch.is_some() || self.ends.len() == 1
+        self.turns.watch.is_some() || self.ends.len() == 1
     }
 
     /// An end was posted to: it is looked at until it says that it is quiet.
     #[inline(always)]
     pub fn stir(&mut self, number: usize) {
-        if !self.is_restless[number] {
-            self.is_restless[number] = true;
-            self.restless.push(number as u32);
+        let turns = &mut self.turns;
+        if !turns.is_restless[number] {
+            turns.is_restless[number] = true;
+            turns.restless.push(number as u32);
         }
     }
 
@@ -115,35 +123,57 @@ impl<E: Endpoint> Fan<E> {
     /// signal has; else at once.
     #[inline]
     pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> Looked) {
-        let Some(watch) = &self.watch else {
-            let sleeps = sleeps && self.ends.len() == 1;
-            for (number, end) in self.ends.iter_mut().enumerate() {
+        let EndpointSet { ends, turns } = self;
+        let Some(watch) = &turns.watch else {
+            let sleeps = sleeps && ends.len() == 1;
+            for (number, end) in ends.iter_mut().enumerate() {
                 let _ = at(number, end, sleeps);
             }
             return;
         };
-        self.turn.clear();
-        self.turn.append(&mut self.restless);
-        let is_awake = !sleeps || !self.turn.is_empty();
-        let patience = if is_awake { Some(&NOW) } else { self.patience.as_ref() };
+        turns.turn.clear();
+        turns.turn.append(&mut turns.restless);
+        let is_awake = !sleeps || !turns.turn.is_empty();
+        let patience = if is_awake { Some(&NOW) } else { turns.patience.as_ref() };
         // EINTR comes back with nothing.
         let mut room = [const { MaybeUninit::uninit() }; AT_ONCE];
         let ready = epoll::wait(&watch.0, &mut room, patience);
         let ready = ready.map_or(&[][..], |(ready, _)| ready);
         for event in ready {
             let number = event.data.u64() as u32;
-            if !self.is_restless[number as usize] {
-                self.turn.push(number);
+            if !turns.is_restless[number as usize] {
+                turns.turn.push(number);
             }
         }
-        for place in 0..self.turn.len() {
-            let number = self.turn[place] as usize;
-            let again = at(number, &mut self.ends[number], false) == Looked::Restless;
-            self.is_restless[number] = again;
+        for number in &turns.turn {
+            let place = *number as usize;
+            let again = at(place, &mut ends[place], false) == Looked::Restless;
+            turns.is_restless[place] = again;
             if again {
-                self.restless.push(number as u32);
+                turns.restless.push(*number);
             }
         }
+    }
+}
+
+impl EndpointSet<Box<dyn Endpoint>> {
+    /// Takes out the same ends by their own type, where all are of type `E`. Until they are put
+    /// back the set is empty. Both allocate.
+    pub fn take_typed<E: Endpoint>(&mut self) -> Option<EndpointSet<E>> {
+        let is_one = |end: &Box<dyn Endpoint>| (&**end as &dyn Any).is::<E>();
+        if !self.ends.iter().all(is_one) {
+            return None;
+        }
+        let typed = |end: Box<dyn Endpoint>| Some(*(end as Box<dyn Any>).downcast::<E>().ok()?);
+        let ends = std::mem::take(&mut self.ends).into_iter().filter_map(typed).collect();
+        Some(EndpointSet { ends, turns: std::mem::take(&mut self.turns) })
+    }
+
+    /// Puts them back.
+    pub fn put_back<E: Endpoint>(&mut self, typed: EndpointSet<E>) {
+        let boxed = |end: E| Box::new(end) as Box<dyn Endpoint>;
+        self.ends = typed.ends.into_iter().map(boxed).collect();
+        self.turns = typed.turns;
     }
 }
 
@@ -171,5 +201,30 @@ impl Looked {
             true => Looked::Restless,
             false => Looked::Quiet,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::null::NullEndpoint;
+    use crate::transport::shm::ShmEndpoint;
+    use crate::transport::{Blob, Role, Setup, Slot, Traffic, TransportKind, Wait};
+
+    #[test]
+    fn ends_are_taken_out_by_their_own_type_alone_and_put_back() {
+        let end = |size| {
+            let setup = Setup::new(Role::Client, Traffic::Echo { every: 1 }, Wait::Busy, size);
+            let opening = TransportKind::instrument().open(&setup).unwrap();
+            opening.connect(&Blob::default()).unwrap().endpoint
+        };
+        let mut set = EndpointSet::new(vec![end(8), end(16)], None).unwrap();
+        assert!(set.take_typed::<ShmEndpoint>().is_none());
+        let mut typed = set.take_typed::<NullEndpoint>().unwrap();
+        assert_eq!((typed.len(), set.len()), (2, 0));
+        typed.end(1).payload(Slot::sending(0))[15] = 7;
+        set.put_back(typed);
+        assert_eq!(set.len(), 2);
+        assert_eq!(set.end(1).payload(Slot::sending(0))[15], 7);
     }
 }

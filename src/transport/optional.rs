@@ -1,0 +1,18 @@
+//! What only some transports have, beside the contract.
+
+use crate::clock::{DeviceStamps, DeviceTicks};
+
+/// An adapter's own clock.
+pub trait DeviceClock {
+    /// Now; `None` where it cannot be read.
+    fn now(&self) -> Option<DeviceTicks>;
+
+    /// The stamps of the sends that have completed; read when the round is over.
+    fn stamps(&self) -> DeviceStamps<'_>;
+}
+
+/// Eight bytes of a posted message: what is sent is what they hold when the adapter reads them.
+pub trait LiveWord: Send {
+    /// Writes a value, little endian.
+    fn store(&self, value: u64);
+}
