@@ -1,4 +1,4 @@
-//! The agent that stands: pairing, limits, strangers, and what becomes of its processes.
+//! The agent daemon: pairing, limits, rejected peers, and what becomes of its processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod driver;
@@ -67,10 +67,10 @@ fn a_host_without_ssh_is_measured_with() {
     let ended = driven(&scratch, &agent.host(), "clocks --time 1s");
     assert!(ended.stdout.contains("offset us"), "{ended:?}");
     agent.await_no_processes();
-    for said in ["pairing: ended", "look: ended", "latency udp block 64 B (server): ended"] {
+    for said in ["pairing: ended", "probe: ended", "latency udp block 64 B (server): ended"] {
         agent.await_log(said);
     }
-    agent.await_log("clocks: the driver left");
+    agent.await_log("clocks: the controller left");
 }
 
 #[test]
@@ -95,19 +95,19 @@ fn only_who_was_paired_is_let_in() {
     let scratch = Scratch::new();
     let agent = Standing::start(&scratch, "");
     let said = refused(&scratch, &agent.host(), "latency", 2);
-    assert!(said.contains("is not paired with the agent at 127.0.0.1"), "{said}");
+    assert!(said.contains("not paired with the agent at 127.0.0.1"), "{said}");
     // Of another agent's certificate it is told that this is not the one.
     agent.pair(&scratch);
     let other = Standing::start(&scratch, "");
     let known = |at: &Standing| driver_folder(&scratch).join(format!("agents/{}.pem", at.at));
     fs::copy(known(&agent), known(&other)).unwrap();
     let said = refused(&scratch, &other.host(), "latency", 2);
-    assert!(said.contains("is not the agent that this host was paired with"), "{said}");
+    assert!(said.contains("is not the agent that this host is paired with"), "{said}");
     // One that the agent has forgotten.
-    fs::remove_dir_all(agent.folder.join("drivers")).unwrap();
+    fs::remove_dir_all(agent.folder.join("controllers")).unwrap();
     let said = refused(&scratch, &agent.host(), "latency", 2);
-    assert!(said.contains("does not know this host (UnknownCA)"), "{said}");
-    agent.await_log("stranger: turned away");
+    assert!(said.contains("is not paired with this host (UnknownCA)"), "{said}");
+    agent.await_log("rejected: ");
     assert!(agent.processes().is_empty());
 }
 
@@ -119,10 +119,10 @@ fn a_secret_pairs_once_and_a_wrong_one_never() {
     let wrong = "0000-".repeat(8);
     for typed in ["", "not a secret"] {
         let (code, said) = pair(&scratch, agent.at, typed);
-        assert!(code == Some(2) && said.contains("that is no secret"), "{said}");
+        assert!(code == Some(2) && said.contains("invalid secret"), "{said}");
     }
     let (code, said) = pair(&scratch, agent.at, &wrong);
-    assert!(code == Some(2) && said.contains("does not take this secret"), "{said}");
+    assert!(code == Some(2) && said.contains("rejected the secret"), "{said}");
     agent.await_log("a pairing with a wrong secret");
     let (code, said) = pair(&scratch, agent.at, &secret);
     assert_eq!(code, Some(0), "{said}");
@@ -134,7 +134,7 @@ fn a_secret_pairs_once_and_a_wrong_one_never() {
         assert_eq!(pair(&scratch, agent.at, &wrong).0, Some(2));
     }
     assert_eq!(pair(&scratch, agent.at, &secret).0, Some(2));
-    assert_eq!(fs::read_dir(agent.folder.join("drivers")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(agent.folder.join("controllers")).unwrap().count(), 1);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_certificate_that_has_expired_is_refused_on_either_side() {
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("says that this host's certificate has expired"), "{said}");
-    agent.await_log("turned away");
+    agent.await_log("rejected: ");
     fs::remove_file(driver_folder(&scratch).join("identity.pem")).unwrap();
     let folder = scratch.join("expired");
     expired.save(&folder).unwrap();
@@ -175,7 +175,7 @@ fn another_version_is_refused_in_one_sentence() {
         assert!(sentence.contains(&speaks), "{sentence}");
         writer.close();
     }
-    agent.await_log("refused: the driver speaks version");
+    agent.await_log("refused: the controller speaks version");
     agent.await_no_processes();
 }
 
@@ -185,16 +185,16 @@ fn each_limit_is_a_sentence() {
     let limits = "--longest-run 1s --highest-rate 10k --most-memory 1MiB --transports tcp";
     let agent = Standing::start(&scratch, limits);
     agent.await_log(
-        "it allows rounds of at most 1 s, at most 10.000 k msg/s, memory of at most 1 MiB",
+        "limits: rounds of at most 1 s, at most 10.000 k msg/s, memory of at most 1 MiB",
     );
     agent.pair(&scratch);
     let paced = "latency --wait block --pause 1ms --rounds 1";
     for (line, code, says) in [
-        (format!("{paced} --time 2s"), 2, "rounds of at most 1 s (--longest-run)"),
-        (format!("{paced} --count 10 --size 1MiB"), 2, "allows 1 MiB of memory (--most-memory)"),
-        ("latency --count 10".into(), 2, "sends as fast as it can; pace it with --rate or --pause"),
-        ("latency --pause 10us --count 10".into(), 2, "and this round is of 100.000 k msg/s"),
-        (format!("{paced} --transport udp"), 4, "does not allow udp; allowed are tcp"),
+        (format!("{paced} --time 2s"), 2, "at most 1 s (--longest-run)"),
+        (format!("{paced} --count 10 --size 1MiB"), 2, "allows at most 1 MiB (--most-memory)"),
+        ("latency --count 10".into(), 2, "pace it with --rate or --pause"),
+        ("latency --pause 10us --count 10".into(), 2, "the round sends 100.000 k msg/s"),
+        (format!("{paced} --transport udp"), 4, "does not allow udp: use one of tcp"),
     ] {
         let ended = driven(&scratch, &agent.host(), &format!("{line} --out limited"));
         assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
@@ -204,7 +204,7 @@ fn each_limit_is_a_sentence() {
     }
     let ended = driven(&scratch, &agent.host(), &format!("{paced} --count 10 --out run"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    agent.await_log("refused: this agent allows rounds of at most 1 s");
+    agent.await_log("refused: the round takes 2 s, and this agent allows at most 1 s");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn an_agent_lets_in_from_where_it_is_told_and_uses_the_ports_that_it_is_told() {
     let agent = Standing::start(&scratch, "--allow 192.0.2.0/24");
     let (code, said) = pair(&scratch, agent.at, &agent.offer());
     assert!(code == Some(2) && said.lines().count() == 1, "{said}");
-    agent.await_log("stranger: turned away: its address is not allowed (--allow)");
+    agent.await_log("rejected: address not allowed (--allow)");
     // One port, which somebody else has.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -239,7 +239,7 @@ fn an_agent_is_on_loopback_unless_told_otherwise_and_once() {
     let again = program(&scratch, &["agent"]).output().unwrap();
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(4), "{said}");
-    assert!(said.contains("127.0.0.1:7425 is in use: an agent is there already"), "{said}");
+    assert!(said.contains("127.0.0.1:7425 is in use by another daemon or program"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 

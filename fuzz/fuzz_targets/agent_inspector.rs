@@ -1,5 +1,5 @@
-//! What a paired driver sends to a standing agent: frames from anywhere are let through or refused
-//! in one sentence, and no number of them frees a session of its limits.
+//! What a paired controller sends to an agent daemon: frames from anywhere are let through or
+//! refused in one sentence, and no number of them frees a session of its limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

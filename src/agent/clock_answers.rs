@@ -24,7 +24,7 @@ pub(crate) fn answer(
     let failed =
         |error: &dyn std::fmt::Display| AgentError::Unable(format!("exchanging times: {error}"));
     let address = address_of_site(&task.site).map_err(|error| failed(&error))?;
-    let local = Local { source: task.source, time: task.time, untrue: task.untrue };
+    let local = Local { source: task.source, time: task.time, untrue: task.injected_error };
     let bind = |address| Answering::at(address, local, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(|error| failed(&error))?;
     let address = answering.address().map_err(|error| failed(&error))?;

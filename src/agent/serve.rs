@@ -171,8 +171,11 @@ impl AgentThreads {
     fn of(assignment: Assignment) -> Result<AgentThreads, AgentError> {
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let (source, time) = (assignment.clock, assignment.time);
-        let remote =
-            assignment.remote.as_ref().map(|remote| Local { source, time, untrue: remote.untrue });
+        let remote = assignment.remote.as_ref().map(|remote| Local {
+            source,
+            time,
+            untrue: remote.injected_clock_error,
+        });
         if assignment.case.rpc.is_some() {
             host::allow_descriptors();
         }

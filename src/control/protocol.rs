@@ -1,20 +1,19 @@
-//! What driver and agent say to each other.
+//! The messages between the controller and an agent.
 //!
-//! The driver pushes everything; the far side takes no options. One agent process plays one role of
-//! one round (both roles of a simulated transport) with as many threads as the case has, so the
-//! order is always the same:
+//! The controller sends every setting; an agent takes no options. One agent process runs one rank
+//! of one round, with as many threads as the case has (both ends of a simulated transport):
 //!
 //! ```text
-//! driver: Hello        agent: Welcome
-//! driver: Open         agent: Opened
-//! driver: Connect      agent: Connected
-//! driver: Start        agent: Ended, once for each thread
+//! controller: Hello      agent: Welcome
+//! controller: Open       agent: Opened
+//! controller: Connect    agent: Connected
+//! controller: Start      agent: Ended, once per thread
 //! ```
 //!
-//! `Expect` and `Stop` may come at any time after `Start`; `Refused` instead of any answer. An
-//! agent on another host is first asked, in a session of its own, what there is: `Look`, `Seen`; in
-//! another one it exchanges times while rounds run: `KeepTime`, `KeepsTime`. Of
-//! a round it sends its samples before the end: `Rows`.
+//! `Expect` and `Stop` may follow `Start` at any time; `Refused` replaces any answer. An agent on
+//! another host sends its samples as `Rows` before `Ended`. It also serves two other sessions:
+//! `Probe` is answered by `Probed` before anything runs, and `KeepTime` by `KeepsTime` while rounds
+//! run.
 
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
 use crate::host::{self, Environment, Noise, ResourceUse};
@@ -28,144 +27,144 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// The version of this protocol: another one is refused in a sentence.
+/// Version of this protocol. An agent refuses any other.
 pub const VERSION: u32 = 11;
-/// What every first frame begins with.
+/// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
-/// The environment variable through which an agent on this host is told the run's secret.
+/// Environment variable that holds the session's secret for an agent on this host.
 pub const SECRET_VARIABLE: &str = "WIREGAUGE_SECRET";
 
-/// From driver to agent.
+/// From controller to agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// Who speaks. Its first two fields never change their form, whatever the version.
+    /// Greeting. Its first two fields keep their form in every version.
     Hello {
         /// [`MAGIC`].
         magic: [u8; 8],
         /// [`VERSION`].
         version: u32,
-        /// What only the one who started the agent knows.
+        /// Known only to the process that started the agent.
         secret: [u8; 32],
     },
     /// Prepare a round.
     Open(Box<Assignment>),
-    /// What each thread is to connect to, an address for each of its connections.
+    /// For each thread, the remote address of each of its connections.
     Connect(Vec<Vec<Blob>>),
-    /// Go: at this time of the agent's own clock, or at once.
+    /// Start at this reading of the agent's clock; `None`: at once.
     Start(Option<Ticks>),
-    /// The other end's thread of this number has sent so many messages and sends no more.
+    /// The peer of this thread has sent all of its messages.
     Expect {
-        /// The thread.
+        /// The receiving thread.
         thread: u32,
-        /// What it has sent.
+        /// How many there were.
         messages: u64,
     },
-    /// End the round now and tell what there is.
+    /// End the round now and report what was measured.
     Stop,
-    /// Say what there is on your host, instead of a round.
+    /// Report the host's properties, instead of a round.
     Probe(HostProbeRequest),
-    /// Answer exchanges of times until the channel is closed, instead of a round.
+    /// Answer clock exchanges until the channel is closed, instead of a round.
     KeepTime(Box<KeepTime>),
 }
 
-/// What an agent is told that exchanges times while rounds run.
+/// How an agent answers clock exchanges.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeepTime {
-    /// Where it is to be reached.
+    /// The interface or address to listen on.
     pub site: Site,
-    /// Its clock ...
+    /// The clock that is compared.
     pub source: Source,
-    /// ... and its scale.
+    /// Its scale.
     pub time: Timebase,
-    /// What its datagrams must begin with.
+    /// The first bytes of every datagram.
     pub cookie: [u8; 32],
-    /// The measuring CPUs, which it leaves alone.
+    /// The measuring CPUs, which it avoids.
     pub leaves: Vec<u32>,
-    /// What its clock is made wrong by, in a test.
-    pub untrue: Option<Untrue>,
+    /// Error that a test adds to its clock.
+    pub injected_error: Option<Untrue>,
 }
 
-/// What is asked of another host before anything runs.
+/// What must be known of another host before anything runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostProbeRequest {
-    /// The transports that are to be measured.
+    /// The transports to measure.
     pub transports: Vec<TransportKind>,
-    /// The network interface that is to be used; `None`: that of the ssh session.
+    /// The network interface to use; `None`: that of the ssh session.
     pub interface: Option<String>,
-    /// The CPUs that were asked for, one for each thread; none: it chooses.
+    /// The requested CPUs, one per thread; empty: the agent chooses.
     pub cpus: Vec<u32>,
-    /// Most threads of a case.
+    /// Most threads of any case.
     pub threads: u32,
-    /// The clock that was asked for.
+    /// The requested clock.
     pub clock: Option<Source>,
 }
 
-/// What another host is.
+/// The properties of another host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostProbe {
-    /// What its figures depend on.
+    /// The fingerprint of the machine.
     pub environment: Environment,
-    /// The CPUs to measure on, one for each thread where there are as many.
+    /// The CPUs to measure on: one per thread, where there are enough.
     pub cpus: Vec<u32>,
-    /// Its clock ...
+    /// The timestamp clock.
     pub source: Source,
-    /// ... with its scale ...
+    /// Its scale.
     pub time: Timebase,
-    /// ... and what is to be said of it.
+    /// Its resolution and calibration, for the record.
     pub clock: ClockReport,
-    /// The address at which it is to be reached; `None` where that could not be found out.
+    /// Its address for data connections, if it could be determined.
     pub address: Option<IpAddr>,
-    /// Transports that do not work there, each with the reason.
+    /// Transports that do not work there, with the reason.
     pub unavailable: Vec<(TransportKind, String)>,
 }
 
-/// What only an agent on another host is told.
+/// Settings that only an agent on another host needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemoteSettings {
-    /// Rows of sample memory that it is to make for each thread; it sends them back.
+    /// Rows of sample memory to allocate per thread; the agent sends them back.
     pub rows: u64,
-    /// What its clock is made wrong by, in a test.
-    pub untrue: Option<Untrue>,
+    /// Error that a test adds to its clock.
+    pub injected_clock_error: Option<Untrue>,
 }
 
-/// What one thread of an agent has to itself.
+/// The resources of one thread of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadSlot {
-    /// The CPU to be pinned to.
+    /// The CPU to pin it to.
     pub cpu: Option<u32>,
-    /// Where its sample memory is.
+    /// The file of its sample memory.
     pub arena: PathBuf,
 }
 
-/// All that an agent needs to know of its round.
+/// What an agent needs to run its part of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assignment {
     /// The case.
     pub case: Case,
-    /// Which end.
+    /// Which end this is.
     pub role: Role,
-    /// What each thread has to itself.
+    /// One slot per thread.
     pub slots: Vec<ThreadSlot>,
-    /// The CPUs of this host on which the other end measures.
+    /// The CPUs of this host on which the peer measures.
     pub others: Vec<u32>,
-    /// Where the server's is, when this process plays both roles.
+    /// The server's sample memory, where this process runs both ends.
     pub server_arena: Option<PathBuf>,
-    /// Set where the agent is on another host: the memory is then its own.
+    /// Set if the agent is on another host and has sample memory of its own.
     pub remote: Option<RemoteSettings>,
-    /// Where its end is to be reached; `None`: as the case says.
+    /// The interface or address of its end; `None`: as the case says.
     pub site: Option<Site>,
-    /// What data connections must present.
+    /// The cookie that data connections must present.
     pub cookie: [u8; 32],
-    /// The clock.
+    /// The timestamp clock.
     pub clock: Source,
-    /// Its scale as measured on the agent's host before the first round.
+    /// Its scale, measured on the agent's host before the first round.
     pub time: Timebase,
-    /// Time of day at its epoch, nanoseconds since 1970, so that both ends say the same; `None`:
-    /// the agent's own host knows it.
+    /// Time of day at its epoch in nanoseconds since 1970, the same for both ends; `None`: read on
+    /// the agent's host.
     pub epoch_of_day_ns: Option<u64>,
-    /// How long the noise of the CPU is watched before the round.
+    /// Duration of the CPU noise measurement before the round.
     pub noise: Span,
-    /// Messages of the null transport that measure the instrument's floor before the round.
+    /// Messages over the null transport that measure the instrument overhead before the round.
     pub floor: u32,
 }
 
@@ -183,54 +182,54 @@ impl Assignment {
     }
 }
 
-/// From agent to driver.
+/// From agent to controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromAgent {
-    /// It speaks the same version and knows the same secret.
+    /// The versions and secrets agree.
     Welcome {
-        /// Its process.
+        /// The agent's process.
         pid: u32,
         /// Its version of wiregauge.
         tool: String,
     },
-    /// The round is prepared: the addresses of each thread, one for each of its connections.
+    /// The round is prepared. For each thread, the local address of each of its connections.
     Opened(Vec<Vec<Blob>>),
-    /// It is connected: settings as granted to each thread.
+    /// All connections stand. The effective settings of each thread.
     Connected(Vec<Vec<(String, String)>>),
-    /// The round is over for one thread.
+    /// A thread has finished.
     Ended {
-        /// Which.
+        /// Its number.
         thread: u32,
-        /// What it brings home.
+        /// Its results.
         outcome: Box<Outcome>,
     },
-    /// It cannot: a sentence.
+    /// The request cannot be met.
     Refused {
-        /// Whether the request was wrong (exit code 2) and not the machine.
+        /// Whether the request was wrong (exit code 2), rather than the machine unable.
         wrong_use: bool,
-        /// Why.
+        /// The reason.
         sentence: String,
     },
-    /// What its host is.
+    /// The properties of its host.
     Probed(Box<HostProbe>),
-    /// Exchanges of times are answered there.
+    /// Clock exchanges are answered at this address.
     KeepsTime(SocketAddr),
-    /// They were, until its channel was closed.
+    /// The clock exchanges are over.
     KeptTime {
-        /// Datagrams that it has sent.
+        /// Datagrams sent.
         datagrams: u64,
-        /// CPU time of the thread that answered.
+        /// CPU time of the answering thread.
         cpu_ns: f64,
     },
-    /// The next rows of a thread of an agent whose memory is its own, before it tells of its end.
+    /// The next samples of a thread whose agent has memory of its own, before its `Ended`.
     Rows {
-        /// Which.
+        /// Its number.
         thread: u32,
-        /// What it has recorded.
+        /// The samples.
         rows: Vec<Row>,
     },
-    /// So many messages have been handled by an agent on another host, where the driver does not
-    /// see it. Said now and then while a round runs.
+    /// Messages handled so far by an agent whose memory the controller cannot read, sent now and
+    /// then while a round runs.
     Progress(u64),
 }
 

@@ -122,7 +122,7 @@ impl Comparison {
             time: host.probe.time,
             cookie,
             leaves: host.probe.cpus.clone(),
-            untrue,
+            injected_error: untrue,
         };
         let (agent, rx, other) = answering(host, asked)?;
         let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;

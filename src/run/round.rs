@@ -208,7 +208,8 @@ impl Round<'_> {
             slots: own_parts.iter().enumerate().map(slot).collect(),
             others: others.filter_map(|thread| cpu(role.other(), thread)).collect(),
             server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
-            remote: host.map(|_| RemoteSettings { rows, untrue: self.conditions.untrue }),
+            remote: host
+                .map(|_| RemoteSettings { rows, injected_clock_error: self.conditions.untrue }),
             site: self.site(role),
             cookie,
             clock,

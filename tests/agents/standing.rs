@@ -20,7 +20,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 pub struct Standing {
     /// Where it listens.
     pub at: SocketAddr,
-    /// Its identity and its drivers.
+    /// Its identity and its controllers.
     pub folder: PathBuf,
     log: PathBuf,
     child: Child,
@@ -72,10 +72,10 @@ impl Standing {
             .unwrap();
         let at = "127.0.0.1:0".parse().unwrap();
         let mut standing = Standing { at, folder, log, child };
-        wait("the agent listens", WATCHDOG, || standing.log().contains("is paired with"));
+        wait("the agent listens", WATCHDOG, || standing.log().contains("paired with"));
         let log = standing.log();
-        let (_, rest) = log.split_once("stands at ").unwrap();
-        let end = rest.find(|c: char| c == ';' || c.is_whitespace()).unwrap();
+        let (_, rest) = log.split_once("listening at ").unwrap();
+        let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap();
         standing.at = rest[..end].parse().unwrap();
         standing
     }

@@ -18,9 +18,9 @@ const MOST_KIB: u64 = 128 << 10;
 
 /// Strangers of which the log tells.
 fn counted(log: &str) -> u64 {
-    let of = |line: &str| match line.split_once(" strangers more: turned away") {
+    let of = |line: &str| match line.split_once(" more rejected") {
         Some((before, _)) => before.rsplit(' ').next()?.parse().ok(),
-        None => line.contains("stranger: turned away").then_some(1),
+        None => line.contains(" rejected: ").then_some(1),
     };
     log.lines().filter_map(of).sum()
 }
@@ -139,6 +139,6 @@ fn a_session_that_is_played_again_is_not_one() {
     super::wait("all are turned away", Duration::from_secs(10), || {
         counted(&agent.log()) >= counted(&before) + kept.lock().unwrap().len() as u64
     });
-    let drivers = std::fs::read_dir(agent.folder.join("drivers")).unwrap();
+    let drivers = std::fs::read_dir(agent.folder.join("controllers")).unwrap();
     assert_eq!(drivers.count(), 1);
 }

@@ -1,5 +1,4 @@
-//! What a standing agent allows: each frame of a driver is held against it before the process that
-//! plays the role sees it. Pure.
+//! The daemon's limits: each frame of a controller is checked before the agent sees it. Pure.
 
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
@@ -12,14 +11,14 @@ use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use std::time::Duration;
 
-/// How long a session may say nothing while no round runs in it.
+/// How long a session may be idle while no round runs.
 const IDLE: Duration = Duration::from_secs(60);
-/// What a round may take beside its loop: the transport's connection, its last samples.
+/// Time of a round beside its loop: connecting, and sending the last samples.
 const BESIDE: Duration = Duration::from_secs(30);
 /// Rows of one round beyond its count: warm-up, and one more.
 const MOST_ROWS: u64 = 2 * MOST_COUNT;
 
-/// The limits.
+/// The limits of a daemon's rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caps {
     /// The longest round.
@@ -68,13 +67,12 @@ fn names(transports: &[TransportKind]) -> String {
 }
 
 impl Caps {
-    /// Whether a round may be played; else a sentence.
+    /// Whether a round is within the limits, else why not.
     fn check(&self, asked: &Assignment) -> Result<(), String> {
         let case = &asked.case;
-        // A path is the driver's own memory, and means nothing here but danger.
+        // A path would name a file of this host.
         let Some(remote) = asked.remote.as_ref().filter(|_| asked.server_arena.is_none()) else {
-            return Err("a standing agent serves drivers of other hosts, with memory of its own"
-                .to_string());
+            return Err("an agent daemon uses sample memory of its own".to_string());
         };
         self.check_transport(case.transport)?;
         let largest = case.transport.descriptor().largest;
@@ -86,13 +84,12 @@ impl Caps {
             || !within(MOST_THREADS.into(), case.threads.into())
             || asked.slots.len() != case.threads as usize
         {
-            return Err("no case that wiregauge makes is so large".into());
+            return Err("the round exceeds every limit of wiregauge itself".into());
         }
         let longest = self.longest_run;
         if let Some(length) = length(case).filter(|length| *length > longest.0 as f64) {
             return Err(format!(
-                "this agent allows rounds of at most {longest} (--longest-run), and this one is \
-                 of {}",
+                "the round takes {}, and this agent allows at most {longest} (--longest-run)",
                 Span(length as u64)
             ));
         }
@@ -100,9 +97,9 @@ impl Caps {
         let needs = memory(case, remote.rows, asked.floor);
         if needs > self.most_memory.0 {
             return Err(format!(
-                "this agent allows {} of memory (--most-memory), and this round needs {}",
-                self.most_memory,
-                Bytes(needs)
+                "the round needs {} of memory, and this agent allows at most {} (--most-memory)",
+                Bytes(needs),
+                self.most_memory
             ));
         }
         Ok(())
@@ -113,7 +110,7 @@ impl Caps {
             return Ok(());
         }
         Err(format!(
-            "this agent does not allow {transport}; allowed are {} (--transports)",
+            "this agent does not allow {transport}: use one of {} (--transports)",
             names(&self.transports)
         ))
     }
@@ -123,17 +120,17 @@ impl Caps {
         match rate(case).map(|rate| rate * f64::from(case.threads)) {
             Some(rate) if rate <= highest.0 => Ok(()),
             Some(rate) => Err(format!(
-                "this agent allows at most {highest} (--highest-rate), and this round is of {}",
+                "the round sends {}, and this agent allows at most {highest} (--highest-rate)",
                 MessageRate(rate)
             )),
             None => Err(format!(
-                "this agent allows at most {highest} (--highest-rate), and this round sends as \
-                 fast as it can; pace it with --rate or --pause"
+                "the round sends as fast as it can, and this agent allows at most {highest} \
+                 (--highest-rate): pace it with --rate or --pause"
             )),
         }
     }
 
-    /// What is said of a host: what is not allowed there does not work there.
+    /// Marks transports that are not allowed as unavailable on this host.
     pub fn narrow(&self, probe: &mut HostProbe, asked: &[TransportKind]) {
         let known: Vec<TransportKind> = probe.unavailable.iter().map(|(one, _)| *one).collect();
         for transport in asked.iter().filter(|one| !known.contains(one)) {
@@ -144,7 +141,7 @@ impl Caps {
     }
 }
 
-/// Messages per second, where the case bounds them: of bursts while they last.
+/// Messages per second, where the case bounds them; within a burst for bursty schedules.
 fn rate(case: &Case) -> Option<f64> {
     match case.schedule {
         Schedule::Periodic { rate } | Schedule::Poisson { rate } | Schedule::Trace { rate } => {
@@ -158,7 +155,7 @@ fn rate(case: &Case) -> Option<f64> {
     }
 }
 
-/// Nanoseconds that the loop takes at least, where that is known before.
+/// The least duration of the loop in nanoseconds, where it is known.
 fn length(case: &Case) -> Option<f64> {
     let by_time = case.bound.time.map(|time| time.0 as f64);
     let messages = case.bound.count.map(|count| count.saturating_add(case.warmup) as f64);
@@ -176,7 +173,7 @@ const INDEX_BYTES: u64 = 34;
 /// Bytes that a connection of `rpc` receives at once.
 const RECEIVED: u64 = 128 << 10;
 
-/// Bytes for samples, payloads both ways, and the instrument's own round trips, of all threads.
+/// Bytes for samples, payloads both ways and the overhead measurement, of all threads.
 fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = match case.pattern {
@@ -206,108 +203,108 @@ fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
         .saturating_mul(case.most_threads().into())
 }
 
-/// Frames of one session: a round has five and one for each thread; more would only fill memory.
+/// Most frames of a session: a round has five, and one per thread.
 const MOST_FRAMES: u32 = 32 + MOST_THREADS;
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Stage {
-    /// Nobody has spoken yet.
+pub enum SessionState {
+    /// No frame yet.
     #[default]
     Silent,
-    /// It was greeted, or a round is being prepared.
+    /// Greeted, or a round is being prepared.
     Preparing,
     /// A round runs.
     Running,
-    /// Exchanges of times are answered.
+    /// Clock exchanges are answered.
     KeepingTime,
 }
 
-/// One session as its driver's frames tell it.
+/// Follows a session by its controller's frames.
 #[derive(Debug)]
 pub struct Inspector {
     caps: Caps,
-    stage: Stage,
+    state: SessionState,
     frames: u32,
-    /// What the session is for, in a few words.
+    /// The purpose of the session, in a few words.
     pub what: String,
-    /// The transports that a look was about.
-    pub looked: Vec<TransportKind>,
+    /// The transports of a probe.
+    pub probed: Vec<TransportKind>,
 }
 
 impl Inspector {
-    /// Of a new session.
+    /// A session without frames so far.
     pub fn new(caps: Caps) -> Inspector {
         let what = "nothing".into();
-        Inspector { caps, stage: Stage::Silent, frames: 0, what, looked: Vec::new() }
+        Inspector { caps, state: SessionState::Silent, frames: 0, what, probed: Vec::new() }
     }
 
-    /// Whether a frame may pass; else what the driver is told.
+    /// Whether a frame may pass, else the reason for the controller.
     pub fn admit(&mut self, body: &[u8]) -> Result<(), String> {
         self.frames += 1;
         if self.frames > MOST_FRAMES {
-            return Err(format!("no session of wiregauge has more than {MOST_FRAMES} frames"));
+            return Err(format!("too many frames in one session: at most {MOST_FRAMES}"));
         }
         let said: ToAgent = match postcard::from_bytes(body) {
             Ok(said) => said,
-            // The first may be of another version, which the process behind tells best.
-            Err(_) if self.stage == Stage::Silent => {
-                self.stage = Stage::Preparing;
+            // The first may be of another version, which the agent itself explains best.
+            Err(_) if self.state == SessionState::Silent => {
+                self.state = SessionState::Preparing;
                 return Ok(());
             }
             Err(error) => return Err(FrameError::Foreign(error).to_string()),
         };
-        let stage = match said {
+        let state = match said {
             ToAgent::Open(assignment) => {
                 self.what = format!("{} ({})", assignment.case.label(), assignment.role.name());
                 self.caps.check(&assignment)?;
-                Stage::Preparing
+                SessionState::Preparing
             }
             ToAgent::Probe(request) => {
-                self.what = "look".into();
-                self.looked = request.transports;
-                Stage::Preparing
+                self.what = "probe".into();
+                self.probed = request.transports;
+                SessionState::Preparing
             }
             ToAgent::KeepTime(_) => {
                 self.what = "clocks".into();
-                Stage::KeepingTime
+                SessionState::KeepingTime
             }
-            ToAgent::Start(_) => Stage::Running,
+            ToAgent::Start(_) => SessionState::Running,
             ToAgent::Hello { .. }
             | ToAgent::Connect(_)
             | ToAgent::Expect { .. }
-            | ToAgent::Stop => Stage::Preparing,
+            | ToAgent::Stop => SessionState::Preparing,
         };
-        // A loop that runs has its end set once: who says start again gains no time. And who keeps
-        // time does so until the driver leaves.
-        if !matches!(self.stage, Stage::Running | Stage::KeepingTime) {
-            self.stage = stage;
+        // The end of a running loop is set once, so a second start gains no time. Clock exchanges
+        // go on until the controller leaves.
+        if !matches!(self.state, SessionState::Running | SessionState::KeepingTime) {
+            self.state = state;
         }
         Ok(())
     }
 
-    /// How long from the last change of its stage the next frame may take; `None`: no limit.
+    /// How long the next frame may take after a change of state; `None`: no limit.
     pub fn patience(&self) -> Option<Duration> {
-        match self.stage {
-            Stage::Silent | Stage::Preparing => Some(IDLE),
-            Stage::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
-            Stage::KeepingTime => None,
+        match self.state {
+            SessionState::Silent | SessionState::Preparing => Some(IDLE),
+            SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
+            SessionState::KeepingTime => None,
         }
     }
 
-    /// Where it stands.
-    pub fn stage(&self) -> &Stage {
-        &self.stage
+    /// The state of the session.
+    pub fn state(&self) -> &SessionState {
+        &self.state
     }
 
-    /// Why it was ended when its patience was over.
+    /// Why it was ended when a frame took too long.
     pub fn overdue(&self) -> String {
-        match self.stage {
-            Stage::Running => format!(
-                "this agent allows rounds of at most {} (--longest-run), and this one was ended",
+        match self.state {
+            SessionState::Running => format!(
+                "the round was ended after {}, the longest that this agent allows (--longest-run)",
                 self.caps.longest_run
             ),
-            _ => format!("nothing was asked for {} s", IDLE.as_secs()),
+            _ => format!("idle for {} s", IDLE.as_secs()),
         }
     }
 }

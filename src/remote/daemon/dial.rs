@@ -1,5 +1,5 @@
-//! The way to a standing agent: a process whose standard input and output are the control channel,
-//! as ssh's are, and which carries it over TLS.
+//! The connection to an agent daemon: a process that takes ssh's place. Its standard input and
+//! output are the control channel, which it carries over TLS.
 
 use super::identity::{self, End, Identity};
 use super::tls::{self, Channel, Reader, TlsError, Writer};
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 
 /// The hidden command.
 pub const DIAL: &str = "dial-agent";
-/// Where it is told what the processes of one job share; their identities are made of that.
+/// Environment variable with the key of a job, from which its processes derive their identities.
 pub const KEY_VARIABLE: &str = "WIREGAUGE_JOB_KEY";
-/// How long the network may take to connect, and TLS to prove both sides.
+/// Time limits of connecting, and of the TLS handshake.
 const CONNECTING: Duration = Duration::from_secs(10);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Bytes that are carried at once.
+/// Bytes copied at once.
 const PIECE: usize = 16 << 10;
 
 /// Connects to the first address of a name that answers.
 pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address for this name");
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECTING) {
             Ok(socket) => return Ok(socket),
@@ -35,7 +35,7 @@ pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
     Err(last.into())
 }
 
-/// What failed below the frames.
+/// The TLS or network error below a frame's.
 pub(super) fn of_frame(error: FrameError) -> TlsError {
     match error {
         FrameError::Channel(error) => of_channel(error),
@@ -50,49 +50,50 @@ fn of_channel(error: io::Error) -> TlsError {
     }
 }
 
-/// Why there is no way to an agent, in a sentence.
+/// Explains why a daemon cannot be reached.
 fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
     let pair =
         format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here");
     let refused = |sentence: String| Fault { wrong_use: true, ..Fault::new(sentence) };
     match error {
         TlsError::Network(error) => Fault::new(format!(
-            "the agent at {host}:{port} cannot be reached ({error}); \
-             `wiregauge agent --listen ADDRESS` must run there"
+            "cannot reach the agent at {host}:{port} ({error}): run \
+             `wiregauge agent --listen ADDRESS` there"
         )),
         TlsError::Own(sentence) => Fault::new(format!("the agent at {host}:{port}: {sentence}")),
         TlsError::Tls(Error::AlertReceived(alert)) => refused(match alert {
             AlertDescription::CertificateExpired => format!(
-                "the agent at {host}:{port} says that this host's certificate has expired; remove \
-                 identity.pem here and pair again: {pair}"
+                "this host's certificate has expired, says the agent at {host}:{port}: remove \
+                 identity.pem here and pair again ({pair})"
             ),
             AlertDescription::NoApplicationProtocol => format!(
-                "the agent at {host}:{port} is of another version; install the same wiregauge on \
-                 both"
+                "the agent at {host}:{port} is another version: install the same wiregauge on both"
             ),
-            _ => format!("the agent at {host}:{port} does not know this host ({alert:?}); {pair}"),
+            _ => format!(
+                "the agent at {host}:{port} is not paired with this host ({alert:?}): {pair}"
+            ),
         }),
         TlsError::Tls(Error::InvalidCertificate(wrong)) => refused(match wrong {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!(
-                "the certificate of the agent at {host}:{port} has expired; remove identity.pem \
-                 there, start it again, and {pair}"
+                "the certificate of the agent at {host}:{port} has expired: remove identity.pem \
+                 there, restart the agent, and {pair}"
             ),
             _ => format!(
-                "what answers at {host}:{port} is not the agent that this host was paired with; \
-                 where that is right, {pair}"
+                "{host}:{port} is not the agent that this host is paired with: if that is \
+                 expected, {pair}"
             ),
         }),
-        TlsError::Tls(error) => Fault::new(format!(
-            "what answers at {host}:{port} does not speak as an agent does ({error})"
-        )),
+        TlsError::Tls(error) => {
+            Fault::new(format!("{host}:{port} does not answer like a wiregauge agent ({error})"))
+        }
     }
 }
 
-/// The same of a pairing.
+/// Explains why a pairing failed.
 pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
     let unproved = match error {
         TlsError::Tls(Error::InvalidCertificate(_) | Error::AlertReceived(_)) => true,
-        // An agent that offers nothing says nothing.
+        // Without an open pairing the agent just closes the connection.
         TlsError::Network(error) => {
             let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
             ends.contains(&error.kind())
@@ -101,19 +102,19 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
     };
     if unproved {
         let sentence = format!(
-            "the agent at {host}:{port} does not take this secret: it is wrong, used already, or \
-             older than 10 min; a new one is printed by `wiregauge agent --pair` there"
+            "the agent at {host}:{port} rejected the secret: it is wrong, used, or older than \
+             10 min; run `wiregauge agent --pair` there for a new one"
         );
         return Fault { wrong_use: true, ..Fault::new(sentence) };
     }
     explain(host, port, error)
 }
 
-/// Carries the control channel until either side ends it; the process's exit code.
+/// Carries the control channel until either side closes it; returns the exit code.
 pub fn main(host: &str, port: u16) -> u8 {
     let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
     let opened = match key {
-        Some(key) => of_job(&key, host, port),
+        Some(key) => open_job(&key, host, port),
         None => identity::folder().map_err(Fault::new).and_then(|folder| open(&folder, host, port)),
     };
     let carried = opened.and_then(|(reader, writer)| carry(host, port, reader, writer));
@@ -126,29 +127,29 @@ pub fn main(host: &str, port: u16) -> u8 {
     }
 }
 
-/// A channel to an agent with which this host is paired.
+/// Connects to an agent with which this host is paired.
 pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
     let known = identity::read(&identity::agent_file(folder, host, port)).map_err(Fault::new)?;
     let Some(known) = known else {
         let sentence = format!(
-            "this host is not paired with the agent at {host}:{port}; run `wiregauge agent --pair` \
-             there and `wiregauge pair {host}:{port}` here"
+            "not paired with the agent at {host}:{port}: run `wiregauge agent --pair` there and \
+             `wiregauge pair {host}:{port}` here"
         );
         return Err(Fault { wrong_use: true, ..Fault::new(sentence) });
     };
     let theirs = identity::certificate(&known).map_err(Fault::new)?;
     let own = Identity::of_host(folder).map_err(Fault::new)?;
-    prove(&own, &theirs, host, port)
+    authenticate(&own, &theirs, host, port)
 }
 
-/// A channel to an agent of the same job.
-fn of_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
-    let own = Identity::derived(key, End::Driver).map_err(Fault::new)?;
+/// Connects to an agent of the same job.
+fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+    let own = Identity::derived(key, End::Controller).map_err(Fault::new)?;
     let theirs = Identity::derived(key, End::Agent).map_err(Fault::new)?;
-    prove(&own, &theirs.certificate, host, port)
+    authenticate(&own, &theirs.certificate, host, port)
 }
 
-fn prove(
+fn authenticate(
     own: &Identity,
     theirs: &CertificateDer<'static>,
     host: &str,
@@ -181,16 +182,16 @@ fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Resul
             Ok(0) => return Ok(()),
             Ok(got) => {
                 is_first = false;
-                // A driver that is gone reads no more.
+                // A controller that is gone reads no more.
                 if output.write_all(&piece[..got]).and_then(|()| output.flush()).is_err() {
                     return Ok(());
                 }
             }
-            // TLS 1.3 tells the dialling side only now that it was not let in.
+            // In TLS 1.3 the dialling side learns only now that it was rejected.
             Err(error) => {
                 return Err(match of_channel(error) {
                     TlsError::Network(error) if !is_first => {
-                        Fault::new(format!("the agent at {host}:{port} is gone: {error}"))
+                        Fault::new(format!("lost the agent at {host}:{port}: {error}"))
                     }
                     error => explain(host, port, &error),
                 });

@@ -1,5 +1,5 @@
-//! Who a driver and a standing agent are to each other: a key, and a certificate that it signs
-//! itself. Each side trusts exactly the certificates that it was given at a pairing.
+//! The identities of controllers and daemons: a key and a self-signed certificate. Each side trusts
+//! exactly the certificates that it received when it was paired.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -16,44 +16,44 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The name in every certificate: which agent it is, is told by the certificate itself.
+/// The name in every certificate. The certificate itself identifies its owner.
 pub const NAME: &str = "wiregauge";
-/// Where this host's identity and those it is paired with are, instead of the usual folder.
+/// Environment variable with the folder of this host's identity and its peers' certificates.
 pub const FOLDER_VARIABLE: &str = "WIREGAUGE_CONFIG";
-/// The folder of the agents that this host may dial.
+/// The subfolder of the daemons that this host is paired with.
 const AGENTS: &str = "agents";
-/// How long an identity is valid: long enough for a cluster's life between two reinstallations,
-/// short enough that a key that was lost does not open a host for ever.
+/// Validity of an identity: longer than a cluster runs between reinstallations, and short enough
+/// that a lost key expires.
 const VALID_DAYS: i64 = 2 * 365;
-/// Before today, for a clock that is behind.
+/// Validity begins before today, for clocks that are behind.
 const EARLIER_DAYS: i64 = 1;
-/// Longest file with a certificate or a key: ours have below 1 KiB.
+/// Longest file of a certificate or key that is read; ours have less than 1 KiB.
 pub const LONGEST_PEM: u64 = 16 << 10;
-/// Most certificates that one folder may hold.
+/// Most certificates read from a folder.
 const MOST_PEERS: usize = 4096;
-/// What a PKCS #8 key of Ed25519 begins with (RFC 8410, section 7); the 32 bytes of the key follow.
+/// Prefix of a PKCS #8 key of Ed25519 (RFC 8410, section 7); the 32 bytes of the key follow.
 const PKCS8_ED25519: [u8; 16] =
     *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
-/// A key and the certificate that it has signed.
+/// A key and its self-signed certificate.
 pub struct Identity {
-    /// What the other side is shown.
+    /// The certificate that the peer receives.
     pub certificate: CertificateDer<'static>,
     pem: String,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
-/// Which end of a connection an identity is made for.
+/// The ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The one that dials.
-    Driver,
+    Controller,
     /// The one that listens.
     Agent,
 }
 
 impl Identity {
-    /// A new one, valid from yesterday on.
+    /// A new identity, valid from yesterday.
     pub fn fresh() -> Result<Identity, String> {
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
         let days = jiff::Span::new;
@@ -61,22 +61,22 @@ impl Identity {
         let until = today.checked_add(days().days(VALID_DAYS));
         match (from, until) {
             (Ok(from), Ok(until)) => Identity::valid(from, until),
-            _ => Err("this host's clock says no date".into()),
+            _ => Err("this host's clock shows no valid date".into()),
         }
     }
 
-    /// A new one that is valid between two days.
+    /// A new identity, valid between two days.
     pub fn valid(from: Date, until: Date) -> Result<Identity, String> {
         let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| unmade(&error))?;
         Identity::of(&key, from, until)
     }
 
-    /// That of everybody who knows a secret: the same bytes on both sides, so that each can trust
-    /// it before anything was exchanged. It tells nothing of the secret.
+    /// An identity derived from a shared secret: both sides derive the same bytes, so that each can
+    /// trust it without an exchange. It reveals nothing about the secret.
     pub fn derived(secret: &[u8; 32], end: End) -> Result<Identity, String> {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"wiregauge derived identity 1");
         let info: &[&[u8]] = match end {
-            End::Driver => &[b"driver"],
+            End::Controller => &[b"controller"],
             End::Agent => &[b"agent"],
         };
         let mut seed = [0; 32];
@@ -87,7 +87,7 @@ impl Identity {
         let key = [&PKCS8_ED25519[..], &seed].concat();
         let key = PrivatePkcs8KeyDer::from(key);
         let key = KeyPair::try_from(&key).map_err(|error| unmade(&error))?;
-        // A secret's time is kept by those who know it.
+        // Its validity is that of the secret.
         Identity::of(&key, Date::constant(2000, 1, 1), Date::constant(2999, 12, 31))
     }
 
@@ -98,7 +98,7 @@ impl Identity {
         let at = |day: Date| date_time_ymd(day.year().into(), day.month() as u8, day.day() as u8);
         (params.not_before, params.not_after) = (at(from), at(until));
         params.distinguished_name = DistinguishedName::new();
-        // A name of its own: those who verify look for the one that has signed by its name.
+        // A name of its own: verifiers find the issuer by its name.
         params.distinguished_name.push(DnType::CommonName, format!("{NAME} {of_key}"));
         params.serial_number = Some(SerialNumber::from(1));
         let certificate = params.self_signed(key).map_err(|error| unmade(&error))?;
@@ -109,7 +109,7 @@ impl Identity {
         })
     }
 
-    /// Its certificate as text.
+    /// Its certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
@@ -119,21 +119,21 @@ impl Identity {
         PrivateKeyDer::Pkcs8(self.key.clone_key())
     }
 
-    /// That of this host, which is made where there is none.
+    /// This host's identity, created if there is none.
     pub fn of_host(folder: &Path) -> Result<Identity, String> {
         let file = folder.join("identity.pem");
         if let Some(text) = read(&file)? {
             return Identity::read(&file, &text);
         }
         Identity::fresh()?.save(folder)?;
-        // Somebody may have made another one at the same time: the first stays.
+        // Another process may have created one at the same time: the first one is kept.
         match read(&file)? {
             Some(text) => Identity::read(&file, &text),
-            None => Err(format!("{} is gone again", file.display())),
+            None => Err(format!("{} disappeared", file.display())),
         }
     }
 
-    /// Keeps it as this host's, where there is none yet.
+    /// Saves it as this host's identity, unless there is one.
     pub fn save(&self, folder: &Path) -> Result<(), String> {
         let key = KeyPair::try_from(&self.key).map_err(|error| unmade(&error))?;
         put(&folder.join("identity.pem"), &(key.serialize_pem() + &self.pem))
@@ -141,12 +141,12 @@ impl Identity {
 
     fn read(file: &Path, text: &str) -> Result<Identity, String> {
         let wrong = |what: &dyn std::fmt::Display| {
-            format!("{} holds no identity ({what}); remove it and pair again", file.display())
+            format!("{} holds no valid identity ({what}): remove it and pair again", file.display())
         };
         let mode = file.metadata().map_err(|error| wrong(&error))?.mode();
         if mode & 0o077 != 0 {
             return Err(format!(
-                "{0} may be read by others than its owner; run: chmod 600 {0}",
+                "{0} is readable by other users: run `chmod 600 {0}`",
                 file.display()
             ));
         }
@@ -160,16 +160,16 @@ impl Identity {
 }
 
 fn unmade(error: &dyn std::fmt::Display) -> String {
-    format!("an identity cannot be made: {error}")
+    format!("cannot create an identity: {error}")
 }
 
-/// The first 64 bits of SHA-256, as hex: enough for a person to tell certificates apart.
+/// The first 64 bits of SHA-256 in hex, to tell certificates apart.
 pub fn fingerprint(bytes: &[u8]) -> String {
     let whole = digest::digest(&digest::SHA256, bytes);
     whole.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder for identities: `WIREGAUGE_CONFIG`, else as the XDG base directories say.
+/// The folder of identities: `WIREGAUGE_CONFIG`, else by the XDG base directories.
 pub fn folder() -> Result<PathBuf, String> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let usual = || {
@@ -180,18 +180,18 @@ pub fn folder() -> Result<PathBuf, String> {
     named(FOLDER_VARIABLE)
         .map(PathBuf::from)
         .or_else(|| usual().map(|above| above.join(NAME)))
-        .ok_or_else(|| format!("there is no HOME; name a folder in {FOLDER_VARIABLE}"))
+        .ok_or_else(|| format!("HOME is not set: set {FOLDER_VARIABLE} to a folder"))
 }
 
-/// One that this host is paired with.
+/// A paired controller or daemon.
 pub struct Peer {
-    /// What its file is called.
+    /// The name of its file.
     pub name: String,
     /// Its certificate.
     pub certificate: CertificateDer<'static>,
 }
 
-/// All in a folder; a file that holds no certificate is passed over.
+/// All peers of a folder; files without a certificate are skipped.
 pub fn peers(folder: &Path) -> Result<Vec<Peer>, String> {
     let entries = match folder.read_dir() {
         Ok(entries) => entries,
@@ -209,13 +209,13 @@ pub fn peers(folder: &Path) -> Result<Vec<Peer>, String> {
     Ok(files.into_iter().filter_map(one).collect())
 }
 
-/// The certificate in a text.
+/// Reads a certificate in PEM.
 pub fn certificate(text: &str) -> Result<CertificateDer<'static>, String> {
     CertificateDer::from_pem_slice(text.as_bytes())
-        .map_err(|error| format!("no certificate ({error})"))
+        .map_err(|error| format!("not a certificate ({error})"))
 }
 
-/// A text that is only this user's; `None`: there is no such file.
+/// Reads a short text file; `None`: there is no such file.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
     let wrong = |error: std::io::Error| format!("reading {}: {error}", file.display());
     let mut text = String::new();
@@ -227,7 +227,7 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
     Ok(Some(text))
 }
 
-/// Writes a text for this user alone, whole or not at all. One that is there stays.
+/// Writes a private file atomically, unless it exists.
 pub(super) fn put(file: &Path, text: &str) -> Result<(), String> {
     let unfinished = write_beside(file, text)?;
     let linked = fs::hard_link(&unfinished, file);
@@ -238,7 +238,7 @@ pub(super) fn put(file: &Path, text: &str) -> Result<(), String> {
     }
 }
 
-/// The same, but one that is there is replaced.
+/// Writes a private file atomically, replacing an existing one.
 pub(super) fn replace(file: &Path, text: &str) -> Result<(), String> {
     let unfinished = write_beside(file, text)?;
     fs::rename(&unfinished, file).map_err(|error| {
@@ -274,7 +274,7 @@ fn write_beside(file: &Path, text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The file with the certificate of the agent at an address.
+/// The file with the certificate of the daemon at an address.
 pub fn agent_file(folder: &Path, host: &str, port: u16) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.:".contains(c) { c } else { '_' };
     let host: String = host.to_ascii_lowercase().chars().map(plain).collect();

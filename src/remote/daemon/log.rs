@@ -1,5 +1,4 @@
-//! The agent's log: a line on stderr for every session, and for strangers as many as a person can
-//! read.
+//! The daemon's log on stderr: one line per session, and a bounded number for rejected peers.
 
 use jiff::{Timestamp, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,28 +8,26 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Strangers of one second that get a line of their own; the others are counted in one.
-const STRANGERS: u32 = 20;
+/// Rejected peers per second that get a line of their own; one more line counts the others.
+const LINES: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The log.
 pub struct Log {
     quiet: bool,
-    strangers: Mutex<Strangers>,
+    rejected: Mutex<Rejected>,
 }
 
-/// Those of the current second.
-struct Strangers {
+/// Rejected peers of the current second.
+struct Rejected {
     since: Instant,
     shown: u32,
     counted: u64,
 }
 
 impl Log {
-    /// An empty one.
     pub fn new(quiet: bool) -> Log {
-        let strangers = Strangers { since: Instant::now(), shown: 0, counted: 0 };
-        Log { quiet, strangers: Mutex::new(strangers) }
+        let rejected = Rejected { since: Instant::now(), shown: 0, counted: 0 };
+        Log { quiet, rejected: Mutex::new(rejected) }
     }
 
     fn line(&self, words: &dyn Display) {
@@ -39,45 +36,45 @@ impl Log {
         }
         let now = Timestamp::now();
         let now = now.round(Unit::Millisecond).unwrap_or(now);
-        // One line whatever a stranger has sent.
+        // One line, whatever a peer has sent.
         let words = words.to_string().replace(char::is_control, " ");
         let _ = writeln!(io::stderr(), "{now} {words}");
     }
 
-    /// A session that is over.
+    /// Logs a finished session.
     pub fn session(&self, from: SocketAddr, who: &str, what: &str, result: &str) {
         self.line(&format!("{from} {who}: {what}: {result}"));
     }
 
-    /// One who was turned away.
-    pub fn stranger(&self, from: SocketAddr, why: &dyn Display) {
+    /// Logs a rejected peer.
+    pub fn rejected(&self, from: SocketAddr, why: &dyn Display) {
         self.sum_up();
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.shown < STRANGERS {
-            strangers.shown += 1;
-            drop(strangers);
-            self.line(&format!("{from} stranger: turned away: {why}"));
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        if rejected.shown < LINES {
+            rejected.shown += 1;
+            drop(rejected);
+            self.line(&format!("{from} rejected: {why}"));
         } else {
-            strangers.counted += 1;
+            rejected.counted += 1;
         }
     }
 
-    /// Tells of the strangers of a second that is over. Whether there is more to be told.
+    /// Logs the uncounted rejected peers of a past second. Whether more are pending.
     fn sum_up(&self) -> bool {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.since.elapsed() < SECOND {
-            return strangers.counted > 0;
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        if rejected.since.elapsed() < SECOND {
+            return rejected.counted > 0;
         }
-        let counted = std::mem::take(&mut strangers.counted);
-        (strangers.since, strangers.shown) = (Instant::now(), 0);
-        drop(strangers);
+        let counted = std::mem::take(&mut rejected.counted);
+        (rejected.since, rejected.shown) = (Instant::now(), 0);
+        drop(rejected);
         if counted > 0 {
-            self.line(&format!("{counted} strangers more: turned away"));
+            self.line(&format!("{counted} more rejected"));
         }
         false
     }
 
-    /// Sleeps until somebody comes, and tells meanwhile what is to be summed up.
+    /// Sleeps until a connection arrives; logs pending counts meanwhile.
     pub fn await_readable(&self, listener: &TcpListener) {
         loop {
             let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -85,7 +82,7 @@ impl Log {
             let mut wanted = [PollFd::new(listener, PollFlags::IN)];
             match poll(&mut wanted, wait.as_ref()) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                // What else is wrong, accept(2) says.
+                // accept(2) reports any other error.
                 _ => return,
             }
         }

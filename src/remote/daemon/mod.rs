@@ -1,9 +1,9 @@
-//! The standing agent: it listens for drivers that have no other way to this host, lets in those
-//! with which it was paired, and starts a fresh process for each session, as sshd does for ssh.
+//! The agent daemon (`wiregauge agent`), for hosts without ssh. It accepts paired controllers over
+//! TLS and starts a fresh agent process for each session, as sshd does.
 //!
-//! Takes TLS connections; gives each paired driver an agent ([`crate::agent::serve`]) behind a
-//! channel on which its own limits are kept ([`caps`]). Everything that waits or grows has a bound,
-//! and every session that was ended or refused leaves one line in the log.
+//! Takes TLS connections; gives each paired controller an agent ([`crate::agent::serve`]) behind a
+//! channel that enforces the daemon's limits ([`caps`]). Everything that waits or grows has a
+//! bound, and every session and every rejected peer is logged.
 
 pub mod caps;
 pub mod dial;
@@ -34,139 +34,140 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tls::{Channel, TlsError};
 
-/// The port where none is named.
+/// The default port.
 pub const PORT: u16 = 7425;
-/// How long a stranger may take to prove who it is.
+/// Time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Strangers that may be proving it at once: the one that has taken longest makes room, so that no
-/// number of slow ones keeps a paired driver out.
-const MOST_STRANGERS: usize = 64;
-/// Threads for strangers, those included that are about to end.
-const MOST_THREADS: usize = 4 * MOST_STRANGERS;
-/// Sessions at once: a round has two, and other drivers may be there.
+/// Most concurrent handshakes. A further one drops the oldest, so that slow peers cannot keep a
+/// paired controller out.
+const MOST_HANDSHAKES: usize = 64;
+/// Most threads for handshakes, including those about to end.
+const MOST_THREADS: usize = 4 * MOST_HANDSHAKES;
+/// Most concurrent sessions. A round needs two, and several controllers may share the host.
 const MOST_SESSIONS: usize = 64;
-/// After an error of accept(2), as too many open files.
+/// Pause after an error of accept(2), such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
 
-/// Who may come in.
+/// Which controllers may connect.
 pub enum Trust {
-    /// Those whose certificates are in this folder, and who pairs with what it offers.
+    /// Those whose certificates are in this folder, and one that knows the pairing secret in it.
     Folder(PathBuf),
-    /// One alone.
+    /// The one with this certificate.
     One(CertificateDer<'static>),
 }
 
-/// What the agent was started with, and what it counts.
-pub struct Keeper {
-    /// The program that is started for a session: this one.
+/// The daemon's settings and state.
+pub struct Daemon {
+    /// The program to start for a session: this one.
     pub program: PathBuf,
-    /// Who this host is.
+    /// This host's identity.
     pub identity: Identity,
-    /// Who may come in ...
+    /// Which controllers may connect.
     pub trust: Trust,
-    /// ... from where; empty: from everywhere.
+    /// From which networks; empty: from any.
     pub allow: Vec<Network>,
-    /// What they may do.
+    /// The limits of their rounds.
     pub caps: Caps,
-    /// Connections that were turned away.
-    pub strangers: AtomicU64,
+    /// Connections that were rejected.
+    pub rejected: AtomicU64,
     log: Log,
     sessions: AtomicUsize,
     threads: AtomicUsize,
-    waiting: Mutex<Waiting>,
+    handshakes: Mutex<Handshakes>,
 }
 
-/// Connections that have not proved yet whose they are, the oldest first.
+/// Connections in their handshake, the oldest first.
 #[derive(Default)]
-struct Waiting {
+struct Handshakes {
     next: u64,
     sockets: VecDeque<(u64, TcpStream)>,
 }
 
-/// Counts one more while it lives.
-struct Counted<'a>(&'a AtomicUsize);
+/// Counts one more while it exists.
+struct CountGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
-    fn below(most: usize, count: &'a AtomicUsize) -> Option<Counted<'a>> {
-        let counted = Counted(count);
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(counted)
+impl<'a> CountGuard<'a> {
+    fn below(most: usize, count: &'a AtomicUsize) -> Option<CountGuard<'a>> {
+        let guard = CountGuard(count);
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(guard)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Keeper {
-    /// One that is not yet at work. `quiet`: it keeps no log.
-    pub fn new(program: PathBuf, identity: Identity, trust: Trust, quiet: bool) -> Keeper {
-        Keeper {
+impl Daemon {
+    /// A daemon that does not serve yet. `quiet`: without a log.
+    pub fn new(program: PathBuf, identity: Identity, trust: Trust, quiet: bool) -> Daemon {
+        Daemon {
             program,
             identity,
             trust,
             allow: Vec::new(),
             caps: Caps::default(),
-            strangers: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
             log: Log::new(quiet),
             sessions: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
-            waiting: Mutex::default(),
+            handshakes: Mutex::default(),
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn handshakes(&self) -> MutexGuard<'_, Handshakes> {
+        self.handshakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place among those who wait; the one who has waited longest may lose its own.
+    /// Registers a handshake; the oldest one may be dropped for it.
     fn wait(&self, socket: &TcpStream) -> io::Result<u64> {
         let socket = socket.try_clone()?;
-        let mut waiting = self.waiting();
-        waiting.next += 1;
-        let number = waiting.next;
-        waiting.sockets.push_back((number, socket));
-        if waiting.sockets.len() > MOST_STRANGERS
-            && let Some((_, oldest)) = waiting.sockets.pop_front()
+        let mut handshakes = self.handshakes();
+        handshakes.next += 1;
+        let number = handshakes.next;
+        handshakes.sockets.push_back((number, socket));
+        if handshakes.sockets.len() > MOST_HANDSHAKES
+            && let Some((_, oldest)) = handshakes.sockets.pop_front()
         {
             let _ = oldest.shutdown(Shutdown::Both);
         }
         Ok(number)
     }
 
-    /// Gives the place back.
+    /// Its handshake is over.
     fn leave(&self, number: u64) {
-        self.waiting().sockets.retain(|(one, _)| *one != number);
+        self.handshakes().sockets.retain(|(one, _)| *one != number);
     }
 
-    fn turn_away(&self, from: SocketAddr, why: &dyn std::fmt::Display) {
-        self.strangers.fetch_add(1, Ordering::Relaxed);
-        self.log.stranger(from, why);
+    fn reject(&self, from: SocketAddr, why: &dyn std::fmt::Display) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+        self.log.rejected(from, why);
     }
 
-    /// Those who may come in, each with a name for the log.
+    /// The controllers that may connect, with their names for the log.
     fn trusted(&self) -> Result<Vec<identity::Peer>, String> {
         match &self.trust {
-            Trust::Folder(folder) => identity::peers(&folder.join(pairing::DRIVERS)),
-            Trust::One(certificate) => {
-                Ok(vec![identity::Peer { name: "driver".into(), certificate: certificate.clone() }])
-            }
+            Trust::Folder(folder) => identity::peers(&folder.join(pairing::CONTROLLERS)),
+            Trust::One(certificate) => Ok(vec![identity::Peer {
+                name: "controller".into(),
+                certificate: certificate.clone(),
+            }]),
         }
     }
 }
 
-/// Where an agent listens; why it cannot, in a sentence.
+/// Listens at an address, or says why that fails.
 pub fn listen(at: SocketAddr) -> Result<TcpListener, Fault> {
     TcpListener::bind(at).map_err(|error| {
         Fault::new(match error.kind() {
             io::ErrorKind::AddrInUse => format!(
-                "{at} is in use: an agent is there already, or another program; name another port \
-                 with --listen {}:PORT",
+                "{at} is in use by another daemon or program: choose another port with --listen \
+                 {}:PORT",
                 at.ip()
             ),
             io::ErrorKind::AddrNotAvailable => {
-                format!("{at} is no address of this host; name one of its own with --listen")
+                format!("{at} is not an address of this host: use one of its own with --listen")
             }
             _ => format!("listening on {at}: {error}"),
         })
@@ -174,9 +175,9 @@ pub fn listen(at: SocketAddr) -> Result<TcpListener, Fault> {
 }
 
 /// Serves until the process ends.
-pub fn serve(keeper: &Arc<Keeper>, listener: &TcpListener) -> ! {
+pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
     loop {
-        keeper.log.await_readable(listener);
+        daemon.log.await_readable(listener);
         let (socket, from) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(_) => {
@@ -185,24 +186,24 @@ pub fn serve(keeper: &Arc<Keeper>, listener: &TcpListener) -> ! {
             }
         };
         let from = plain(from);
-        if !network::is_allowed(&keeper.allow, from.ip()) {
-            keeper.turn_away(from, &"its address is not allowed (--allow)");
+        if !network::is_allowed(&daemon.allow, from.ip()) {
+            daemon.reject(from, &"address not allowed (--allow)");
             continue;
         }
-        let theirs = Arc::clone(keeper);
+        let theirs = Arc::clone(daemon);
         let spawned = std::thread::Builder::new().spawn(move || {
-            match Counted::below(MOST_THREADS, &theirs.threads) {
-                Some(_) => meet(&theirs, socket, from),
-                None => theirs.turn_away(from, &"too many come at once"),
+            match CountGuard::below(MOST_THREADS, &theirs.threads) {
+                Some(_) => handle(&theirs, socket, from),
+                None => theirs.reject(from, &"too many concurrent handshakes"),
             }
         });
         if let Err(error) = spawned {
-            keeper.turn_away(from, &error);
+            daemon.reject(from, &error);
         }
     }
 }
 
-/// An IPv4 address that came over an IPv6 socket is one of IPv4.
+/// Unmaps an IPv4-mapped IPv6 address.
 fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => (ip, address.port()).into(),
@@ -210,69 +211,69 @@ fn plain(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What a connection wants.
-enum Wants {
+/// What a connection is for.
+enum Purpose {
     Session(Vec<identity::Peer>),
     Pairing(Offer),
 }
 
-/// Lets one in, or turns it away.
-fn meet(keeper: &Arc<Keeper>, socket: TcpStream, from: SocketAddr) {
+/// Authenticates a connection and serves it, or rejects it.
+fn handle(daemon: &Arc<Daemon>, socket: TcpStream, from: SocketAddr) {
     let own = socket.local_addr().map(plain);
-    let (Ok(own), Ok(place)) = (own, keeper.wait(&socket)) else {
-        return keeper.turn_away(from, &"it has left");
+    let (Ok(own), Ok(place)) = (own, daemon.wait(&socket)) else {
+        return daemon.reject(from, &"connection closed");
     };
-    let mut wants = None;
+    let mut purpose = None;
     let deadline = Instant::now() + HANDSHAKE;
-    let accepted = Channel::accept(socket, deadline, |hello| choose(keeper, hello, &mut wants));
-    keeper.leave(place);
-    match (accepted, wants) {
-        (Ok(channel), Some(Wants::Session(peers))) => {
+    let accepted = Channel::accept(socket, deadline, |hello| choose(daemon, hello, &mut purpose));
+    daemon.leave(place);
+    match (accepted, purpose) {
+        (Ok(channel), Some(Purpose::Session(peers))) => {
             let shown = channel.certificate();
             let known = peers.into_iter().find(|peer| Some(&peer.certificate) == shown.as_ref());
             match known {
-                Some(peer) => welcome(keeper, channel, [from, own], &peer.name),
-                None => keeper.turn_away(from, &"it is not paired"),
+                Some(peer) => start_session(daemon, channel, [from, own], &peer.name),
+                None => daemon.reject(from, &"not paired"),
             }
         }
-        (Ok(channel), Some(Wants::Pairing(offer))) => pair(keeper, channel, offer, from),
-        (Err(error), Some(Wants::Pairing(offer))) => {
+        (Ok(channel), Some(Purpose::Pairing(offer))) => pair(daemon, channel, offer, from),
+        (Err(error), Some(Purpose::Pairing(offer))) => {
             offer.failed();
-            keeper.turn_away(from, &format!("a pairing with a wrong secret ({error})"));
+            daemon.reject(from, &format!("pairing with a wrong secret ({error})"));
         }
-        (Ok(_), None) => keeper.turn_away(from, &"it wants nothing"),
-        (Err(error), _) => keeper.turn_away(from, &error),
+        (Ok(_), None) => daemon.reject(from, &"no known protocol"),
+        (Err(error), _) => daemon.reject(from, &error),
     }
 }
 
-/// The configuration for what a connection wants to speak.
+/// The TLS configuration for the protocol that a connection asks for.
 fn choose(
-    keeper: &Keeper,
+    daemon: &Daemon,
     hello: &ClientHello<'_>,
-    wants: &mut Option<Wants>,
+    purpose: &mut Option<Purpose>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let speaks: Vec<&[u8]> = hello.alpn().map(Iterator::collect).unwrap_or_default();
-    match &keeper.trust {
+    match &daemon.trust {
         Trust::Folder(folder) if speaks.contains(&tls::PAIRING) => {
             let offer = Offer::open(folder).map_err(TlsError::Own)?;
             let (own, theirs) = offer.identities().map_err(TlsError::Own)?;
-            *wants = Some(Wants::Pairing(offer));
+            *purpose = Some(Purpose::Pairing(offer));
             tls::listening(&own, &[theirs.certificate], tls::PAIRING)
         }
         _ => {
-            let peers = keeper.trusted().map_err(TlsError::Own)?;
+            let peers = daemon.trusted().map_err(TlsError::Own)?;
             let trusted: Vec<_> = peers.iter().map(|peer| peer.certificate.clone()).collect();
-            *wants = Some(Wants::Session(peers));
-            // One that speaks nothing of ours is refused by TLS itself.
-            tls::listening(&keeper.identity, &trusted, tls::FRAMES)
+            *purpose = Some(Purpose::Session(peers));
+            // TLS itself refuses a connection that offers no protocol of ours.
+            tls::listening(&daemon.identity, &trusted, tls::FRAMES)
         }
     }
 }
 
-fn welcome(keeper: &Arc<Keeper>, channel: Channel, ends: [SocketAddr; 2], name: &str) {
-    let Some(_counted) = Counted::below(MOST_SESSIONS, &keeper.sessions) else {
-        let sentence = format!("this agent has {MOST_SESSIONS} sessions already");
-        keeper.log.session(ends[0], name, "nothing", &format!("refused: {sentence}"));
+fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], name: &str) {
+    let Some(_counted) = CountGuard::below(MOST_SESSIONS, &daemon.sessions) else {
+        let sentence = format!("this agent already serves {MOST_SESSIONS} sessions");
+        daemon.log.session(ends[0], name, "nothing", &format!("refused: {sentence}"));
         if let Ok((_, mut writer)) = channel.split() {
             let refused = FromAgent::Refused { wrong_use: false, sentence };
             let _ = frame::write(&mut writer, &refused);
@@ -280,18 +281,18 @@ fn welcome(keeper: &Arc<Keeper>, channel: Channel, ends: [SocketAddr; 2], name: 
         }
         return;
     };
-    match session::serve(keeper, channel, ends) {
-        Ok(told) => keeper.log.session(ends[0], name, &told.what, &told.result),
+    match session::serve(daemon, channel, ends) {
+        Ok(summary) => daemon.log.session(ends[0], name, &summary.what, &summary.result),
         Err(error) => {
-            keeper.log.session(ends[0], name, "nothing", &format!("failed: {error}"));
+            daemon.log.session(ends[0], name, "nothing", &format!("failed: {error}"));
         }
     }
 }
 
-fn pair(keeper: &Keeper, channel: Channel, offer: Offer, from: SocketAddr) {
-    match pairing::accept(channel, offer, &keeper.identity) {
-        Ok(name) => keeper.log.session(from, &name, "pairing", "ended"),
-        Err(error) => keeper.log.session(from, "somebody", "pairing", &format!("failed: {error}")),
+fn pair(daemon: &Daemon, channel: Channel, offer: Offer, from: SocketAddr) {
+    match pairing::accept(channel, offer, &daemon.identity) {
+        Ok(name) => daemon.log.session(from, &name, "pairing", "ended"),
+        Err(error) => daemon.log.session(from, "somebody", "pairing", &format!("failed: {error}")),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Networks from which an agent lets drivers in: an address, or one with the length of its prefix.
+//! Networks from which the daemon accepts controllers: an address, or one with a prefix length.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Addresses that begin alike.
+/// A network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -11,7 +11,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether an address is of it.
+    /// Whether an address belongs to it.
     pub fn holds(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, bits: u32| {
             let shift = bits - u32::from(self.prefix);
@@ -31,7 +31,11 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("'{text}' is not allowed; write a network as 10.1.0.0/16");
+        let wrong = || {
+            format!(
+                "invalid network '{text}': expected an address or CIDR notation, as 10.1.0.0/16"
+            )
+        };
         let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
@@ -43,7 +47,7 @@ impl FromStr for Network {
     }
 }
 
-/// Whether an address is of one of them; of none: every address is.
+/// Whether an address belongs to one of these networks; an empty list allows all.
 pub fn is_allowed(networks: &[Network], address: IpAddr) -> bool {
     networks.is_empty() || networks.iter().any(|network| network.holds(address))
 }

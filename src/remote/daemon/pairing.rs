@@ -1,9 +1,8 @@
-//! How a driver and an agent come to know each other: whoever was told a one-time secret may show
-//! its certificate, and is shown the agent's.
+//! Pairing: a controller that knows a one-time secret exchanges certificates with a daemon.
 //!
-//! Both sides derive the same two identities from the secret, so that TLS itself proves that each
-//! knows it; a wrong secret is a handshake that fails. The secret has 128 random bits, so that
-//! trying them out is hopeless also for one who has recorded a pairing.
+//! Both sides derive the same two identities from the secret, so that TLS proves that each knows
+//! it: with a wrong secret the handshake fails. The secret has 128 random bits, which cannot be
+//! guessed even from a recorded pairing.
 
 use super::dial;
 use super::identity::{self, End, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace};
@@ -21,19 +20,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// The folder of the drivers that may come in.
-pub const DRIVERS: &str = "drivers";
-/// Where a secret that is offered lies until it is used.
+/// The subfolder of the controllers that may connect.
+pub const CONTROLLERS: &str = "controllers";
+/// The file of an offered secret.
 const OFFER: &str = "pairing";
-/// A byte in it for each pairing that failed.
+/// The file that counts failed pairings, a byte each.
 const FAILED: &str = "pairing.failed";
-/// How long a secret may be used.
+/// Validity of an offered secret.
 pub const VALID: SignedDuration = SignedDuration::from_mins(10);
-/// So many wrong ones end an offer.
+/// Failed pairings that end an offer.
 pub const MOST_FAILURES: u64 = 5;
-/// How long the exchange of certificates may take.
+/// Time limit of the exchange of certificates.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Characters of a driver's own name that are kept.
+/// Characters of a controller's name that are kept.
 const LONGEST_NAME: usize = 64;
 
 /// A one-time secret.
@@ -41,7 +40,7 @@ const LONGEST_NAME: usize = 64;
 pub struct Secret([u8; 16]);
 
 impl Secret {
-    /// A new one.
+    /// A new secret.
     pub fn fresh() -> Result<Secret, String> {
         let [bits @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = secret::fresh()?;
         Ok(Secret(bits))
@@ -75,18 +74,20 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Secret, String> {
         let digits: String = text.chars().filter(|c| *c != '-' && !c.is_whitespace()).collect();
-        // As many again make the 64 digits of a run's secret.
+        // Padded to the 64 digits of a session's secret.
         let whole = secret::from_hex(&format!("{digits}{}", "0".repeat(32)));
         match whole {
             Some(whole) if digits.len() == 32 => Ok(Secret(std::array::from_fn(|i| whole[i]))),
-            _ => Err("that is no secret; it has 32 digits, as `wiregauge agent --pair` prints it \
-                      at the agent's host"
-                .into()),
+            _ => Err(
+                "invalid secret: expected the 32 hexadecimal digits that `wiregauge agent --pair` \
+                      printed at the agent's host"
+                    .into(),
+            ),
         }
     }
 }
 
-/// Offers a secret to whoever pairs next with an agent that uses this folder.
+/// Offers a new secret for one pairing with the daemon that uses this folder.
 pub fn offer(folder: &Path) -> Result<Secret, String> {
     let secret = Secret::fresh()?;
     let until = Timestamp::now() + VALID;
@@ -95,7 +96,7 @@ pub fn offer(folder: &Path) -> Result<Secret, String> {
     Ok(secret)
 }
 
-/// A secret that was offered and not used yet.
+/// An open pairing.
 #[derive(Debug)]
 pub struct Offer {
     folder: PathBuf,
@@ -103,9 +104,9 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// What a folder offers now.
+    /// The open pairing of a folder.
     pub fn open(folder: &Path) -> Result<Offer, String> {
-        let none = || "no pairing is open here".to_string();
+        let none = || "no pairing is open".to_string();
         let text = read(&folder.join(OFFER))?.ok_or_else(none)?;
         let mut lines = text.lines();
         let secret = lines.next().and_then(|line| line.parse().ok());
@@ -115,26 +116,26 @@ impl Offer {
         let is_late = until < Timestamp::now();
         if is_late || offer.failures() >= MOST_FAILURES {
             offer.take_back();
-            let why = if is_late { "is over" } else { "was tried too often with wrong secrets" };
-            return Err(format!("the pairing that was open {why}"));
+            let why = if is_late { "expired" } else { "was closed after too many wrong secrets" };
+            return Err(format!("the open pairing {why}"));
         }
         Ok(offer)
     }
 
-    /// The agent's identity for this pairing, and the driver's.
+    /// The identities of the daemon and the controller for this pairing.
     pub fn identities(&self) -> Result<(Identity, Identity), String> {
-        Ok((self.secret.identity(End::Agent)?, self.secret.identity(End::Driver)?))
+        Ok((self.secret.identity(End::Agent)?, self.secret.identity(End::Controller)?))
     }
 
     fn failures(&self) -> u64 {
         self.folder.join(FAILED).metadata().map_or(0, |file| file.len())
     }
 
-    /// Somebody has tried it who does not know it.
+    /// Counts an attempt with a wrong secret.
     pub fn failed(&self) {
         let open = OpenOptions::new().create(true).append(true).open(self.folder.join(FAILED));
         let noted = open.and_then(|mut file| file.write_all(b"."));
-        // Where that cannot be counted nobody pairs.
+        // Failures that cannot be counted close the pairing.
         if noted.is_err() || self.failures() >= MOST_FAILURES {
             self.take_back();
         }
@@ -145,17 +146,17 @@ impl Offer {
         let _ = fs::remove_file(self.folder.join(FAILED));
     }
 
-    /// Uses it: only one who asks for this is given it.
+    /// Claims the secret: succeeds once.
     fn claim(&self) -> Result<(), String> {
         let used = self.folder.join(format!(".{}", secret::to_hex(&secret::fresh()?)));
         let claimed = fs::rename(self.folder.join(OFFER), &used);
         let _ = fs::remove_file(&used);
         let _ = fs::remove_file(self.folder.join(FAILED));
-        claimed.map_err(|_| "the secret has been used already".into())
+        claimed.map_err(|_| "the secret was already used".into())
     }
 }
 
-/// What each side shows the other.
+/// What the sides exchange.
 #[derive(Debug, Serialize, Deserialize)]
 struct Card {
     name: String,
@@ -165,14 +166,14 @@ struct Card {
 impl Card {
     fn check(self) -> Result<Card, String> {
         if self.certificate.len() as u64 > LONGEST_PEM {
-            return Err("a certificate that is too long".into());
+            return Err("the certificate is too long".into());
         }
         identity::certificate(&self.certificate)?;
         Ok(self)
     }
 }
 
-/// The agent's side: the driver has proved that it knows the secret. Its name.
+/// The daemon's side, once TLS has proved that the controller knows the secret. Returns its name.
 pub fn accept(channel: Channel, offer: Offer, own: &Identity) -> Result<String, String> {
     offer.claim()?;
     let (mut reader, mut writer) = channel.split().map_err(|error| error.to_string())?;
@@ -181,7 +182,7 @@ pub fn accept(channel: Channel, offer: Offer, own: &Identity) -> Result<String, 
     let card = card.check()?;
     let shown = identity::certificate(&card.certificate)?;
     let name = format!("{}-{}", plain(&card.name), fingerprint(&shown));
-    let file = offer.folder.join(DRIVERS).join(format!("{name}.pem"));
+    let file = offer.folder.join(CONTROLLERS).join(format!("{name}.pem"));
     replace(&file, &card.certificate)?;
     let card = Card { name: String::new(), certificate: own.pem().to_string() };
     frame::write(&mut writer, &card).map_err(|error| error.to_string())?;
@@ -189,17 +190,17 @@ pub fn accept(channel: Channel, offer: Offer, own: &Identity) -> Result<String, 
     Ok(name)
 }
 
-/// A name that may be a file's.
+/// A name as a safe file name.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@-_".contains(c);
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     name.chars().take(LONGEST_NAME).map(plain).collect()
 }
 
-/// The driver's side: pairs with the agent at an address.
+/// The controller's side: pairs with the daemon at an address.
 pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), Fault> {
     let own = Identity::of_host(folder).map_err(Fault::new)?;
-    let mine = secret.identity(End::Driver).map_err(Fault::new)?;
+    let mine = secret.identity(End::Controller).map_err(Fault::new)?;
     let theirs = secret.identity(End::Agent).map_err(Fault::new)?;
     let deadline = Instant::now() + EXCHANGE;
     let exchange = || {
@@ -217,7 +218,7 @@ pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), 
     replace(&agent_file(folder, host, port), &card.certificate).map_err(Fault::new)
 }
 
-/// What the agent's log calls this driver.
+/// The name of this controller in the daemon's log.
 fn own_name() -> String {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
     let host = rustix::system::uname();

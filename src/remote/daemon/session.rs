@@ -1,8 +1,7 @@
-//! One session of a paired driver: a fresh process plays the role, and each frame on its way to it
-//! is inspected.
+//! One session of a paired controller: a fresh agent process. Each frame to it is inspected.
 
-use super::Keeper;
-use super::caps::{Inspector, Stage};
+use super::Daemon;
+use super::caps::{Inspector, SessionState};
 use super::tls::{Channel, Reader, Writer};
 use crate::agent::serve::PLAY;
 use crate::control::frame::{self, FrameError};
@@ -17,78 +16,82 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end once nobody speaks to it any more.
+/// How long the agent may take to exit once its input is closed.
 const LAST_WORDS: Duration = Duration::from_secs(4);
-/// Between two looks at whether it has.
+/// Interval between two checks for its exit.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What became of a session.
-pub struct Told {
-    /// What it was for.
+/// How a session went.
+pub struct SessionSummary {
+    /// Its purpose.
     pub what: String,
     /// How it ended.
     pub result: String,
 }
 
-/// What both directions know.
+/// State that both directions share.
 struct Shared {
     inspector: Mutex<Inspector>,
-    /// Frames leave whole.
+    /// Locked for a whole frame.
     writer: Mutex<Writer>,
     last: Mutex<Option<String>>,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
     fn refuse(&self, wrong_use: bool, sentence: &str) {
         let refused = FromAgent::Refused { wrong_use, sentence: sentence.to_string() };
-        // A driver that is gone is told nothing.
-        let _ = frame::write(&mut *held(&self.writer), &refused);
+        // Fails only where the controller is gone.
+        let _ = frame::write(&mut *locked(&self.writer), &refused);
     }
 }
 
-/// Serves a driver until it leaves, or until its process has ended.
-pub fn serve(keeper: &Arc<Keeper>, channel: Channel, ends: [SocketAddr; 2]) -> io::Result<Told> {
+/// Serves a controller until it disconnects or its agent exits.
+pub fn serve(
+    daemon: &Arc<Daemon>,
+    channel: Channel,
+    ends: [SocketAddr; 2],
+) -> io::Result<SessionSummary> {
     let (reader, writer) = channel.split()?;
     let shared = Arc::new(Shared {
-        inspector: Mutex::new(Inspector::new(keeper.caps.clone())),
+        inspector: Mutex::new(Inspector::new(daemon.caps.clone())),
         writer: Mutex::new(writer.clone()),
         last: Mutex::new(None),
     });
-    let mut child = start(keeper, ends)?;
+    let mut child = start(daemon, ends)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let (Some(input), Some(output)) = (input, output) else {
-        return Err(io::Error::other("the process has no channel"));
+        return Err(io::Error::other("the agent process has no pipes"));
     };
-    let (theirs, keeper) = (Arc::clone(&shared), Arc::clone(keeper));
+    let (theirs, daemon) = (Arc::clone(&shared), Arc::clone(daemon));
     let down = std::thread::spawn(move || {
-        let strangers = keeper.strangers.load(Ordering::Relaxed);
-        let come = || keeper.strangers.load(Ordering::Relaxed) - strangers;
-        tell(output, &theirs, &keeper, come);
+        let rejected = daemon.rejected.load(Ordering::Relaxed);
+        let come = || daemon.rejected.load(Ordering::Relaxed) - rejected;
+        to_controller(output, &theirs, &daemon, come);
         // Wakes the other direction.
-        held(&theirs.writer).hear_no_more();
+        locked(&theirs.writer).shutdown_reader();
     });
-    let stopped = hear(reader, input, &shared);
+    let stopped = to_agent(reader, input, &shared);
     let status = end(&mut child)?;
     // Its pipe is closed by now.
     let _ = down.join();
-    let last = held(&shared.last).take();
+    let last = locked(&shared.last).take();
     let killed = died(status);
     if let (Some(sentence), None) = (&killed, &last) {
         shared.refuse(false, sentence);
     }
     writer.close();
-    let result = stopped.or(killed).or(last).unwrap_or_else(|| "the driver left".into());
-    Ok(Told { what: held(&shared.inspector).what.clone(), result })
+    let result = stopped.or(killed).or(last).unwrap_or_else(|| "the controller left".into());
+    Ok(SessionSummary { what: locked(&shared.inspector).what.clone(), result })
 }
 
-/// The process that plays a role, told that its driver has proved who it is.
-fn start(keeper: &Keeper, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
+/// Starts the agent process for an authenticated controller.
+fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
     let connection = host::connection(peer, own);
-    let mut command = Command::new(&keeper.program);
+    let mut command = Command::new(&daemon.program);
     command
         .arg(PLAY)
         .env_remove(SECRET_VARIABLE)
@@ -97,21 +100,21 @@ fn start(keeper: &Keeper, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
         .env(host::CONNECTION, connection)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    if let Some((first, last)) = keeper.caps.ports {
+    if let Some((first, last)) = daemon.caps.ports {
         command.env(PORTS_VARIABLE, format!("{first}-{last}"));
     }
     ends_with_us(&mut command).spawn()
 }
 
-/// From the driver to the process, until one of them ends; why this side ended it.
-fn hear(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<String> {
+/// Forwards frames to the agent until either end closes; why this side ended the session.
+fn to_agent(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<String> {
     let mut input = input;
     loop {
         let body = match frame::read_body(&mut reader) {
             Ok(body) => body,
             Err(FrameError::Closed) => return None,
             Err(FrameError::Channel(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                let sentence = held(&shared.inspector).overdue();
+                let sentence = locked(&shared.inspector).overdue();
                 shared.refuse(false, &sentence);
                 return Some(format!("ended: {sentence}"));
             }
@@ -121,65 +124,70 @@ fn hear(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<String
                 return Some(format!("refused: {error}"));
             }
         };
-        let mut inspector = held(&shared.inspector);
-        let before = inspector.stage().clone();
+        let mut inspector = locked(&shared.inspector);
+        let before = inspector.state().clone();
         if let Err(sentence) = inspector.admit(&body) {
             drop(inspector);
             shared.refuse(true, &sentence);
             return Some(format!("refused: {sentence}"));
         }
-        let runs_on = before == Stage::Running;
+        let runs_on = before == SessionState::Running;
         let patience = inspector.patience();
         drop(inspector);
         if !runs_on {
             reader.deadline = patience.map(|patience| Instant::now() + patience);
         }
         if frame::write_body(&mut input, &body).is_err() {
-            // It has ended; the other direction hears why.
+            // It has exited; the other direction learns why.
             return None;
         }
     }
 }
 
-/// From the process to the driver, until the process ends.
-fn tell(output: ChildStdout, shared: &Shared, keeper: &Keeper, strangers: impl Fn() -> u64) {
+/// Forwards frames to the controller until the agent exits.
+fn to_controller(
+    output: ChildStdout,
+    shared: &Shared,
+    daemon: &Daemon,
+    rejected: impl Fn() -> u64,
+) {
     let rows =
         postcard::to_stdvec(&FromAgent::Rows { thread: 0, rows: Vec::new() }).unwrap_or_default();
     let mut output = BufReader::new(output);
     while let Ok(body) = frame::read_body(&mut output) {
-        // Samples are many, and pass as they are.
+        // Samples are many and pass unchanged.
         let body = match body.first() == rows.first() {
             true => body,
-            false => retold(&body, shared, keeper, &strangers).unwrap_or(body),
+            false => amended(&body, shared, daemon, &rejected).unwrap_or(body),
         };
-        if frame::write_body(&mut *held(&shared.writer), &body).is_err() {
+        if frame::write_body(&mut *locked(&shared.writer), &body).is_err() {
             return;
         }
     }
 }
 
-/// What an agent says with what only its keeper knows; `None`: as it is.
-fn retold(
+/// A message of the agent with what only the daemon knows; `None`: unchanged.
+fn amended(
     body: &[u8],
     shared: &Shared,
-    keeper: &Keeper,
-    strangers: impl Fn() -> u64,
+    daemon: &Daemon,
+    rejected: impl Fn() -> u64,
 ) -> Option<Vec<u8>> {
     let mut said: FromAgent = postcard::from_bytes(body).ok()?;
     match &mut said {
         FromAgent::Probed(probe) => {
-            keeper.caps.narrow(probe, &held(&shared.inspector).looked);
-            *held(&shared.last) = Some("ended".into());
+            daemon.caps.narrow(probe, &locked(&shared.inspector).probed);
+            *locked(&shared.last) = Some("ended".into());
         }
         FromAgent::Ended { thread, outcome } => {
-            // Whoever knocked while the round ran may have disturbed it; counted with one thread.
+            // Peers rejected while the round ran may have disturbed it; counted with one thread.
             if *thread == 0 {
-                outcome.strangers = outcome.strangers.saturating_add(strangers());
+                outcome.strangers = outcome.strangers.saturating_add(rejected());
             }
-            *held(&shared.last) = Some("ended".into());
+            *locked(&shared.last) = Some("ended".into());
         }
         FromAgent::Refused { sentence, .. } => {
-            *held(&shared.last) = Some(format!("refused: {sentence}"));
+            *locked(&shared.last) = Some(format!("refused: {sentence}"));
             return None;
         }
         _ => return None,
@@ -187,7 +195,7 @@ fn retold(
     postcard::to_stdvec(&said).ok()
 }
 
-/// Waits for the process, whose input is closed; then ends it.
+/// Waits for the agent, whose input is closed, then kills it.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
     let deadline = Instant::now() + LAST_WORDS;
     loop {
@@ -195,7 +203,7 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
             Some(status) => return Ok(status),
             None if Instant::now() < deadline => std::thread::sleep(PAUSE),
             None => {
-                // It is ours and was not waited for: its number cannot be another's.
+                // A child that was not waited for: its pid cannot be another's.
                 child.kill()?;
                 return child.wait();
             }
@@ -203,7 +211,7 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
-/// How a process ended that did not end in order.
+/// How an agent crashed.
 fn died(status: ExitStatus) -> Option<String> {
     match (status.signal(), status.code()) {
         (Some(signal), _) => {

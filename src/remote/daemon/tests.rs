@@ -42,7 +42,7 @@ fn a_host_has_one_identity_that_only_its_owner_reads() {
     fs::write(&file, "nothing").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let wrong = Identity::of_host(&folder.0).err().unwrap();
-    assert!(wrong.contains("holds no identity"), "{wrong}");
+    assert!(wrong.contains("holds no valid identity"), "{wrong}");
 }
 
 #[test]
@@ -63,14 +63,14 @@ fn what_is_no_certificate_lets_nobody_in() {
 fn the_one_who_has_waited_longest_makes_room() {
     let folder = Folder::new();
     let trust = Trust::Folder(folder.0.clone());
-    let keeper = Keeper::new(PathBuf::new(), Identity::fresh().unwrap(), trust, true);
+    let daemon = Daemon::new(PathBuf::new(), Identity::fresh().unwrap(), trust, true);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let mut pairs: Vec<(TcpStream, TcpStream, u64)> = Vec::new();
-    for _ in 0..=MOST_STRANGERS {
+    for _ in 0..=MOST_HANDSHAKES {
         let theirs = TcpStream::connect(at).unwrap();
         let ours = listener.accept().unwrap().0;
-        let place = keeper.wait(&ours).unwrap();
+        let place = daemon.wait(&ours).unwrap();
         pairs.push((theirs, ours, place));
     }
     let is_cut = |socket: &TcpStream| {
@@ -78,8 +78,8 @@ fn the_one_who_has_waited_longest_makes_room() {
         matches!(socket.peek(&mut [0]), Ok(0))
     };
     assert!(is_cut(&pairs[0].1) && !is_cut(&pairs[1].1));
-    pairs.iter().for_each(|(.., place)| keeper.leave(*place));
-    assert!(keeper.waiting().sockets.is_empty());
+    pairs.iter().for_each(|(.., place)| daemon.leave(*place));
+    assert!(daemon.handshakes().sockets.is_empty());
 }
 
 #[test]
@@ -94,7 +94,11 @@ fn an_address_that_is_in_use_is_a_sentence() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap();
     let fault = listen(at).unwrap_err();
-    assert!(fault.sentence.contains("is in use: an agent is there already"), "{}", fault.sentence);
+    assert!(
+        fault.sentence.contains("is in use by another daemon or program"),
+        "{}",
+        fault.sentence
+    );
     let elsewhere = "192.0.2.1:7425".parse().unwrap();
-    assert!(listen(elsewhere).unwrap_err().sentence.contains("no address of this host"));
+    assert!(listen(elsewhere).unwrap_err().sentence.contains("not an address of this host"));
 }

@@ -1,8 +1,6 @@
-//! TLS 1.3 with both sides authenticated, over one TCP connection whose two directions are used by
-//! two threads.
+//! Mutually authenticated TLS 1.3 over one TCP connection, with one thread per direction.
 //!
-//! rustls and its own verifiers decide who is let in; here stands only how bytes come and go, each
-//! with a limit of time.
+//! rustls and its verifiers authenticate; this file moves bytes, with a time limit on every wait.
 
 use super::identity::{Identity, NAME};
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -16,30 +14,29 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is spoken: the frames of the control protocol ...
-pub const FRAMES: &[u8] = b"wiregauge/1";
-/// ... or a pairing (ALPN, RFC 7301).
-pub const PAIRING: &[u8] = b"wiregauge-pairing/1";
-/// Bytes that are taken from the network at once: one record of TLS.
+/// ALPN (RFC 7301) of the control protocol.
+pub const FRAMES: &[u8] = b"wiregauge/2";
+/// ALPN of a pairing.
+pub const PAIRING: &[u8] = b"wiregauge-pairing/2";
+/// Bytes read from the network at once: one TLS record.
 const PIECE: usize = 16 << 10;
-/// How long the other side may not take what it is sent.
+/// How long the peer may not read.
 const SENDING: Duration = Duration::from_secs(30);
-/// A connection that says nothing is asked after so long, so often, with such pauses: one that is
-/// cut off is noticed within 11 s.
+/// TCP keepalive: idle time, probes and their interval. A dead connection is noticed within 11 s.
 const SILENT: Duration = Duration::from_secs(5);
 const ASKED: u32 = 3;
 const BETWEEN: Duration = Duration::from_secs(2);
 
-/// Why there is no connection, or no more.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The network.
     #[error("{0}")]
     Network(#[from] io::Error),
-    /// The other side does not prove who it is, or speaks something else.
+    /// The peer is not authenticated, or speaks another protocol.
     #[error("{0}")]
     Tls(#[from] rustls::Error),
-    /// It could not be set up here.
+    /// The set-up on this side.
     #[error("{0}")]
     Own(String),
 }
@@ -50,23 +47,23 @@ fn own(error: impl std::fmt::Display) -> TlsError {
 
 fn roots<'a>(all: impl Iterator<Item = &'a CertificateDer<'static>>) -> Arc<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    // One that is no certificate opens nothing.
+    // What is not a certificate authenticates nobody.
     let _ = roots.add_parsable_certificates(all.cloned());
     Arc::new(roots)
 }
 
-/// The listening side. It trusts these certificates and no other. Nothing is resumed: every
-/// session proves anew who is there.
+/// Configuration of the listening side, which trusts these certificates only. Sessions are never
+/// resumed: each is authenticated anew.
 pub fn listening(
     identity: &Identity,
     trusted: &[CertificateDer<'static>],
     protocol: &[u8],
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(default_provider());
-    // Its own is among them since an empty list is not allowed.
+    // Its own is included because an empty list is not allowed.
     let roots = roots(trusted.iter().chain([&identity.certificate]));
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
-        // Strangers are not told who is trusted.
+        // Unauthenticated peers do not learn who is trusted.
         .clear_root_hint_subjects()
         .build()
         .map_err(own)?;
@@ -80,7 +77,7 @@ pub fn listening(
     Ok(Arc::new(config))
 }
 
-/// The dialling side. It trusts this certificate and no other.
+/// Configuration of the dialling side, which trusts this certificate only.
 pub fn dialling(
     identity: &Identity,
     trusted: &CertificateDer<'static>,
@@ -100,13 +97,13 @@ pub fn dialling(
     Ok(Arc::new(config))
 }
 
-/// A connection whose other side has proved who it is.
+/// A connection with an authenticated peer.
 pub struct Channel {
     connection: Connection,
     socket: TcpStream,
 }
 
-/// A socket that is read until a time.
+/// A socket with a deadline.
 struct Timed<'a> {
     socket: &'a TcpStream,
     deadline: Instant,
@@ -138,16 +135,16 @@ impl Write for Timed<'_> {
 }
 
 fn late() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "nothing came in time")
+    io::Error::new(ErrorKind::TimedOut, "timed out")
 }
 
-/// A socket's time-out has another name than ours.
+/// A socket's time-out as ours.
 fn in_words(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::WouldBlock { late() } else { error }
 }
 
 impl Channel {
-    /// Lets one in who has connected. `choose` gives the configuration for what it wants to speak.
+    /// The listening side's handshake. `choose` selects the configuration by the offered protocols.
     pub fn accept(
         socket: TcpStream,
         deadline: Instant,
@@ -181,7 +178,7 @@ impl Channel {
         Ok(Channel { connection, socket })
     }
 
-    /// Proves to the other side who is here, and has it prove the same.
+    /// The dialling side's handshake.
     pub fn dial(
         socket: TcpStream,
         deadline: Instant,
@@ -195,18 +192,18 @@ impl Channel {
         Ok(Channel { connection, socket })
     }
 
-    /// What the other side has shown.
+    /// The peer's certificate.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         let first = self.connection.peer_certificates()?.first()?;
         Some(first.clone().into_owned())
     }
 
-    /// What both speak.
+    /// The negotiated protocol.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
     }
 
-    /// Its two directions.
+    /// Splits it into its two directions.
     pub fn split(self) -> io::Result<(Reader, Writer)> {
         self.socket.set_write_timeout(Some(SENDING))?;
         let shared = Arc::new(Shared {
@@ -237,7 +234,7 @@ fn shake_hands(connection: &mut Connection, timed: &mut Timed<'_>) -> Result<(),
     Ok(())
 }
 
-/// rustls wraps its own errors.
+/// Unwraps rustls' own errors.
 fn of_tls(error: io::Error) -> TlsError {
     match error.downcast::<rustls::Error>() {
         Ok(error) => TlsError::Tls(error),
@@ -248,8 +245,8 @@ fn of_tls(error: io::Error) -> TlsError {
 struct Shared {
     connection: Mutex<Connection>,
     socket: TcpStream,
-    /// Held while bytes leave, taken before the connection: records must leave in their order,
-    /// and a reader must never wait for the network's other direction.
+    /// Locked while bytes are sent, before `connection`: records must be sent in order, and the
+    /// reader must never wait for the network's other direction.
     sending: Mutex<()>,
 }
 
@@ -258,7 +255,7 @@ impl Shared {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the connection make records, and sends them.
+    /// Makes records and sends them.
     fn send(&self, make: impl FnOnce(&mut Connection) -> io::Result<()>) -> io::Result<()> {
         let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = Vec::new();
@@ -275,23 +272,23 @@ impl Shared {
     }
 }
 
-/// What comes.
+/// The receiving direction.
 pub struct Reader {
     shared: Arc<Shared>,
     raw: Vec<u8>,
-    /// When reading ends with an error; `None`: never.
+    /// When reading times out; `None`: never.
     pub deadline: Option<Instant>,
 }
 
 impl Reader {
-    /// What has come is put into the connection.
+    /// Passes received bytes to the connection.
     fn put(&self, mut raw: &[u8]) -> io::Result<()> {
         let mut connection = self.shared.connection();
         loop {
             connection.read_tls(&mut raw)?;
             if let Err(error) = connection.process_new_packets() {
                 drop(connection);
-                // The other side is told why.
+                // Sends the peer an alert.
                 let _ = self.shared.send(|_| Ok(()));
                 return Err(io::Error::other(error));
             }
@@ -322,22 +319,22 @@ impl Read for Reader {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(in_words(error)),
             };
-            // None: the connection then says whether its end was told.
+            // Zero bytes: the connection then knows whether it was closed properly.
             self.put(&self.raw[..got])?;
         }
     }
 }
 
-/// What goes.
+/// The sending direction.
 #[derive(Clone)]
 pub struct Writer {
     shared: Arc<Shared>,
 }
 
 impl Writer {
-    /// Says that no more comes. What is on its way still arrives.
+    /// Closes this direction. Bytes in flight still arrive.
     pub fn close(&self) {
-        // One who is gone need not be told.
+        // Fails only where the peer is gone.
         let _ = self.shared.send(|connection| {
             connection.send_close_notify();
             Ok(())
@@ -345,8 +342,8 @@ impl Writer {
         let _ = self.shared.socket.shutdown(Shutdown::Write);
     }
 
-    /// Has this side's reader end.
-    pub fn hear_no_more(&self) {
+    /// Ends this side's reader.
+    pub fn shutdown_reader(&self) {
         let _ = self.shared.socket.shutdown(Shutdown::Read);
     }
 }

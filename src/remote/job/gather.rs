@@ -12,7 +12,7 @@ use crate::control::secret;
 use crate::plan::HostSpec;
 use crate::remote::daemon::identity::{End, Identity};
 use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
-use crate::remote::daemon::{self, Keeper, Trust};
+use crate::remote::daemon::{self, Daemon, Trust};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -35,7 +35,7 @@ const MOST_AT_ONCE: usize = 256;
 
 /// What a rank tells rank 0.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Come {
+struct Arrival {
     version: u32,
     rank: u32,
     ranks: u32,
@@ -75,16 +75,16 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let wrong = |error: io::Error| failed(format!("listening for the other ranks: {error}"));
     listener.set_nonblocking(true).map_err(wrong)?;
     let (tx, rx) = mpsc::channel();
-    let mut come: Vec<Option<(HostSpec, (Reader, Writer))>> = Vec::new();
-    come.resize_with(rank.ranks as usize - 1, || None);
+    let mut arrived: Vec<Option<(HostSpec, (Reader, Writer))>> = Vec::new();
+    arrived.resize_with(rank.ranks as usize - 1, || None);
     let deadline = Instant::now() + PATIENCE;
     let proving = Arc::new(());
-    while come.iter().any(Option::is_none) {
+    while arrived.iter().any(Option::is_none) {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Fault::interrupted());
         }
         if Instant::now() > deadline {
-            return Err(failed(missing(&come)));
+            return Err(failed(missing(&arrived)));
         }
         if let Ok((socket, _)) = listener.accept()
             && Arc::strong_count(&proving) <= MOST_AT_ONCE
@@ -99,20 +99,20 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
             });
         }
         if let Ok((told, ends)) = rx.recv_timeout(Duration::from_millis(1)) {
-            take(&mut come, told, ends, key);
+            take(&mut arrived, told, ends, key);
         }
     }
-    let (hosts, held) = come.into_iter().flatten().unzip();
+    let (hosts, held) = arrived.into_iter().flatten().unzip();
     Ok(Gathered { hosts, _held: held })
 }
 
-fn missing(come: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
-    let absent = come.iter().enumerate().filter(|(_, one)| one.is_none());
+fn missing(arrived: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
+    let absent = arrived.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
     format!(
         "of {} ranks {} did not come within {} s; all must be started with the same command, and \
          reach the host of rank 0 (--leader)",
-        come.len() + 1,
+        arrived.len() + 1,
         names.join(", "),
         PATIENCE.as_secs()
     )
@@ -123,7 +123,7 @@ fn let_in(
     mut socket: TcpStream,
     JobKey(key): JobKey,
     is_sealed: bool,
-) -> Result<(Come, (Reader, Writer)), String> {
+) -> Result<(Arrival, (Reader, Writer)), String> {
     let said = |error: io::Error| error.to_string();
     socket.set_nonblocking(false).map_err(said)?;
     socket.set_write_timeout(Some(PROOF)).map_err(said)?;
@@ -132,25 +132,25 @@ fn let_in(
         frame::write(&mut socket, &sealed).map_err(|error| error.to_string())?;
     }
     let own = Identity::derived(&key, End::Agent)?;
-    let theirs = Identity::derived(&key, End::Driver)?;
+    let theirs = Identity::derived(&key, End::Controller)?;
     let config = tls::listening(&own, &[theirs.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
     let channel = Channel::accept(socket, deadline, |_| config).map_err(|e| e.to_string())?;
     let (mut reader, writer) = channel.split().map_err(said)?;
     reader.deadline = Some(deadline);
-    let told: Come = frame::read(&mut reader).map_err(|error| error.to_string())?;
+    let told: Arrival = frame::read(&mut reader).map_err(|error| error.to_string())?;
     Ok((told, (reader, writer)))
 }
 
 /// Takes one in, or says why not.
 fn take(
-    come: &mut [Option<(HostSpec, (Reader, Writer))>],
-    told: Come,
+    arrived: &mut [Option<(HostSpec, (Reader, Writer))>],
+    told: Arrival,
     mut ends: (Reader, Writer),
     key: JobKey,
 ) {
-    let ranks = come.len() + 1;
-    let place = (told.rank as usize).checked_sub(1).and_then(|at| come.get_mut(at));
+    let ranks = arrived.len() + 1;
+    let place = (told.rank as usize).checked_sub(1).and_then(|at| arrived.get_mut(at));
     let answer: Answer = match &place {
         _ if told.version != VERSION => Err(format!(
             "rank {} speaks version {} of the control protocol and rank 0 version {VERSION}; run \
@@ -226,7 +226,7 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
             JobKey(secret::from_hex(&opened).ok_or("the credential holds no key")?)
         }
     };
-    let own = Identity::derived(&key.0, End::Driver)?;
+    let own = Identity::derived(&key.0, End::Controller)?;
     let theirs = Identity::derived(&key.0, End::Agent)?;
     let address = socket.local_addr().map_err(said)?.ip().to_canonical();
     let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES);
@@ -244,16 +244,16 @@ fn stay(
     channel: Channel,
 ) -> Result<(), Fault> {
     let identity = Identity::derived(&key, End::Agent).map_err(failed)?;
-    let driver = Identity::derived(&key, End::Driver).map_err(failed)?.certificate;
+    let controller = Identity::derived(&key, End::Controller).map_err(failed)?.certificate;
     let said = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
     let listener: TcpListener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr().map_err(said)?;
-    let keeper = Keeper::new(program.into(), identity, Trust::One(driver), true);
-    std::thread::spawn(move || daemon::serve(&Arc::new(keeper), &listener));
+    let own_daemon = Daemon::new(program.into(), identity, Trust::One(controller), true);
+    std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     let (mut reader, mut writer) = channel.split().map_err(said)?;
     reader.deadline = Some(Instant::now() + PROOF);
-    let come = Come { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
-    let answer = frame::write(&mut writer, &come).and_then(|()| frame::read(&mut reader));
+    let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
+    let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
     let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
     answer.map_err(|sentence| Fault { wrong_use: true, ..failed(sentence) })?;
     reader.deadline = None;

@@ -17,7 +17,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
         case,
         role: Role::Server,
         server_arena: None,
-        remote: Some(RemoteSettings { rows: 1000, untrue: None }),
+        remote: Some(RemoteSettings { rows: 1000, injected_clock_error: None }),
         site: None,
         cookie: [0; 32],
         clock: Source::MonotonicRaw,
@@ -49,8 +49,7 @@ fn what_nobody_limits_passes() {
 #[test]
 fn a_round_that_is_too_long_is_refused() {
     let caps = Caps { longest_run: Span(1_000_000_000), ..Caps::default() };
-    let sentence =
-        "this agent allows rounds of at most 1 s (--longest-run), and this one is of 2 s";
+    let sentence = "the round takes 2 s, and this agent allows at most 1 s (--longest-run)";
     refused(&caps, assignment(|request| request.time = Some(Span(2_000_000_000))), sentence);
     // By its schedule, too.
     let slow = |request: &mut Request| {
@@ -63,8 +62,8 @@ fn a_round_that_is_too_long_is_refused() {
 #[test]
 fn a_rate_that_is_too_high_or_has_no_end_is_refused() {
     let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
-    let as_fast = "this agent allows at most 1.000 k msg/s (--highest-rate), and this round sends \
-                   as fast as it can; pace it with --rate or --pause";
+    let as_fast = "the round sends as fast as it can, and this agent allows at most 1.000 k msg/s \
+                   (--highest-rate): pace it with --rate or --pause";
     refused(&caps, assignment(|_| ()), as_fast);
     let paced = |pause| assignment(|request| request.pause = Span(pause));
     assert_eq!(said(&caps, paced(1_000_000)), Ok(()));
@@ -96,21 +95,21 @@ fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
-    large.remote = Some(RemoteSettings { rows: 1300, untrue: None });
+    large.remote = Some(RemoteSettings { rows: 1300, injected_clock_error: None });
     let wrong = said(&caps, large).unwrap_err();
-    assert!(wrong.contains("(--most-memory), and this round needs 52128 B"), "{wrong}");
+    assert!(wrong.contains("the round needs 52128 B of memory"), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
-    endless.remote = Some(RemoteSettings { rows: u64::MAX, untrue: None });
+    endless.remote = Some(RemoteSettings { rows: u64::MAX, injected_clock_error: None });
     assert!(said(&Caps::default(), endless).is_err());
 }
 
 #[test]
 fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
     let caps = Caps { transports: vec![TransportKind::Udp], ..Caps::default() };
-    let sentence = "this agent does not allow tcp; allowed are udp (--transports)";
+    let sentence = "this agent does not allow tcp: use one of udp (--transports)";
     refused(&caps, assignment(|_| ()), sentence);
     // One of this host alone is never allowed.
     let near = assignment(|request| request.transports = vec![TransportKind::Shm]);
@@ -118,7 +117,7 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
 }
 
 #[test]
-fn no_driver_names_memory_of_this_host() {
+fn no_controller_names_memory_of_this_host() {
     let mut near = assignment(|_| ());
     (near.remote, near.slots[0].arena) = (None, "/etc/passwd".into());
     assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
@@ -133,16 +132,16 @@ fn a_round_that_runs_has_its_end_set_once() {
     let mut inspector = Inspector::new(caps);
     let mut admit = |message: &ToAgent| {
         inspector.admit(&postcard::to_stdvec(message).unwrap()).unwrap();
-        (inspector.stage().clone(), inspector.patience())
+        (inspector.state().clone(), inspector.patience())
     };
     let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
-    assert_eq!(admit(&hello), (Stage::Preparing, Some(IDLE)));
+    assert_eq!(admit(&hello), (SessionState::Preparing, Some(IDLE)));
     let limit = Some(Duration::from_secs(1) + BESIDE);
-    assert_eq!(admit(&ToAgent::Start(None)), (Stage::Running, limit));
+    assert_eq!(admit(&ToAgent::Start(None)), (SessionState::Running, limit));
     for message in
         [hello, ToAgent::Start(None), ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
     {
-        assert_eq!(admit(&message), (Stage::Running, limit));
+        assert_eq!(admit(&message), (SessionState::Running, limit));
     }
 }
 
@@ -158,9 +157,7 @@ fn frames_without_end_are_refused() {
     let mut inspector = Inspector::new(Caps::default());
     let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();
     assert!((0..MOST_FRAMES).all(|_| inspector.admit(&stop).is_ok()));
-    assert!(
-        inspector.admit(&stop).unwrap_err().contains(&format!("more than {MOST_FRAMES} frames"))
-    );
+    assert!(inspector.admit(&stop).unwrap_err().contains(&format!("at most {MOST_FRAMES}")));
 }
 
 proptest! {
@@ -178,7 +175,7 @@ proptest! {
         pause in 0u64..1 << 32, floor: u32,
     ) {
         let mut asked = assignment(|_| ());
-        asked.remote = Some(RemoteSettings { rows, untrue: None });
+        asked.remote = Some(RemoteSettings { rows, injected_clock_error: None });
         asked.floor = floor;
         asked.case.size = Bytes(size);
         (asked.case.window, asked.case.burst) = (window, burst);

@@ -11,18 +11,18 @@ const SOON: Duration = Duration::from_secs(10);
 
 struct Met {
     agent: Result<Channel, TlsError>,
-    driver: Result<Channel, TlsError>,
+    controller: Result<Channel, TlsError>,
 }
 
 /// Both sides of one connection, each with whom it trusts.
-fn meet(agent: &Identity, lets_in: &Identity, driver: &Identity, looks_for: &Identity) -> Met {
-    meet_speaking(agent, lets_in, driver, looks_for, FRAMES)
+fn meet(agent: &Identity, lets_in: &Identity, controller: &Identity, looks_for: &Identity) -> Met {
+    meet_speaking(agent, lets_in, controller, looks_for, FRAMES)
 }
 
 fn meet_speaking(
     agent: &Identity,
     lets_in: &Identity,
-    driver: &Identity,
+    controller: &Identity,
     looks_for: &Identity,
     protocol: &[u8],
 ) -> Met {
@@ -33,10 +33,10 @@ fn meet_speaking(
         let (socket, _) = listener.accept().unwrap();
         Channel::accept(socket, Instant::now() + SOON, |_| Ok(config))
     });
-    let config = dialling(driver, &looks_for.certificate, protocol).unwrap();
+    let config = dialling(controller, &looks_for.certificate, protocol).unwrap();
     let socket = TcpStream::connect(at).unwrap();
-    let driver = Channel::dial(socket, Instant::now() + SOON, config);
-    Met { agent: accepting.join().unwrap(), driver }
+    let controller = Channel::dial(socket, Instant::now() + SOON, config);
+    Met { agent: accepting.join().unwrap(), controller }
 }
 
 /// What the dialling side hears first: in TLS 1.3 it learns only then that it was not let in.
@@ -54,10 +54,10 @@ fn expired() -> Identity {
 #[test]
 fn what_one_side_writes_the_other_reads_both_ways_at_once() {
     const MUCH: usize = 8 << 20;
-    let (agent, driver) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
-    let met = meet(&agent, &driver, &driver, &agent);
-    let channels = [met.agent.unwrap(), met.driver.unwrap()];
-    assert_eq!(channels[0].certificate().unwrap(), driver.certificate);
+    let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let met = meet(&agent, &controller, &controller, &agent);
+    let channels = [met.agent.unwrap(), met.controller.unwrap()];
+    assert_eq!(channels[0].certificate().unwrap(), controller.certificate);
     assert_eq!(channels[0].protocol(), Some(FRAMES));
     let threads = channels.map(|channel| {
         let (mut reader, mut writer) = channel.split().unwrap();
@@ -84,56 +84,56 @@ fn what_one_side_writes_the_other_reads_both_ways_at_once() {
 
 #[test]
 fn one_who_is_not_known_is_not_let_in_and_hears_so() {
-    let (agent, driver, other) =
+    let (agent, controller, other) =
         (Identity::fresh().unwrap(), Identity::fresh().unwrap(), Identity::fresh().unwrap());
-    let met = meet(&agent, &other, &driver, &agent);
+    let met = meet(&agent, &other, &controller, &agent);
     assert!(matches!(met.agent, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
-    let heard = first_word(met.driver.unwrap());
+    let heard = first_word(met.controller.unwrap());
     assert_eq!(heard, Error::AlertReceived(AlertDescription::UnknownCA));
     // And the other way round.
-    let met = meet(&agent, &driver, &driver, &other);
-    assert!(matches!(met.driver, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
+    let met = meet(&agent, &controller, &controller, &other);
+    assert!(matches!(met.controller, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
     assert!(met.agent.is_err());
 }
 
 #[test]
 fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
-    let (agent, driver) = (Identity::fresh().unwrap(), expired());
-    let met = meet(&agent, &driver, &driver, &agent);
+    let (agent, controller) = (Identity::fresh().unwrap(), expired());
+    let met = meet(&agent, &controller, &controller, &agent);
     assert!(met.agent.is_err());
-    let heard = first_word(met.driver.unwrap());
+    let heard = first_word(met.controller.unwrap());
     assert_eq!(heard, Error::AlertReceived(AlertDescription::CertificateExpired));
-    let (agent, driver) = (expired(), Identity::fresh().unwrap());
-    let met = meet(&agent, &driver, &driver, &agent);
-    let Err(TlsError::Tls(Error::InvalidCertificate(wrong))) = met.driver else { panic!() };
+    let (agent, controller) = (expired(), Identity::fresh().unwrap());
+    let met = meet(&agent, &controller, &controller, &agent);
+    let Err(TlsError::Tls(Error::InvalidCertificate(wrong))) = met.controller else { panic!() };
     assert!(matches!(wrong, CertificateError::ExpiredContext { .. }), "{wrong:?}");
 }
 
 #[test]
 fn who_knows_a_secret_is_let_in_and_nobody_else() {
     let both = |secret: u8| {
-        [End::Agent, End::Driver].map(|end| Identity::derived(&[secret; 32], end).unwrap())
+        [End::Agent, End::Controller].map(|end| Identity::derived(&[secret; 32], end).unwrap())
     };
-    let ([agent, driver], [agent_there, driver_there]) = (both(1), both(1));
+    let ([agent, controller], [agent_there, controller_there]) = (both(1), both(1));
     assert_eq!(agent.certificate, agent_there.certificate, "both sides make the same bytes");
-    let met = meet(&agent, &driver, &driver_there, &agent_there);
-    assert!(met.agent.is_ok() && met.driver.is_ok());
-    let [agent_else, driver_else] = both(2);
+    let met = meet(&agent, &controller, &controller_there, &agent_there);
+    assert!(met.agent.is_ok() && met.controller.is_ok());
+    let [agent_else, controller_else] = both(2);
     assert_ne!(agent.certificate, agent_else.certificate);
     assert_ne!(
-        agent.certificate, driver.certificate,
+        agent.certificate, controller.certificate,
         "an answer cannot be sent back as a question"
     );
-    let met = meet(&agent, &driver, &driver_else, &agent_else);
-    assert!(met.agent.is_err() && met.driver.is_err());
+    let met = meet(&agent, &controller, &controller_else, &agent_else);
+    assert!(met.agent.is_err() && met.controller.is_err());
 }
 
 #[test]
 fn another_protocol_is_refused() {
-    let (agent, driver) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
-    let met = meet_speaking(&agent, &driver, &driver, &agent, b"wiregauge/99");
+    let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
+    let met = meet_speaking(&agent, &controller, &controller, &agent, b"wiregauge/99");
     assert!(met.agent.is_err());
-    let Err(TlsError::Tls(error)) = met.driver else { panic!() };
+    let Err(TlsError::Tls(error)) = met.controller else { panic!() };
     assert_eq!(error, Error::AlertReceived(AlertDescription::NoApplicationProtocol));
 }
 
