@@ -165,7 +165,7 @@ fn another_version_is_refused_in_one_sentence() {
     let (host, port) = (agent.at.ip().to_string(), agent.at.port());
     for version in [VERSION + 1, 0] {
         let opened = dial::open(&driver_folder(&scratch), &host, port);
-        let (mut reader, mut writer) = opened.map_err(|fault| fault.sentence).unwrap();
+        let (mut reader, mut writer) = opened.map_err(|fault| fault.to_string()).unwrap();
         reader.deadline = Some(Instant::now() + Duration::from_secs(10));
         let hello = ToAgent::Hello { magic: MAGIC, version, secret: [0; 32] };
         frame::write(&mut writer, &hello).unwrap();

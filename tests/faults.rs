@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
+use wiregauge::record::schema::RoundEnd;
 
 /// Soon, for a person: agents get a second or two for their last words on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -44,7 +45,7 @@ fn kept(scratch: &Scratch, ended: &Ended) -> String {
     assert!(run.counts.received > 200, "{:?}", run.counts);
     assert!(run.counts.sent >= run.counts.received, "{:?}", run.counts);
     assert_eq!(run.counts.lost, run.counts.sent - run.counts.received);
-    assert!(run.rounds[0].ended != "unknown" && run.stopped != "unknown");
+    assert!(run.rounds[0].ended != RoundEnd::Unknown && run.stopped != "unknown");
     let samples = wiregauge::record::SampleReader::open(&dir.join("samples.parquet")).unwrap();
     assert_eq!(samples.rows(), run.rounds[0].samples);
     assert!(samples.rows() > 200, "{}", samples.rows());

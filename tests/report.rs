@@ -35,7 +35,8 @@ fn record(summary: Value) -> Record {
     #[allow(clippy::needless_update)] // The test need not know what else it holds.
     let environment = wiregauge::host::Environment { host: "h".into(), ..Default::default() };
     serde_json::from_value(json!({
-        "schema": "wiregauge.record", "version": wiregauge::record::schema::VERSION, "tool": "0", "command": ["wiregauge", "a b"],
+        "schema": "wiregauge.record", "version": wiregauge::record::schema::VERSION,
+        "tool": "0", "command": ["wiregauge", "a b"],
         "started": "", "finished": "", "complete": true, "faults": [],
         "plan": {"name": "latency", "cases": [case], "rounds": {"least": 1, "most": 1,
                  "until": null}, "cpus": null, "seed": 1, "threshold": 100_000},

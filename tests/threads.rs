@@ -8,7 +8,7 @@ use driver::{Driver, Ended, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use wiregauge::record::schema::{RateMetric, Record, Run};
+use wiregauge::record::schema::{RateMetric, Record, RoundEnd, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
@@ -53,7 +53,7 @@ fn every_thread_s_samples_are_kept_and_pooled() {
         for round in &run.rounds {
             assert_eq!((round.samples, round.threads.len()), (3 * 330, 3));
             assert!(round.threads.iter().all(|thread| thread.counts.received == 330));
-            assert!(round.threads.iter().all(|thread| thread.ended == "count"));
+            assert!(round.threads.iter().all(|thread| thread.ended == RoundEnd::Count));
             let rows = |thread: u32| {
                 let of = samples
                     .iter()

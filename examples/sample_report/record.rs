@@ -22,7 +22,7 @@ fn run(index: usize, case: Case) -> Run {
         complete: true,
         stopped: "the intervals of p50 and p99 are within 2 %".to_owned(),
         rounds: (0..ROUNDS)
-            .map(|i| Round { index: i, ended: "time".to_owned(), stride: 1, ..Round::default() })
+            .map(|i| Round { index: i, ended: RoundEnd::Time, stride: 1, ..Round::default() })
             .collect(),
         figures: Vec::new(),
         rates: Vec::new(),

@@ -4,7 +4,6 @@ use super::console::{complain, print};
 use super::process::program;
 use super::{CommandError, Exit};
 use crate::cli::Standing;
-use crate::control::fault::Fault;
 use crate::plan::Refusal;
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
@@ -17,13 +16,6 @@ use std::sync::Arc;
 const SECRET_VARIABLE: &str = "WIREGAUGE_PAIRING_SECRET";
 /// Longest input that is read as a secret.
 const LONGEST_SECRET: u64 = 256;
-
-fn failed(fault: Fault) -> CommandError {
-    match fault.wrong_use {
-        true => CommandError::Refused(Refusal(fault.sentence)),
-        false => CommandError::Unable(fault.sentence),
-    }
-}
 
 fn folder(named: Option<PathBuf>) -> Result<PathBuf, CommandError> {
     named.map_or_else(identity::folder, Ok).map_err(CommandError::Unable)
@@ -44,7 +36,7 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
     let paired = peers(&folder.join(CONTROLLERS)).map_err(CommandError::Unable)?.len();
     let mut daemon = Daemon::new(program()?, identity, Trust::Folder(folder.clone()), false);
     (daemon.allow, daemon.caps) = (asked.allow, asked.caps);
-    let listener = daemon::listen(asked.listen).map_err(failed)?;
+    let listener = daemon::listen(asked.listen)?;
     let at = listener.local_addr()?;
     let reach = match at.ip().is_loopback() {
         true => ", reachable from this host only (see --listen)",
@@ -64,7 +56,7 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
 pub fn pair(host: &str, port: u16) -> Result<Exit, CommandError> {
     let secret = secret()?.parse::<Secret>();
     let secret = secret.map_err(|sentence| CommandError::Refused(Refusal(sentence)))?;
-    pairing::pair(&folder(None)?, host, port, secret).map_err(failed)?;
+    pairing::pair(&folder(None)?, host, port, secret)?;
     complain(&format!("paired: measure with --to agent:{host}:{port}"));
     Ok(Exit::Right)
 }

@@ -8,7 +8,7 @@ use crate::control::fault::Fault;
 use crate::control::protocol;
 use crate::host::CpuPair;
 use crate::plan::pairs::Node;
-use crate::plan::{HostSpec, Pairs, Place, Refusal};
+use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::report::table::number::short;
@@ -54,22 +54,20 @@ impl ProbeRequest {
 /// Reaches and looks at all other hosts of a place, in its order.
 pub fn reach(place: &Place, look: &ProbeRequest) -> Result<Vec<RemoteHost>, CommandError> {
     let all = reach_each(&others(place), look)?;
-    let interrupted = all.iter().any(|one| matches!(one, Err(fault) if fault.interrupted));
+    let interrupted = all.iter().any(|one| matches!(one, Err(fault) if fault.is_interrupted()));
     let faults: Vec<Fault> = all.iter().filter_map(|one| one.as_ref().err()).cloned().collect();
     let reached: Vec<RemoteHost> = all.into_iter().filter_map(Result::ok).collect();
-    let Some(first) = faults.iter().find(|fault| fault.interrupted == interrupted) else {
+    let Some(first) = faults.iter().find(|fault| fault.is_interrupted() == interrupted) else {
         return Ok(reached);
     };
     leave(reached);
     let sentence = match faults.len() {
-        1 => first.sentence.clone(),
-        _ if interrupted => first.sentence.clone(),
-        many => format!("{}; {} more hosts cannot be used", first.sentence, many - 1),
+        many if many > 1 && !interrupted => {
+            format!("{first}; {} more hosts cannot be used", many - 1)
+        }
+        _ => first.to_string(),
     };
-    Err(match first.wrong_use {
-        true => CommandError::Refused(Refusal(sentence)),
-        false => CommandError::Unable(sentence),
-    })
+    Err(Fault::of_agent(first.is_refused(), sentence).into())
 }
 
 /// A host as it is told.
@@ -111,7 +109,7 @@ impl Told {
         };
         let host = match host {
             Ok(host) => host,
-            Err(fault) => return Told { fault: Some(fault.sentence.clone()), ..nothing },
+            Err(fault) => return Told { fault: Some(fault.to_string()), ..nothing },
         };
         let (probe, environment) = (&host.probe, &host.probe.environment);
         let warnings = environment.warnings(&probe.cpus);

@@ -3,9 +3,8 @@
 
 use super::CommandError;
 use super::process::{interrupts, program};
-use crate::control::fault::Fault;
 use crate::plan::pairs::Node;
-use crate::plan::{HostSpec, Place, Refusal};
+use crate::plan::{HostSpec, Place};
 use crate::remote::job::rank::Rank;
 use crate::remote::job::{self, Gathered};
 
@@ -23,15 +22,11 @@ pub fn join<'a>(
     hosts: impl Iterator<Item = &'a mut HostSpec>,
 ) -> Result<Joined, CommandError> {
     let Some(rank) = rank else { return Ok(Joined::Drives(None)) };
-    let failed = |fault: Fault| match fault.wrong_use {
-        true => CommandError::Refused(Refusal(fault.sentence)),
-        false => CommandError::Unable(fault.sentence),
-    };
     if rank.rank > 0 {
-        job::serve(rank, &program()?).map_err(failed)?;
+        job::serve(rank, &program()?)?;
         return Ok(Joined::Served);
     }
-    let gathered = job::gather(rank, &*interrupts()?).map_err(failed)?;
+    let gathered = job::gather(rank, &*interrupts()?)?;
     fill(hosts, &gathered.hosts);
     Ok(Joined::Drives(Some(gathered)))
 }

@@ -20,6 +20,7 @@ use crate::run::{Stage, Watcher, conduct};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
@@ -121,9 +122,7 @@ pub fn carry_out(
         (true, _) if load::breaks_bound(&record) => Exit::Exceeded,
         (true, _) => Exit::Right,
         (false, true) => Exit::Incomplete,
-        (false, false) if record.faults.iter().any(|fault| fault.contains("interrupted")) => {
-            Exit::Incomplete
-        }
+        (false, false) if interrupted.load(Ordering::Relaxed) => Exit::Incomplete,
         (false, false) => Exit::Nothing,
     })
 }

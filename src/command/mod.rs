@@ -16,6 +16,7 @@ pub mod selftest;
 mod testbed;
 
 use crate::cli::Asked;
+use crate::control::fault::Fault;
 use crate::plan::Refusal;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
@@ -84,6 +85,15 @@ impl From<ConductError> for CommandError {
             ConductError::Refused(sentence) => CommandError::Refused(Refusal(sentence)),
             ConductError::Unable(sentence) => CommandError::Unable(sentence),
             ConductError::Record(error) => CommandError::Record(error),
+        }
+    }
+}
+
+impl From<Fault> for CommandError {
+    fn from(fault: Fault) -> Self {
+        match fault.is_refused() {
+            true => CommandError::Refused(Refusal(fault.to_string())),
+            false => CommandError::Unable(fault.to_string()),
         }
     }
 }

@@ -1,49 +1,175 @@
-//! What goes wrong in a round, in sentences.
+//! What goes wrong in a round.
 
-use crate::control::frame::FrameError;
 use crate::loops::Ended;
 use crate::transport::Role;
+use std::fmt;
+use std::time::Duration;
 
-/// What went wrong.
+/// What ends a round, or keeps it from starting; displayed as a sentence.
 #[derive(Clone, Debug)]
-pub struct Fault {
-    /// In a sentence.
-    pub sentence: String,
-    /// Whether the user asked for something that cannot be (and nothing failed).
-    pub wrong_use: bool,
-    /// Whether the user interrupted.
-    pub interrupted: bool,
+pub enum Fault {
+    /// The user wants the program to end.
+    Interrupted,
+    /// Something was asked for that cannot be, and nothing failed: wrong use.
+    Refused(String),
+    /// A role handled no message for too long.
+    Stalled {
+        /// The role.
+        role: Role,
+        /// For how long.
+        patience: Duration,
+        /// How many messages the client and the server have handled.
+        handled: [Handled; 2],
+    },
+    /// A role's loop ended that was to go on.
+    EndedEarly {
+        /// The role.
+        role: Role,
+        /// Why its loop ended.
+        ended: Ended,
+    },
+    /// The channel to a role's agent broke.
+    Gone {
+        /// The role.
+        role: Role,
+        /// How.
+        why: String,
+    },
+    /// Processes died.
+    Died {
+        /// How each of them did.
+        deaths: Vec<String>,
+        /// What had ended the round before, where that says more than the deaths.
+        after: Option<Box<Fault>>,
+    },
+    /// Something else failed.
+    Failed(String),
+}
+
+/// Messages that a role has handled, and its host where that is another one.
+#[derive(Clone, Debug)]
+pub struct Handled {
+    /// Messages.
+    pub messages: u64,
+    /// The host.
+    pub host: Option<String>,
 }
 
 impl Fault {
     /// Something failed.
     pub fn new(sentence: impl Into<String>) -> Fault {
-        Fault { sentence: sentence.into(), wrong_use: false, interrupted: false }
+        Fault::Failed(sentence.into())
     }
 
-    /// The user wants the program to end.
-    pub fn interrupted() -> Fault {
-        Fault { interrupted: true, ..Fault::new("interrupted by the user") }
+    /// What an agent refused.
+    pub fn of_agent(wrong_use: bool, sentence: String) -> Fault {
+        if wrong_use { Fault::Refused(sentence) } else { Fault::Failed(sentence) }
+    }
+
+    /// Adds how processes died. That says more than how the others noticed; why a round stalled or
+    /// was interrupted stays with it.
+    pub fn with_deaths(fault: Option<Fault>, deaths: Vec<String>) -> Option<Fault> {
+        if deaths.is_empty() {
+            return fault;
+        }
+        let keeps = |fault: &Fault| matches!(fault, Fault::Interrupted | Fault::Stalled { .. });
+        Some(Fault::Died { deaths, after: fault.filter(keeps).map(Box::new) })
+    }
+
+    /// Whether the user asked for something that cannot be.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Fault::Refused(_))
+    }
+
+    /// Whether the user ended it.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            Fault::Interrupted => true,
+            Fault::Died { after, .. } => after.as_ref().is_some_and(|fault| fault.is_interrupted()),
+            _ => false,
+        }
     }
 }
 
-/// How a role ended that was to go on.
-pub(crate) fn unplanned(ended: Ended) -> String {
-    match ended {
-        Ended::Closed => "saw its connection closed by the other end in mid-round".into(),
-        Ended::Failed(errno) => {
-            format!("lost its connection: {}", std::io::Error::from_raw_os_error(errno))
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Interrupted => f.write_str("interrupted by the user"),
+            Fault::Refused(sentence) | Fault::Failed(sentence) => f.write_str(sentence),
+            Fault::Stalled { role, patience, handled: [client, server] } => write!(
+                f,
+                "stalled: the {} handled no message for {} s (the client is at {client}, the \
+                 server at {server})",
+                role.name(),
+                patience.as_secs_f64()
+            ),
+            Fault::EndedEarly { role, ended } => {
+                write!(f, "the {} ", role.name())?;
+                match ended {
+                    Ended::Closed => f.write_str("saw its connection closed by the other end"),
+                    Ended::Failed(errno) => {
+                        let error = std::io::Error::from_raw_os_error(*errno);
+                        write!(f, "lost its connection: {error}")
+                    }
+                    Ended::WarmingUp => f.write_str(
+                        "was still warming up when the other end's time was over: use a longer \
+                         --time or a smaller --warmup",
+                    ),
+                    Ended::Stopped | Ended::Count | Ended::Time => {
+                        f.write_str("stopped before its round was over")
+                    }
+                }
+            }
+            Fault::Gone { role, why } => write!(f, "the {}'s process is gone: {why}", role.name()),
+            Fault::Died { deaths, after: None } => f.write_str(&deaths.join("; ")),
+            Fault::Died { deaths, after: Some(fault) } => {
+                write!(f, "{fault}; {}", deaths.join("; "))
+            }
         }
-        Ended::WarmingUp => {
-            "was still warming up when the other end's time was over; write a longer --time or a \
-             smaller --warmup"
-                .into()
-        }
-        Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }
 }
 
-/// The process of a role is gone.
-pub(crate) fn gone(role: Role, error: &FrameError) -> Fault {
-    Fault::new(format!("the {}'s process is gone: {error}", role.name()))
+impl fmt::Display for Handled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Some(host) => write!(f, "{} on {host}", self.messages),
+            None => write!(f, "{}", self.messages),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deaths_replace_what_the_others_noticed_and_add_to_a_stall_or_an_interruption() {
+        let deaths = || vec!["the server's process was killed".to_string()];
+        let said = |fault| Fault::with_deaths(fault, deaths()).map(|fault| fault.to_string());
+        let closed = Fault::EndedEarly { role: Role::Client, ended: Ended::Closed };
+        assert_eq!(said(Some(closed)).as_deref(), Some("the server's process was killed"));
+        assert_eq!(
+            said(Some(Fault::Interrupted)).as_deref(),
+            Some("interrupted by the user; the server's process was killed")
+        );
+        let both = Fault::with_deaths(Some(Fault::Interrupted), deaths());
+        assert!(both.is_some_and(|fault| fault.is_interrupted() && !fault.is_refused()));
+        assert!(Fault::with_deaths(None, Vec::new()).is_none());
+    }
+
+    #[test]
+    fn a_stall_names_the_role_and_how_far_both_have_come() {
+        let handled =
+            |messages, host: Option<&str>| Handled { messages, host: host.map(Into::into) };
+        let stalled = Fault::Stalled {
+            role: Role::Server,
+            patience: Duration::from_millis(1500),
+            handled: [handled(7, None), handled(5, Some("node07"))],
+        };
+        assert_eq!(
+            stalled.to_string(),
+            "stalled: the server handled no message for 1.5 s (the client is at 7, the server at 5 \
+             on node07)"
+        );
+    }
 }

@@ -7,11 +7,13 @@
 pub mod directory;
 pub mod error;
 pub mod lengths;
+mod round_end;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;
 mod start;
 mod upgrade;
+mod warnings;
 
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;

@@ -7,8 +7,6 @@ pub use crate::host::Environment;
 use crate::plan::{Case, CpuPair, Plan};
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
-use crate::warning::Warning;
-pub use crate::warning::{Severity, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -240,8 +238,11 @@ pub struct Instrument {
     pub recording_ns: f64,
 }
 
+pub use super::round_end::RoundEnd;
 pub use super::start::{Begin, Start};
+pub use super::warnings::RecordedWarning;
 pub use crate::host::Noise;
+pub use crate::warning::{Severity, Subject};
 
 /// A transport that could not be measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -250,40 +251,6 @@ pub struct Unavailable {
     pub transport: String,
     /// Why, a sentence.
     pub reason: String,
-}
-
-/// Something that weakens a figure. Docs: `docs/warnings.md`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedWarning {
-    /// A stable name, e.g. `unpinned`.
-    pub kind: String,
-    /// How much it weakens the figure.
-    pub severity: Severity,
-    /// The figure, role, CPU or host that it weakens, where one is known.
-    pub subject: Option<Subject>,
-    /// What weakens which figure, with the numbers.
-    pub sentence: String,
-    /// What to do.
-    pub advice: String,
-}
-
-impl From<&Warning> for RecordedWarning {
-    fn from(warning: &Warning) -> Self {
-        RecordedWarning {
-            kind: warning.kind().into(),
-            severity: warning.severity(),
-            subject: warning.subject(),
-            sentence: warning.sentence(),
-            advice: warning.advice(),
-        }
-    }
-}
-
-impl RecordedWarning {
-    /// A warning about another host.
-    pub fn on_host(warning: &Warning, host: &str) -> Self {
-        RecordedWarning { subject: Some(Subject::Host(host.into())), ..warning.into() }
-    }
 }
 
 /// The execution of one case.
@@ -361,8 +328,8 @@ pub struct Round {
     pub started_ns: f64,
     /// From the first submit to the last receipt.
     pub length_ns: f64,
-    /// What ended it: `count`, `time`, `stopped`, `fault`.
-    pub ended: String,
+    /// What ended it.
+    pub ended: RoundEnd,
     /// The CPUs of the two roles, of several threads those of the first.
     pub cpus: Option<CpuPair>,
     /// Raw samples of this round in `samples.parquet`.
@@ -402,8 +369,8 @@ pub struct Thread {
     pub started_ns: f64,
     /// How long it ran.
     pub length_ns: f64,
-    /// Why it ended: `count`, `time`, `stopped`, `unknown`.
-    pub ended: String,
+    /// What ended it.
+    pub ended: RoundEnd,
     /// Its messages by what became of them.
     pub counts: Counts,
     /// What the client's thread used and saw.

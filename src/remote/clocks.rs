@@ -244,7 +244,7 @@ fn answering(
                 return Ok((agent, rx, address));
             }
             Ok(FromAgent::Refused { sentence, wrong_use }) => {
-                return Err(Fault { wrong_use, ..Fault::new(sentence) });
+                return Err(Fault::of_agent(wrong_use, sentence));
             }
             Ok(_) => return Err(Fault::new("the agent that exchanges times spoke out of turn")),
             Err(error) => {
@@ -268,9 +268,9 @@ mod tests {
         let soon = Duration::from_millis(5);
         assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
         let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
-        assert!(fault.sentence.contains("20 exchanges of times came back"), "{}", fault.sentence);
+        assert!(fault.to_string().contains("20 exchanges of times came back"), "{fault}");
         *shared.fault.lock().unwrap() = Some("no route".into());
         let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
-        assert!(fault.sentence.contains("(no route)"), "{}", fault.sentence);
+        assert!(fault.to_string().contains("(no route)"), "{fault}");
     }
 }

@@ -62,15 +62,12 @@ impl RemoteHost {
                 ))
             })?),
             None if needs_site && !named => {
-                return Err(Fault {
-                    wrong_use: true,
-                    ..Fault::new(format!(
-                        "{} reached {} by no address that both hosts can use; name a network \
-                         interface of each with --interface",
-                        session.carrier(),
-                        session.host()
-                    ))
-                });
+                return Err(Fault::Refused(format!(
+                    "{} reached {} by no address that both hosts can use; name a network \
+                     interface of each with --interface",
+                    session.carrier(),
+                    session.host()
+                )));
             }
             None => None,
         };
@@ -105,7 +102,7 @@ fn probe(
     let deadline = Instant::now() + GREETING;
     loop {
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Fault::interrupted());
+            return Err(Fault::Interrupted);
         }
         let said = match rx.recv_timeout(LOOK) {
             Ok(heard) => heard.said,
@@ -125,7 +122,7 @@ fn probe(
             }
             Ok(FromAgent::Refused { wrong_use, sentence }) => {
                 let sentence = format!("{}: {sentence}", session.host());
-                return Err(Fault { sentence, wrong_use, interrupted: false });
+                return Err(Fault::of_agent(wrong_use, sentence));
             }
             Ok(_) => return Err(another_version(session, "answers as no agent of this one does")),
             Err(error) => return Err(unanswered(session, agent, &error)),
@@ -140,7 +137,7 @@ fn another_version(session: &Session, how: &str) -> Fault {
         session.host(),
         env!("CARGO_PKG_VERSION")
     );
-    Fault { wrong_use: true, ..Fault::new(sentence) }
+    Fault::Refused(sentence)
 }
 
 /// Why no agent spoke.
@@ -198,9 +195,8 @@ impl Pushed {
         let script = format!("rm -f {folder}/wiregauge && rmdir {folder}");
         // Also after a Ctrl-C.
         let done = self.session.output(&script, Stdio::null(), REMOVAL, &AtomicBool::new(false));
-        done.map(drop).map_err(|fault| {
-            format!("{folder} stays on {}: {}", self.session.host(), fault.sentence)
-        })
+        done.map(drop)
+            .map_err(|fault| format!("{folder} stays on {}: {fault}", self.session.host()))
     }
 }
 

@@ -134,7 +134,7 @@ impl Session {
                     let _ = child.kill();
                     let _ = child.wait();
                     return Err(match interrupted.load(Ordering::Relaxed) {
-                        true => Fault::interrupted(),
+                        true => Fault::Interrupted,
                         false => self.late(limit),
                     });
                 }
@@ -165,7 +165,7 @@ impl Session {
             // Its own process has the sentence.
             let nothing = || format!("the agent that stands on {host} closed the connection");
             let wrong_use = status.and_then(|status| status.code()) == Some(DIAL_REFUSED);
-            return Fault { wrong_use, ..Fault::new(line.unwrap_or_else(nothing)) };
+            return Fault::of_agent(wrong_use, line.unwrap_or_else(nothing));
         }
         let said = line.map(|line| format!(" ({line})")).unwrap_or_default();
         Fault::new(match status.and_then(|status| status.code()) {

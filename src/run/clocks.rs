@@ -64,7 +64,7 @@ impl Comparisons {
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
         });
         let running = started.into_iter().map(Option::transpose).collect::<Result<_, _>>();
-        Ok(Comparisons { running: running.map_err(failed)?, stated })
+        Ok(Comparisons { running: running?, stated })
     }
 
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
@@ -98,14 +98,6 @@ impl Comparisons {
 fn together(plan: &Plan) -> Vec<&Case> {
     let several = plan.at_once.iter().filter(|group| group.len() > 1).flatten();
     several.filter_map(|number| plan.cases.get(*number as usize)).collect()
-}
-
-/// An error of the conductor.
-pub fn failed(fault: Fault) -> ConductError {
-    match fault.wrong_use {
-        true => ConductError::Refused(fault.sentence),
-        false => ConductError::Unable(fault.sentence),
-    }
 }
 
 /// What two clocks say of themselves, where they are kept right: how far the other's local time is

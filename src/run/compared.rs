@@ -4,6 +4,7 @@ use super::{ConductError, Stage, Time, clocks, final_clock, other_host, set_cloc
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
+use crate::control::fault::Fault;
 use crate::host::Environment;
 use crate::plan::Plan;
 use crate::record::schema::{
@@ -49,7 +50,7 @@ pub fn compare(
             host.probe.time.epoch = time.base.epoch;
         }
         let started = Comparison::start(host, interface, local, Vec::new(), plan.untrue_clock);
-        running.push(started.map_err(clocks::failed)?);
+        running.push(started?);
     }
     let begin = Instant::now();
     while begin.elapsed() < length.duration() && !stage.interrupted.load(Ordering::Relaxed) {
@@ -57,7 +58,7 @@ pub fn compare(
     }
     let (mut histories, mut told) = (Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
-        let exchanges = comparison.exchanges().map_err(clocks::failed)?;
+        let exchanges = comparison.exchanges()?;
         let truth = Truth { local, host, untrue: plan.untrue_clock };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
@@ -100,7 +101,7 @@ fn record(
         started: started.to_string(),
         finished: jiff::Timestamp::now().to_string(),
         complete: !interrupted,
-        faults: interrupted.then(|| "interrupted by the user".into()).into_iter().collect(),
+        faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
         plan: plan.clone(),
         clock: final_clock(time),
         instrument,

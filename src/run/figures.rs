@@ -5,17 +5,19 @@ use super::included;
 use super::load;
 use super::rpc;
 use super::search::{Point, falls_short};
+use super::stop::Stop;
 use super::stream;
 use super::tally::{add, between, delivered};
 use super::threads::{self, ended};
 use super::whole;
 use crate::clock::Timebase;
+use crate::control::fault::Fault;
 use crate::host::CpuPair;
 use crate::host::Noise;
 use crate::loops::role;
 use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Figure, RateFigure, Round, Run, Start, Thread, Usage,
+    ClockOffset, Counts, Figure, RateFigure, Round, RoundEnd, Run, Start, Thread, Usage,
 };
 use crate::run::round::{Finished, Part};
 use crate::sample::RoundSamples;
@@ -72,8 +74,8 @@ pub struct RunSoFar {
     /// Of the client's CPU, and of the server's.
     noise: [Vec<Noise>; 2],
     pub(super) warnings: Vec<Warning>,
-    pub(super) fault: Option<String>,
-    stopped: Option<String>,
+    /// Why no further round is wanted.
+    stop: Option<Stop>,
 }
 
 /// What was seen of a round.
@@ -111,8 +113,7 @@ impl RunSoFar {
             recording_ns: Vec::new(),
             noise: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
-            fault: None,
-            stopped: None,
+            stop: None,
         }
     }
 
@@ -131,17 +132,22 @@ impl RunSoFar {
 
     /// Whether no further round is wanted.
     pub fn is_over(&self) -> bool {
-        self.fault.is_some() || self.stopped.is_some()
+        self.stop.is_some()
     }
 
     /// Whether all its rounds ended as planned.
     pub fn is_complete(&self) -> bool {
-        self.fault.is_none() && self.stopped.is_some()
+        self.stop.as_ref().is_some_and(Stop::is_planned)
+    }
+
+    /// Whether something went wrong in its last round.
+    pub(super) fn has_failed(&self) -> bool {
+        self.is_over() && !self.is_complete()
     }
 
     /// Ends it: a round could not even begin.
-    pub fn fail(&mut self, fault: &str) {
-        self.fault = Some(fault.to_string());
+    pub fn fail(&mut self, fault: Fault) {
+        self.stop = Some(Stop::Fault(fault));
     }
 
     /// Takes one round.
@@ -184,10 +190,10 @@ impl RunSoFar {
         self.costs.take(case, &client, &server, round.counts.received, times.server.time);
         add(&mut self.counts, &round.counts);
         round.ended = match &fault {
-            Some(fault) => fault.sentence.clone(),
+            Some(fault) => RoundEnd::Fault(fault.to_string()),
             None => ended(client.first()),
         };
-        self.fault = fault.map(|fault| fault.sentence);
+        self.stop = fault.map(Stop::Fault);
         self.rounds.push(round);
     }
 
@@ -313,20 +319,13 @@ impl RunSoFar {
         }
         match rounds.until {
             None if done >= rounds.most => {
-                self.stopped = Some(format!("all {done} rounds were made"));
+                self.stop = Some(Stop::All { rounds: done });
             }
             Some(width) if self.is_narrow(width) => {
-                self.stopped = Some(format!(
-                    "the intervals are within {:.3} % of their values after {done} rounds",
-                    100.0 * width
-                ));
+                self.stop = Some(Stop::Narrow { rounds: done, width });
             }
             Some(width) if done >= rounds.most => {
-                self.stopped = Some(format!(
-                    "all {done} rounds were made and the intervals are wider than {:.3} % of their \
-                     values",
-                    100.0 * width
-                ));
+                self.stop = Some(Stop::Wide { rounds: done, width });
             }
             _ => {}
         }
@@ -390,10 +389,8 @@ impl RunSoFar {
         self.warn(&figures, &rates, plan);
         let included = included::of(&self.case);
         let complete = self.is_complete();
-        let stopped = self
-            .fault
-            .or(self.stopped)
-            .unwrap_or_else(|| format!("{} of the rounds were made", self.rounds.len()));
+        let unfinished = || format!("{} of the rounds were made", self.rounds.len());
+        let stopped = self.stop.as_ref().map_or_else(unfinished, Stop::to_string);
         Run {
             index: self.index as u32,
             label: plan.label(self.index),

@@ -9,6 +9,7 @@ pub mod compared;
 mod concurrent;
 pub mod conditions;
 mod cpus;
+mod error;
 mod figures;
 mod included;
 mod load;
@@ -19,6 +20,7 @@ mod rpc;
 pub mod search;
 pub mod start;
 pub mod start_barrier;
+mod stop;
 mod stream;
 mod tally;
 mod threads;
@@ -26,6 +28,7 @@ mod warnings;
 mod whole;
 mod window;
 
+pub use error::ConductError;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
@@ -76,20 +79,6 @@ pub struct Stage<'a> {
     pub hosts: &'a [RemoteHost],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
-}
-
-/// Why there is no record at all.
-#[derive(Debug, thiserror::Error)]
-pub enum ConductError {
-    /// A request that cannot be met.
-    #[error("{0}")]
-    Refused(String),
-    /// The machine cannot.
-    #[error("{0}")]
-    Unable(String),
-    /// The run directory.
-    #[error(transparent)]
-    Record(#[from] RecordError),
 }
 
 /// The clock of a run and what is known of it.
@@ -335,7 +324,7 @@ impl Conductor<'_, '_> {
                     continue;
                 }
                 if self.stage.interrupted.load(Ordering::Relaxed) {
-                    self.faults.push("interrupted by the user".into());
+                    self.faults.push(Fault::Interrupted.to_string());
                     return Ok(());
                 }
                 if self.one_round_of(&group, round)? {
@@ -385,16 +374,16 @@ impl Conductor<'_, '_> {
             let fault = match finished {
                 Ok(finished) => self.take(*index, at, case, finished)?,
                 Err(fault) => {
-                    self.runs[*index].fail(&fault.sentence);
+                    self.runs[*index].fail(fault.clone());
                     Some(fault)
                 }
             };
             if let Some(fault) = fault {
-                if fault.wrong_use {
-                    return Err(ConductError::Refused(fault.sentence));
+                if fault.is_refused() {
+                    return Err(fault.into());
                 }
-                self.faults.push(format!("{}: {}", self.plan.label(*index), fault.sentence));
-                interrupted |= fault.interrupted;
+                self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
+                interrupted |= fault.is_interrupted();
             }
             if !interrupted {
                 self.runs[*index].decide(self.plan.rounds);

@@ -4,7 +4,8 @@ use crate::agent::connections::connection_pairs;
 use crate::agent::host_probe::REPORT;
 use crate::agent::rows::rows_for;
 use crate::clock::LocalNs;
-use crate::control::fault::{Fault, gone, unplanned};
+use crate::control::fault::{Fault, Handled};
+use crate::control::frame::FrameError;
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
@@ -238,14 +239,14 @@ impl Round<'_> {
         let mut missing = self.agents.len();
         while missing > 0 {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault::interrupted());
+                return Err(Fault::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.min(LOOK)) {
                 Ok(AgentMessage { role, said: Ok(said) }) => {
                     if let FromAgent::Refused { wrong_use, sentence } = said {
                         let sentence = format!("the {}: {sentence}", role.name());
-                        return Err(Fault { sentence, wrong_use, interrupted: false });
+                        return Err(Fault::of_agent(wrong_use, sentence));
                     }
                     if !take(&mut self.parts, role, said) {
                         return Err(Fault::new(format!(
@@ -290,7 +291,7 @@ impl Round<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.conditions.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault::interrupted());
+                return Err(Fault::Interrupted);
             }
             let own = [Role::Client, Role::Server].map(|role| self.progress(role));
             let now = [own[0].max(told[0]), own[1].max(told[1])];
@@ -300,18 +301,11 @@ impl Round<'_> {
             }
             seen = now;
             if let Some(role) = self.stuck(&moved, patience) {
-                let at = |role| match self.remote_host(role) {
-                    Some(host) => format!("{} on {}", now[index(role)], host.session.host()),
-                    None => now[index(role)].to_string(),
-                };
-                return Err(Fault::new(format!(
-                    "stalled: the {} handled no message for {} s (the client is at {}, the server \
-                     at {})",
-                    role.name(),
-                    patience.as_secs_f64(),
-                    at(Role::Client),
-                    at(Role::Server),
-                )));
+                let handled = [Role::Client, Role::Server].map(|role| Handled {
+                    messages: now[index(role)],
+                    host: self.remote_host(role).map(|host| host.session.host().to_string()),
+                });
+                return Err(Fault::Stalled { role, patience, handled });
             }
         }
         Ok(())
@@ -359,7 +353,7 @@ impl Round<'_> {
                 let (ended, messages) = (outcome.ended, outcome.seen.sent);
                 self.keep(role, thread, *outcome);
                 if !ended.as_planned() {
-                    return Err(Fault::new(format!("the {} {}", role.name(), unplanned(ended))));
+                    return Err(Fault::EndedEarly { role, ended });
                 }
                 if self.case.rpc.is_some() {
                     self.release(role);
@@ -373,7 +367,7 @@ impl Round<'_> {
             }
             FromAgent::Refused { wrong_use, sentence } => {
                 let sentence = format!("the {}: {sentence}", role.name());
-                Err(Fault { sentence, wrong_use, interrupted: false })
+                Err(Fault::of_agent(wrong_use, sentence))
             }
             FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
             _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
@@ -439,14 +433,10 @@ impl Round<'_> {
             }
         }
         let deaths: Vec<String> = self.agents.drain(..).filter_map(Agent::end).collect();
-        match (fault, deaths.is_empty()) {
-            (None, true) => None,
-            (Some(fault), true) => Some(fault),
-            (Some(fault), false) if fault.interrupted || fault.sentence.starts_with("stalled") => {
-                let sentence = format!("{}; {}", fault.sentence, deaths.join("; "));
-                Some(Fault { sentence, ..fault })
-            }
-            (_, false) => Some(Fault::new(deaths.join("; "))),
-        }
+        Fault::with_deaths(fault, deaths)
     }
+}
+
+fn gone(role: Role, error: &FrameError) -> Fault {
+    Fault::Gone { role, why: error.to_string() }
 }

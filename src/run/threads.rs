@@ -1,22 +1,16 @@
 //! What the threads of a role used and saw, as that of the role.
 
-use crate::loops::Ended;
-use crate::record::schema::Usage;
+use crate::record::schema::{RoundEnd, Usage};
 use crate::run::round::Part;
 use std::collections::BTreeMap;
 
 /// Counters of a port, whose begin this is, are seen by all threads that use it.
 const OF_THE_PORT: &str = "counter.";
 
-/// Why a client's loop ended, in a word.
-pub(super) fn ended(client: Option<&Part>) -> String {
+/// Why a client's loop ended.
+pub(super) fn ended(client: Option<&Part>) -> RoundEnd {
     let outcome = client.and_then(|part| part.outcome.as_ref());
-    outcome.map_or_else(|| "unknown".into(), |outcome| word(outcome.ended))
-}
-
-/// The same as a record has it.
-pub(super) fn word(ended: Ended) -> String {
-    format!("{ended:?}").to_lowercase()
+    outcome.map_or(RoundEnd::Unknown, |outcome| outcome.ended.into())
 }
 
 /// The usage of a role from that of its threads: costs and numbers of events are added up, and what

@@ -2,10 +2,8 @@
 
 use super::figures::RunSoFar;
 use super::search::falls_short;
-use super::threads;
-use crate::loops::Ended;
 use crate::plan::{Case, Pattern, Plan, Schedule};
-use crate::record::schema::{Figure, RateFigure, Round};
+use crate::record::schema::{Figure, RateFigure, Round, RoundEnd};
 use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;
@@ -43,7 +41,7 @@ impl RunSoFar {
         found.extend(self.cut_short());
         found.extend(self.generator_warnings(rates));
         if !self.is_complete() {
-            let done = self.rounds.len() as u32 - u32::from(self.fault.is_some());
+            let done = self.rounds.len() as u32 - u32::from(self.has_failed());
             found.push(Warning::Incomplete { done, planned: plan.rounds.least.max(1) });
         }
         self.warnings.extend(found);
@@ -53,7 +51,7 @@ impl RunSoFar {
     fn cut_short(&self) -> Option<Warning> {
         let Case { pattern, schedule, bound, .. } = &self.case;
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
-        let all = |round: &&Round| round.ended == threads::word(Ended::Count);
+        let all = |round: &&Round| round.ended == RoundEnd::Count;
         let cut = self.rounds.iter().find(all).filter(|_| is_timed && *pattern == Pattern::Oneway);
         cut.map(|round| Warning::CutShort {
             messages: round.counts.sent + round.counts.missed_steps,

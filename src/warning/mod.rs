@@ -7,6 +7,8 @@
 
 mod kinds;
 mod number;
+#[cfg(test)]
+mod tests;
 
 pub use kinds::{KINDS, Warning};
 

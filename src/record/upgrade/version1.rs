@@ -1,4 +1,5 @@
-//! From version 1: `doubts` of a kind and a text become `warnings`.
+//! From version 1: `doubts` of a kind and a text become `warnings`, and what ended a round is no
+//! longer a word or a sentence.
 
 use crate::warning::{KINDS, Severity};
 use serde_json::{Value, json};
@@ -24,10 +25,30 @@ pub fn upgrade(record: &mut Value) {
     let hosts: Vec<String> =
         hosts.filter_map(|host| host["name"].as_str()).map(str::to_string).collect();
     warnings(record, &hosts);
-    let runs = record.get_mut("runs").and_then(Value::as_array_mut);
-    for run in runs.into_iter().flatten() {
+    for run in list(record, "runs") {
         warnings(run, &[]);
+        for round in list(run, "rounds") {
+            ended(round);
+            list(round, "threads").for_each(ended);
+        }
     }
+}
+
+fn list<'a>(of: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    of.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn ended(round: &mut Value) {
+    let Some(ended) = round.get_mut("ended") else { return };
+    let Some(text) = ended.as_str() else { return };
+    let errno = text.strip_prefix("failed(").and_then(|rest| rest.strip_suffix(')'));
+    let errno = errno.and_then(|errno| errno.parse::<i32>().ok());
+    *ended = match (text, errno) {
+        ("count" | "time" | "stopped" | "closed" | "unknown", _) => return,
+        ("warmingup", _) => "warming_up".into(),
+        (_, Some(errno)) => json!({ "failed": errno }),
+        (sentence, None) => json!({ "fault": sentence }),
+    };
 }
 
 fn warnings(of: &mut Value, hosts: &[String]) {
@@ -62,6 +83,7 @@ fn warning(doubt: &Value, hosts: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::schema::RoundEnd;
 
     #[test]
     fn doubts_become_warnings_of_the_record_of_runs_and_of_hosts() {
@@ -88,6 +110,17 @@ mod tests {
         assert_eq!(record["warnings"][1]["sentence"], "on node08: strange");
         assert_eq!(record["runs"][0]["warnings"][0]["severity"], "note");
         assert!(record.get("doubts").is_none());
+    }
+
+    #[test]
+    fn what_ended_a_round_is_a_word_an_errno_or_a_fault() {
+        let mut words = ["count", "warmingup", "failed(104)", "stalled: for 1 s"]
+            .map(|ended| json!({ "ended": ended }));
+        words.iter_mut().for_each(ended);
+        let read = words.map(|word| serde_json::from_value(word["ended"].clone()).ok());
+        let stalled = RoundEnd::Fault("stalled: for 1 s".into());
+        let known = [RoundEnd::Count, RoundEnd::WarmingUp, RoundEnd::Failed(104), stalled];
+        assert_eq!(read, known.map(Some));
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn of_channel(error: io::Error) -> TlsError {
 fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
     let pair =
         format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here");
-    let refused = |sentence: String| Fault { wrong_use: true, ..Fault::new(sentence) };
+    let refused = Fault::Refused;
     match error {
         TlsError::Network(error) => Fault::new(format!(
             "cannot reach the agent at {host}:{port} ({error}): run \
@@ -105,7 +105,7 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
             "the agent at {host}:{port} rejected the secret: it is wrong, used, or older than \
              10 min; run `wiregauge agent --pair` there for a new one"
         );
-        return Fault { wrong_use: true, ..Fault::new(sentence) };
+        return Fault::Refused(sentence);
     }
     explain(host, port, error)
 }
@@ -121,8 +121,8 @@ pub fn main(host: &str, port: u16) -> u8 {
     match carried {
         Ok(()) => 0,
         Err(fault) => {
-            let _ = writeln!(io::stderr(), "{}", fault.sentence);
-            if fault.wrong_use { 2 } else { 4 }
+            let _ = writeln!(io::stderr(), "{fault}");
+            if fault.is_refused() { 2 } else { 4 }
         }
     }
 }
@@ -135,7 +135,7 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fa
             "not paired with the agent at {host}:{port}: run `wiregauge agent --pair` there and \
              `wiregauge pair {host}:{port}` here"
         );
-        return Err(Fault { wrong_use: true, ..Fault::new(sentence) });
+        return Err(Fault::Refused(sentence));
     };
     let theirs = identity::certificate(&known).map_err(Fault::new)?;
     let own = Identity::of_host(folder).map_err(Fault::new)?;

@@ -81,7 +81,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let proving = Arc::new(());
     while arrived.iter().any(Option::is_none) {
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Fault::interrupted());
+            return Err(Fault::Interrupted);
         }
         if Instant::now() > deadline {
             return Err(failed(missing(&arrived)));
@@ -255,7 +255,7 @@ fn stay(
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
     let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
-    answer.map_err(|sentence| Fault { wrong_use: true, ..failed(sentence) })?;
+    answer.map_err(|sentence| Fault::Refused(sentence))?;
     reader.deadline = None;
     // Nothing more is said: its end is the end of rank 0, also where that is killed.
     let _ = reader.read(&mut [0]);
