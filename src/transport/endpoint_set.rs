@@ -1,7 +1,7 @@
-//! Several endpoints of one thread, looked at together: those of an end that speaks to many.
+//! Several endpoints of one thread, polled together.
 //!
-//! Where all of them have descriptors the kernel says which have something (epoll,
-//! level-triggered); else each is polled in turn.
+//! Where all of them have file descriptors, epoll (level-triggered) says which ones are readable;
+//! else each is polled in turn.
 
 use super::{Endpoint, Events, Link};
 use crate::units::Span;
@@ -12,9 +12,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-/// Most endpoints that one look of the kernel tells of.
+/// Most endpoints that one epoll_wait reports.
 const AT_ONCE: usize = 64;
-/// A look that does not wait.
+/// An epoll_wait that does not wait.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Several connected ends.
@@ -27,43 +27,42 @@ pub struct EndpointSet<E> {
 #[derive(Default)]
 struct Turns {
     watch: Option<Watch>,
-    /// A sleep comes back after so long, where messages may be lost.
+    /// Timeout of a sleep, where messages may be lost.
     patience: Option<Timespec>,
-    /// Ends that are polled whatever the kernel says: with posts that have not completed, or with
-    /// messages that a poll had no room for.
+    /// Ends that are polled whatever epoll says: those with posts that have not completed, or with
+    /// messages for which a poll had no room.
     restless: Vec<u32>,
     is_restless: Box<[bool]>,
-    /// What is looked at in this turn; kept for its memory.
+    /// The ends of this turn; kept for its memory.
     turn: Vec<u32>,
 }
 
 struct Watch(OwnedFd);
 
-/// What became of an end that was looked at.
+/// The state of an end after it was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looked {
-    /// There is nothing more of it until something comes.
+    /// It needs no poll until epoll reports it.
     Quiet,
-    /// It must be looked at again, whatever comes.
+    /// It must be polled again, whatever epoll says.
     Restless,
 }
 
 impl<E: Endpoint> EndpointSet<E> {
-    /// Over these ends. A sleep comes back after `patience`, where there is one.
+    /// Over these ends; a sleep ends after `patience`, where there is one.
     ///
     /// # Errors
-    /// The kernel does not watch them.
+    /// epoll fails.
     pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
         let watch = if watched { Some(Watch::over(&ends)?) } else { None };
         Ok(EndpointSet::of(ends, watch, patience))
     }
 
-    /// The same, watched by the kernel even where there is one alone, so that each sleep comes back
-    /// after `patience`.
+    /// The same, with epoll even for a single end, so that each sleep ends after `patience`.
     ///
     /// # Errors
-    /// The kernel does not watch them.
+    /// epoll fails.
     pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<EndpointSet<E>> {
         let watch = Watch::over(&ends)?;
         Ok(EndpointSet::of(ends, Some(watch), Some(patience)))
@@ -103,12 +102,12 @@ impl<E: Endpoint> EndpointSet<E> {
         &self.ends
     }
 
-    /// Whether it can sleep until something comes to any of them.
+    /// Whether it can sleep until any of them is readable.
     pub fn can_sleep(&self) -> bool {
         self.turns.watch.is_some() || self.ends.len() == 1
     }
 
-    /// An end was posted to: it is looked at until it says that it is quiet.
+    /// To be called after a post to an end: it is polled until it is quiet.
     #[inline(always)]
     pub fn stir(&mut self, number: usize) {
         let turns = &mut self.turns;
@@ -118,9 +117,9 @@ impl<E: Endpoint> EndpointSet<E> {
         }
     }
 
-    /// Looks at each end that may have something. `at` polls it (or waits, where it is told to) and
-    /// says whether it is quiet. With `sleeps` it comes back when something has come, or when a
-    /// signal has; else at once.
+    /// Calls `at` for each end that may have something. `at` polls it, or waits where its last
+    /// argument is true, and returns whether it is quiet. With `sleeps` this returns when an end has
+    /// something or a signal comes; else at once.
     #[inline]
     pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> Looked) {
         let EndpointSet { ends, turns } = self;
@@ -157,8 +156,8 @@ impl<E: Endpoint> EndpointSet<E> {
 }
 
 impl EndpointSet<Box<dyn Endpoint>> {
-    /// Takes out the same ends by their own type, where all are of type `E`. Until they are put
-    /// back the set is empty. Both allocate.
+    /// Takes the ends out as their own type, where all are of type `E`. The set is empty until they
+    /// are put back. Both allocate.
     pub fn take_typed<E: Endpoint>(&mut self) -> Option<EndpointSet<E>> {
         let is_one = |end: &Box<dyn Endpoint>| (&**end as &dyn Any).is::<E>();
         if !self.ends.iter().all(is_one) {
@@ -194,7 +193,7 @@ impl Watch {
 }
 
 impl Looked {
-    /// Of an end whose poll gave these events, with so many posts that have not completed.
+    /// The state of an end after these events, with this many posts outstanding.
     #[inline(always)]
     pub fn of(events: &Events, on_the_way: u32) -> Looked {
         match on_the_way > 0 || events.is_full() || events.link != Link::Up {

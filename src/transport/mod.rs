@@ -89,7 +89,7 @@ impl Slot {
     }
 }
 
-/// What became of a post.
+/// The result of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Posted {
@@ -102,7 +102,7 @@ pub enum Posted {
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival {
-    /// Where it lies: readable, and postable (an echo), until the next poll or wait.
+    /// Its slot: readable, and postable (an echo), until the next poll or wait.
     pub slot: Slot,
     /// Its length in bytes.
     pub length: u32,
@@ -120,7 +120,7 @@ pub enum Link {
     Failed(i32),
 }
 
-/// What one poll found: fixed memory, reused.
+/// The events of one poll, in fixed memory that is reused.
 #[derive(Debug)]
 pub struct Events {
     arrivals: [Arrival; MOST_EVENTS],
@@ -146,15 +146,15 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Forgets what an earlier poll found. A transport's poll begins with it.
+    /// Clears the events of the previous poll. A transport's poll begins with it.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.arrived = 0;
         self.completed = 0;
     }
 
-    /// Sets how many messages a poll may hand over from now on, [`MOST_EVENTS`] unless said: with 0
-    /// it brings completions alone. What has arrived meanwhile comes with a later poll.
+    /// Sets how many messages a poll may hand over from now on (default [`MOST_EVENTS`]). With 0 it
+    /// brings only completions, and a later poll brings what has arrived.
     #[inline(always)]
     pub fn limit(&mut self, most: usize) {
         self.most = most.min(MOST_EVENTS);
@@ -166,7 +166,7 @@ impl Events {
         self.most
     }
 
-    /// Adds a message that has arrived. The caller sees to it that there is room.
+    /// Adds a message that has arrived. The caller ensures that there is room.
     #[inline(always)]
     pub fn arrive(&mut self, slot: Slot, length: u32) {
         if let Some(place) = self.arrivals.get_mut(self.arrived) {
@@ -175,8 +175,8 @@ impl Events {
         }
     }
 
-    /// Writes down the message that has arrived `place`th since the `clear`; [`Self::placed`] then
-    /// says how many there are. For transports that count in a register.
+    /// Sets arrival number `place`; [`Self::placed`] then sets how many there are. For transports
+    /// that count in a register.
     #[inline(always)]
     pub fn place(&mut self, place: usize, slot: Slot, length: u32) {
         if let Some(free) = self.arrivals.get_mut(place) {
@@ -184,7 +184,7 @@ impl Events {
         }
     }
 
-    /// How many messages were written down by [`Self::place`].
+    /// Sets the number of arrivals after [`Self::place`].
     #[inline(always)]
     pub fn placed(&mut self, arrived: usize) {
         self.arrived = arrived.min(MOST_EVENTS);
@@ -202,7 +202,7 @@ impl Events {
         &self.arrivals[..self.arrived]
     }
 
-    /// Whether anything has happened that the caller must look at.
+    /// Whether there is any event.
     #[inline(always)]
     pub fn any(&self) -> bool {
         self.arrived != 0 || self.completed != 0 || self.link != Link::Up

@@ -1,4 +1,4 @@
-//! What only some transports have, beside the contract.
+//! Parts beside the contract that only some transports have.
 
 use crate::clock::{DeviceStamps, DeviceTicks};
 

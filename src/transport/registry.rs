@@ -1,4 +1,4 @@
-//! The transports that this build knows: one line each.
+//! The list of transports: one line each.
 
 use super::{Settings, Transport, homa, null, shm, socket, synthetic, verbs};
 use crate::options::{OptionTable, UsageError};

@@ -1,4 +1,4 @@
-//! What a transport is told before it opens, and how it says no.
+//! What a transport gets before it opens an end, and its errors.
 
 use super::settings::Settings;
 use crate::signal::{Kind, TimeOfDay};
@@ -6,13 +6,13 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// How an end waits for what has not come yet.
+/// How an end waits for completions and messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
     /// Poll without a pause; the CPU is never given back.
     Busy,
-    /// Sleep in the kernel until something comes.
+    /// Sleep in the kernel until something happens.
     Block,
     /// Poll for a while, then sleep.
     Adaptive,
@@ -31,13 +31,13 @@ impl Wait {
         }
     }
 
-    /// Whether an end that waits so ever sleeps in the kernel.
+    /// Whether this mode ever sleeps in the kernel.
     pub const fn sleeps(self) -> bool {
         !matches!(self, Wait::Busy)
     }
 }
 
-/// What a process does in a pattern.
+/// The role of a process in a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -56,7 +56,7 @@ impl Role {
         }
     }
 
-    /// The one at the other end.
+    /// The role of the other end.
     pub const fn other(self) -> Role {
         match self {
             Role::Client => Role::Server,
@@ -64,7 +64,7 @@ impl Role {
         }
     }
 
-    /// What belongs to it of a client's and a server's.
+    /// The value for this role.
     pub fn pick<T>(self, client: T, server: T) -> T {
         match self {
             Role::Client => client,
@@ -73,49 +73,49 @@ impl Role {
     }
 }
 
-/// What will flow, so that a transport may size its queues.
+/// The traffic of a connection, for which a transport sizes its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Traffic {
     /// The server answers the last message of each burst of `every` messages (1: each message).
     Echo {
-        /// Messages for one answer.
+        /// Messages per answer.
         every: u32,
     },
     /// From client to server only.
     Forward,
     /// Both ways at once.
     Both,
-    /// The client acts on the server's memory, and the server takes no part: a completion is all
-    /// that there is to see.
+    /// The client accesses the server's memory, and the server's CPU takes no part: there are
+    /// completions, but no arrivals.
     OneSided,
 }
 
 impl Traffic {
-    /// Whether the two are of one kind, whatever their numbers.
+    /// Whether both are the same kind of traffic, whatever their numbers.
     pub fn same_kind(self, other: Traffic) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
-/// What a post does: the words of the verbs.
+/// What a post does, in the terms of the RDMA verbs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// A message, received where the other end has put a buffer.
+    /// A message into a receive buffer that the other end has posted.
     #[default]
     Send,
     /// The same, with an immediate value.
     SendImm,
-    /// Written into the other end's memory, which does not hear of it.
+    /// RDMA write: the other end gets no completion.
     Write,
-    /// The same, and the other end hears of it by an immediate value.
+    /// RDMA write with an immediate value, which completes a receive of the other end.
     WriteImm,
-    /// Read from the other end's memory.
+    /// RDMA read.
     Read,
-    /// Adds to 8 bytes of the other end's memory, and gives what stood there.
+    /// Atomic fetch-and-add of 8 bytes of the other end's memory.
     FetchAdd,
-    /// Exchanges 8 bytes of the other end's memory where they are what is said.
+    /// Atomic compare-and-swap of 8 bytes of the other end's memory.
     CompareSwap,
 }
 
@@ -144,7 +144,7 @@ impl Operation {
         }
     }
 
-    /// Whether it changes 8 bytes at once.
+    /// Whether it is an atomic operation on 8 bytes.
     pub const fn is_atomic(self) -> bool {
         matches!(self, Operation::FetchAdd | Operation::CompareSwap)
     }
@@ -157,7 +157,7 @@ impl Operation {
         )
     }
 
-    /// Whether the other end takes no part; a write is watched for where it is answered.
+    /// Whether the other end's CPU takes no part. A write that is answered is polled for in memory.
     pub const fn is_one_sided(self, is_stream: bool) -> bool {
         match self {
             Operation::Read | Operation::FetchAdd | Operation::CompareSwap => true,
@@ -167,14 +167,14 @@ impl Operation {
     }
 }
 
-/// What is asked of a transport, for it to say no before anything runs.
+/// A request that a transport validates before anything runs.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportRequest<'a> {
     /// Payload of a message.
     pub size: u64,
     /// How both ends wait.
     pub wait: Wait,
-    /// Whether the other end takes no part.
+    /// Whether the other end's CPU takes no part.
     pub one_sided: bool,
     /// The settings.
     pub settings: &'a Settings,
@@ -199,8 +199,7 @@ impl Interfaces {
     }
 }
 
-/// Where an end with an address is to be reached. Nothing is reachable beyond this host unless it
-/// was asked for.
+/// The address at which an end is reachable: from this host only, unless requested otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Site {
@@ -211,7 +210,7 @@ pub enum Site {
     Interface(String),
     /// By this address.
     Address(IpAddr),
-    /// By the address at which the driver's ssh reached this host.
+    /// By the address at which the controller's ssh connection reached this host.
     Session,
 }
 
@@ -234,16 +233,16 @@ pub struct Rank {
     pub of: u32,
 }
 
-/// All that a transport is told when it opens one end.
+/// What a transport needs to open one end.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Which end.
     pub role: Role,
     /// Of two roles the client has rank 0 and the server rank 1.
     pub rank: Rank,
-    /// What will flow.
+    /// The traffic, for sizing queues.
     pub traffic: Traffic,
-    /// How this end and the other wait.
+    /// How both ends wait.
     pub wait: Wait,
     /// Payload of a message: of each, or of the longest.
     pub size: usize,
@@ -251,15 +250,15 @@ pub struct Setup {
     pub lengths: Lengths,
     /// Most messages that are posted and not completed.
     pub window: u32,
-    /// A datagram receive that sleeps comes back after so long, for the loss to be noticed.
+    /// Timeout of a sleeping receive where messages may be lost.
     pub loss_after: Span,
-    /// How long connecting may take.
+    /// Timeout of connecting.
     pub timeout: Span,
-    /// The run's secret: what a data connection must present to be let in.
+    /// The run's secret, which a data connection must present to be accepted.
     pub cookie: [u8; 32],
-    /// Seed of all that is drawn.
+    /// Random seed.
     pub seed: u64,
-    /// Where this end is to be reached.
+    /// The address at which this end is reachable.
     pub site: Site,
     /// When it is opened, by the clock that says when a stream's samples were made.
     pub opened: TimeOfDay,
@@ -270,7 +269,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// One end on this host's loopback, with one message on the way at a time, and no settings.
+    /// One end on loopback, with a window of one message and no settings.
     pub fn new(role: Role, traffic: Traffic, wait: Wait, size: usize) -> Setup {
         Setup {
             role,

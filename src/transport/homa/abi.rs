@@ -20,7 +20,7 @@ pub const SO_RCVBUF: libc::c_int = 10;
 /// `setsockopt` at the level of the protocol: whether requests are let in (an `int`).
 pub const SO_SERVER: libc::c_int = 11;
 
-/// What `sendmsg` is told at `msg_control`, with a `msg_controllen` of 0 (`homa_sendmsg_args`).
+/// What `sendmsg` reads at `msg_control`, with a `msg_controllen` of 0 (`homa_sendmsg_args`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendArgs {
@@ -44,7 +44,7 @@ impl SendArgs {
     }
 }
 
-/// What `recvmsg` is told at `msg_control`, and tells (`homa_recvmsg_args`).
+/// What `recvmsg` reads and writes at `msg_control` (`homa_recvmsg_args`).
 ///
 /// On the way in: the pages that are given back. On the way out, whether the call failed or not:
 /// those that belong to the program.

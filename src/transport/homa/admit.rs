@@ -1,4 +1,4 @@
-//! Who is let in: the end whose first request is the run's cookie.
+//! Authentication: the server accepts the end whose first request is the run's cookie.
 //!
 //! Homa has no connections, and a socket of its protocol is reached by every address of the host.
 //! So the client begins with a request that holds the cookie, and the server answers none but the
@@ -20,7 +20,7 @@ const WELCOME: [u8; 1] = [1];
 /// The answer to everything else, which lets the kernel forget the request.
 const STRANGER: [u8; 1] = [0];
 
-/// Answers a stranger's request; what becomes of the answer is nobody's concern.
+/// Answers the request of a peer that is rejected; errors do not matter.
 #[cold]
 pub fn turn_away<S: Calls>(socket: &S, id: u64, from: Option<SocketAddr>) {
     if let Some(from) = from.filter(|_| is_request(id)) {
@@ -28,7 +28,7 @@ pub fn turn_away<S: Calls>(socket: &S, id: u64, from: Option<SocketAddr>) {
     }
 }
 
-/// Presents the cookie to the server at this address, and hears that it was let in.
+/// Presents the cookie to the server at this address, and waits until it is accepted.
 pub fn present<S: Calls>(
     inbox: &mut Inbox<S>,
     server: SocketAddr,
@@ -68,8 +68,8 @@ pub fn present<S: Calls>(
     }
 }
 
-/// Waits for the request that holds the cookie; gives the address of who sent it, with the number
-/// of others.
+/// Waits for the request that holds the cookie; returns its sender's address and the number of
+/// peers that were rejected.
 pub fn admit<S: Calls>(
     inbox: &mut Inbox<S>,
     setup: &Setup,
@@ -100,7 +100,7 @@ pub fn admit<S: Calls>(
     }
 }
 
-/// What is left until then; nothing is a failure.
+/// The time left until the deadline; none is an error.
 fn left(deadline: Instant, setup: &Setup, what: &str) -> Result<Duration, SetupError> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(SetupError::Late {
@@ -111,7 +111,7 @@ fn left(deadline: Instant, setup: &Setup, what: &str) -> Result<Duration, SetupE
     }
 }
 
-/// Every byte is compared, so that the time taken tells a stranger nothing.
+/// Every byte is compared, so that the time taken reveals nothing.
 fn is_same(shown: &[u8], cookie: &[u8; 32]) -> bool {
     shown.len() == cookie.len()
         && shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0

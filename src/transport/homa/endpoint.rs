@@ -40,7 +40,7 @@ impl Unanswered {
         self.count == MOST_UNANSWERED
     }
 
-    /// The caller sees to it that there is room.
+    /// The caller ensures that there is room.
     #[inline(always)]
     fn push(&mut self, id: u64) {
         self.ids[(self.first + self.count) % MOST_UNANSWERED] = id;
@@ -77,7 +77,7 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// One end that has let the other in, or was let in.
+/// A connected end.
 pub struct HomaEndpoint<S = Socket> {
     inbox: Inbox<S>,
     role: Role,
@@ -137,7 +137,7 @@ impl<S: Calls> HomaEndpoint<S> {
         };
     }
 
-    /// What `sendmsg` is to be told of the oldest post.
+    /// The arguments of `sendmsg` for the oldest post.
     #[inline(always)]
     fn arguments(&self) -> Option<SendArgs> {
         match self.role {
@@ -146,7 +146,7 @@ impl<S: Calls> HomaEndpoint<S> {
         }
     }
 
-    /// The oldest post is on its way.
+    /// Accounts for the oldest post, which was sent.
     #[inline(always)]
     fn sent(&mut self) {
         self.first += 1;
@@ -290,7 +290,7 @@ impl<S: Calls + Send + 'static> Endpoint for HomaEndpoint<S> {
         self.inbox.socket().descriptor()
     }
 
-    /// Of a client alone: which requests are open is the server's one thread's to know.
+    /// Of a client only: the open requests of a server belong to its one thread.
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let inbox = self.inbox.second().filter(|_| self.role == Role::Client)?;
         Some(Box::new(HomaEndpoint::new(inbox, self.role, self.peer, (1, self.size), 0)))

@@ -88,7 +88,7 @@ impl<S: Calls> Inbox<S> {
     }
 
     /// Gives the pages of the last message back and receives the next; sleeps until there is one
-    /// where it is told to.
+    /// where `sleeps`.
     #[inline]
     pub fn receive(&mut self, sleeps: bool) -> Result<Incoming, Failure> {
         (self.place, self.length) = (Place::Gathered, 0);

@@ -1,6 +1,6 @@
 //! `homa`: requests and replies by the kernel's Homa protocol, where it has one.
 //!
-//! * Control: this file, and `admit`, by which the ends know each other.
+//! * Control: this file, and `admit`, by which the ends authenticate each other.
 //! * Data: `endpoint` over `inbox` (what arrives, and whose its pages are) over `socket` (the
 //!   system calls, which tests replace), by the numbers and structures of `abi`.
 //!
@@ -90,7 +90,7 @@ impl Transport for Homa {
     }
 }
 
-/// Lets the ends find each other; `other` is the server's address as it told it.
+/// Lets the ends find each other; `other` is the server's address.
 fn join<S: Calls>(
     socket: S,
     own: SocketAddr,

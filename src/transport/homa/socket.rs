@@ -14,14 +14,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked of a Homa socket. The kernel's is [`Socket`]; tests have one of their own.
+/// The calls of a Homa socket. The kernel's is [`Socket`]; tests have one of their own.
 pub trait Calls {
     /// Sends a message without waiting.
     fn send(&self, args: &mut SendArgs, to: &SockAddr, message: &[u8]) -> Result<(), Errno>;
 
-    /// Receives a message, and gives the pages in `args` back; sleeps until there is one where it
-    /// is told to. The length, and who sent it. After a failure `args` hold what the kernel has
-    /// said of it.
+    /// Receives a message, and gives the pages in `args` back; with `sleeps` it waits until there
+    /// is one. Returns the length and the sender. After a failure `args` hold what the kernel wrote.
     fn receive(
         &self,
         args: &mut ReceiveArgs,

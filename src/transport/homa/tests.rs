@@ -84,7 +84,7 @@ fn who_never_comes_is_late() {
     let net = Net::default();
     let late = end(&net, Role::Server, SHORT).err();
     assert!(matches!(late, Some(SetupError::Late { .. })), "{late:?}");
-    let _deaf = net.socket(SERVER, 0..8);
+    let _silent = net.socket(SERVER, 0..8);
     let late = end(&net, Role::Client, SHORT).err();
     assert!(matches!(late, Some(SetupError::Late { .. })), "{late:?}");
 }

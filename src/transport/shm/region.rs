@@ -38,7 +38,7 @@ impl Layout {
     /// Fewer would make sender and receiver take turns.
     const FEWEST_CELLS: u64 = 8;
 
-    /// For what will flow.
+    /// For the traffic of a set-up.
     pub fn of(setup: &Setup) -> Layout {
         let most = match setup.traffic {
             Traffic::Echo { .. } => {
@@ -237,7 +237,7 @@ impl Memory for Ring {
     fn read(&self, cell: u64, message: &mut [u8]) {
         assert!(message.len() + size_of::<u64>() <= self.stride);
         // SAFETY: the assertion keeps the copy inside the cell, which the published header has
-        // given to this consumer alone until it tells; private and shared memory are apart.
+        // given to this consumer alone until it publishes; private and shared memory are apart.
         unsafe {
             let from = self.cell(cell).add(size_of::<u64>());
             copy(from, message.as_mut_ptr(), message.len());

@@ -8,7 +8,7 @@
 //! carries the header. The header holds the message's number (its low 32 bits, from 1) and its
 //! length: a cell of an earlier lap carries another number, so nothing has to be cleared.
 //!
-//! The consumer tells how far it has come only every quarter of a lap: one cache line the other way
+//! The consumer publishes its position only every quarter of a lap: one cache line the other way
 //! for many messages.
 
 #[cfg(loom)]
@@ -46,7 +46,7 @@ pub struct Consumer<M> {
     memory: M,
     mask: u64,
     next: u64,
-    told: u64,
+    published: u64,
 }
 
 #[inline(always)]
@@ -88,12 +88,12 @@ impl<M: Memory> Producer<M> {
 
     #[inline(always)]
     fn learn(&mut self) {
-        // Acquire: the consumer has read what the cells held before it told.
+        // Acquire: the consumer has read the cells before it published.
         self.taken = self.memory.taken().load(Ordering::Acquire);
     }
 
-    /// Looks how far the consumer has come before that has to be known: in an idle moment the way
-    /// of the cache line costs nothing.
+    /// Reads the consumer's position before it is needed: while idle, the transfer of the cache line
+    /// costs nothing.
     #[inline(always)]
     pub fn look_ahead(&mut self) {
         if self.next - self.taken > self.cells / 2 {
@@ -111,7 +111,7 @@ impl<M: Memory> Producer<M> {
 impl<M: Memory> Consumer<M> {
     /// The receiving end of fresh memory.
     pub fn new(memory: M) -> Self {
-        Consumer { mask: memory.cells() - 1, memory, next: 0, told: 0 }
+        Consumer { mask: memory.cells() - 1, memory, next: 0, published: 0 }
     }
 
     /// Whether a message is there.
@@ -130,7 +130,7 @@ impl<M: Memory> Consumer<M> {
     /// Takes up to `most` messages into `messages`, each `size` bytes after the last, and calls
     /// `took` with the place and length of each; how many.
     ///
-    /// A length above `size` is not believed: the memory is shared with another process.
+    /// A length above `size` is cut: the memory is shared with another process.
     #[inline(always)]
     pub fn pop(
         &mut self,
@@ -154,14 +154,14 @@ impl<M: Memory> Consumer<M> {
         place
     }
 
-    /// Tells the producer how far the consumer has come, where that is at least so many messages
-    /// more than it knows. `true` if it told.
+    /// Publishes the consumer's position where it has moved by at least so many messages; whether it
+    /// did.
     #[inline(always)]
-    pub fn tell(&mut self, at_least: u64) -> bool {
-        if self.next - self.told < at_least {
+    pub fn publish(&mut self, at_least: u64) -> bool {
+        if self.next - self.published < at_least {
             return false;
         }
-        self.told = self.next;
+        self.published = self.next;
         // Release: what the cells held has been read.
         self.memory.taken().store(self.next, Ordering::Release);
         true

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to present the cookie: the other end sends it at once, so that a
-/// silent stranger holds the real one up by no more than this.
+/// silent peer delays the real one up by no more than this.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How often a listener looks for a connection while none is there.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -54,7 +54,7 @@ pub(super) fn accept<L: Listener>(
     listener: &L,
     setup: &Setup,
 ) -> Result<(L::Stream, u64), SetupError> {
-    let mut strangers = 0;
+    let mut rejected = 0;
     let failed = || SetupError::system("accepting the client's connection");
     listener.listen_without_blocking().map_err(failed())?;
     let deadline = Instant::now() + setup.timeout.duration();
@@ -63,14 +63,14 @@ pub(super) fn accept<L: Listener>(
             Ok(mut stream) => {
                 if knows_cookie(&mut stream, &setup.cookie).unwrap_or(false) {
                     stream.patience(None).map_err(failed())?;
-                    return Ok((stream, strangers));
+                    return Ok((stream, rejected));
                 }
-                strangers += 1;
+                rejected += 1;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A stranger that went before it was let in.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => strangers += 1,
+            // A peer that closed before it was accepted.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => rejected += 1,
             Err(error) => return Err(failed()(error)),
         }
     }
@@ -99,7 +99,7 @@ fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool
             Err(error) => return Err(error),
         }
     }
-    // Every byte is compared, so that the time taken tells a stranger nothing.
+    // Every byte is compared, so that the time taken reveals nothing.
     Ok(shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0)
 }
 
@@ -123,8 +123,8 @@ mod tests {
             stream.write_all(bytes).unwrap();
             stream
         };
-        let mut strangers = vec![dial(&[0; 32]), dial(&[7; 31])];
-        strangers.pop().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
+        let mut rejected = vec![dial(&[0; 32]), dial(&[7; 31])];
+        rejected.pop().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
         let _known = dial(&[7; 32]);
         let (_, dropped) = accept(&listener, &setup).unwrap();
         assert_eq!(dropped, 2);

@@ -1,8 +1,8 @@
 //! The data path of a datagram socket (udp, unixgram): one message a datagram, one system call a
 //! message.
 //!
-//! Both sockets are connected, so that the kernel drops what strangers send. A datagram that finds
-//! the receiver's buffer full is lost without a word: that is a result.
+//! Both sockets are connected, so that the kernel drops what others send. A datagram that finds
+//! the receiver's buffer full is lost without an error: that is a result.
 
 use super::{options, seen, slots_for};
 use crate::transport::{
@@ -29,10 +29,10 @@ pub struct DatagramEndpoint {
     last: usize,
     completed: u32,
     link: Link,
-    /// Whether an empty datagram says that the other end is gone: of a unix socket. From a network
-    /// anybody may send one.
+    /// Whether an empty datagram means that the other end has closed, as on a unix socket. On a
+    /// network anybody may send one.
     empty_ends: bool,
-    /// Those that said nothing.
+    /// Empty datagrams.
     empty: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Socket options: set as asked, read back as granted; and MSG_ZEROCOPY's completions.
+//! Socket options: set as asked, and read back as they are in effect; and MSG_ZEROCOPY's completions.
 
 use crate::host::{Interface, interface_with};
 use crate::transport::{Settings, SetupError};
@@ -115,7 +115,7 @@ pub fn apply_tcp(socket: &OwnedFd, settings: &Settings) -> Result<(), SetupError
     Ok(())
 }
 
-/// Settings of any socket as granted.
+/// Settings of any socket that are in effect.
 pub fn effective_common(socket: &OwnedFd) -> Vec<(String, String)> {
     let sock = SockRef::from(socket);
     let mut all = Vec::new();
@@ -130,7 +130,7 @@ pub fn effective_common(socket: &OwnedFd) -> Vec<(String, String)> {
     all
 }
 
-/// Settings of an IP socket as granted, and the interface whose address it has.
+/// Settings of an IP socket that are in effect, and the interface whose address it has.
 pub fn effective_ip(socket: &OwnedFd) -> Vec<(String, String)> {
     let mut all = effective_common(socket);
     let sock = SockRef::from(socket);
@@ -152,12 +152,12 @@ pub fn effective_ip(socket: &OwnedFd) -> Vec<(String, String)> {
 
 /// The address of an end, and the interface that has it.
 pub fn effective_address(address: IpAddr) -> Vec<(String, String)> {
-    let interface = interface_with(address).into_iter().flat_map(granted_interface);
+    let interface = interface_with(address).into_iter().flat_map(effective_interface);
     std::iter::once(("address".into(), address.to_string())).chain(interface).collect()
 }
 
 /// What a message's time depends on of the interface whose address an end has.
-fn granted_interface(interface: Interface) -> Vec<(String, String)> {
+fn effective_interface(interface: Interface) -> Vec<(String, String)> {
     let named = [
         ("interface", Some(interface.name)),
         ("interface_mtu_bytes", interface.mtu_bytes.map(|bytes| bytes.to_string())),
@@ -167,7 +167,7 @@ fn granted_interface(interface: Interface) -> Vec<(String, String)> {
     named.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
 }
 
-/// Settings of a TCP socket as granted.
+/// Settings of a TCP socket that are in effect.
 pub fn effective_tcp(socket: &OwnedFd) -> Vec<(String, String)> {
     let sock = SockRef::from(socket);
     let mut all = effective_ip(socket);

@@ -1,7 +1,7 @@
 //! `synthetic`: messages with known delays, stalls, loss, duplicates, reordering, asymmetry, clock
-//! offset and drift, on a virtual clock: the transport on which the self-test knows the answers.
+//! offset and drift, on a virtual clock: the transport on which the self-test has known answers.
 //!
-//! One process plays both roles one after the other. The client's endpoint simulates the way there,
+//! One process runs both roles one after the other. The client's endpoint simulates the way there,
 //! the answer and the way back, and keeps what arrived at the server and when; the server's
 //! endpoint replays it. Time passes only when an end polls or idles, so a stall of 100 ms costs
 //! nothing, and the same seed gives the same run.
@@ -74,8 +74,7 @@ impl Transport for Simulated {
             }
             Role::Server => WORLD.with_borrow_mut(Option::take).ok_or_else(|| {
                 SetupError::Refused(
-                    "the synthetic transport's server plays after its client, in one process"
-                        .into(),
+                    "synthetic: the server runs after its client, in one process".into(),
                 )
             })?,
         };
@@ -91,9 +90,9 @@ impl Opening for SyntheticOpening {
     fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
         match self.setup.lengths {
             Lengths::Fixed => Ok(Connected::new(SyntheticEndpoint::new(self.world, &self.setup))),
-            Lengths::Varied => {
-                Err(SetupError::Refused("the synthetic transport's messages have one size".into()))
-            }
+            Lengths::Varied => Err(SetupError::Refused(
+                "synthetic does not support messages of different lengths".into(),
+            )),
         }
     }
 }

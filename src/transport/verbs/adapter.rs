@@ -1,4 +1,4 @@
-//! Which device, port and GID an end uses, and why there is none.
+//! Chooses the device, port and GID of an end, or says why there is none.
 
 use super::options::VerbsOptions;
 use super::resources::{Context, errno};
@@ -178,7 +178,7 @@ fn name_of(verbs: &Verbs, device: *mut ibv_device) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Where the kernel tells of a port.
+/// The folder of a port in sysfs.
 pub fn port_folder(device: &str, port: u8) -> PathBuf {
     PathBuf::from(format!("/sys/class/infiniband/{device}/ports/{port}"))
 }

@@ -1,4 +1,4 @@
-//! What the two ends tell each other, and the states that a queue pair goes through with it.
+//! The address that the two ends exchange, and the states that a queue pair goes through with it.
 
 use super::adapter::{Adapter, is_ethernet, mtu_bytes, mtu_of};
 use super::options::{Service, VerbsOptions};
@@ -8,14 +8,14 @@ use crate::transport::{Blob, Operation, SetupError};
 use fabric_sys::verbs::types::*;
 use serde::{Deserialize, Serialize};
 
-/// What one end tells the other.
+/// The address of one end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// What both must have alike.
+    /// The same at both ends.
     pub service: Service,
-    /// As above.
+    /// The same at both ends.
     pub operation: Operation,
-    /// As above: payload bytes.
+    /// Payload bytes, the same at both ends.
     pub size: u64,
     /// The queue pairs: each one's number, and that of its first packet.
     pub pairs: Vec<(u32, u32)>,
@@ -48,7 +48,7 @@ impl Address {
         Blob(postcard::to_stdvec(self).unwrap_or_default())
     }
 
-    /// Reads what the other end told; it must fit this end.
+    /// Parses the other end's address; it must match this end.
     pub fn read(blob: &Blob, own: &Address) -> Result<Address, SetupError> {
         if blob.0.len() > MOST_BLOB {
             return Err(SetupError::Address);

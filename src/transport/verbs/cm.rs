@@ -2,7 +2,7 @@
 //! the client's resolves it and connects, one queue pair after the other.
 //!
 //! The queue pairs stay this program's own: the manager says which attributes each state wants, and
-//! they are set here. A request must carry the run's cookie; another's is turned away.
+//! they are set here. A request must carry the run's cookie; others are rejected.
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::{Address, RNR_RETRIES, RNR_TIMER, path_mtu};
@@ -25,7 +25,7 @@ const BACKLOG: c_int = 64;
 /// How often a connected queue pair sends again.
 const RETRIES: u8 = 7;
 
-/// Where the manager tells what has happened.
+/// The channel of the manager's events.
 struct Events {
     cm: &'static Cm,
     raw: *mut rdma_event_channel,
@@ -195,7 +195,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The request for queue pair `number` of this run; others are turned away.
+    /// The request for queue pair `number` of this run; others are rejected.
     fn request(&self, cookie: &[u8; 32], number: u8) -> Result<Identifier, SetupError> {
         let begin = Instant::now();
         loop {

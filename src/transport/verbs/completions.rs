@@ -91,12 +91,12 @@ impl VerbsEndpoint {
         Some((found as usize).min(most))
     }
 
-    /// Learns what has befallen the device. One that can no longer be asked is gone.
+    /// Reads the device's async events. A device that can no longer be asked is gone.
     #[cold]
-    pub(super) fn hear_of_device(&mut self) {
+    pub(super) fn read_async_events(&mut self) {
         while let Some(event) = self.receive_queue.channel.context.event() {
             let link = match event {
-                Ok(event) => self.errors.befell(event),
+                Ok(event) => self.errors.async_event(event),
                 Err(_) => Link::Failed(libc::ENODEV),
             };
             if self.link == Link::Up {

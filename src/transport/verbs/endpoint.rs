@@ -49,8 +49,8 @@ pub(super) struct Shape {
     /// Whether arrivals are seen in memory instead of by completions.
     pub watches_memory: bool,
     /// Whether nothing arrives at this end.
-    pub deaf: bool,
-    /// Whether completions of sends are waited for busily, whatever the case's wait mode.
+    pub send_only: bool,
+    /// Whether send completions are polled busily, whatever the case's wait mode.
     pub reaps_busily: bool,
     /// How long a wait may last where messages may be lost.
     pub patience: Option<rustix::event::Timespec>,
@@ -59,7 +59,7 @@ pub(super) struct Shape {
 /// Connected queue pairs with their queues and memory.
 pub struct VerbsEndpoint {
     // Dropped in this order: what others are made of comes last.
-    /// Each with the number of the one that it speaks to.
+    /// Each with the number of its peer.
     pub(super) pairs: Vec<(QueuePair, u32)>,
     pub(super) shared: Option<SharedReceives>,
     pub(super) route: Option<AddressHandle>,
@@ -77,7 +77,7 @@ pub struct VerbsEndpoint {
     /// The queue pair of the first of them.
     pub(super) first: usize,
     pub(super) order: Order,
-    /// Of the sends that have completed, what the pattern has been told.
+    /// The completed sends that polls have reported.
     reported: u64,
     idle: u32,
     /// Slots that the last poll handed over, to be given back.
@@ -104,11 +104,11 @@ pub struct VerbsEndpoint {
 // registered memory, all of which the endpoint owns.
 unsafe impl Send for VerbsEndpoint {}
 
-/// Polls that found nothing before sends that do not say when they complete are looked after.
+/// Polls that found nothing before unsignalled sends are checked.
 const LOOK_AFTER: u32 = 64;
-/// Polls that found nothing before the device is asked what has befallen it, which is a system
-/// call: some ten milliseconds.
-const HEAR_AFTER: u32 = 1 << 20;
+/// Polls that found nothing before the device's async events are read, which is a system call: some
+/// ten milliseconds.
+const READ_ASYNC_AFTER: u32 = 1 << 20;
 
 /// What an endpoint is made of.
 pub(super) struct Made {
@@ -383,7 +383,7 @@ impl Endpoint for VerbsEndpoint {
         events.clear();
         if self.shape.watches_memory {
             self.watch(events);
-        } else if !self.shape.deaf {
+        } else if !self.shape.send_only {
             self.give_back();
             self.receive(events);
         }
@@ -398,8 +398,8 @@ impl Endpoint for VerbsEndpoint {
         self.idle = self.idle.wrapping_add(1);
         if self.idle.is_multiple_of(LOOK_AFTER) {
             self.look_after_sends();
-            if self.idle.is_multiple_of(HEAR_AFTER) {
-                self.hear_of_device();
+            if self.idle.is_multiple_of(READ_ASYNC_AFTER) {
+                self.read_async_events();
             }
         }
         false
@@ -421,7 +421,7 @@ impl Endpoint for VerbsEndpoint {
     /// Errors, and what the port has counted since the connection.
     fn final_counters(&self) -> NamedValues {
         let (device, port) = (&self.device.0, self.device.1);
-        let mut all = self.errors.told();
+        let mut all = self.errors.counters();
         all.extend(Counters::of_port(device, port).since(&self.before));
         all
     }
@@ -431,7 +431,7 @@ impl Endpoint for VerbsEndpoint {
             return;
         }
         self.look_after_sends();
-        // An event that comes between the last poll and the arming would never be told.
+        // An event between the last poll and the arming would be missed.
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {
             inline::req_notify_cq(self.receive_queue.raw())
@@ -450,15 +450,15 @@ impl Endpoint for VerbsEndpoint {
             return;
         }
         let channel = &self.receive_queue.channel;
-        let (completed, befell) = (channel.descriptor(), channel.context.events());
+        let (completed, async_event) = (channel.descriptor(), channel.context.events());
         let mut watched =
-            [PollFd::new(&completed, PollFlags::IN), PollFd::new(&befell, PollFlags::IN)];
+            [PollFd::new(&completed, PollFlags::IN), PollFd::new(&async_event, PollFlags::IN)];
         // EINTR comes back with nothing, as the contract allows.
         let _ = poll(&mut watched, self.shape.patience.as_ref());
-        let is_told = !watched[1].revents().is_empty();
+        let has_async_event = !watched[1].revents().is_empty();
         self.receive_queue.channel.drain();
-        if is_told {
-            self.hear_of_device();
+        if has_async_event {
+            self.read_async_events();
         }
         self.poll(events);
     }

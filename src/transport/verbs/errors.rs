@@ -21,8 +21,8 @@ impl Errors {
         link_after(completion.status)
     }
 
-    /// Counts something that has befallen the device; what the link is then.
-    pub fn befell(&mut self, event: ibv_event_type) -> Link {
+    /// Counts an async event of the device; the state of the link after it.
+    pub fn async_event(&mut self, event: ibv_event_type) -> Link {
         *self.events.entry(event).or_default() += 1;
         match event {
             IBV_EVENT_DEVICE_FATAL => Link::Failed(libc::ENODEV),
@@ -36,7 +36,7 @@ impl Errors {
     }
 
     /// As they stand in the record: name, value.
-    pub fn told(&self) -> Vec<(String, String)> {
+    pub fn counters(&self) -> Vec<(String, String)> {
         let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
             let name = format!("error.{what}.{}", short_name(*status));
             (name, format!("{count} ({}; first: wr_id {first})", meaning(*status)))
@@ -106,12 +106,15 @@ mod tests {
         assert_eq!(link, Link::Failed(libc::ETIMEDOUT));
         assert_eq!(errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 8)), Link::Closed);
         let _ = errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 9));
-        let told = errors.told();
-        assert_eq!(told[0].0, "error.send.wr_flush");
-        assert!(told[0].1.starts_with("2 (") && told[0].1.ends_with("wr_id 8)"), "{told:?}");
-        assert_eq!(told[1].0, "error.send.retry_exc");
-        assert_eq!(errors.befell(IBV_EVENT_PORT_ERR), Link::Up);
-        assert_eq!(errors.befell(IBV_EVENT_DEVICE_FATAL), Link::Failed(libc::ENODEV));
-        assert_eq!(errors.told().iter().filter(|(name, _)| name == "event").count(), 2);
+        let counters = errors.counters();
+        assert_eq!(counters[0].0, "error.send.wr_flush");
+        assert!(
+            counters[0].1.starts_with("2 (") && counters[0].1.ends_with("wr_id 8)"),
+            "{counters:?}"
+        );
+        assert_eq!(counters[1].0, "error.send.retry_exc");
+        assert_eq!(errors.async_event(IBV_EVENT_PORT_ERR), Link::Up);
+        assert_eq!(errors.async_event(IBV_EVENT_DEVICE_FATAL), Link::Failed(libc::ENODEV));
+        assert_eq!(errors.counters().iter().filter(|(name, _)| name == "event").count(), 2);
     }
 }

@@ -231,7 +231,7 @@ impl Opening for VerbsOpening {
             stamps,
         };
         let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup, &options));
-        if !shape.deaf && !shape.watches_memory {
+        if !shape.send_only && !shape.watches_memory {
             endpoint.post_receives().map_err(|errno| {
                 SetupError::system("posting receives")(std::io::Error::from_raw_os_error(errno))
             })?;
@@ -272,7 +272,7 @@ impl VerbsOpening {
         let depths = self.depths;
         let depth = u64::from(depths.send);
         // A slot whose payload the adapter reads later is free when its send has completed, and
-        // must be told so in time.
+        // that completion must come in time.
         let most = match (self.queues.inline, answered || service == Service::Ud) {
             (true, _) => depth.div_ceil(2),
             (false, true) => 1,
@@ -304,13 +304,13 @@ impl VerbsOpening {
             send_depth: depth * u64::from(depths.pairs),
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
-            deaf: one_sided,
+            send_only: one_sided,
             reaps_busily: options.send_wait == Some(Wait::Busy),
             patience,
         }
     }
 
-    /// What the two ends have agreed on and the adapter has granted.
+    /// What the two ends have agreed on, and what the adapter allows.
     fn effective_settings(&self, shape: &Shape, other: &Address) -> NamedValues {
         let adapter = &self.adapter;
         let rate = std::fs::read_to_string(port_folder(&adapter.name, adapter.port).join("rate"));

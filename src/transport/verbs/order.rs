@@ -1,4 +1,4 @@
-//! Whose turn it is among the queue pairs of an end, and which sends have completed.
+//! The order of sends over the queue pairs of an end, and which of them have completed.
 //!
 //! Send *m* goes over queue pair *m* mod *n*. Each queue pair completes its own sends in order, so
 //! those that are done are the ones before the first that some queue pair still owes.

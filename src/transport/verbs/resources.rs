@@ -109,13 +109,13 @@ impl Context {
         self.raw
     }
 
-    /// Where the device tells what befalls it.
+    /// Readable when the device has an async event.
     pub fn events(&self) -> BorrowedFd<'_> {
         // SAFETY: a live context has an open descriptor, which is closed with it.
         unsafe { BorrowedFd::borrow_raw((*self.raw).async_fd as RawFd) }
     }
 
-    /// The next thing that has befallen the device; an error where it can no longer be asked.
+    /// The next async event of the device; an error where it can no longer be asked.
     pub fn event(&self) -> Option<io::Result<ibv_event_type>> {
         let mut event = ibv_async_event::default();
         // SAFETY: a live context and room for the answer.

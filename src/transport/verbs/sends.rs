@@ -1,4 +1,4 @@
-//! Handing a list of sends to the adapter, and learning of those that make no completion.
+//! Posts a list of sends, and checks those that make no completion.
 
 use super::endpoint::VerbsEndpoint;
 use super::options::Service;
@@ -7,8 +7,8 @@ use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 
 impl VerbsEndpoint {
-    /// Looks after sends that do not say when they complete: an error comes unasked, and what is on
-    /// its way unsignalled is heard of by a signalled nothing after it.
+    /// Checks unsignalled sends: an error makes a completion by itself, and a signalled empty send
+    /// after them shows that they have completed.
     #[cold]
     pub(super) fn look_after_sends(&mut self) {
         self.reap();

@@ -1,13 +1,7 @@
-//! `null`: no transport at all. A message arrives as it is posted, so what a pattern measures on it
-//! is the instrument: the loop, the clock's readings, the recorder.
-//!
-//! An arrival lies in the slot that it was posted from: writing that slot again ends it.
+//! The data path of `null`. An arrival lies in the slot that it was posted from: writing that slot
+//! again ends it.
 
-use super::*;
-use crate::units::Bytes;
-
-/// The null transport. The one process that opens it plays the client; the answer is the message.
-pub struct Null;
+use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
 
 /// Both the half-open end and the endpoint: there is nothing to connect.
 pub struct NullEndpoint {
@@ -20,48 +14,20 @@ pub struct NullEndpoint {
     since_answer: u32,
 }
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    about: "no transport: a message arrives as it is posted (the instrument's own floor)",
-    largest: Bytes::MIB.0,
-    traffic: &[Traffic::Echo { every: 1 }],
-    one_process: true,
-    is_instrument: true,
-    path: "nothing but the loop itself",
-    ..Descriptor::BASE
-};
-
-impl Transport for Null {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
-
-    fn available(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+impl NullEndpoint {
+    pub(super) fn new(setup: &Setup) -> NullEndpoint {
         let every = match setup.traffic {
             Traffic::Echo { every } => every.max(1),
             Traffic::Forward | Traffic::Both | Traffic::OneSided => 1,
         };
-        Ok(Box::new(NullEndpoint {
+        NullEndpoint {
             memory: vec![0; setup.size * MOST_EVENTS].into_boxed_slice(),
             size: setup.size,
             posted: [Slot::default(); MOST_EVENTS],
             pending: 0,
             every,
             since_answer: 0,
-        }))
-    }
-}
-
-impl Opening for NullEndpoint {
-    fn address(&self) -> Blob {
-        Blob::default()
-    }
-
-    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
-        Ok(Connected::new(*self))
+        }
     }
 }
 

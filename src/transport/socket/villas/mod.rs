@@ -5,16 +5,17 @@
 //! part of wiregauge and knows no secret: the kernel lets nothing in but what comes from its
 //! address. So nothing but a stream's samples goes this way, and its values lose half their bits.
 //!
-//! The data path is that of a datagram socket, and the two translations between a message of
-//! [`crate::signal`] and a datagram: one copy more at each end.
+//! This file is the control path, `endpoint` the data path.
+
+mod endpoint;
 
 use super::datagram::DatagramEndpoint;
-use super::{Udp, options, seen};
+use super::{Udp, options};
 use crate::options::OptionDef;
-use crate::signal::format::binary::{datagram_bytes, decode, encode};
-use crate::signal::{Kind, METADATA, MOST_VALUES, TimeOfDay, VALUE, message_bytes};
+use crate::signal::format::binary::datagram_bytes;
+use crate::signal::{METADATA, MOST_VALUES, VALUE, message_bytes};
 use crate::transport::*;
-use rustix::io::Errno;
+use endpoint::VillasEndpoint;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
@@ -58,21 +59,6 @@ pub struct VillasOpening {
     setup: Setup,
 }
 
-/// A connected end with its messages, which are not the datagrams.
-pub struct VillasEndpoint {
-    datagrams: DatagramEndpoint,
-    kind: Kind,
-    size: usize,
-    /// Bytes of a datagram.
-    wire: usize,
-    outgoing: Box<[u8]>,
-    incoming: Box<[u8]>,
-    /// When it was opened: what was made before is of an earlier round.
-    since: TimeOfDay,
-    /// Datagrams that were no sample of this stream.
-    foreign: u64,
-}
-
 const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
                      ADDRESS:PORT, where it sends";
 
@@ -111,14 +97,12 @@ impl Transport for Villas {
             let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
             return Err(both.into());
         }
-        match node.input == node.output {
-            true => {
-                Err("--node-in and --node-out are one address; the node receives at the first \
-                         and wiregauge at the second"
-                    .into())
-            }
-            false => Ok(()),
+        if node.input == node.output {
+            let both = "--node-in and --node-out are one address; the node receives at the first \
+                        and wiregauge at the second";
+            return Err(both.into());
         }
+        Ok(())
     }
 
     fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
@@ -153,85 +137,7 @@ impl Opening for VillasOpening {
         let datagrams = Setup { size: wire + 1, ..self.setup };
         let (datagrams, rejected_peers) = DatagramEndpoint::connected(socket, &datagrams, true)?;
         let effective_settings = options::effective_ip(datagrams.socket());
-        let slots = datagrams.slots() as usize;
-        let endpoint = VillasEndpoint {
-            datagrams,
-            kind,
-            size,
-            wire,
-            outgoing: vec![0; slots * size].into_boxed_slice(),
-            incoming: vec![0; size].into_boxed_slice(),
-            since,
-            foreign: 0,
-        };
+        let endpoint = VillasEndpoint::new(datagrams, (size, wire), kind, since);
         Ok(Connected { endpoint: Box::new(endpoint), effective_settings, rejected_peers })
-    }
-}
-
-impl VillasEndpoint {
-    /// Puts the message in place of the datagram that has arrived: a poll brings one at most.
-    #[inline]
-    fn translate(&mut self, events: &mut Events) {
-        if events.link == Link::Closed {
-            // No connection: the kernel of the node's host says that nobody receives there.
-            events.link = Link::Failed(Errno::CONNREFUSED.raw_os_error());
-        }
-        let Some(Arrival { slot, length }) = events.arrivals().first().copied() else { return };
-        let datagram = &self.datagrams.payload(slot)[..length as usize];
-        match decode(datagram, self.kind, &mut self.incoming) {
-            Some(origin) if origin >= self.since => events.place(0, slot, self.size as u32),
-            _ => {
-                self.foreign += 1;
-                events.placed(0);
-            }
-        }
-    }
-}
-
-impl Endpoint for VillasEndpoint {
-    fn slots(&self) -> u32 {
-        self.datagrams.slots()
-    }
-
-    #[inline]
-    fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        if slot.has_arrived() {
-            return &mut self.incoming;
-        }
-        let at = slot.number() * self.size;
-        &mut self.outgoing[at..at + self.size]
-    }
-
-    #[inline]
-    fn post(&mut self, slot: Slot, _: usize) -> Posted {
-        if !slot.has_arrived() {
-            let at = slot.number() * self.size;
-            encode(&self.outgoing[at..at + self.size], self.kind, self.datagrams.payload(slot));
-        }
-        self.datagrams.post(slot, self.wire)
-    }
-
-    #[inline]
-    fn flush(&mut self) {
-        self.datagrams.flush();
-    }
-
-    #[inline]
-    fn poll(&mut self, events: &mut Events) -> bool {
-        let any = self.datagrams.poll(events);
-        if any {
-            self.translate(events);
-        }
-        any && events.any()
-    }
-
-    #[inline]
-    fn wait(&mut self, events: &mut Events) {
-        self.datagrams.wait(events);
-        self.translate(events);
-    }
-
-    fn final_counters(&self) -> NamedValues {
-        seen("datagrams.foreign", self.foreign + self.datagrams.empty())
     }
 }

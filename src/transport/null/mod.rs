@@ -1,0 +1,45 @@
+//! `null`: no transport at all. A message arrives as it is posted, so what a pattern measures on it
+//! is the instrument: the loop, the clock's readings, the recorder.
+
+mod endpoint;
+
+use super::*;
+use crate::units::Bytes;
+pub use endpoint::NullEndpoint;
+
+/// The null transport. The one process that opens it plays the client; the answer is the message.
+pub struct Null;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    about: "no transport: a message arrives as it is posted (the instrument's own floor)",
+    largest: Bytes::MIB.0,
+    traffic: &[Traffic::Echo { every: 1 }],
+    one_process: true,
+    is_instrument: true,
+    path: "nothing but the loop itself",
+    ..Descriptor::BASE
+};
+
+impl Transport for Null {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn available(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+        Ok(Box::new(NullEndpoint::new(setup)))
+    }
+}
+
+impl Opening for NullEndpoint {
+    fn address(&self) -> Blob {
+        Blob::default()
+    }
+
+    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
+        Ok(Connected::new(*self))
+    }
+}

@@ -1,0 +1,186 @@
+//! The data path of `shm`: messages into one ring, and out of the other.
+
+use super::Made;
+use super::region::{Region, Ring};
+use super::ring::{Consumer, Doorbell, Producer};
+use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
+use rustix::thread::futex;
+use std::sync::Arc;
+
+/// A connected end.
+pub struct ShmEndpoint {
+    producer: Producer<Ring>,
+    consumer: Consumer<Ring>,
+    size: usize,
+    outgoing: Box<[u8]>,
+    slots: usize,
+    /// Messages that the last poll took out, and how many it may take.
+    incoming: Box<[u8]>,
+    batch: usize,
+    /// Messages whose completion has been reported.
+    reported: u64,
+    /// Pauses of a poll that finds nothing of a stream: a receiver that looks all the time takes
+    /// the cache lines away that the sender is about to write, and both crawl.
+    lull: u32,
+    /// Messages taken after which the consumer's position is published at once. Half of the ring for
+    /// a ping-pong: an answer would wait for the cache line, so [`ShmEndpoint::tidy_up`] publishes.
+    tell_after: u64,
+    /// Whether the other end may sleep and must be rung.
+    rings: bool,
+    /// Messages that had been handed over at the last ring, and whether the consumer's position was
+    /// published since.
+    rung: u64,
+    published: bool,
+    /// Whether a post found no room: then a sleep ends when there is room.
+    crowded: bool,
+    region: Arc<Region>,
+    side: usize,
+    _made: Option<Made>,
+}
+
+/// Pauses (about 40 cycles each) of a stream's poll that found nothing: in so long a sender writes
+/// some tens of cells, which is what makes reading them a stream, too.
+const LULL: u32 = 16;
+
+/// Memory for the messages that one poll takes out: a cache's worth.
+const BATCH_BYTES: usize = 256 << 10;
+
+impl ShmEndpoint {
+    /// The end of this role over mapped memory; `made` is kept alive by the end that created it.
+    pub(super) fn new(region: Arc<Region>, setup: &Setup, made: Option<Made>) -> ShmEndpoint {
+        let side = setup.role.pick(0, 1);
+        let size = setup.size.max(1);
+        let slots = (setup.window as usize).clamp(1, MOST_EVENTS);
+        let is_echo = matches!(setup.traffic, Traffic::Echo { .. });
+        // An echo's window is all that can arrive at once; more would only mispredict branches.
+        let most = if is_echo { slots } else { MOST_EVENTS };
+        let batch = (BATCH_BYTES / size).clamp(1, most);
+        ShmEndpoint {
+            producer: Producer::new(Ring::of(&region, side)),
+            consumer: Consumer::new(Ring::of(&region, 1 - side)),
+            size,
+            outgoing: vec![1; slots * size].into_boxed_slice(),
+            slots,
+            incoming: vec![1; batch * size].into_boxed_slice(),
+            batch,
+            reported: 0,
+            lull: if is_echo { 0 } else { LULL },
+            tell_after: region.layout().cells / if is_echo { 2 } else { 4 },
+            rings: setup.wait.sleeps(),
+            rung: 0,
+            published: false,
+            crowded: false,
+            region,
+            side,
+            _made: made,
+        }
+    }
+
+    #[inline(always)]
+    fn ring(&mut self) {
+        if self.rings && (self.published || self.rung != self.producer.sent()) {
+            self.rung = self.producer.sent();
+            self.published = false;
+            if Doorbell(self.region.doorbell(1 - self.side)).must_ring() {
+                let word = self.region.doorbell(1 - self.side);
+                // A wake that fails has nobody to wake.
+                let _ = futex::wake(word, futex::Flags::empty(), 1);
+            }
+        }
+    }
+
+    /// Takes what has arrived.
+    #[inline(always)]
+    fn take(&mut self, events: &mut Events) {
+        let most = self.batch.min(events.most());
+        let took = |place, length| events.place(place, Slot::arrived(place as u32), length as u32);
+        let taken = self.consumer.pop(&mut self.incoming, self.size, most, took);
+        events.placed(taken);
+        self.published |= self.consumer.publish(self.tell_after);
+    }
+
+    /// Reports what has completed: all that was handed over. Whether there was anything.
+    #[inline(always)]
+    fn complete(&mut self, events: &mut Events) -> bool {
+        let sent = self.producer.sent();
+        events.completed = (sent - self.reported) as u32;
+        self.reported = sent;
+        events.completed != 0
+    }
+
+    /// Does what would cost time later, after a message was sent and before the next arrives.
+    #[inline(always)]
+    fn tidy_up(&mut self) {
+        self.published |= self.consumer.publish(self.tell_after / 2);
+        self.producer.look_ahead();
+    }
+}
+
+impl Endpoint for ShmEndpoint {
+    #[inline]
+    fn slots(&self) -> u32 {
+        self.slots as u32
+    }
+
+    #[inline(always)]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let at = slot.number() * self.size;
+        let memory = if slot.has_arrived() { &mut self.incoming } else { &mut self.outgoing };
+        &mut memory[at..at + self.size]
+    }
+
+    #[inline(always)]
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        let at = slot.number() * self.size;
+        let memory = if slot.has_arrived() { &self.incoming } else { &self.outgoing };
+        if !self.producer.push(&memory[at..at + length]) {
+            self.crowded = true;
+            return Posted::Full;
+        }
+        Posted::Accepted
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        self.ring();
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, events: &mut Events) -> bool {
+        if self.consumer.is_ready() {
+            self.take(events);
+            self.complete(events);
+        } else if self.complete(events) {
+            events.placed(0);
+            self.tidy_up();
+        } else {
+            events.placed(0);
+            for _ in 0..self.lull {
+                std::hint::spin_loop();
+            }
+            return false;
+        }
+        self.ring();
+        true
+    }
+
+    #[inline]
+    fn wait(&mut self, events: &mut Events) {
+        if self.poll(events) {
+            return;
+        }
+        let word = self.region.doorbell(self.side);
+        let doorbell = Doorbell(word);
+        doorbell.about_to_sleep();
+        let crowded = std::mem::take(&mut self.crowded);
+        let can_go_on = self.consumer.is_ready() || (crowded && self.producer.has_room());
+        if !can_go_on {
+            // EAGAIN: rung in between. EINTR: a signal, as the contract allows.
+            let _ = futex::wait(word, futex::Flags::empty(), 1, None);
+        }
+        doorbell.awake();
+        self.take(events);
+        self.complete(events);
+        self.ring();
+    }
+}
