@@ -14,7 +14,8 @@ use crate::clock::Source;
 use crate::options::{OptionDef, UsageError};
 use crate::plan::{Direction, Wait};
 use crate::report::export::Format;
-use crate::transport::{Interfaces, Settings, TransportKind, settings};
+use crate::transport::definitions::definitions;
+use crate::transport::{self, Interfaces, Settings, TransportKind};
 use crate::units::{MessageRate, Span, Untrue};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -355,7 +356,7 @@ pub struct TransportArguments {
 }
 
 /// The one setting of which a command compares several values.
-static CONGESTIONS: OptionDef = settings::CONGESTION.list();
+static CONGESTIONS: OptionDef = transport::CONGESTION.list();
 
 impl Args for TransportArguments {
     fn augment_args(command: clap::Command) -> clap::Command {
@@ -363,7 +364,7 @@ impl Args for TransportArguments {
             true => &CONGESTIONS,
             false => *option,
         };
-        let arguments = settings::definitions()
+        let arguments = definitions()
             .iter()
             .map(|option| tables::argument(one_or_list(&option)).help_heading(TRANSPORT));
         command.args(arguments)
@@ -382,7 +383,7 @@ impl FromArgMatches for TransportArguments {
 
     fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
         let refused = |error: UsageError| clap::Error::raw(ErrorKind::ValueValidation, error);
-        for option in settings::definitions().iter() {
+        for option in definitions().iter() {
             let typed = tables::typed(matches, option);
             if option.name == CONGESTIONS.name {
                 self.congestion =

@@ -21,6 +21,7 @@
 //! Must never: know a pattern, or read a clock (but for simulated transports, which are clocks, and
 //! an adapter's own, which stamps completions).
 
+pub mod definitions;
 pub mod endpoint_set;
 pub mod homa;
 pub mod null;
@@ -31,22 +32,22 @@ pub mod setup;
 pub mod shm;
 pub mod socket;
 pub mod synthetic;
+mod traffic;
 pub mod verbs;
 
 use crate::clock::Virtual;
 use optional::{DeviceClock, LiveWord};
 pub use registry::{Descriptor, TransportKind};
-pub use settings::Settings;
-pub use setup::{
-    Blob, Interfaces, Lengths, Operation, Rank, Role, Setup, SetupError, Site, Traffic,
-    TransportRequest, Wait,
-};
+pub use settings::{Interfaces, Settings};
+pub use setup::{Blob, Rank, Setup, SetupError, Site, TransportRequest};
+pub use socket::CONGESTION;
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
 };
 use std::any::Any;
 use std::os::fd::BorrowedFd;
 pub use synthetic::Synthetic;
+pub use traffic::{Lengths, Operation, Role, Traffic, Wait};
 
 /// Most messages that one poll hands over; also the most that are staged by posts before a flush.
 ///

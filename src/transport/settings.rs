@@ -5,9 +5,7 @@
 //! transports have is declared here, once. Whatever a plan, a message or a record holds as settings
 //! was checked against these tables when it was read.
 
-use super::registry::TransportKind;
-pub use super::socket::CONGESTION;
-use super::{Interfaces, Operation};
+use super::traffic::{Operation, Role, Wait};
 use crate::options::{Given, OptionDef, UsageError, named};
 use crate::units::Span;
 use serde::de::Error;
@@ -16,9 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-named!(super::Wait, Operation);
+named!(Wait, Operation);
 
 /// SO_SNDBUF.
 pub const SEND_BUFFER: OptionDef = OptionDef::size(
@@ -66,6 +64,25 @@ pub fn check_address(text: &str) -> Result<(), String> {
     })
 }
 
+/// A network interface for each end, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interfaces {
+    /// That of the client.
+    pub client: String,
+    /// That of the server.
+    pub server: String,
+}
+
+impl Interfaces {
+    /// That of a role.
+    pub fn of(&self, role: Role) -> &str {
+        match role {
+            Role::Client => &self.client,
+            Role::Server => &self.server,
+        }
+    }
+}
+
 /// IFNAMSIZ of linux/if.h, without the closing zero.
 const LONGEST_INTERFACE: usize = 15;
 
@@ -98,24 +115,9 @@ impl std::fmt::Display for Interfaces {
     }
 }
 
-/// The settings of all transports, each once.
-pub fn definitions() -> &'static Arc<[&'static OptionDef]> {
-    static ALL: OnceLock<Arc<[&'static OptionDef]>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let tables = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
-        Given::of_tables(tables).definitions().into()
-    })
-}
-
 /// The values that were given to the transport under test, by the names of their options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings(Given);
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings(Given::of_definitions(Arc::clone(definitions())))
-    }
-}
 
 impl Deref for Settings {
     type Target = Given;
@@ -126,6 +128,11 @@ impl Deref for Settings {
 }
 
 impl Settings {
+    /// No settings yet, of these options.
+    pub(super) fn of_definitions(definitions: Arc<[&'static OptionDef]>) -> Settings {
+        Settings(Given::of_definitions(definitions))
+    }
+
     /// Settings of these values.
     pub fn of_values<'a>(
         values: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -258,6 +265,8 @@ mod earlier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::TransportKind;
+    use crate::transport::definitions::definitions;
     use crate::units::Bytes;
 
     #[test]

@@ -20,7 +20,8 @@ pub trait Calls {
     fn send(&self, args: &mut SendArgs, to: &SockAddr, message: &[u8]) -> Result<(), Errno>;
 
     /// Receives a message, and gives the pages in `args` back; with `sleeps` it waits until there
-    /// is one. Returns the length and the sender. After a failure `args` hold what the kernel wrote.
+    /// is one. Returns the length and the sender. After a failure `args` hold what the kernel
+    /// wrote.
     fn receive(
         &self,
         args: &mut ReceiveArgs,

@@ -22,8 +22,9 @@ pub struct ShmEndpoint {
     /// Pauses of a poll that finds nothing of a stream: a receiver that looks all the time takes
     /// the cache lines away that the sender is about to write, and both crawl.
     lull: u32,
-    /// Messages taken after which the consumer's position is published at once. Half of the ring for
-    /// a ping-pong: an answer would wait for the cache line, so [`ShmEndpoint::tidy_up`] publishes.
+    /// Messages taken after which the consumer's position is published at once. Half of the ring
+    /// for a ping-pong: an answer would wait for the cache line, so [`ShmEndpoint::tidy_up`]
+    /// publishes.
     tell_after: u64,
     /// Whether the other end may sleep and must be rung.
     rings: bool,

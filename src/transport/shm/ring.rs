@@ -92,8 +92,8 @@ impl<M: Memory> Producer<M> {
         self.taken = self.memory.taken().load(Ordering::Acquire);
     }
 
-    /// Reads the consumer's position before it is needed: while idle, the transfer of the cache line
-    /// costs nothing.
+    /// Reads the consumer's position before it is needed: while idle, the transfer of the cache
+    /// line costs nothing.
     #[inline(always)]
     pub fn look_ahead(&mut self) {
         if self.next - self.taken > self.cells / 2 {
@@ -154,8 +154,8 @@ impl<M: Memory> Consumer<M> {
         place
     }
 
-    /// Publishes the consumer's position where it has moved by at least so many messages; whether it
-    /// did.
+    /// Publishes the consumer's position where it has moved by at least so many messages; whether
+    /// it did.
     #[inline(always)]
     pub fn publish(&mut self, at_least: u64) -> bool {
         if self.next - self.published < at_least {

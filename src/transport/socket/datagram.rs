@@ -4,7 +4,8 @@
 //! Both sockets are connected, so that the kernel drops what others send. A datagram that finds
 //! the receiver's buffer full is lost without an error: that is a result.
 
-use super::{options, seen, slots_for};
+use super::common::{seen, slots_for};
+use super::options;
 use crate::transport::{
     Endpoint, Events, Link, MOST_EVENTS, NamedValues, Posted, Role, Setup, SetupError, Slot,
 };

@@ -4,7 +4,7 @@
 //! A flush is one `send` of what was posted (one `sendmsg` of several), a poll one `recv` of as
 //! much as fits.
 
-use super::{RECEIVE_BYTES, link_of, slots_for};
+use super::common::{RECEIVE_BYTES, link_of, slots_for};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;

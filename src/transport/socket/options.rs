@@ -1,4 +1,5 @@
-//! Socket options: set as asked, and read back as they are in effect; and MSG_ZEROCOPY's completions.
+//! Socket options: set as asked, and read back as they are in effect; and completions of
+//! MSG_ZEROCOPY.
 
 use crate::host::{Interface, interface_with};
 use crate::transport::{Settings, SetupError};

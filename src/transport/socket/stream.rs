@@ -3,8 +3,8 @@
 //! A flush is one `send` of all that was posted, since the slots lie side by side; a poll is one
 //! `recv` of as much as fits. Neither copies: what the kernel wrote is what the pattern reads.
 
+use super::common::{RECEIVE_BYTES, link_of, slots_for};
 use super::options::{self, ZeroCopy};
-use super::{RECEIVE_BYTES, link_of, slots_for};
 use crate::transport::{Endpoint, Events, Link, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;

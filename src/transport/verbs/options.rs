@@ -252,7 +252,7 @@ pub const TABLE: OptionTable = &[
     OptionDef::flag("relaxed-ordering", "Register memory with relaxed PCIe ordering"),
     OptionDef::flag(
         "stamp-send",
-        "Rewrite the send timestamp in the message until the adapter reads it: adds metric transfer",
+        "Rewrite the timestamp in the message until the adapter reads it: adds metric transfer",
     ),
     OptionDef::choice::<StampComplete>(
         "stamp-complete",

@@ -156,8 +156,8 @@ impl Queues {
             (Err(_), Inline::Auto) if wants => QueuePair::new(domain, attributes(0), extended)?,
             (Err(error), Inline::UpTo(bytes)) if wants => {
                 return Err(SetupError::NotAllowed(format!(
-                    "{error}; --inline {bytes} may be more than the adapter supports: use auto, off \
-                     or less"
+                    "{error}; --inline {bytes} may be more than the adapter supports: use auto, \
+                     off or less"
                 )));
             }
             (Err(error), _) => return Err(error),

@@ -3,8 +3,8 @@
 
 use crate::signal::format::binary::{decode, encode};
 use crate::signal::{Kind, TimeOfDay};
+use crate::transport::socket::common::seen;
 use crate::transport::socket::datagram::DatagramEndpoint;
-use crate::transport::socket::seen;
 use crate::transport::{Arrival, Endpoint, Events, Link, NamedValues, Posted, Slot};
 use rustix::io::Errno;
 

@@ -1,0 +1,34 @@
+//! What the data paths of all sockets have in common.
+
+use crate::transport::{Link, NamedValues};
+use rustix::io::Errno;
+
+/// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
+/// buffer is the queue.
+const MOST_SLOTS: usize = 1024;
+
+/// Bytes that a stream receives at once where messages are smaller: what iperf3 and most programs
+/// use, and half of a small L2 cache.
+pub(super) const RECEIVE_BYTES: usize = 128 << 10;
+
+/// Most memory for sending slots: beyond a cache's size more slots only slow the copy down.
+const SEND_BYTES: usize = 1 << 20;
+
+/// A count of what an end has seen, where it has seen any.
+pub(super) fn seen(name: &str, count: u64) -> NamedValues {
+    let some = (count > 0).then(|| (name.to_string(), count.to_string()));
+    some.into_iter().collect()
+}
+
+/// What an error of a stream socket says of its connection.
+pub(super) fn link_of(errno: Errno) -> Link {
+    match errno {
+        Errno::CONNRESET | Errno::PIPE => Link::Closed,
+        other => Link::Failed(other.raw_os_error()),
+    }
+}
+
+/// How many sending slots of this size: the window, bounded by [`MOST_SLOTS`] and [`SEND_BYTES`].
+pub(in crate::transport) fn slots_for(window: u32, size: usize) -> usize {
+    (window as usize).clamp(1, MOST_SLOTS).min((SEND_BYTES / size.max(1)).max(1))
+}

@@ -1,0 +1,62 @@
+//! A transport is named in its own folder and in the registry; other code asks its descriptor.
+
+use super::{none, root, sources};
+
+/// Most source files outside its folder that name a transport: the registry, where its loops are
+/// compiled apart, and one more.
+const MOST_FILES: usize = 3;
+
+/// A line of the registry.
+struct Entry {
+    variant: String,
+    name: String,
+    /// The module below `src/transport/`, and the type in it.
+    module: String,
+    type_name: String,
+}
+
+fn registry() -> Vec<Entry> {
+    let text = std::fs::read_to_string(root().join("src/transport/registry.rs")).unwrap();
+    let entry = |line: &str| {
+        let (variant, rest) = line.trim().split_once(" \"")?;
+        let (name, path) = rest.split_once("\" => ")?;
+        let (module, type_name) = path.strip_suffix(';')?.split_once("::")?;
+        let [variant, name, module, type_name] =
+            [variant, name, module, type_name].map(String::from);
+        Some(Entry { variant, name, module, type_name })
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+#[test]
+fn a_transport_is_named_in_few_files_outside_its_folder() {
+    let (entries, sources) = (registry(), sources());
+    assert!(entries.len() >= 10, "the registry was not understood");
+    let mut broken = Vec::new();
+    for Entry { variant, name, module, type_name } in entries {
+        let words = [
+            format!("TransportKind::{variant}"),
+            format!("{module}::{type_name}"),
+            format!("{variant}Endpoint"),
+            format!("{type_name}Endpoint"),
+            format!("{type_name}Opening"),
+        ];
+        let quoted = format!("\"{name}\"");
+        let folder = format!("src/transport/{module}");
+        // A word of JSON.
+        let is_common = name == "null";
+        let names_it = |(line, code): (&String, &String)| {
+            let is_named = !is_common && !code.trim().is_empty() && line.contains(&quoted);
+            is_named || words.iter().any(|word| code.contains(word.as_str()))
+        };
+        let outside = sources.iter().filter(|source| !source.path.starts_with(&folder));
+        let files: Vec<&str> = outside
+            .filter(|source| source.lines.iter().zip(&source.code).any(names_it))
+            .map(|source| source.path.as_str())
+            .collect();
+        if files.len() > MOST_FILES {
+            broken.push(format!("{name} is named in {}", files.join(", ")));
+        }
+    }
+    none(&broken);
+}
