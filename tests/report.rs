@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use wiregauge::record::schema::{ClockOffset, Record, Round};
-use wiregauge::report::html;
+use wiregauge::report::{html, view};
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 
 fn summary(count: u64, max: Value) -> Value {
@@ -67,7 +67,7 @@ fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
 }
 
 fn page(record: &Record, rounds: Vec<Result<RoundSamples, String>>) -> String {
-    html::render(record, rounds)
+    html::render(record, view::PATTERNS, rounds)
 }
 
 #[test]

@@ -42,10 +42,11 @@ const STAGES: [&str; 20] = [
 const AGAINST_THE_ORDER: [(&str, &str, &str); 0] = [];
 
 /// Uses that the order would allow and the design does not: from, to, why.
-const FORBIDDEN: [(&str, &str, &str); 8] = [
+const FORBIDDEN: [(&str, &str, &str); 9] = [
     ("report", "host", "a report reads the run directory, not this machine"),
     ("report", "clock", "a report reads the run directory and no clock"),
     ("report", "remote", "a report starts nothing"),
+    ("report", "run", "a report reads what a run left"),
     ("report", "loops", "a report measures nothing"),
     ("stats", "host", "statistics are pure"),
     ("stats", "clock", "statistics are pure"),

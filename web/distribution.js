@@ -75,7 +75,8 @@ const headShare = (curve, i) => curve.ranks[i] / curve.count;
 const almostLast = (curve) => curve.values.findLast((v, i) =>
   v < Infinity && (curve.ranks[i] <= 0.999 * curve.count || i === 0)) ?? 1;
 
-function distributionTrack(model, curve, c, tail, [lowest, highest]) {
+// What is drawn of a curve between two latencies.
+function distributionPoints(curve, tail, [lowest, highest]) {
   const points = [];
   for (let i = 0; i < curve.values.length && curve.values[i] <= highest; i++) {
     const share = tail ? tailShare(curve, i) : headShare(curve, i);
@@ -88,11 +89,7 @@ function distributionTrack(model, curve, c, tail, [lowest, highest]) {
       },
     });
   }
-  const style = model.style(curve.run, c);
-  return {
-    name: model.label(curve.run), draw: "step", points, ...style,
-    after: tail, edge: !tail || curve.lost > 0, curve,
-  };
+  return { draw: "step", points, after: tail, edge: !tail || curve.lost > 0, curve };
 }
 
 function distributionPlot(model, curves, c, tail) {
@@ -105,8 +102,9 @@ function distributionPlot(model, curves, c, tail) {
   // The body would be a few upright lines beside a tail of decades: the CDF ends at p99.9.
   const last = tail ? Math.max(...all) * 1.25 : Math.max(...curves.map(almostLast)) * 1.1;
   const [min, max] = all.length ? [least * 0.85, last] : [1, 1e6];
-  const tracks = curves.map((k) => distributionTrack(model, k, c, tail, [min, max]))
-    .filter((t) => t.points.length);
+  const tracks = curves.map((k) => ({
+    name: model.label(k.run), ...model.style(k.run, c), ...distributionPoints(k, tail, [min, max]),
+  })).filter((t) => t.points.length);
   const most = Math.max(10, ...curves.map((k) => k.count));
   const y = tail
     ? { label: "share at least so slow", log: true, min: 0.7 / most, max: 1.15, size: 74,

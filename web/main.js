@@ -3,6 +3,7 @@
 function makeModel() {
   const record = readJson("record");
   const samples = readJson("samples");
+  const sections = document.getElementById("plots") ? readJson("plots") : [];
   const curves = samples.curves.map(decodeCurve);
   const byIndex = new Map(record.runs.map((run) => [run.index, run]));
   const summary = (index, metric) =>
@@ -13,7 +14,7 @@ function makeModel() {
   const headline = (run) => order.find((m) => run.figures.some((f) => f.metric === m));
   const drawn = [...new Set(curves.map((k) => k.run))];
   return {
-    record, curves, densities: samples.densities, binsPerDecade: samples.bins_per_decade,
+    record, sections, curves, densities: samples.densities, binsPerDecade: samples.bins_per_decade,
     summary, headline,
     label: (index) => byIndex.get(index)?.label ?? `run ${index}`,
     style: runStyles(drawn, byIndex),
@@ -62,13 +63,16 @@ function resultRows(model) {
   return rows;
 }
 
+function bounds(interval) {
+  return interval ? { low: valueOf(interval.low), high: valueOf(interval.high) } : {};
+}
+
 // A record that one section cannot draw is no reason to lose the others.
-function drawSection(draw, model) {
+function drawSection(section, draw) {
   try {
-    draw(model);
+    draw();
   } catch (e) {
     console.error(e);
-    const section = document.getElementById(draw.name);
     section.hidden = false;
     const text = `Cannot be drawn: ${e.message}`;
     section.append(element("p", { className: "bad", textContent: text }));
@@ -79,8 +83,10 @@ function start() {
   startTheme();
   const model = makeModel();
   onTheme(() => plots.forEach((p) => p.rebuild()));
-  const sections = [study, load, rpc, clocks, distribution, density, rounds, sweep, noise];
-  for (const draw of sections) drawSection(draw, model);
+  figures(model);
+  for (const draw of [distribution, density]) {
+    drawSection(document.getElementById(draw.name), () => draw(model));
+  }
   const results = document.querySelector('[data-csv="results"]');
   results?.addEventListener("click", () =>
     save("results.csv", "text/csv", csvText(resultRows(model))));

@@ -1,19 +1,18 @@
-// A figure over rate and number of values: a map of colours, and the same as a surface in three
-// dimensions. Both axes are logarithmic; so is the figure, where it is a latency. A point of which
-// more than a tenth of the steps were missed carries the share in the colour of what is wrong.
+// A figure over two axes, as src/report/model describes it: a map of colours, and the same as a
+// surface in three dimensions. Both axes are logarithmic; so is the figure, where it says so. What
+// is wrong with a point stands at it in the colour of what is wrong.
 
-const MANY_MISSED = 0.1; // As in src/report/study.rs.
 const TURN = Math.PI / 24;
-const SURFACE_KEYS = "Arrow keys: left and right change the rate, up and down the number of " +
-  "values; with Shift they turn the view. Dragging the view turns it too.";
+const SURFACE_KEYS = "Arrow keys: left and right move along, up and down across; with Shift they " +
+  "turn the view. Dragging the view turns it too.";
 
 class Surface {
-  // The points of a series: { run, rate, values, value, missed, text }.
-  constructor(parent, spec) {
+  constructor(parent, spec, csv) {
     this.spec = spec;
     this.points = spec.points;
     const sorted = (key) => [...new Set(this.points.map((p) => p[key]))].sort((a, b) => a - b);
-    [this.rates, this.values] = [sorted("rate"), sorted("values")];
+    [this.xs, this.ys] = [sorted("x"), sorted("y")];
+    [this.x, this.y, this.short] = [spec.x, spec.y, spec.z].map((axis) => TICKS[axis.unit]);
     this.at = null;
     this.turn = { around: -Math.PI / 5, up: Math.PI / 6 };
     const canvas = (name) => element("canvas", { className: name });
@@ -24,11 +23,11 @@ class Surface {
     }, this.map, this.view);
     this.readout = element("output", { className: "readout", "aria-live": "polite",
       textContent: "Hover or use the arrow keys to read exact values." });
-    parent.append(element("figure", { id: `plot-${spec.name}`, className: "wide" },
+    parent.append(element("figure", { id: `plot-${spec.id}`, className: "wide" },
       element("figcaption", {}, element("h3", { textContent: spec.title }),
         element("p", { textContent: spec.note })),
       this.frame,
-      element("div", { className: "bar" }, this.readout, csvButton(spec.name, spec.csv))));
+      element("div", { className: "bar" }, this.readout, csvButton(spec.id, csv))));
     this.map.addEventListener("pointermove", (e) => this.hover(e));
     this.view.addEventListener("pointermove", (e) => this.drag(e));
     this.view.addEventListener("pointerdown", (e) => this.view.setPointerCapture(e.pointerId));
@@ -37,17 +36,17 @@ class Surface {
     new ResizeObserver(() => this.rebuild()).observe(this.frame);
   }
 
-  point(rate, values) {
-    return this.points.find((p) => p.rate === rate && p.values === values);
+  point(x, y) {
+    return this.points.find((p) => p.x === x && p.y === y);
   }
 
   // 0 to 1 between the least and the greatest figure.
   height(value) {
-    const scale = this.spec.log ? Math.log : (v) => v;
-    const usable = this.points.map((p) => p.value).filter((v) => Number.isFinite(v))
-      .filter((v) => v > 0 || !this.spec.log);
+    const { log } = this.spec.z;
+    const scale = log ? Math.log : (v) => v;
+    const usable = this.points.map((p) => p.z).filter((v) => v !== null && (v > 0 || !log));
     const [low, high] = [Math.min(...usable), Math.max(...usable)].map(scale);
-    if (!Number.isFinite(value) || (this.spec.log && value <= 0)) return NaN;
+    if (value === null || (log && value <= 0)) return NaN;
     return high > low ? (scale(value) - low) / (high - low) : 0.5;
   }
 
@@ -74,10 +73,10 @@ class Surface {
 
   cell(w, h) {
     const [left, bottom] = [58, 46];
-    const wide = (w - left - 8) / this.rates.length;
-    const high = (h - bottom - 8) / this.values.length;
+    const wide = (w - left - 8) / this.xs.length;
+    const high = (h - bottom - 8) / this.ys.length;
     return { left, wide, high, x: (i) => left + i * wide,
-      y: (k) => 8 + (this.values.length - 1 - k) * high, floor: h - bottom };
+      y: (k) => 8 + (this.ys.length - 1 - k) * high, floor: h - bottom };
   }
 
   drawMap(ctx, w, h) {
@@ -85,45 +84,45 @@ class Surface {
     const g = this.cell(w, h);
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
-    this.rates.forEach((rate, i) => this.values.forEach((values, k) => {
-      const p = this.point(rate, values);
-      const height = p ? this.height(p.value) : NaN;
+    this.xs.forEach((left, i) => this.ys.forEach((up, k) => {
+      const p = this.point(left, up);
+      const height = p ? this.height(p.z) : NaN;
       ctx.fillStyle = Number.isNaN(height) ? c.back : this.colour(height, c);
       ctx.fillRect(g.x(i), g.y(k), g.wide - 1, g.high - 1);
-      const many = p && p.missed > MANY_MISSED;
+      const many = Boolean(p?.flag);
       const [x, y] = [g.x(i) + g.wide / 2, g.y(k) + g.high / 2];
       ctx.fillStyle = c.text;
-      const shown = p && Number.isFinite(p.value) ? this.spec.short(p.value) : "–";
+      const shown = p && p.z !== null ? this.short(p.z) : "–";
       if (g.high > 16) ctx.fillText(shown, x, many && g.high > 30 ? y - 7 : y, g.wide - 4);
       if (many) this.mark(ctx, g, i, k, p, y);
-      if (this.at && this.at.rate === rate && this.at.values === values) {
+      if (p && this.at === p) {
         ctx.strokeStyle = c.text;
         ctx.lineWidth = 2;
         ctx.strokeRect(g.x(i) + 1, g.y(k) + 1, g.wide - 3, g.high - 3);
       }
     }));
     ctx.fillStyle = c.faint;
-    this.rates.forEach((rate, i) => ctx.fillText(axisPerSecond(rate),
-      g.x(i) + g.wide / 2, g.floor + 10, g.wide));
-    ctx.fillText("samples per second", g.left + (g.wide * this.rates.length) / 2, g.floor + 30);
+    this.xs.forEach((one, i) =>
+      ctx.fillText(this.x(one), g.x(i) + g.wide / 2, g.floor + 10, g.wide));
+    ctx.fillText(this.spec.x.label, g.left + (g.wide * this.xs.length) / 2, g.floor + 30);
     ctx.textAlign = "right";
-    this.values.forEach((values, k) => ctx.fillText(fmtCount(values), g.left - 6,
+    this.ys.forEach((one, k) => ctx.fillText(this.y(one), g.left - 6,
       g.y(k) + g.high / 2));
     ctx.save();
     ctx.translate(12, g.floor / 2);
     ctx.rotate(-Math.PI / 2);
     ctx.textAlign = "center";
-    ctx.fillText("values of a sample", 0, 0);
+    ctx.fillText(this.spec.y.label, 0, 0);
     ctx.restore();
   }
 
-  // The share of steps that were missed, framed.
+  // What is wrong with a point, framed.
   mark(ctx, g, i, k, p, y) {
     ctx.strokeStyle = ctx.fillStyle = this.c.bad;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(g.x(i) + 1.5, g.y(k) + 1.5, g.wide - 4, g.high - 4);
     if (g.high <= 30) return;
-    const text = `${Math.round(100 * p.missed)} % missed`;
+    const text = p.flag;
     const [x, wide] = [g.x(i) + g.wide / 2, Math.min(ctx.measureText(text).width, g.wide - 10)];
     ctx.fillStyle = this.c.back;
     ctx.fillRect(x - wide / 2 - 2, y + 1, wide + 4, 14);
@@ -137,8 +136,8 @@ class Surface {
       ? Math.log(v / all[0]) / Math.log(all[all.length - 1] / all[0]) : 0.5);
     const { around, up } = this.turn;
     const scale = Math.min(w / 1.75, h / 1.5);
-    return (rate, values, height) => {
-      const [x, z] = [place(this.rates, rate) - 0.5, place(this.values, values) - 0.5];
+    return (left, back, height) => {
+      const [x, z] = [place(this.xs, left) - 0.5, place(this.ys, back) - 0.5];
       const [a, b] = [x * Math.cos(around) - z * Math.sin(around),
         x * Math.sin(around) + z * Math.cos(around)];
       const y = (height - 0.5) * 0.75;
@@ -151,13 +150,13 @@ class Surface {
     const to = this.projection(w, h);
     this.drawFloor(ctx, to);
     const quads = [];
-    for (let i = 1; i < this.rates.length; i++) {
-      for (let k = 1; k < this.values.length; k++) {
+    for (let i = 1; i < this.xs.length; i++) {
+      for (let k = 1; k < this.ys.length; k++) {
         const corners = [[i - 1, k - 1], [i, k - 1], [i, k], [i - 1, k]]
-          .map(([a, b]) => this.point(this.rates[a], this.values[b]));
-        const heights = corners.map((p) => (p ? this.height(p.value) : NaN));
+          .map(([a, b]) => this.point(this.xs[a], this.ys[b]));
+        const heights = corners.map((p) => (p ? this.height(p.z) : NaN));
         if (heights.some(Number.isNaN)) continue;
-        const at = corners.map((p, n) => to(p.rate, p.values, heights[n]));
+        const at = corners.map((p, n) => to(p.x, p.y, heights[n]));
         const mean = (all) => all.reduce((a, b) => a + b, 0) / 4;
         quads.push({ at, depth: mean(at.map((p) => p.depth)), height: mean(heights) });
       }
@@ -178,8 +177,8 @@ class Surface {
 
   // The ground with its names, and the height's ends on the corner that is furthest left.
   drawFloor(ctx, to) {
-    const { c, rates, values } = this;
-    const [r0, r1, v0, v1] = [rates[0], rates.at(-1), values[0], values.at(-1)];
+    const { c, xs, ys } = this;
+    const [r0, r1, v0, v1] = [xs[0], xs.at(-1), ys[0], ys.at(-1)];
     const line = (...ends) => {
       ctx.beginPath();
       for (const p of ends) ctx.lineTo(p.x, p.y);
@@ -187,19 +186,19 @@ class Surface {
     };
     ctx.strokeStyle = c.line;
     ctx.lineWidth = 1;
-    for (const rate of rates) line(to(rate, v0, 0), to(rate, v1, 0));
-    for (const v of values) line(to(r0, v, 0), to(r1, v, 0));
+    for (const x of xs) line(to(x, v0, 0), to(x, v1, 0));
+    for (const v of ys) line(to(r0, v, 0), to(r1, v, 0));
     const corners = [[r0, v0], [r1, v0], [r1, v1], [r0, v1]];
     const left = corners.reduce((a, b) => (to(...a, 0).x <= to(...b, 0).x ? a : b));
     line(to(...left, 0), to(...left, 1));
     ctx.fillStyle = c.faint;
     ctx.textBaseline = "middle";
     ctx.textAlign = "right";
-    const usable = this.points.map((p) => p.value).filter((v) => !Number.isNaN(this.height(v)));
+    const usable = this.points.map((p) => p.z).filter((v) => !Number.isNaN(this.height(v)));
     if (usable.length) {
       for (const v of new Set([Math.min(...usable), Math.max(...usable)])) {
         const p = to(...left, this.height(v));
-        ctx.fillText(this.spec.short(v), p.x - 5, p.y);
+        ctx.fillText(this.short(v), p.x - 5, p.y);
       }
     }
     ctx.textAlign = "center";
@@ -209,35 +208,35 @@ class Surface {
     const r = near([r0, v0], [r1, v0])[0];
     let last = { x: -Infinity, y: 0 };
     // From the largest, whose place is the corner; those that would touch are left out.
-    for (const rate of [...rates].reverse()) {
-      const p = to(rate, v, 0);
+    for (const x of [...xs].reverse()) {
+      const p = to(x, v, 0);
       if (Math.abs(p.x - last.x) < 44 && Math.abs(p.y - last.y) < 14) continue;
-      ctx.fillText(`${axisPerSecond(rate)}/s`, p.x, p.y + 14);
+      ctx.fillText(this.x(x), p.x, p.y + 14);
       last = p;
     }
-    for (const one of values) {
+    for (const one of ys) {
       const p = to(r, one, 0);
       const away = p.x > to(r === r0 ? r1 : r0, one, 0).x ? 1 : -1;
-      ctx.fillText(fmtCount(one), p.x + 16 * away, p.y + 2);
+      ctx.fillText(this.y(one), p.x + 16 * away, p.y + 2);
     }
     const middle = to(r, Math.sqrt(v0 * v1), 0);
     const away = middle.x > to(r === r0 ? r1 : r0, Math.sqrt(v0 * v1), 0).x ? 1 : -1;
     ctx.textAlign = away > 0 ? "left" : "right";
-    ctx.fillText("values", middle.x + 34 * away, middle.y + 18);
+    ctx.fillText(this.spec.y.label, middle.x + 34 * away, middle.y + 18);
   }
 
   drawPoints(ctx, to) {
     ctx.textAlign = "center";
     ctx.textBaseline = "bottom";
     for (const p of this.points) {
-      const height = this.height(p.value);
+      const height = this.height(p.z);
       if (Number.isNaN(height)) continue;
-      const many = p.missed > MANY_MISSED;
+      const many = p.flag !== undefined;
       const here = p === this.at;
-      const at = to(p.rate, p.values, height);
+      const at = to(p.x, p.y, height);
       ctx.fillStyle = many ? this.c.bad : this.c.text;
       disc(ctx, at.x, at.y, here ? 5 : many ? 3 : 1.5);
-      if (many) ctx.fillText(`${Math.round(100 * p.missed)} %`, at.x, at.y - 4);
+      if (many) ctx.fillText(p.flag, at.x, at.y - 4);
     }
   }
 
@@ -252,9 +251,9 @@ class Surface {
     const box = this.map.getBoundingClientRect();
     const g = this.cell(this.map.clientWidth, this.map.clientHeight);
     const i = Math.floor((e.clientX - box.left - g.left) / g.wide);
-    const k = this.values.length - 1 - Math.floor((e.clientY - box.top - 8) / g.high);
+    const k = this.ys.length - 1 - Math.floor((e.clientY - box.top - 8) / g.high);
     this.readout.setAttribute("aria-live", "off");
-    this.choose(this.point(this.rates[i], this.values[k]));
+    this.choose(this.point(this.xs[i], this.ys[k]));
   }
 
   drag(e) {
@@ -285,33 +284,7 @@ class Surface {
       return all[Math.min(all.length - 1, Math.max(0, to))];
     };
     this.readout.setAttribute("aria-live", "polite");
-    this.choose(this.point(next(this.rates, this.at?.rate, i),
-      next(this.values, this.at?.values, k)));
+    this.choose(this.point(next(this.xs, this.at?.x, i),
+      next(this.ys, this.at?.y, k)));
   }
-}
-
-// A surface for each series of a graph.
-function surfaceGraph(model, told, graph, index, holder) {
-  const { fmt } = graphScale(graph);
-  graph.series.forEach((name, at) => {
-    const points = seriesRuns(model, told, graph, name).map((run) => {
-      const f = graphFigure(model, graph, graph.metric, run);
-      const missed = run.rates.find((r) => r.metric === "missed")?.rate.value ?? 0;
-      const [rate, values] = [scheduleRate(run), run.case.stream?.values];
-      const value = f ? f.value : NaN;
-      const shown = f ? `${fmt(f.value)} ${fmtInterval(f.interval, fmt)}` : "n too small";
-      return { run: run.index, rate, values, value, missed,
-        text: `${fmtRate(rate)}, ${fmtValues(values)}: ${shown}, ` +
-          `${(100 * missed).toFixed(2)} % of the steps missed` };
-    });
-    if (points.length === 0) return;
-    const several = graph.series.length > 1;
-    new Surface(holder, {
-      title: several ? `${graph.title}: ${name}` : graph.title,
-      name: several ? `study-${index}-${at}` : `study-${index}`,
-      note: `${graphNote(graph)} Framed and in red: more than 10 % of the steps were missed.`,
-      points, log: !isRate(graph.metric), short: graphScale(graph).tick,
-      csv: () => studyRows(model, told, graph),
-    });
-  });
 }

@@ -1,4 +1,4 @@
-// Numbers as a person reads them; the same rules as src/report/html/number.rs.
+// Numbers as a person reads them; the same rules as src/report/number.rs.
 
 function significant(number) {
   const v = valueOf(number);
@@ -35,8 +35,6 @@ function fmtBytes(n) {
 }
 
 const fmtCount = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-const fmtValues = (n) => `${fmtCount(n)} ${n === 1 ? "value" : "values"}`;
-const fmtMBs = (v) => `${significant(v / 1e6)} MB/s`;
 const fmtRate = (v) => {
   const [scale, unit] = v >= 1e6 ? [1e6, "M msg/s"] : v >= 1e3 ? [1e3, "k msg/s"] : [1, "msg/s"];
   return `${significant(v / scale)} ${unit}`;
@@ -52,6 +50,3 @@ function fmtShare(p) {
   const digits = tail <= 0 ? 1 : Math.min(9, Math.max(1, Math.ceil(-Math.log10(tail)) + 1));
   return `${(100 * p).toFixed(Math.max(1, digits - 1))} %`;
 }
-
-const fmtInterval = (i, fmt) =>
-  i ? `[${fmt(valueOf(i.low))}, ${fmt(valueOf(i.high))}]` : "no interval";

@@ -17,7 +17,7 @@ use record::record;
 use std::convert::Infallible;
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
-use wiregauge::report::html;
+use wiregauge::report::{html, view};
 use wiregauge::sample::RoundSamples;
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, Span};
@@ -63,7 +63,7 @@ fn main() -> std::io::Result<()> {
 
 fn write(out: &str, record: &Record, samples: Vec<RoundSamples>) -> std::io::Result<()> {
     let started = std::time::Instant::now();
-    let page = html::render(record, samples.into_iter().map(Ok::<_, Infallible>));
+    let page = html::render(record, view::PATTERNS, samples.into_iter().map(Ok::<_, Infallible>));
     println!("rendered {} B in {:.0?}", page.len(), started.elapsed());
     std::fs::write(out, page)?;
     std::fs::write(format!("{out}.json"), serde_json::to_string(record)?)

@@ -11,7 +11,7 @@ use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
-use crate::report::table::number::short;
+use crate::report::number::short;
 use crate::report::table::{Cell, Grid};
 use crate::report::warnings;
 use crate::transport::{Interfaces, Role, TransportKind};

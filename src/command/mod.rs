@@ -10,6 +10,7 @@ mod list;
 mod measure;
 mod noise;
 mod process;
+mod progress;
 mod retell;
 mod run;
 pub mod selftest;

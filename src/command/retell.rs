@@ -5,7 +5,7 @@ use super::measure::rounds;
 use super::{CommandError, Exit};
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
-use crate::report::{html, table};
+use crate::report::{html, table, view};
 use std::path::{Path, PathBuf};
 
 /// Retells. Every directory is tried; the first error is the command's.
@@ -29,7 +29,10 @@ fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
     if !record.complete {
         head.push_str(" (INCOMPLETE)");
     }
-    print(format!("{head}\n{}{}", table::runs(&record), table::notes(&record)).as_bytes())?;
+    print(
+        format!("{head}\n{}{}", table::runs(&record, view::PATTERNS), table::notes(&record))
+            .as_bytes(),
+    )?;
     if with_html {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.
@@ -41,7 +44,7 @@ fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
                 sentence
             })
         });
-        let page = html::render(&record, samples);
+        let page = html::render(&record, view::PATTERNS, samples);
         replace(&dir.join(REPORT_FILE), &page)?;
         if let Some(error) = wrong {
             return Err(error.into());

@@ -109,6 +109,12 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
     order.into_iter().filter(has).collect()
 }
 
+/// The metric that stands for a run.
+pub fn headline(run: &Run) -> Option<Metric> {
+    let post = || run.summary(Metric::Post).map(|_| Metric::Post);
+    drawn_metrics(run).into_iter().next().or_else(post)
+}
+
 /// The metric of one sample in ns: infinite where lost, NaN without its stamps.
 pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
     if s.flags.has(Flags::LOST) && metric != Metric::Lateness {

@@ -1,27 +1,25 @@
 //! The report as one HTML file: no network, no library to install, readable without scripts.
 //!
-//! Takes a record and its samples; gives the file's text. The tables are written here, the plots
-//! are drawn by `web/` from the record itself and from the curves of [`super::curves`]. A record
-//! is foreign input: every text of it passes `escape` or `script_json`.
+//! Takes a record, the views of its patterns and its samples; gives the file's text. The tables are
+//! written here, the plots are drawn by `web/` from the data of [`super::model`] and from the
+//! curves of [`super::curves`]. A record is foreign input: every text of it passes `escape` or
+//! `script_json`.
 
-mod clocks;
 mod encode;
-mod grids;
-mod load;
-mod main_table;
+mod instrument;
 mod number;
-mod pairs;
-mod rpc;
-mod study;
+mod section;
 mod tables;
 
 use super::curves::{self, Reduced};
-use crate::record::schema::{Metric, Record, RecordedWarning, Run};
+use super::model::Section;
+use super::view::{self, View};
+use crate::record::schema::{Record, RecordedWarning};
 use crate::sample::RoundSamples;
 use crate::warning::Warning;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
@@ -29,14 +27,8 @@ const SCRIPTS: [&str; 16] = [
     include_str!("../../web/plot.js"),
     include_str!("../../web/distribution.js"),
     include_str!("../../web/density.js"),
-    include_str!("../../web/rounds.js"),
-    include_str!("../../web/sweep.js"),
-    include_str!("../../web/noise.js"),
-    include_str!("../../web/study.js"),
+    include_str!("../../web/figure.js"),
     include_str!("../../web/surface.js"),
-    include_str!("../../web/load.js"),
-    include_str!("../../web/clocks.js"),
-    include_str!("../../web/rpc.js"),
     include_str!("../../web/main.js"),
 ];
 const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
@@ -51,9 +43,16 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 /// and what came before it is shown.
 pub fn render<E: std::fmt::Display>(
     record: &Record,
+    patterns: &[View],
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> String {
     let reduced = curves::reduce(record, rounds);
+    let pairs = view::pairs(record).into_iter().collect::<Vec<_>>();
+    let results = view::results(record, patterns);
+    let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
+    let middle: Vec<Section> = asked.chain(results.iter().cloned()).collect();
+    let overall = [view::rounds(record), view::sweep(record), view::noise(record)];
+    let overall: Vec<Section> = overall.into_iter().flatten().collect();
     let mut page = String::with_capacity(1 << 20);
     let title = tables::title(record);
     page.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -68,17 +67,14 @@ pub fn render<E: std::fmt::Display>(
     ));
     page.push_str(&tables::header(record, &reduced));
     page.push_str("<main>\n");
-    page.push_str(&pairs::section(record));
+    put_all(&mut page, &pairs);
     if record.clocks.is_empty() {
-        page.push_str(&main_table::section(record));
+        page.push_str(&results_section(record, &results));
     }
     page.push_str(&tables::warnings(record, &disagreements(record, &reduced)));
-    page.push_str(&study::section(record));
-    page.push_str(&clocks::section(record));
-    page.push_str(&load::section(record));
-    page.push_str(&grids::section(record));
-    page.push_str(&rpc::section(record));
+    put_all(&mut page, &middle);
     page.push_str(PLOTS);
+    put_all(&mut page, &overall);
     if record.clocks.is_empty() {
         page.push_str(&tables::runs(record));
     }
@@ -86,7 +82,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(&tables::plan(record));
     page.push_str(&tables::data(record, &reduced));
     page.push_str("</main>\n");
-    push_scripts(&mut page, record, &reduced);
+    push_scripts(&mut page, record, &[middle, overall].concat(), &reduced);
     page.push_str("</body>\n</html>\n");
     page
 }
@@ -98,21 +94,41 @@ const PLOTS: &str = r#"<noscript><p class="note">The plots need scripts; the tab
 <h2 id="h-distribution">Distribution</h2></section>
 <section id="density" aria-labelledby="h-density" hidden>
 <h2 id="h-density">Latency over time</h2></section>
-<section id="rounds" aria-labelledby="h-rounds" hidden>
-<h2 id="h-rounds">Rounds side by side</h2></section>
-<section id="sweep" aria-labelledby="h-sweep" hidden>
-<h2 id="h-sweep">By message size</h2></section>
-<section id="noise" aria-labelledby="h-noise" hidden>
-<h2 id="h-noise">Noise of the CPUs</h2></section>
 "#;
 
-fn push_scripts(page: &mut String, record: &Record, reduced: &Reduced) {
-    let record = serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned());
-    page.push_str("<script type=\"application/json\" id=\"record\">");
-    page.push_str(&script_json(&record));
-    page.push_str("</script>\n<script type=\"application/json\" id=\"samples\">");
-    page.push_str(&script_json(&encode::samples(reduced)));
-    page.push_str("</script>\n<script>\n");
+fn put_all(page: &mut String, sections: &[Section]) {
+    sections.iter().for_each(|one| page.push_str(&section::section(one)));
+}
+
+/// The tables that answer the question, and what bounds them.
+fn results_section(record: &Record, sections: &[Section]) -> String {
+    let tables = sections.iter().flat_map(|section| &section.results).map(section::table);
+    format!(
+        "<section id=\"results\" aria-labelledby=\"h-results\">\n\
+         <h2 id=\"h-results\">Results</h2>\n{}{}\
+         <p class=\"downloads\">\
+         <button type=\"button\" data-csv=\"results\">results.csv</button></p>\n\
+         {}{}</section>\n",
+        instrument::conditions(record),
+        tables.collect::<String>(),
+        instrument::unavailable(record),
+        instrument::instrument(record)
+    )
+}
+
+fn push_scripts(page: &mut String, record: &Record, sections: &[Section], reduced: &Reduced) {
+    let mut json = |id: &str, text: &str| {
+        page.push_str(&format!("<script type=\"application/json\" id=\"{id}\">"));
+        page.push_str(&script_json(text));
+        page.push_str("</script>\n");
+    };
+    json("record", &serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned()));
+    json("samples", &encode::samples(reduced));
+    let plots = section::plots(sections);
+    if plots != "[]" {
+        json("plots", &plots);
+    }
+    page.push_str("<script>\n");
     page.push_str(UPLOT);
     page.push_str("\n(() => {\n\"use strict\";\n");
     for script in SCRIPTS {
@@ -128,7 +144,7 @@ fn disagreements(record: &Record, reduced: &Reduced) -> Vec<RecordedWarning> {
         let run = record.runs.iter().find(|r| r.index == curve.run)?;
         let summary = run.summary(curve.metric)?;
         let left_out: u64 = run.rounds.iter().map(|r| r.samples_in_histogram_only).sum();
-        let of = format!("{} {}", run.label, tables::metric_name(curve.metric));
+        let of = format!("{} {}", run.label, curve.metric.name());
         let (figures_ns, sample_ns) = (summary.max.0, curve.values.last().copied());
         if left_out > 0 {
             Some(Warning::CurveIncomplete { of, left_out, shown: curve.count })
@@ -146,14 +162,6 @@ fn disagreements(record: &Record, reduced: &Reduced) -> Vec<RecordedWarning> {
 /// Equal but for the rounding of a difference of two stamps (1/64 ns after a day).
 fn same(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 0.1
-}
-
-/// The metric that stands for a run in the tables.
-fn headline(run: &Run) -> Option<Metric> {
-    curves::drawn_metrics(run)
-        .into_iter()
-        .next()
-        .or_else(|| run.summary(Metric::Post).map(|_| Metric::Post))
 }
 
 /// Text of a record as text of the page or as a quoted attribute.

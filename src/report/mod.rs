@@ -6,9 +6,9 @@
 pub mod curves;
 pub mod export;
 pub mod html;
-pub mod load;
-pub mod matrix;
-pub mod progress;
-pub mod study;
+pub mod model;
+pub mod number;
+pub mod scale;
 pub mod table;
+pub mod view;
 pub mod warnings;

@@ -4,7 +4,6 @@ use super::cpus;
 use super::included;
 use super::load;
 use super::rpc;
-use super::search::{Point, falls_short};
 use super::stop::Stop;
 use super::stream;
 use super::tally::{add, between, delivered};
@@ -23,6 +22,7 @@ use crate::run::round::{Finished, Part};
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
+use crate::stats::knee::Point;
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, Metric, RateMetric, Summary, summarize, summarize_live};
@@ -408,18 +408,14 @@ impl RunSoFar {
     }
 
     /// What a point of a curve over load says; `None`: it has no schedule.
-    pub(super) fn point(&self, quantile: f64) -> Option<Point> {
-        let offered = self.case.schedule.rate()?.0;
-        let achieved = rate(&self.posted).value;
+    pub(super) fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
-        let at = |p: f64| {
+        let quantile = |p: f64| {
             let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
-        let falls_short = falls_short(self.case.schedule, achieved, self.counts.sent);
-        let generator_bound = falls_short && self.counts.held_up == 0;
-        let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
-        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
+        let counts = (self.counts.sent, self.counts.held_up);
+        Point::new(self.case.schedule, rate(&self.posted).value, counts, quantile, bounded)
     }
 
     /// Messages per second that were answered.

@@ -1,7 +1,7 @@
 //! What a round of `load` cost: CPU time a message, and what the server's pools were waited for.
 
 use super::figures::RunSoFar;
-use super::search::{self, Point};
+use super::search;
 use crate::clock::{TickSpan, Timebase};
 use crate::control::protocol::Outcome;
 use crate::plan::{Case, Load, Pattern, Plan};
@@ -9,6 +9,7 @@ use crate::record::schema::RateFigure;
 use crate::run::round::Part;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::recorder::Beyond;
+use crate::stats::knee::Point;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, RateMetric};
 use crate::units::MessageRate;

@@ -4,9 +4,8 @@
 //! nearly idle to above that. Then points between the knee and its neighbours, and, where a bound
 //! is given, between the highest rate that keeps it and the lowest that does not.
 
-use crate::plan::Schedule;
 use crate::plan::load::Slo;
-use crate::record::schema::{Metric, RateMetric, Run};
+use crate::stats::knee::{Point, highest, knee};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
 
@@ -16,74 +15,6 @@ const GRID: [f64; 9] = [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
 const CLOSE: f64 = 1.05;
 /// Most times that points are added.
 pub(super) const MOST_PASSES: u32 = 5;
-/// Of what was offered, the share that must be achieved: else the arrivals were not those that were
-/// asked for.
-const ACHIEVED: f64 = 0.99;
-/// Standard deviations that the number of a Poisson process's messages may be below its mean.
-const CHANCE: f64 = 3.0;
-
-/// Whether fewer were sent than were offered: of a schedule that is drawn, so many messages
-/// scatter by the root of their number.
-pub(super) fn falls_short(schedule: Schedule, achieved: f64, messages: u64) -> bool {
-    let Some(offered) = schedule.rate() else { return false };
-    let chance = match schedule {
-        Schedule::Poisson { .. } | Schedule::OnOff { .. } => {
-            CHANCE / (messages.max(1) as f64).sqrt()
-        }
-        _ => 0.0,
-    };
-    achieved < (ACHIEVED - chance) * offered.0
-}
-
-/// What is known of a rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// Messages per second that were intended.
-    pub offered: f64,
-    /// Messages per second that were sent.
-    pub achieved: f64,
-    /// Whether that is less than was offered.
-    pub falls_short: bool,
-    /// The median response in ns; infinite where half was lost, NaN where there is none.
-    pub p50_ns: f64,
-    /// The quantile of the bound in ns.
-    pub bounded_ns: f64,
-    /// Whether the generator itself was the limit: the point says nothing of the server.
-    pub generator_bound: bool,
-}
-
-impl Point {
-    /// What a run in the record says; `None`: it has no schedule.
-    pub fn of(run: &Run, quantile: f64) -> Option<Point> {
-        let offered = run.case.schedule.rate()?.0;
-        let sent = run.rates.iter().find(|figure| figure.metric == RateMetric::AchievedRate);
-        let achieved = sent.map_or(f64::NAN, |figure| figure.rate.value);
-        let at = |p| run.quantile(Metric::Response, p).map_or(f64::NAN, |value| value.0);
-        let falls_short = falls_short(run.case.schedule, achieved, run.counts.sent);
-        let generator_bound = falls_short && run.counts.held_up == 0;
-        let (p50_ns, bounded_ns) = (at(0.5), at(quantile));
-        Some(Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound })
-    }
-
-    /// Kleinrock's power: what is achieved over what it takes. The knee is where it is highest
-    /// (L. Kleinrock, Power and deterministic rules of thumb, ICC 1979).
-    fn power(&self) -> f64 {
-        let power = self.achieved / self.p50_ns;
-        if power.is_nan() || self.generator_bound { 0.0 } else { power }
-    }
-
-    /// Whether it keeps a bound.
-    pub fn keeps(&self, slo: Slo) -> bool {
-        !self.falls_short && self.bounded_ns < slo.below.0 as f64
-    }
-}
-
-/// The position of the knee among points.
-pub fn knee(points: &[Point]) -> Option<usize> {
-    let best = (0..points.len()).max_by(|a, b| points[*a].power().total_cmp(&points[*b].power()));
-    best.filter(|at| points[*at].power() > 0.0)
-}
-
 /// Which of the added cases are measured at the same time: the first that follow from the runs of a
 /// group, the second ones, and so on. `added` has the numbers of those that follow from each run.
 pub fn together(groups: &[Vec<u32>], added: &BTreeMap<u32, Vec<u32>>) -> Vec<Vec<u32>> {
@@ -96,13 +27,6 @@ pub fn together(groups: &[Vec<u32>], added: &BTreeMap<u32, Vec<u32>>) -> Vec<Vec
             .collect::<Vec<Vec<u32>>>()
     };
     groups.iter().flat_map(of_group).collect()
-}
-
-/// The highest rate that keeps a bound with all lower ones keeping it too.
-pub fn highest(points: &[Point], slo: Slo) -> Option<usize> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by(|a, b| points[*a].offered.total_cmp(&points[*b].offered));
-    order.into_iter().take_while(|at| points[*at].keeps(slo)).last()
 }
 
 /// The rates of the first points, of a server that answers so many requests per second. Where that
@@ -208,17 +132,6 @@ mod tests {
         assert!(grid(f64::INFINITY).is_empty());
         assert!(grid(f64::NAN).is_empty());
         assert!(grid(4e9).iter().all(|rate| *rate <= MessageRate::MOST));
-    }
-
-    #[test]
-    fn few_messages_that_were_drawn_are_not_a_generator_that_is_too_slow() {
-        let rate = MessageRate(1000.0);
-        let (periodic, poisson) = (Schedule::Periodic { rate }, Schedule::Poisson { rate });
-        assert!(falls_short(periodic, 980.0, 1000) && !falls_short(periodic, 991.0, 1000));
-        // 1000 messages scatter by 3.2 %, a million by 0.1 %.
-        assert!(!falls_short(poisson, 920.0, 1000) && falls_short(poisson, 880.0, 1000));
-        assert!(falls_short(poisson, 980.0, 1_000_000));
-        assert!(!falls_short(Schedule::ClosedLoop, 0.0, 0));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What weakens the figures of a run.
 
 use super::figures::RunSoFar;
-use super::search::falls_short;
 use crate::plan::{Case, Pattern, Plan, Schedule};
 use crate::record::schema::{Figure, RateFigure, Round, RoundEnd};
+use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;

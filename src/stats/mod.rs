@@ -3,9 +3,10 @@
 //! Takes the durations of each round in the order of time ([`metric`]), or the histogram of a run
 //! too long to keep them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
-//! [`limit`]), and what weakens a figure ([`warnings`], [`stationarity`]). All figures are
-//! quantiles of nearest rank with an interval ([`quantile`]) that is driven by how many independent
-//! samples a series is worth ([`effective`]) and by what differs from round to round ([`student`]).
+//! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
+//! [`stationarity`]). All figures are quantiles of nearest rank with an interval ([`quantile`]),
+//! driven by how many independent samples a series is worth ([`effective`]) and by what differs from
+//! round to round ([`student`]).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 
@@ -14,6 +15,7 @@
 pub mod compare;
 pub mod effective;
 pub mod exponential;
+pub mod knee;
 pub mod limit;
 pub mod metric;
 mod pooled;

@@ -218,7 +218,7 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
   const { page, record } = await open(t, "hostile");
   assert.match(await page.title(), /<\/script><img src=x/);
   assert.equal(await page.locator("img").count(), 0);
-  assert.equal(await page.locator("script").count(), 3);
+  assert.equal(await page.locator("script").count(), 4);
   assert.match(await page.locator("header").textContent(), /INCOMPLETE/);
   assert.match(await page.locator("#faults").textContent(), /stalled for 5 s/);
   const first = page.locator('tr[data-run="0"]');

@@ -5,7 +5,7 @@ use crate::loops::role::is_one_sided;
 use crate::plan::study::file::{GraphAsked, StudyFile};
 use crate::plan::study::{Axis, GraphKind};
 use crate::plan::{Case, Pattern, Request};
-use crate::report::study::Scale;
+use crate::report::scale::Scale;
 use crate::stats::{Metric, RateMetric};
 
 /// Refuses a graph of what a series does not measure, or against what its cases do not have.

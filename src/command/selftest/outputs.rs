@@ -8,7 +8,7 @@ use crate::record::directory::SAMPLES_FILE;
 use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
 use crate::report::export::{CSV_HEADER, Format, Selection, export_to};
-use crate::report::{html, table};
+use crate::report::{html, table, view};
 use crate::run::{Silent, Stage, conduct};
 use crate::sample::{RoundSamples, Sample};
 use crate::units::{Bytes, Span};
@@ -65,7 +65,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         writer.append(round)
     };
     let record = conduct(&plan, &stage, &mut take, &mut Silent).map_err(|e| say(&e))?;
-    let page = html::render(&record, injected.iter().cloned().map(Ok::<_, String>));
+    let page = html::render(&record, view::PATTERNS, injected.iter().cloned().map(Ok::<_, String>));
     writer.finish(&record, &page).map_err(|e| say(&e))?;
     Ok(Kept { base, dir, record, injected })
 }
@@ -107,7 +107,10 @@ fn forms_with_stall(kept: &Kept) -> Result<Vec<(&'static str, bool)>, String> {
     let page = std::fs::read_to_string(kept.dir.join("report.html")).map_err(|e| e.to_string())?;
     Ok(vec![
         // The table tells a round trip by its half, in us.
-        ("table", table::runs(&record).split_whitespace().any(|field| field == "2500")),
+        (
+            "table",
+            table::runs(&record, view::PATTERNS).split_whitespace().any(|field| field == "2500"),
+        ),
         ("record.json", json.is_some_and(|summary| summary.max.0 == 5e6)),
         // The page's table holds the exact value in ns beside the one that is shown; it shows
         // half_rtt.

@@ -1,36 +1,11 @@
 //! The other parts of the page that are text: title, warnings, runs, environment, plan, data.
 
 use super::escape;
-use super::number::{count, span};
-use crate::plan::Wait;
-use crate::record::schema::{Metric, Record, RecordedWarning, Run};
+use crate::record::schema::{Record, RecordedWarning, Run};
 use crate::report::curves::{BINS_PER_DECADE, EXACT_HEAD, EXACT_TAIL, Reduced};
+use crate::report::number::{count, span};
 use crate::report::warnings::{self, Entry, Group};
-use crate::transport::TransportKind;
 use serde_json::Value;
-
-/// The name of a metric as in the record.
-pub fn metric_name(metric: Metric) -> &'static str {
-    metric.name()
-}
-
-/// The name of a way to wait.
-pub fn wait_name(wait: Wait) -> &'static str {
-    match wait {
-        Wait::Busy => "busy",
-        Wait::Block => "block",
-        Wait::Adaptive => "adaptive",
-    }
-}
-
-/// The name of a transport as in the record, so that a new one needs nothing here.
-pub fn transport_name(transport: TransportKind) -> String {
-    match serde_json::to_value(transport) {
-        Ok(Value::String(name)) => name,
-        Ok(other) => other.to_string(),
-        Err(_) => "?".to_owned(),
-    }
-}
 
 /// The title of the page.
 pub fn title(record: &Record) -> String {

@@ -1,8 +1,10 @@
 //! Differences of two runs.
 
-use super::number::{TOO_SMALL, US, short, with_error};
-use super::{Cell, Grid};
-use crate::report::study::Scale;
+use super::section;
+use crate::record::schema::Run;
+use crate::report::model::{Cell, OfRun, Table, figure, number, text};
+use crate::report::number::{PERCENT, US};
+use crate::report::scale::Scale;
 use crate::stats::{Difference, RateMetric};
 
 /// What a figure is of, which decides its unit.
@@ -39,32 +41,49 @@ pub struct Line<'a> {
     pub difference: Option<&'a Difference>,
 }
 
-/// The table.
-pub fn table<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
-    let mut grid =
-        Grid::new(["run", "figure", "unit", "A", "B", "B - A", "±", "B - A %", "±", "differs"]);
-    for Line { runs, figure, quantity, difference } in lines {
-        let (unit, scale) = quantity.unit();
-        let head = [runs.into(), figure.into(), unit.into()];
-        let Some(found) = difference else {
-            let nothing = [Cell::none(), Cell::none(), Cell::none(), Cell::none()];
-            let ends = [Cell::none(), Cell::none(), TOO_SMALL.into()];
-            grid.row(head.into_iter().chain(nothing).chain(ends));
-            continue;
-        };
-        let values = [found.a, found.b].map(|value| Cell::Number(short(value.0 * scale)));
-        let absolute = with_error(found.absolute.0, found.interval, scale);
-        let relative = match found.relative {
-            Some(relative) => with_error(relative.0, found.relative_interval, 100.0),
-            None => [Cell::none(), Cell::none()],
-        };
-        let differs = match (found.interval, found.excludes_zero()) {
+impl OfRun for Line<'_> {
+    fn run(&self) -> Option<&Run> {
+        None
+    }
+}
+
+impl Line<'_> {
+    /// What is of the difference; `None` where n is too small.
+    fn cell(&self, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
+        self.difference.map_or(Cell::None, |found| of(found, self.quantity.unit().1))
+    }
+
+    fn differs(&self) -> Cell {
+        let Some(found) = self.difference else { return Cell::TooSmall };
+        match (found.interval, found.excludes_zero()) {
             (None, _) => "not known",
             (Some(_), true) => "yes",
             (Some(_), false) => "not shown",
-        };
-        let figures = values.into_iter().chain(absolute).chain(relative);
-        grid.row(head.into_iter().chain(figures).chain([differs.into()]));
+        }
+        .into()
     }
-    grid.to_string()
+}
+
+/// The table.
+pub fn table<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
+    let plain = |value: f64, scale| Cell::figure(value, None, scale);
+    let fields = [
+        text("run", |line: &Line<'_>| line.runs),
+        text("figure", |line: &Line<'_>| line.figure),
+        text("unit", |line: &Line<'_>| line.quantity.unit().0),
+        number("A", "", move |line: &Line<'_>| line.cell(|found, scale| plain(found.a.0, scale))),
+        number("B", "", move |line: &Line<'_>| line.cell(|found, scale| plain(found.b.0, scale))),
+        figure("B - A", "", |line: &Line<'_>| {
+            line.cell(|found, scale| Cell::figure(found.absolute.0, found.interval, scale))
+        }),
+        figure("B - A %", "", |line: &Line<'_>| {
+            line.cell(|found, _| match found.relative {
+                Some(relative) => Cell::figure(relative.0, found.relative_interval, PERCENT),
+                None => Cell::None,
+            })
+        }),
+        text("differs", Line::differs),
+    ];
+    let table = Table::of(lines, fields).unwrap_or_default();
+    section::table(&table).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! What stands below the runs: the instrument's own error, the noise, what was not measured or
 //! came otherwise than sent, warnings. A sentence a line, the first word says of what kind.
 
-use super::noise;
-use super::number::{short, span};
 use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
+use crate::report::number::{short, span};
+use crate::report::view;
 use crate::report::warnings::{self, named};
 
 /// The sentences.
@@ -12,11 +12,11 @@ pub fn notes(record: &Record) -> String {
         true => vec![legend(record), instrument(record), clock(record)],
         false => vec![clock(record)],
     };
-    lines.extend(record.noise.iter().map(|seen| format!("noise: {}", noise::sentence(seen))));
+    lines.extend(record.noise.iter().map(|seen| format!("noise: {}", view::noise_sentence(seen))));
     lines.extend(hosts(record));
     lines.extend(clocks(record));
-    lines.extend(super::pairs_notes(record));
-    lines.extend(super::clocks::notes(record));
+    lines.extend(view::pair_notes(record));
+    lines.extend(view::clock_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
@@ -129,7 +129,7 @@ fn hosts(record: &Record) -> Vec<String> {
     let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
     let noisiest = noise.max_by(|a, b| share(a.1).total_cmp(&share(b.1)));
     let noise = noisiest
-        .map(|(there, seen)| format!("noise: on {}: {}", there.name, noise::sentence(seen)));
+        .map(|(there, seen)| format!("noise: on {}: {}", there.name, view::noise_sentence(seen)));
     lines.into_iter().chain(noise).collect()
 }
 

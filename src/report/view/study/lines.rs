@@ -1,11 +1,11 @@
-//! What the graphs of a study show: each figure of ours with the published ones beside it.
-//!
-//! Takes a record; gives lines. Both the terminal's tables and the page's are made of them.
+//! The lines of a graph: each figure of ours with the published ones beside it.
 
 use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind, Reference};
-use crate::record::schema::{Metric, RateMetric, Record, Run};
-use crate::stats::Interval;
+use crate::record::schema::{Metric, RateFigure, RateMetric, Record, Run};
+use crate::report::number::quantile_name;
+use crate::report::scale::Scale;
+use crate::stats::{Interval, Summary};
 use crate::units::Bytes;
 
 /// Above this share of missed steps a point of a surface is marked: less was sent than its rate
@@ -31,6 +31,22 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Where it stands on the first axis.
+    pub fn x(&self) -> f64 {
+        self.at.first().copied().unwrap_or(f64::NAN)
+    }
+
+    /// Its distribution; `None`: it is a rate.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.run.summary(Metric::from_name(self.metric)?)
+    }
+
+    /// Rounds of its rate.
+    pub fn rounds(&self) -> usize {
+        let own = |rate: &&RateFigure| rate.metric.name() == self.metric;
+        self.run.rates.iter().find(own).map_or(0, |figure| figure.rate.rounds.len())
+    }
+
     /// Whether its run has given anything at all.
     pub fn is_measured(&self) -> bool {
         self.run.rounds.iter().any(|round| round.samples > 0)
@@ -53,105 +69,18 @@ pub struct Beside<'a> {
     pub ratio: Option<f64>,
 }
 
-/// What a graph's figures are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// Shown in us.
-    Time,
-    /// Shown in MB/s.
-    Bytes,
-    /// Shown in thousands of messages per second.
-    Messages,
-    /// Shown in ns for a message or a read.
-    Cost,
-    /// Shown as it is, for a poll.
-    PerPoll,
-    /// Shown as it is, for a read.
-    PerRead,
-    /// Shown in per cent.
-    Share,
-    /// Shown as it is, for one.
-    Ratio,
-}
-
-impl Scale {
-    /// That of a metric by its name.
-    pub fn of(metric: &str) -> Scale {
-        RateMetric::from_name(metric).map_or(Scale::Time, Scale::of_rate)
-    }
-
-    /// That of a rate.
-    pub fn of_rate(metric: RateMetric) -> Scale {
-        match metric {
-            RateMetric::Bandwidth | RateMetric::Ceiling => Scale::Bytes,
-            RateMetric::MessageRate | RateMetric::OfferedRate | RateMetric::AchievedRate => {
-                Scale::Messages
-            }
-            RateMetric::CpuClient
-            | RateMetric::CpuServer
-            | RateMetric::BufferTime
-            | RateMetric::EmptyPollTime
-            | RateMetric::FullPollTime
-            | RateMetric::BufferPollTime
-            | RateMetric::BufferEmptyPollTime
-            | RateMetric::BufferFullPollTime => Scale::Cost,
-            RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => Scale::PerPoll,
-            RateMetric::EmptyPolls | RateMetric::FullPolls => Scale::PerRead,
-            RateMetric::Missed => Scale::Share,
-            RateMetric::Slowdown => Scale::Ratio,
-        }
-    }
-
-    /// The unit in which it is shown.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Scale::Time => "us",
-            Scale::Bytes => "MB/s",
-            Scale::Messages => "k msg/s",
-            Scale::Cost => "ns",
-            Scale::PerPoll => "1/poll",
-            Scale::PerRead => "1/read",
-            Scale::Share => "%",
-            Scale::Ratio => "1",
-        }
-    }
-
-    /// What turns the record's figure into that unit.
-    pub fn factor(self) -> f64 {
-        match self {
-            Scale::Time | Scale::Messages => 1e-3,
-            Scale::Bytes => 1e-6,
-            Scale::Cost | Scale::PerPoll | Scale::PerRead | Scale::Ratio => 1.0,
-            Scale::Share => 1e2,
-        }
-    }
-}
-
 /// The name of what a graph shows: `half_rtt p50`, `bandwidth`; of several metrics that of any.
 pub fn shown(graph: &Graph) -> String {
     let name = if graph.also.is_empty() { &graph.metric } else { "figure" };
     if Scale::of(&graph.metric) != Scale::Time {
         return name.to_owned();
     }
-    let percent = graph.quantile * 100.0;
-    // 99.9 has no neat binary form.
-    format!("{name} p{}", (percent * 1e6).round() / 1e6)
+    format!("{name} {}", quantile_name(graph.quantile))
 }
 
 /// What stands before the figures in the tables of a graph: its axes, or the size.
 pub fn columns(kind: GraphKind) -> &'static [Axis] {
     if kind.axes().is_empty() { &[Axis::Size] } else { kind.axes() }
-}
-
-/// The head of a column of an axis, and its unit.
-pub fn head(axis: Axis) -> (&'static str, &'static str) {
-    match axis {
-        Axis::Size => ("size", "B"),
-        Axis::Values => ("values", ""),
-        Axis::Rate => ("offered", "k/s"),
-        Axis::Answered => ("answered", "k/s"),
-        Axis::Clients => ("clients", ""),
-    }
 }
 
 /// Where a run stands on the axes of a graph.

@@ -1,0 +1,93 @@
+//! Figures over two dimensions: a matrix of hosts, a surface over two axes.
+
+use super::Axis;
+use crate::stats::Value;
+use serde::{Deserialize, Serialize};
+
+/// A figure of each pair of two lists of names, shaded by how bad it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    pub title: String,
+    /// The unit of the shown values, and what a value of the record is multiplied with.
+    pub unit: String,
+    pub scale: f64,
+    pub more_is_better: bool,
+    /// What stands in the rows and in the columns.
+    pub axes: String,
+    pub names: Vec<String>,
+    /// By row, then by column.
+    pub cells: Vec<HeatCell>,
+}
+
+/// A figure and its run, by the positions of row and column.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeatCell {
+    pub row: usize,
+    pub column: usize,
+    pub value: Value,
+    pub run: u32,
+}
+
+impl HeatMap {
+    /// Puts a cell in its place; one that is already there gives way.
+    pub fn insert(&mut self, cell: HeatCell) {
+        match self.place(cell.row, cell.column) {
+            Ok(at) => self.cells[at] = cell,
+            Err(at) => self.cells.insert(at, cell),
+        }
+    }
+
+    pub fn cell(&self, row: usize, column: usize) -> Option<&HeatCell> {
+        self.cells.get(self.place(row, column).ok()?)
+    }
+
+    fn place(&self, row: usize, column: usize) -> Result<usize, usize> {
+        self.cells.binary_search_by_key(&(row, column), |cell| (cell.row, cell.column))
+    }
+
+    /// The least and the most of its finite values.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let values = self.cells.iter().map(|cell| cell.value.0).filter(|value| value.is_finite());
+        values.fold(None, |range, value| match range {
+            None => Some((value, value)),
+            Some((low, high)) => Some((low.min(value), high.max(value))),
+        })
+    }
+
+    /// How bad a value is among the others: 0 the best, 1 the worst.
+    pub fn heat(&self, value: f64) -> f64 {
+        let Some((low, high)) = self.range() else { return 0.0 };
+        let place = if high > low { (value - low) / (high - low) } else { 0.0 };
+        let heat = if self.more_is_better { 1.0 - place } else { place };
+        if heat.is_nan() { 1.0 } else { heat.clamp(0.0, 1.0) }
+    }
+}
+
+/// A figure over two axes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surface {
+    /// Unique within a page; the file that its button saves has this name.
+    pub id: String,
+    pub title: String,
+    pub note: String,
+    pub x: Axis,
+    pub y: Axis,
+    pub z: Axis,
+    pub points: Vec<SurfacePoint>,
+    /// Which of the section's data is behind it.
+    pub data: usize,
+}
+
+/// One point of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SurfacePoint {
+    pub x: f64,
+    pub y: f64,
+    /// `None`: not measured, or too few samples.
+    pub z: Option<f64>,
+    /// What is wrong with it, in two words.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub flag: String,
+    /// What is read out there.
+    pub text: String,
+}

@@ -1,0 +1,293 @@
+//! Tables: columns with their units, rows of cells.
+//!
+//! A view lists its columns, each with the function that gives its cell, so that a head and what
+//! stands below it cannot drift apart.
+
+use super::{Note, Show};
+use crate::record::schema::{RateMetric, Record, Run};
+use crate::report::number::{US, short};
+use crate::stats::{Interval, Summary, Value};
+use serde::{Deserialize, Serialize};
+
+/// One table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Unique within a page, or empty.
+    pub id: String,
+    pub caption: Note,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+    /// Below it.
+    pub notes: Vec<Note>,
+    pub show: Show,
+    /// The page shows its caption alone until a reader opens it.
+    pub folded: bool,
+}
+
+/// The head of a column, and how its cells are shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub head: String,
+    pub unit: String,
+    /// How a script finds its cells; by default the head.
+    pub key: String,
+    /// Aligned on the decimal point; words else.
+    pub is_number: bool,
+    /// The terminal has a column for the error, the page an interval below each figure.
+    pub with_error: bool,
+    pub show: Show,
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    pub cells: Vec<Cell>,
+    /// The number of its run.
+    pub run: Option<u32>,
+    /// Whether its run lacks something that it was to measure.
+    pub incomplete: bool,
+}
+
+/// What stands in a row below a head.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cell {
+    /// There is nothing to show.
+    #[default]
+    None,
+    Text(String),
+    Count(u64),
+    /// Bytes.
+    Size(u64),
+    Figure(Figure),
+    /// Too few samples for the quantile.
+    TooSmall,
+    /// The record lacks the quantile.
+    NotComputed,
+    /// What a reader must not pass over.
+    Bad(Box<Cell>),
+}
+
+/// A number with its error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// As in the record.
+    pub value: Value,
+    pub interval: Option<Interval>,
+    /// What turns it into the unit of its column.
+    pub scale: f64,
+    /// Decimals, where not four significant digits.
+    pub decimals: Option<usize>,
+    /// In a few words, on the page.
+    pub note: String,
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<Figure> for Cell {
+    fn from(figure: Figure) -> Cell {
+        Cell::Figure(figure)
+    }
+}
+
+impl Figure {
+    pub fn new(value: f64, interval: Option<Interval>, scale: f64) -> Figure {
+        let note = String::new();
+        Figure { value: Value(value), interval, scale, decimals: None, note }
+    }
+}
+
+impl Cell {
+    /// A number in the unit of its column.
+    pub fn number(value: f64) -> Cell {
+        Figure::new(value, None, 1.0).into()
+    }
+
+    /// The same with so many decimals.
+    pub fn fixed(value: f64, decimals: usize) -> Cell {
+        Figure { decimals: Some(decimals), ..Figure::new(value, None, 1.0) }.into()
+    }
+
+    /// A figure with its error.
+    pub fn figure(value: f64, interval: Option<Interval>, scale: f64) -> Cell {
+        Figure::new(value, interval, scale).into()
+    }
+
+    /// A quantile in us.
+    pub fn quantile(summary: Option<&Summary>, p: f64) -> Cell {
+        let Some(summary) = summary else { return Cell::None };
+        match summary.quantiles.iter().find(|quantile| quantile.p == p) {
+            Some(found) => match found.value {
+                Some(Value(ns)) => Cell::figure(ns, found.interval, US),
+                None => Cell::TooSmall,
+            },
+            None => Cell::NotComputed,
+        }
+    }
+
+    /// The true maximum in us.
+    pub fn maximum(summary: Option<&Summary>) -> Cell {
+        let Some(summary) = summary else { return Cell::None };
+        let mut figure = Figure::new(summary.max.0, None, US);
+        if !summary.max.0.is_finite() {
+            figure.note = format!("{} of those that arrived", short(summary.max_finite.0 * US));
+        }
+        figure.into()
+    }
+
+    /// The least and the greatest of the rounds' maxima in us.
+    pub fn maxima(summary: Option<&Summary>) -> Cell {
+        let Some(summary) = summary.filter(|summary| summary.rounds.len() > 1) else {
+            return Cell::None;
+        };
+        let all = || summary.rounds.iter().map(|round| round.max.0);
+        let least = all().fold(f64::INFINITY, f64::min);
+        let greatest = all().fold(f64::NEG_INFINITY, f64::max);
+        format!("{}..{}", short(least * US), short(greatest * US)).into()
+    }
+
+    /// A rate and its error.
+    pub fn rate(run: Option<&Run>, metric: RateMetric, scale: f64) -> Cell {
+        let found = run.and_then(|run| run.rates.iter().find(|figure| figure.metric == metric));
+        match found.map(|figure| &figure.rate).filter(|rate| !rate.value.is_nan()) {
+            Some(rate) => Cell::figure(rate.value, rate.interval, scale),
+            None => Cell::None,
+        }
+    }
+
+    /// Messages that were lost.
+    pub fn lost(count: u64) -> Cell {
+        Cell::Count(count).bad_if(count > 0)
+    }
+
+    pub fn bad_if(self, is_bad: bool) -> Cell {
+        if is_bad { Cell::Bad(Box::new(self)) } else { self }
+    }
+}
+
+/// What a row of a table is made of: the run to which it belongs, if any.
+pub trait OfRun {
+    fn run(&self) -> Option<&Run>;
+
+    /// Whether all was measured that it is made of.
+    fn is_complete(&self) -> bool {
+        self.run().is_none_or(|run| run.complete)
+    }
+}
+
+impl OfRun for &Run {
+    fn run(&self) -> Option<&Run> {
+        Some(self)
+    }
+}
+
+/// A column with what gives its cells.
+pub struct Field<'a, T> {
+    column: Column,
+    cell: Box<dyn Fn(&T) -> Cell + 'a>,
+}
+
+/// A column of words.
+pub fn text<'a, T, C: Into<Cell>>(head: &str, cell: impl Fn(&T) -> C + 'a) -> Field<'a, T> {
+    let column = Column { head: head.into(), key: head.into(), ..Column::default() };
+    Field { column, cell: Box::new(move |row| cell(row).into()) }
+}
+
+/// A column of numbers without an error.
+pub fn number<'a, T>(head: &str, unit: &str, cell: impl Fn(&T) -> Cell + 'a) -> Field<'a, T> {
+    let mut field = text(head, cell);
+    field.column.unit = unit.into();
+    field.column.is_number = true;
+    field
+}
+
+/// A column of figures with their errors.
+pub fn figure<'a, T>(head: &str, unit: &str, cell: impl Fn(&T) -> Cell + 'a) -> Field<'a, T> {
+    let mut field = number(head, unit, cell);
+    field.column.with_error = true;
+    field
+}
+
+impl<T> Field<'_, T> {
+    /// The name by which scripts find its cells.
+    pub fn key(mut self, key: &str) -> Self {
+        self.column.key = key.into();
+        self
+    }
+
+    pub fn show(mut self, show: Show) -> Self {
+        self.column.show = show;
+        self
+    }
+}
+
+/// The columns that only some tables have: the series of a study, and the number of threads where a
+/// run has several.
+pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
+    let mut own = Vec::new();
+    if let Some(study) = &record.plan.study {
+        own.push(text("series", move |row: &T| {
+            let series = row.run().and_then(|run| study.series_of(run.index));
+            series.map_or(Cell::None, |series| series.name.as_str().into())
+        }));
+    }
+    if record.runs.iter().any(|run| run.case.threads > 1) {
+        own.push(number("threads", "", |row: &T| {
+            row.run().map_or(Cell::None, |run| Cell::Count(run.case.threads.into()))
+        }));
+    }
+    own
+}
+
+/// The transport and how the ends wait.
+pub fn ends<'a, T: OfRun + 'a>() -> [Field<'a, T>; 2] {
+    [
+        text("transport", |row: &T| {
+            row.run().map_or(Cell::None, |run| run.case.transport.name().into())
+        }),
+        text("wait", |row: &T| row.run().map_or(Cell::None, |run| run.case.wait.name().into())),
+    ]
+}
+
+impl Table {
+    /// A row for each of `rows`; `None` where there are none.
+    pub fn of<'a, T: OfRun>(
+        rows: impl IntoIterator<Item = T>,
+        fields: impl IntoIterator<Item = Field<'a, T>>,
+    ) -> Option<Table> {
+        let fields: Vec<Field<'a, T>> = fields.into_iter().collect();
+        let row = |row: T| Row {
+            cells: fields.iter().map(|field| (field.cell)(&row)).collect(),
+            run: row.run().map(|run| run.index),
+            incomplete: !row.is_complete(),
+        };
+        let rows: Vec<Row> = rows.into_iter().map(row).collect();
+        let columns = fields.into_iter().map(|field| field.column).collect();
+        (!rows.is_empty()).then(|| Table { columns, rows, ..Table::default() })
+    }
+
+    pub fn caption(mut self, caption: impl Into<Note>) -> Table {
+        self.caption = caption.into();
+        self
+    }
+
+    pub fn notes<N: Into<Note>>(mut self, notes: impl IntoIterator<Item = N>) -> Table {
+        self.notes.extend(notes.into_iter().map(Into::into));
+        self
+    }
+
+    pub fn show(mut self, show: Show) -> Table {
+        self.show = show;
+        self
+    }
+}

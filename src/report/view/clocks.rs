@@ -1,0 +1,230 @@
+//! Other hosts' clocks against this one's over a time: the offset with its bound, and the drift.
+
+use crate::record::schema::{
+    ClockCost, ClockHistory, ClockKnown, ClockPoint, OtherHost, Record, Run,
+};
+use crate::report::model::{
+    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, number,
+};
+use crate::report::number::{US, short, span, time};
+
+impl OfRun for &ClockKnown {
+    fn run(&self) -> Option<&Run> {
+        None
+    }
+}
+
+/// What was known by then of each other host's clock; `None` where none was compared.
+pub fn section(record: &Record) -> Option<Section> {
+    if record.clocks.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("clocks", "Clocks");
+    let page = |text: String| Note::new(text, Show::Page);
+    section.notes.push(page(format!("This host: {}.", record.environment.discipline)));
+    for history in &record.clocks {
+        let host = record.hosts.get(history.host as usize);
+        let kept = host.map(|host| format!("{}: {}.", host.name, host.environment.discipline));
+        section.notes.extend(kept.map(page));
+        section.tables.extend(table(record, history));
+    }
+    section.plots = vec![offset(record), drift(record)];
+    section.data.push(data(record));
+    section.filled()
+}
+
+/// The name of the other host.
+fn name(record: &Record, history: &ClockHistory) -> String {
+    let host = record.hosts.get(history.host as usize);
+    host.map_or_else(|| format!("host {}", history.host), |host| host.name.clone())
+}
+
+fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
+    let mut fields = vec![
+        number("after", "s", |row: &&ClockKnown| Cell::number(row.after_s)),
+        // An offset of days keeps its nanoseconds.
+        number("offset", "us", |row: &&ClockKnown| Cell::fixed(row.clock.offset_ns * US, 3)),
+        number("±", "us", |row: &&ClockKnown| Cell::number(row.clock.bound_ns * US)).key("± us"),
+        number("drift", "ppm", |row: &&ClockKnown| Cell::fixed(row.clock.drift_ppm, 4)),
+        number("±", "ppm", |row: &&ClockKnown| Cell::number(row.clock.drift_bound_ppm))
+            .key("± ppm"),
+        number("exchanges", "", |row: &&ClockKnown| Cell::Count(row.clock.exchanges)),
+        number("shortest", "us", |row: &&ClockKnown| {
+            Cell::number(row.clock.shortest_round_trip_ns * US)
+        }),
+        number("steps", "", |row: &&ClockKnown| Cell::Count(row.clock.steps)),
+    ];
+    if record.plan.untrue_clock.is_some() {
+        fields.push(number("true", "us", |row: &&ClockKnown| {
+            Cell::fixed(row.true_offset_ns.unwrap_or(f64::NAN) * US, 3)
+        }));
+    }
+    let host = name(record, history);
+    let note = format!(
+        "offset: the clock of {host} minus this host's, each since its own epoch; drift: the rate \
+         at which it gains; the true value lies within ±"
+    );
+    let table = Table::of(&history.known, fields)?;
+    Some(table.caption(Note::new(format!("The clock of {host}"), Show::Page)).notes([note]))
+}
+
+fn axis(record: &Record) -> Axis {
+    let ends = record.clocks.iter().filter_map(|history| history.points.last());
+    let last = ends.map(|point| point.after_s).fold(0.0, f64::max);
+    let range = Some([0.0, (last * 1.02).max(1e-9)]);
+    Axis { label: "after".into(), unit: Unit::Seconds, range, ..Axis::default() }
+}
+
+/// A linear axis that holds all values, with some room.
+fn around(label: &str, unit: Unit, values: impl Iterator<Item = f64>, least: f64) -> Axis {
+    let ends = values.filter(|value| value.is_finite()).fold(None, |ends, value| match ends {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    });
+    let (low, high): (f64, f64) = ends.unwrap_or((0.0, 1.0));
+    let room = 0.08 * (high - low).max(least);
+    Axis { label: label.into(), unit, range: Some([low - room, high + room]), ..Axis::default() }
+}
+
+/// The offsets less the straight line through the first and the last.
+fn above_line(points: &[ClockPoint]) -> Vec<f64> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let rate = (last.offset_ns - first.offset_ns) / (last.after_s - first.after_s).max(1e-9);
+    let line = |after_s: f64| first.offset_ns + rate * (after_s - first.after_s);
+    points.iter().map(|point| point.offset_ns - line(point.after_s)).collect()
+}
+
+fn offset(record: &Record) -> Plot {
+    let mut series = Vec::new();
+    for (at, history) in record.clocks.iter().enumerate() {
+        let left = above_line(&history.points);
+        for (word, sign) in [("", 0.0), (", at most", 1.0), (", at least", -1.0)] {
+            let points = history.points.iter().zip(&left).map(|(point, left)| Point {
+                x: point.after_s,
+                y: left + sign * point.bound_ns,
+                text: format!(
+                    "after {} s: {} us ± {}, {} off the line",
+                    short(point.after_s),
+                    short(point.offset_ns * US),
+                    time(point.bound_ns),
+                    time(*left)
+                ),
+                ..Point::default()
+            });
+            series.push(Series {
+                name: format!("{}{word}", name(record, history)),
+                style: Style::Path,
+                colour: Some(at),
+                dash: usize::from(sign != 0.0),
+                hidden: sign != 0.0,
+                points: points.collect(),
+                ..Series::default()
+            });
+        }
+    }
+    let values = series.iter().flat_map(|one| &one.points).map(|point| point.y);
+    let y = around("offset less its line", Unit::Time, values.chain([0.0]), 1.0);
+    Plot {
+        id: "clock-offset".into(),
+        title: "Offset over time".into(),
+        note: "Less the straight line from the first to the last: what is left when each clock \
+               runs at its own rate. The true value lies between the dashed lines."
+            .into(),
+        height: 320,
+        x: axis(record),
+        y,
+        series,
+        ..Plot::default()
+    }
+}
+
+fn drift(record: &Record) -> Plot {
+    let series = record.clocks.iter().enumerate().map(|(at, history)| {
+        let point = |known: &ClockKnown| {
+            let (ppm, bound) = (known.clock.drift_ppm, known.clock.drift_bound_ppm);
+            Point {
+                x: known.after_s,
+                y: ppm,
+                low: Some(ppm - bound),
+                high: Some(ppm + bound),
+                text: format!("after {} s: {ppm:.4} ppm ± {bound:.4}", short(known.after_s)),
+                ..Point::default()
+            }
+        };
+        let points = history.known.iter().map(point).collect();
+        Series { name: name(record, history), colour: Some(at), points, ..Series::default() }
+    });
+    let series: Vec<Series> = series.collect();
+    let points = series.iter().flat_map(|one| &one.points);
+    let values = points.flat_map(|point| [point.low, point.high]).flatten();
+    let y = around("drift", Unit::Ppm, values, 1e-3);
+    Plot {
+        id: "clock-drift".into(),
+        title: "Drift as known at each time".into(),
+        note: "The rate at which the other clock gains. Bars: its error bound.".into(),
+        height: 320,
+        x: axis(record),
+        y,
+        series,
+        ..Plot::default()
+    }
+}
+
+fn data(record: &Record) -> Data {
+    let mut data =
+        Data::new(["host", "after_s", "offset_ns", "bound_ns", "drift_ppm", "drift_bound_ppm"]);
+    for history in &record.clocks {
+        data.rows.extend(history.points.iter().map(|point| {
+            vec![
+                name(record, history).into(),
+                point.after_s.into(),
+                point.offset_ns.into(),
+                point.bound_ns.into(),
+                point.drift_ppm.into(),
+                point.drift_bound_ppm.into(),
+            ]
+        }));
+    }
+    data
+}
+
+/// How each clock is kept, and what their comparison cost, a sentence each.
+pub fn notes(record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !record.clocks.is_empty() {
+        lines.push(format!("clock: this host's {}", record.environment.discipline));
+    }
+    let hosts = record.hosts.iter();
+    if !record.clocks.is_empty() {
+        let kept = |host: &OtherHost| format!("{}: {}", host.name, host.environment.discipline);
+        lines.extend(hosts.clone().map(|host| format!("clock: on {}", kept(host))));
+    }
+    lines.extend(record.clocks.iter().map(|history| {
+        format!(
+            "clocks: 100 s after the last exchange with {} the offset would be known within {}",
+            name(record, history),
+            span(history.later.bound_ns)
+        )
+    }));
+    lines.extend(hosts.filter_map(|host| {
+        Some(format!("cost: clock of {}: {}", host.name, cost(host.clock_cost.as_ref()?)))
+    }));
+    lines
+}
+
+fn cost(cost: &ClockCost) -> String {
+    let share = |cpu_ns: f64| short(100.0 * cpu_ns / cost.length_ns.max(1.0));
+    let there = match cost.server_cpu_ns {
+        Some(cpu_ns) => format!("{} % there", share(cpu_ns)),
+        None => "unknown there".into(),
+    };
+    format!(
+        "{} exchanges of times in {} sent {} datagrams of {} B in all and took {} % of a CPU here, \
+         {there}",
+        cost.exchanges,
+        span(cost.length_ns),
+        cost.datagrams,
+        cost.bytes,
+        share(cost.client_cpu_ns)
+    )
+}

@@ -1,0 +1,166 @@
+//! Pairs of several hosts: matrices, slow pairs, effective bisection bandwidth.
+
+use crate::plan::{Case, Ends, Pairs};
+use crate::record::schema::{Bisection, Metric, Record, Run, SlowPair};
+use crate::report::model::{
+    Cell, HeatCell, HeatMap, Note, OfRun, Section, Show, Table, figure, number, text,
+};
+use crate::report::number::{GIGABITS, MEGABYTES, PERCENT, US, quantile_name, short};
+use crate::stats::{RateMetric, Value};
+
+/// Slow pairs that are named before the others are counted.
+const NAMED: usize = 20;
+
+/// What stands beside the figures of many pairs; `None` where one pair at most was measured.
+pub fn section(record: &Record) -> Option<Section> {
+    let mut section = Section::new("pairs", "Pairs of hosts");
+    section.notes = notes(record).into_iter().map(|line| Note::new(line, Show::Page)).collect();
+    section.tables.extend(bisections(record));
+    section.maps = matrices(record);
+    section.filled()
+}
+
+/// Pairs that were drawn at random and measured at the same time.
+struct Halves<'a> {
+    found: &'a Bisection,
+    case: &'a Case,
+}
+
+impl OfRun for Halves<'_> {
+    fn run(&self) -> Option<&Run> {
+        None
+    }
+}
+
+impl Halves<'_> {
+    /// A figure of the bandwidth that was found; it has none where no matching was whole.
+    fn cell(&self, scale: f64, value: f64, with_error: bool) -> Cell {
+        let interval = self.found.bandwidth.interval.filter(|_| with_error);
+        if value.is_nan() { Cell::None } else { Cell::figure(value, interval, scale) }
+    }
+
+    fn matching(&self, better: fn(f64, f64) -> f64) -> f64 {
+        let each = self.found.matchings.iter().copied().filter(|value| !value.is_nan());
+        each.reduce(better).unwrap_or(f64::NAN)
+    }
+}
+
+/// Effective bisection bandwidth; `None` where it was not measured.
+fn bisections(record: &Record) -> Option<Table> {
+    let rows = record.pairs.iter().flat_map(|pairs| &pairs.bisections).filter_map(|found| {
+        Some(Halves { found, case: record.plan.cases.get(*found.runs.first()? as usize)? })
+    });
+    let all = |row: &Halves<'_>| row.found.bandwidth.value;
+    let fields = [
+        text("transport", |row: &Halves<'_>| row.case.transport.name()),
+        text("wait", |row: &Halves<'_>| row.case.wait.name()),
+        number("size", "B", |row: &Halves<'_>| Cell::Size(row.case.size.0)),
+        number("pairs", "", |row: &Halves<'_>| Cell::Count(row.found.pairs.into())),
+        number("matchings", "", |row: &Halves<'_>| Cell::Count(row.found.matchings.len() as u64)),
+        figure("all pairs", "MB/s", move |row: &Halves<'_>| row.cell(MEGABYTES, all(row), true)),
+        figure("Gb/s", "", move |row: &Halves<'_>| row.cell(GIGABITS, all(row), true)),
+        number("a pair", "MB/s", move |row: &Halves<'_>| {
+            row.cell(MEGABYTES, all(row) / f64::from(row.found.pairs.max(1)), false)
+        }),
+        number("least matching", "MB/s", |row: &Halves<'_>| {
+            row.cell(MEGABYTES, row.matching(f64::min), false)
+        }),
+        number("most", "", |row: &Halves<'_>| row.cell(MEGABYTES, row.matching(f64::max), false)),
+    ];
+    Some(Table::of(rows, fields)?.caption(Note::new("Effective bisection bandwidth", Show::Page)))
+}
+
+/// The slow pairs, a sentence each; and where not all pairs of a matching ran at the same time.
+pub fn notes(record: &Record) -> Vec<String> {
+    let Some(pairs) = &record.pairs else { return Vec::new() };
+    let line = |slow: &SlowPair| {
+        let label = record.runs.iter().find(|run| run.index == slow.run).map(|run| &run.label);
+        let (scale, unit) = match RateMetric::from_name(&slow.metric) {
+            Some(_) => (MEGABYTES, "MB/s"),
+            None => (US, "us"),
+        };
+        format!(
+            "slow pair: {}: {} {} {unit}, the median of all pairs is {} {unit}",
+            label.map_or("unknown", String::as_str),
+            slow.metric,
+            short(slow.value * scale),
+            short(slow.median * scale)
+        )
+    };
+    let mut lines: Vec<String> = pairs.slow.iter().take(NAMED).map(line).collect();
+    if pairs.slow.len() > NAMED {
+        lines.push(format!("slow pairs: {} more", pairs.slow.len() - NAMED));
+    }
+    let overlap = pairs.bisections.iter().filter_map(|found| found.overlap).reduce(f64::min);
+    lines.extend(overlap.map(|share| {
+        format!(
+            "bisection: all pairs of a matching ran during at least {} % of its time",
+            short(PERCENT * share)
+        )
+    }));
+    lines
+}
+
+/// p50 and p99 of each distribution, and each bandwidth, of all pairs that were measured alike;
+/// none where not all pairs of several hosts were measured.
+pub fn matrices(record: &Record) -> Vec<HeatMap> {
+    if !matches!(record.plan.pairs, Some(Pairs::All { .. })) {
+        return Vec::new();
+    }
+    let mut hosts: Vec<Option<u32>> =
+        record.plan.cases.iter().flat_map(|case| [case.ends.client, case.ends.server]).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let mut matrices: Vec<HeatMap> = Vec::new();
+    for run in &record.runs {
+        for (empty, value) in figures(run) {
+            let at = match matrices.iter().position(|matrix| matrix.title == empty.title) {
+                Some(at) => at,
+                None => {
+                    let names = hosts.iter().map(|host| record.plan.host(*host).into()).collect();
+                    matrices.push(HeatMap { names, ..empty });
+                    matrices.len() - 1
+                }
+            };
+            let Ends { client, server } = run.case.ends;
+            let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
+            let (row, column) = (place(client), place(server));
+            let cell = HeatCell { row, column, value: Value(value), run: run.index };
+            matrices[at].insert(cell);
+            // A round trip is of both.
+            if run.summary(Metric::HalfRtt).is_some() {
+                matrices[at].insert(HeatCell { row: column, column: row, ..cell });
+            }
+        }
+    }
+    matrices
+}
+
+/// The figures of a run, each with the matrix in which it stands.
+fn figures(run: &Run) -> Vec<(HeatMap, f64)> {
+    let map = |name: String, unit: &str, scale: f64, more_is_better: bool| HeatMap {
+        title: format!("{name}, {}", run.case.label()),
+        unit: unit.into(),
+        scale,
+        more_is_better,
+        axes: "client in the row, server in the column".into(),
+        ..HeatMap::default()
+    };
+    let Some(metric) = answer(run) else {
+        let rates = run.rates.iter().filter(|figure| figure.metric == RateMetric::Bandwidth);
+        let map = |metric: RateMetric| map(metric.name().into(), "MB/s", MEGABYTES, true);
+        return rates.map(|figure| (map(figure.metric), figure.rate.value)).collect();
+    };
+    let quantile = |p: f64| {
+        let name = format!("{} {}", metric.name(), quantile_name(p));
+        Some((map(name, "us", US, false), run.quantile(metric, p)?.0))
+    };
+    [0.5, 0.99].into_iter().filter_map(quantile).collect()
+}
+
+/// The metric of a run that answers its question; `None`: a rate does. The figures of a run are in
+/// the order of what they answer; a round trip is twice its half.
+fn answer(run: &Run) -> Option<Metric> {
+    let mut metrics = run.figures.iter().map(|figure| figure.metric);
+    metrics.find(|metric| !matches!(metric, Metric::Rtt | Metric::Complete | Metric::Post))
+}

@@ -1,0 +1,41 @@
+//! Runs of `stream`: what became of their steps.
+
+use crate::plan::stream::Stream;
+use crate::record::schema::{RateMetric, Record, Run};
+use crate::report::model::{Cell, Note, OfRun, Section, Show, Table, ends, figure, number, own};
+use crate::report::number::{MEGABYTES, PERCENT};
+
+struct Steps<'a>(&'a Run, &'a Stream);
+
+impl OfRun for Steps<'_> {
+    fn run(&self) -> Option<&Run> {
+        Some(self.0)
+    }
+}
+
+/// All that a record says of them; `None` where there are no such runs.
+pub fn section(record: &Record) -> Option<Section> {
+    let runs = || record.runs.iter().filter_map(|run| Some(Steps(run, run.case.stream.as_ref()?)));
+    let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);
+    let fields = [
+        number("values", "", |row: &Steps<'_>| Cell::Count(row.1.values.into())),
+        number("steps/s", "", |row: &Steps<'_>| {
+            let rate = row.0.case.schedule.rate().map_or(0.0, |rate| rate.0);
+            Cell::Count(rate.round() as u64)
+        }),
+        number("missed", "", |row: &Steps<'_>| Cell::Count(row.0.counts.missed_steps)),
+        figure("missed %", "", rate(RateMetric::Missed, PERCENT)),
+        number("lost", "", |row: &Steps<'_>| Cell::lost(row.0.counts.lost)),
+        number("before the first", "", |row: &Steps<'_>| {
+            Cell::Count(row.0.counts.lost_before_first)
+        }),
+        number("gaps", "", |row: &Steps<'_>| Cell::Count(row.0.counts.gaps)),
+        number("reordered", "", |row: &Steps<'_>| Cell::Count(row.0.counts.reordered)),
+        figure("ceiling", "MB/s", rate(RateMetric::Ceiling, MEGABYTES)),
+    ];
+    let table = Table::of(runs(), own(record).into_iter().chain(ends()).chain(fields))?;
+    let table = table.caption(Note::new("Steps of the streams", Show::Page));
+    let rates = Vec::new();
+    let section = Section::new("stream", "Streams");
+    Some(Section { results: vec![Table { id: "stream-table".into(), ..table }], rates, ..section })
+}

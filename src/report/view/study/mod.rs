@@ -1,0 +1,155 @@
+//! The graphs of a study: ours, what was published, and their ratio, as plots and as tables.
+
+mod lines;
+mod plots;
+mod surfaces;
+
+use crate::plan::Study;
+use crate::plan::study::{Axis, Graph, GraphKind};
+use crate::record::schema::{Record, Run};
+use crate::report::model::{
+    Cell, Note, OfRun, Section, Show, Table, TableField, figure, number, text,
+};
+use crate::report::number::{PERCENT, THOUSANDS};
+use crate::report::scale::Scale;
+use lines::{Beside, Line, MANY_MISSED, columns, lines, shown};
+
+/// A part for each graph; `None` where the record is of no study.
+pub fn section(record: &Record) -> Option<Section> {
+    let study = record.plan.study.as_ref()?;
+    let mut section = Section::new("study", &study.title);
+    section.notes.push(Note::new(format!("study: {}", study.title), Show::Terminal));
+    section.notes.extend(study.source.iter().map(|source| format!("reproduces: {source}").into()));
+    let quick = "quick: shorter than the study is written, to see that all of it works";
+    section.notes.extend(study.quick.then(|| quick.into()));
+    let graphs = study.graphs.iter().enumerate();
+    section.parts = graphs.map(|(index, graph)| part(record, study, graph, index)).collect();
+    Some(section)
+}
+
+fn part(record: &Record, study: &Study, graph: &Graph, index: usize) -> Section {
+    let lines = lines(record, study, graph);
+    let mut part = Section::new(format!("graph-{index}"), &graph.title);
+    part.data = vec![surfaces::data(graph, &lines)];
+    match graph.kind {
+        GraphKind::Surface => part.surfaces = surfaces::surfaces(graph, &lines, index),
+        _ => part.plots = vec![plots::plot(graph, &lines, index)],
+    }
+    let notes = |prefix: &'static str, show| {
+        graph.notes.iter().map(move |note| Note::new(format!("{prefix}{note}"), show))
+    };
+    part.notes.push(Note::new(format!("graph: {}", graph.title), Show::Terminal));
+    part.notes.extend(notes("", Show::Page));
+    let figures =
+        table(graph, &lines).map(|table| table.notes(notes("reference: ", Show::Terminal)));
+    part.tables.extend(figures);
+    part.tables.extend(sources(graph));
+    part
+}
+
+/// One of ours beside one published figure, if there is any.
+struct Row<'a> {
+    line: &'a Line<'a>,
+    beside: Option<&'a Beside<'a>>,
+}
+
+impl OfRun for Row<'_> {
+    fn run(&self) -> Option<&Run> {
+        Some(self.line.run)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+}
+
+fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
+    let scale = Scale::of(&graph.metric);
+    let rows = lines.iter().flat_map(|line| {
+        let alone = line.beside.is_empty().then_some(Row { line, beside: None });
+        line.beside.iter().map(|beside| Row { line, beside: Some(beside) }).chain(alone)
+    });
+    let mut fields = vec![text("series", |row: &Row<'_>| row.line.series)];
+    if !graph.also.is_empty() {
+        fields.push(text("figure", |row: &Row<'_>| row.line.metric));
+    }
+    fields.extend(columns(graph.kind).iter().enumerate().map(|(at, axis)| place(*axis, at)));
+    let ours = move |row: &Row<'_>| match row.line.figure {
+        Some((value, interval)) => Cell::figure(value, interval, scale.factor()),
+        None if row.line.is_measured() => Cell::TooSmall,
+        None => Cell::None,
+    };
+    fields.push(figure(&shown(graph), scale.unit(), ours).key("ours"));
+    if graph.kind == GraphKind::Surface {
+        fields.push(number("missed %", "", |row: &Row<'_>| match row.line.missed() {
+            Some(share) => Cell::fixed(PERCENT * share, 2).bad_if(share > MANY_MISSED),
+            None => Cell::None,
+        }));
+    }
+    if lines.iter().any(|line| !line.beside.is_empty()) {
+        let published = move |row: &Row<'_>| match row.beside {
+            Some(beside) => Cell::figure(beside.value, None, scale.factor()),
+            None => Cell::None,
+        };
+        let ratio = |row: &Row<'_>| {
+            row.beside.and_then(|beside| beside.ratio).map_or(Cell::None, Cell::number)
+        };
+        let source = |row: &Row<'_>| {
+            row.beside.map_or(Cell::None, |beside| beside.reference.name.as_str().into())
+        };
+        fields.push(number("published", scale.unit(), published));
+        fields.push(number("ratio", "", ratio));
+        fields.push(text("published in", source));
+    }
+    let table = Table::of(rows, fields)?;
+    let caption = Note::new(format!("Figures: {}", graph.title), Show::Page);
+    Some(Table { folded: true, ..table.caption(caption) })
+}
+
+/// Where a figure stands on an axis.
+fn place<'a>(axis: Axis, at: usize) -> TableField<'a, Row<'a>> {
+    let value = move |row: &Row<'_>| row.line.at.get(at).copied().unwrap_or(f64::NAN);
+    match axis {
+        Axis::Size => number("size", "B", move |row| Cell::Size(value(row) as u64)),
+        Axis::Values => number("values", "", move |row| Cell::Count(value(row) as u64)),
+        Axis::Clients => number("clients", "", move |row| Cell::Count(value(row) as u64)),
+        Axis::Rate => {
+            number("offered", "k/s", move |row| Cell::figure(value(row), None, THOUSANDS))
+        }
+        Axis::Answered => {
+            number("answered", "k/s", move |row| Cell::figure(value(row), None, THOUSANDS))
+        }
+    }
+}
+
+/// A publication, with what was measured on and what must be known of its figures.
+#[derive(PartialEq)]
+struct Source<'a> {
+    source: &'a str,
+    system: &'a str,
+    notes: String,
+}
+
+impl OfRun for Source<'_> {
+    fn run(&self) -> Option<&Run> {
+        None
+    }
+}
+
+fn sources(graph: &Graph) -> Option<Table> {
+    let mut rows: Vec<Source<'_>> = Vec::new();
+    for reference in &graph.references {
+        let (source, system) = (reference.source.as_str(), reference.system.as_str());
+        let row = Source { source, system, notes: reference.notes.join(" ") };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    let fields = [
+        text("source", |row: &Source<'_>| row.source),
+        text("measured on", |row: &Source<'_>| row.system),
+        text("notes", |row: &Source<'_>| row.notes.clone()),
+    ];
+    let table = Table::of(rows, fields)?.caption("Sources of the published figures");
+    Some(Table { folded: true, show: Show::Page, ..table })
+}

@@ -1,0 +1,421 @@
+//! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
+//! series that it stands beside; ours is solid.
+
+use super::lines::Line;
+use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
+use crate::record::schema::{Metric, Run};
+use crate::report::model::{Axis, Curve, CurveKind, Plot, Point, Series, Shape, Style, Unit};
+use crate::report::number::{bytes, count, interval, pace, quantile_name};
+use crate::report::scale::Scale;
+use crate::stats::{Interval, Value};
+
+/// Half the width of a bar.
+const HALF: f64 = 0.28;
+/// Bars that are named; of more the numbers stand below them.
+const NAMED: usize = 16;
+
+/// The plot of a graph that is no surface.
+pub fn plot(graph: &Graph, lines: &[Line<'_>], index: usize) -> Plot {
+    let plot = match graph.kind {
+        GraphKind::Cdf => cdf(graph, lines),
+        GraphKind::Histogram => histogram(graph, lines),
+        GraphKind::Bars => bars(graph, lines),
+        _ => against(graph, lines),
+    };
+    let (id, title, note) = (format!("study-{index}"), graph.title.clone(), note(graph));
+    Plot { id, title, note, height: 340, ..plot }
+}
+
+pub(super) fn scale(graph: &Graph) -> Scale {
+    Scale::of(&graph.metric)
+}
+
+pub(super) fn is_rate(graph: &Graph) -> bool {
+    scale(graph) != Scale::Time
+}
+
+fn has_deciles(graph: &Graph) -> bool {
+    matches!(graph.kind.axes(), [_]) && graph.spread == Spread::Deciles && !is_rate(graph)
+}
+
+pub(super) fn note(graph: &Graph) -> String {
+    let metrics = graph.metrics().collect::<Vec<_>>().join(", ");
+    let what = match graph.kind {
+        GraphKind::Cdf | GraphKind::Histogram => metrics,
+        _ if is_rate(graph) => metrics,
+        _ => format!("{metrics} {}", quantile_name(graph.quantile)),
+    };
+    let bars = match graph.kind {
+        _ if has_deciles(graph) => " Bars: from p10 to p90 of the messages.",
+        GraphKind::Cdf | GraphKind::Surface => "",
+        GraphKind::Histogram => " Messages in each bin, 20 bins a decade.",
+        _ => " Bars: 95 % intervals.",
+    };
+    let published = match references(graph).next() {
+        Some(_) => " Hollow and dashed: published.",
+        None => "",
+    };
+    format!("{what}.{bars}{published}")
+}
+
+/// A published median beside another quantile of ours would mislead.
+fn references(graph: &Graph) -> impl Iterator<Item = &Reference> {
+    let all = graph.references.iter();
+    all.filter(|reference| is_rate(graph) || reference.quantile == graph.quantile)
+}
+
+/// How a reference is drawn: the colour of its series, a shape and dashes of its own among those
+/// that stand beside the same series.
+fn published(graph: &Graph, reference: &Reference, style: Style, points: Vec<Point>) -> Series {
+    let mut beside = references(graph).filter(|other| other.beside == reference.beside);
+    let at = beside.position(|other| other == reference).unwrap_or(0);
+    let own = |name: &String| graph.series.iter().position(|series| series == name);
+    Series {
+        name: reference.name.clone(),
+        style,
+        colour: reference.beside.as_ref().and_then(own),
+        dash: at,
+        shape: (style != Style::PublishedLevel).then_some(Shape::ALL[at % Shape::ALL.len()]),
+        source: format!("{}. Measured on: {}", reference.source, reference.system),
+        points,
+        ..Series::default()
+    }
+}
+
+fn published_point(graph: &Graph, reference: &Reference, figure: &Figure, x: f64, y: f64) -> Point {
+    let size = figure.size.map_or("all sizes".into(), |size| bytes(size.0));
+    let value = scale(graph).text(figure.value);
+    let text = format!("{size}: {value}, {}", reference.source);
+    Point { x, y, text, ..Point::default() }
+}
+
+/// A figure of ours with its bars; `None` where it has no place on the axis.
+fn point(graph: &Graph, line: &Line<'_>, x: f64, is_linear: bool) -> Option<Point> {
+    let (value, bounds) = line.figure?;
+    if !(value.is_finite() && (value > 0.0 || is_linear && value == 0.0)) {
+        return None;
+    }
+    let text = |value: f64| scale(graph).text(value);
+    let quantile = |p| Some(line.run.quantile(Metric::from_name(line.metric)?, p)?.0);
+    let deciles = has_deciles(graph).then(|| Some((quantile(0.1)?, quantile(0.9)?))).flatten();
+    let spread = deciles
+        .map_or_else(String::new, |(low, high)| format!(", p10 {}, p90 {}", text(low), text(high)));
+    let n = match line.summary() {
+        Some(summary) => format!("n = {}", count(summary.count)),
+        None => format!("{} rounds", line.rounds()),
+    };
+    let text =
+        format!("{}: {} {}{spread}, {n}", words(graph, line), text(value), interval(bounds, text));
+    let bars = match deciles {
+        Some((low, high)) => Some(Interval { low: Value(low), high: Value(high) }),
+        None => bounds,
+    };
+    Some(Point { x, y: value, text, ..Point::default() }.within(bars))
+}
+
+/// Where a figure stands.
+fn words(graph: &Graph, line: &Line<'_>) -> String {
+    match graph.kind.axes() {
+        [] => bytes(line.run.case.size.0),
+        axes => axes
+            .iter()
+            .zip(&line.at)
+            .map(|(axis, at)| word(*axis, *at))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+pub(super) fn word(axis: Against, at: f64) -> String {
+    match axis {
+        Against::Size => bytes(at as u64),
+        Against::Values if at == 1.0 => "1 value".into(),
+        Against::Values => format!("{} values", count(at as u64)),
+        Against::Rate | Against::Answered => pace(at),
+        Against::Clients => format!("{} clients", count(at as u64)),
+    }
+}
+
+/// Lines of one series and metric that differ in nothing but where they stand on the axis.
+struct Track<'a> {
+    series: usize,
+    /// Among those of its series, and whether it is its only one.
+    number: usize,
+    name: String,
+    lines: Vec<&'a Line<'a>>,
+}
+
+/// A size says nothing beside the number of values that it is made of.
+fn tracks<'a>(graph: &Graph, lines: &'a [Line<'a>]) -> Vec<Track<'a>> {
+    let mut tracks: Vec<Track<'a>> = Vec::new();
+    for (series, name) in graph.series.iter().enumerate() {
+        let own: Vec<&Line<'_>> = lines.iter().filter(|line| line.series == name).collect();
+        let differing: Vec<Against> =
+            [Against::Size, Against::Values, Against::Rate, Against::Clients]
+                .into_iter()
+                .filter(|axis| tells_apart(graph.kind, *axis))
+                .filter(|axis| {
+                    own.windows(2).any(|two| of(*axis, two[0].run) != of(*axis, two[1].run))
+                })
+                .collect();
+        let first = tracks.len();
+        for metric in graph.metrics() {
+            for line in own.iter().filter(|line| line.metric == metric) {
+                let apart =
+                    differing.iter().filter_map(|axis| Some(word(*axis, of(*axis, line.run)?)));
+                let apart = apart.collect::<Vec<_>>().join(" ");
+                let words =
+                    [apart, if graph.also.is_empty() { String::new() } else { metric.into() }];
+                let name = words
+                    .into_iter()
+                    .filter(|word| !word.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                match tracks[first..].iter_mut().find(|track| track.name == name) {
+                    Some(track) => track.lines.push(line),
+                    None => {
+                        let number = tracks.len() - first;
+                        tracks.push(Track { series, number, name, lines: vec![line] });
+                    }
+                }
+            }
+        }
+    }
+    tracks
+}
+
+/// Whether a graph's curves may differ in a quantity.
+fn tells_apart(kind: GraphKind, axis: Against) -> bool {
+    let answered = kind == GraphKind::AgainstAnswered && axis == Against::Rate;
+    let values = kind == GraphKind::AgainstValues && axis == Against::Size;
+    !kind.axes().contains(&axis) && !answered && !values
+}
+
+fn of(axis: Against, run: &Run) -> Option<f64> {
+    let has_values = axis == Against::Size && Against::Values.of(&run.case).is_some();
+    axis.of(&run.case).filter(|_| !has_values)
+}
+
+/// A figure over one quantity.
+fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
+    // Shares, costs and counts may be 0, and say more from there.
+    let is_linear = is_rate(graph) && graph.kind != GraphKind::AgainstSize;
+    let tracks = tracks(graph, lines);
+    // Of one series each line has a colour, of several each series.
+    let by_line = graph.series.len() == 1 && tracks.len() > 1;
+    let ours = tracks.iter().map(|track| {
+        let usable = track.lines.iter().filter(|line| line.x() > 0.0);
+        let series = &graph.series[track.series];
+        Series {
+            name: match (by_line, track.name.is_empty()) {
+                (true, _) => track.name.clone(),
+                (false, true) => series.clone(),
+                (false, false) => format!("{series}, {}", track.name),
+            },
+            colour: Some(if by_line { track.number } else { track.series }),
+            dash: if by_line { 0 } else { track.number },
+            points: usable.filter_map(|line| point(graph, line, line.x(), is_linear)).collect(),
+            ..Series::default()
+        }
+    });
+    let mut series: Vec<Series> = ours.filter(|one| !one.points.is_empty()).collect();
+    let ends: Vec<f64> = series.iter().flat_map(|one| &one.points).flat_map(ends(graph)).collect();
+    let by_size = graph.kind == GraphKind::AgainstSize;
+    series.extend(references(graph).map(|reference| {
+        let made = |figure: &Figure, x| published_point(graph, reference, figure, x, figure.value);
+        match reference.points.iter().find(|figure| figure.size.is_none()) {
+            Some(level) => {
+                published(graph, reference, Style::PublishedLevel, vec![made(level, 1.0)])
+            }
+            None => {
+                let sized = reference.points.iter().filter(|_| by_size);
+                let points = sized.filter_map(|one| Some(made(one, one.size?.0 as f64))).collect();
+                published(graph, reference, Style::Published, points)
+            }
+        }
+    }));
+    let placed = series.iter().filter(|one| one.style != Style::PublishedLevel);
+    let mut ticks: Vec<f64> = placed.flat_map(|one| &one.points).map(|point| point.x).collect();
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    let values =
+        || series.iter().flat_map(|one| &one.points).map(|point| point.y).chain(ends.clone());
+    let range = match is_linear {
+        true => [0.0, values().fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.1],
+        false => around(values(), 1.4),
+    };
+    let (label, unit) = match graph.kind.axes().first() {
+        Some(Against::Values) => ("values of a sample", Unit::Count),
+        Some(Against::Rate) => ("messages offered per second", Unit::PerSecond),
+        Some(Against::Answered) => ("messages answered per second", Unit::PerSecond),
+        Some(Against::Clients) => ("clients", Unit::Count),
+        _ => ("payload of a message", Unit::Bytes),
+    };
+    let own_ticks = graph.kind != GraphKind::AgainstAnswered;
+    Plot {
+        x: Axis {
+            label: label.into(),
+            unit,
+            log: true,
+            range: Some(around(ticks.iter().copied(), 1.5)),
+            ticks: if own_ticks { ticks } else { Vec::new() },
+            ..Axis::default()
+        },
+        y: Axis { log: !is_linear, range: Some(range), ..figures(graph) },
+        series,
+        ..Plot::default()
+    }
+}
+
+/// The axis of a graph's figures.
+pub(super) fn figures(graph: &Graph) -> Axis {
+    let scale = scale(graph);
+    Axis { label: scale.label().into(), unit: scale.on_axis(), ..Axis::default() }
+}
+
+/// How far the bars of a point widen the axis: an infinite one must not.
+fn ends(graph: &Graph) -> impl Fn(&Point) -> Vec<f64> {
+    let factor = if is_rate(graph) { 2.0 } else { 10.0 };
+    let widens = is_rate(graph) || has_deciles(graph);
+    move |point| {
+        let high = point.high.filter(|_| widens).map(|high| high.min(factor * point.y));
+        let low = point.low.filter(|_| widens).map(|low| low.max(point.y / factor));
+        [high, low].into_iter().flatten().collect()
+    }
+}
+
+/// The ends of a logarithmic axis that holds all values with some room.
+fn around(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
+    let usable = values.filter(|value| *value > 0.0 && value.is_finite());
+    let ends = usable.fold(None, |ends, value| match ends {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    });
+    let (low, high): (f64, f64) = ends.unwrap_or((1.0, 10.0));
+    [low / room, high * room]
+}
+
+/// A figure of each series, side by side.
+fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
+    let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.metric == graph.metric).collect();
+    let several = lines.windows(2).any(|two| two[0].run.case.size != two[1].run.case.size);
+    let name = |slot: usize| match lines[slot] {
+        _ if lines.len() > NAMED => format!("#{slot}"),
+        line if several => format!("{} {}", line.series, bytes(line.run.case.size.0)),
+        line => line.series.to_owned(),
+    };
+    let mut series = Vec::new();
+    for (slot, line) in lines.iter().enumerate() {
+        series.push(Series {
+            name: line.series.into(),
+            style: Style::Column,
+            half: Some(HALF),
+            colour: graph.series.iter().position(|name| name == line.series),
+            hidden: true,
+            points: point(graph, line, slot as f64, true).into_iter().collect(),
+            ..Series::default()
+        });
+    }
+    for reference in references(graph) {
+        let beside = |line: &Line<'_>| {
+            let size = line.run.case.size;
+            let own = reference.beside.as_deref().is_none_or(|name| name == line.series);
+            let mut points = reference.points.iter().filter(move |_| own);
+            points.find(|figure| figure.size.is_none_or(|own| own == size))
+        };
+        let points = lines.iter().enumerate().filter_map(|(slot, line)| {
+            let figure = beside(line)?;
+            Some(published_point(graph, reference, figure, slot as f64, figure.value))
+        });
+        let made = published(graph, reference, Style::PublishedBars, points.collect());
+        series.push(Series { half: Some(1.5 * HALF), ..made });
+    }
+    let points = || series.iter().flat_map(|one| &one.points);
+    let highs = points().map(|point| point.high.unwrap_or(point.y).min(2.0 * point.y));
+    let most = points().map(|point| point.y).chain(highs).fold(0.0, f64::max);
+    let most = if most > 0.0 { most } else { 1.0 };
+    Plot {
+        x: Axis {
+            range: Some([-0.6, lines.len().max(1) as f64 - 0.4]),
+            ticks: (0..lines.len()).map(|slot| slot as f64).collect(),
+            labels: (0..lines.len()).map(name).collect(),
+            is_names: true,
+            ..Axis::default()
+        },
+        y: Axis { range: Some([0.0, most * 1.12]), ..figures(graph) },
+        series,
+        ..Plot::default()
+    }
+}
+
+/// A curve for each run, as the page has its order statistics.
+fn curves(graph: &Graph, lines: &[Line<'_>], kind: CurveKind, style: Style) -> Vec<Series> {
+    let curve = |line: &Line<'_>| {
+        let mut same = lines.iter().filter(|other| other.series == line.series);
+        let several = same.clone().nth(1).is_some();
+        let at = same.position(|other| other.run.index == line.run.index).unwrap_or(0);
+        let size = bytes(line.run.case.size.0);
+        Series {
+            name: if several { format!("{} {size}", line.series) } else { line.series.into() },
+            style,
+            colour: graph.series.iter().position(|name| name == line.series),
+            dash: at,
+            curve: Some(Curve { run: line.run.index, metric: line.metric.into(), kind }),
+            ..Series::default()
+        }
+    };
+    lines.iter().filter(|line| line.metric == graph.metric).map(curve).collect()
+}
+
+/// The published figures of messages as long as those whose curves are drawn.
+fn beside_curves(graph: &Graph, lines: &[Line<'_>], style: Style, y: f64) -> Vec<Series> {
+    let all = references(graph).map(|reference| {
+        let is_shown = |figure: &&Figure| {
+            let own = |line: &&Line<'_>| {
+                reference.beside.as_deref().is_none_or(|name| name == line.series)
+            };
+            let sizes = || lines.iter().filter(own).map(|line| line.run.case.size);
+            figure.size.is_none_or(|size| sizes().any(|own| own == size))
+        };
+        let shown = reference.points.iter().filter(is_shown);
+        let points = shown.map(|one| published_point(graph, reference, one, one.value, y));
+        published(graph, reference, style, points.collect())
+    });
+    all.collect()
+}
+
+fn cdf(graph: &Graph, lines: &[Line<'_>]) -> Plot {
+    let mut series = curves(graph, lines, CurveKind::Cdf, Style::Steps);
+    series.extend(beside_curves(graph, lines, Style::PublishedPoints, 0.5));
+    Plot {
+        x: Axis { label: "latency".into(), unit: Unit::Time, log: true, ..Axis::default() },
+        y: Axis {
+            label: "share no slower".into(),
+            unit: Unit::Share,
+            range: Some([0.0, 1.02]),
+            ticks: vec![0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0],
+            ..Axis::default()
+        },
+        series,
+        ..Plot::default()
+    }
+}
+
+fn histogram(graph: &Graph, lines: &[Line<'_>]) -> Plot {
+    let counts = lines.iter().filter_map(|line| Some(line.summary()?.count as f64));
+    let most = counts.fold(10.0, f64::max);
+    let mut series = curves(graph, lines, CurveKind::Histogram, Style::Steps);
+    series.extend(beside_curves(graph, lines, Style::PublishedUpright, most));
+    Plot {
+        x: Axis { label: "latency".into(), unit: Unit::Time, log: true, ..Axis::default() },
+        y: Axis {
+            label: "messages".into(),
+            unit: Unit::Count,
+            log: true,
+            range: Some([0.6, most * 2.0]),
+            ..Axis::default()
+        },
+        series,
+        ..Plot::default()
+    }
+}

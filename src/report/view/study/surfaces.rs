@@ -1,0 +1,104 @@
+//! Surfaces of a study's graphs, and the figures of a graph for other programs.
+
+use super::lines::{Line, MANY_MISSED};
+use super::plots::{figures, is_rate, note, scale, word};
+use crate::plan::study::{Axis as Against, Graph};
+use crate::record::schema::RateMetric;
+use crate::report::model::{Axis, Data, Field, Surface, SurfacePoint, Unit};
+use crate::report::number::{interval, per_second, quantile_name};
+
+/// A surface for each series.
+pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface> {
+    let several = graph.series.len() > 1;
+    let surface = |(at, name): (usize, &String)| {
+        let own = lines.iter().filter(|line| line.series == name && line.metric == graph.metric);
+        let points: Vec<SurfacePoint> = own.filter_map(|line| surface_point(graph, line)).collect();
+        let axis =
+            |label: &str, unit| Axis { label: label.into(), unit, log: true, ..Axis::default() };
+        (!points.is_empty()).then(|| Surface {
+            id: if several { format!("study-{index}-{at}") } else { format!("study-{index}") },
+            title: if several { format!("{}: {name}", graph.title) } else { graph.title.clone() },
+            note: format!(
+                "{} Framed and in red: more than 10 % of the steps were missed.",
+                note(graph)
+            ),
+            x: axis("samples per second", Unit::PerSecond),
+            y: axis("values of a sample", Unit::Count),
+            z: Axis { log: !is_rate(graph), ..figures(graph) },
+            points,
+            data: 0,
+        })
+    };
+    graph.series.iter().enumerate().filter_map(surface).collect()
+}
+
+fn surface_point(graph: &Graph, line: &Line<'_>) -> Option<SurfacePoint> {
+    let [rate, values] = line.at[..] else { return None };
+    let text = |value: f64| scale(graph).text(value);
+    let shown = match line.figure {
+        Some((value, bounds)) => format!("{} {}", text(value), interval(bounds, text)),
+        None => "n too small".into(),
+    };
+    let missed = line.missed().unwrap_or(0.0);
+    let percent = 100.0 * missed;
+    Some(SurfacePoint {
+        x: rate,
+        y: values,
+        z: line.figure.map(|(value, _)| value).filter(|value| value.is_finite()),
+        flag: if missed > MANY_MISSED { format!("{percent:.0} % missed") } else { String::new() },
+        text: format!(
+            "{}, {}: {shown}, {percent:.2} % of the steps missed",
+            per_second(rate),
+            word(Against::Values, values)
+        ),
+    })
+}
+
+/// The figures of a graph, each published one beside ours.
+pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
+    let mut data = Data::new([
+        "graph",
+        "series",
+        "run",
+        "size_bytes",
+        "offered_per_s",
+        "values",
+        "clients",
+        "metric",
+        "figure",
+        "value",
+        "low",
+        "high",
+        "published",
+        "source",
+    ]);
+    for line in lines {
+        let known = |axis: Against| axis.of(&line.run.case).unwrap_or(f64::NAN).into();
+        let is_rate = RateMetric::from_name(line.metric).is_some();
+        let figure = if is_rate { "rate".into() } else { quantile_name(graph.quantile) };
+        let [low, high] = Field::bounds(line.figure.and_then(|(_, bounds)| bounds));
+        let row = |published: Field, source: Field| {
+            vec![
+                graph.title.as_str().into(),
+                line.series.into(),
+                line.run.index.into(),
+                line.run.case.size.0.into(),
+                known(Against::Rate),
+                known(Against::Values),
+                known(Against::Clients),
+                line.metric.into(),
+                figure.as_str().into(),
+                line.figure.map_or(f64::NAN, |(value, _)| value).into(),
+                low.clone(),
+                high.clone(),
+                published,
+                source,
+            ]
+        };
+        data.rows.push(row(Field::none(), Field::none()));
+        for beside in &line.beside {
+            data.rows.push(row(beside.value.into(), beside.reference.source.as_str().into()));
+        }
+    }
+    data
+}
