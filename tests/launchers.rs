@@ -200,7 +200,7 @@ fn ranks_that_share_a_secret_need_no_launcher() {
 fn ranks_without_a_secret_are_refused_in_a_sentence() {
     let scratch = Scratch::new();
     for (secret, says) in [
-        (None, "have no secret in common; give each the same random WIREGAUGE_JOB_SECRET"),
+        (None, "share no secret: set WIREGAUGE_JOB_SECRET"),
         (Some("short"), "WIREGAUGE_JOB_SECRET is too short"),
     ] {
         for rank in [0, 1] {

@@ -5,7 +5,7 @@ use super::values::{self, Host, Ssh};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
 use crate::plan::{HostSpec, Pairs, Place, Refusal};
 use crate::remote::job;
-use crate::remote::job::rank::{self, Rank, Typed};
+use crate::remote::job::rank::{self, Rank, RankOptions};
 use std::io::Read;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub fn place(typed: PlacementArguments) -> Result<(Place, Option<Rank>), Refusal
 /// Which process of a job this is, where it is one; hosts are not named then.
 fn rank_of(job: &RankArguments, reach: &ReachArguments) -> Result<Option<Rank>, Refusal> {
     let RankArguments { rank, ranks, leader } = job;
-    let job = Typed { rank: *rank, ranks: *ranks, leader: leader.clone() };
+    let job = RankOptions { rank: *rank, ranks: *ranks, leader: leader.clone() };
     let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(Refusal)?;
     match &found {
         Some(found) if reach.names_hosts() => refuse(format!(

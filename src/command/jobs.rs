@@ -1,5 +1,5 @@
-//! Processes that a launcher has started together, before anything is measured: rank 0 learns where
-//! the others are, and these are its agents.
+//! Joins the processes of a job before anything is measured: rank 0 becomes the controller, the
+//! others its agents.
 
 use super::CommandError;
 use super::process::{interrupts, program};
@@ -8,27 +8,27 @@ use crate::plan::{HostSpec, Place};
 use crate::remote::job::rank::Rank;
 use crate::remote::job::{self, Gathered};
 
-/// What became of this process.
+/// The part of this process in a job.
 pub enum Joined {
-    /// It was an agent until rank 0 ended.
+    /// It was an agent until rank 0 exited.
     Served,
-    /// It drives: the other ranks, where there are any. They end when this goes.
-    Drives(Option<Gathered>),
+    /// It is the controller, with the other ranks if there are any. They exit when this is dropped.
+    Controls(Option<Gathered>),
 }
 
-/// Takes its part in a job. Rank 0 says of the ranks among its hosts where their agents are.
+/// Joins a job. Rank 0 fills in the agents' addresses of the ranks among `hosts`.
 pub fn join<'a>(
     rank: Option<&Rank>,
     hosts: impl Iterator<Item = &'a mut HostSpec>,
 ) -> Result<Joined, CommandError> {
-    let Some(rank) = rank else { return Ok(Joined::Drives(None)) };
+    let Some(rank) = rank else { return Ok(Joined::Controls(None)) };
     if rank.rank > 0 {
         job::serve(rank, &program()?)?;
         return Ok(Joined::Served);
     }
     let gathered = job::gather(rank, &*interrupts()?)?;
     fill(hosts, &gathered.hosts);
-    Ok(Joined::Drives(Some(gathered)))
+    Ok(Joined::Controls(Some(gathered)))
 }
 
 /// The other hosts of a place.

@@ -127,7 +127,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Measure { mut request, clock, output, rank } => {
             let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut request.place))? {
                 Joined::Served => return Ok(Exit::Right),
-                Joined::Drives(others) => others,
+                Joined::Controls(others) => others,
             };
             measure::measure(*request, clock, output, typed)
         }
@@ -145,7 +145,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         } => {
             let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut place))? {
                 Joined::Served => return Ok(Exit::Right),
-                Joined::Drives(others) => others,
+                Joined::Controls(others) => others,
             };
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
@@ -153,7 +153,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Clocks { mut to, time, interface, clock, untrue, output, rank } => {
             let _others = match jobs::join(rank.as_deref(), to.iter_mut())? {
                 Joined::Served => return Ok(Exit::Right),
-                Joined::Drives(others) => others,
+                Joined::Controls(others) => others,
             };
             let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
             clocks::clocks(asked, typed)
@@ -161,7 +161,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
         Asked::Hosts { mut hosts, json, rank } => {
             let _others = match jobs::join(rank.as_deref(), hosts.iter_mut())? {
                 Joined::Served => return Ok(Exit::Right),
-                Joined::Drives(others) => others,
+                Joined::Controls(others) => others,
             };
             hosts::hosts(hosts, json)
         }

@@ -1,14 +1,14 @@
-//! Frames of the control protocol: a length of 4 bytes (little endian), then that many bytes of
-//! postcard. Bounded before anything is allocated.
+//! Frames of the control protocol: a length of 4 bytes (little endian), then a message in postcard.
+//! The length is checked before anything is allocated.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
 
-/// Longest frame: an outcome with a full histogram (60 thousand buckets of at most 12 bytes) fits.
+/// Longest frame: fits an outcome with a full histogram (60 thousand buckets of at most 12 bytes).
 pub const LONGEST: usize = 1 << 20;
 
-/// What is wrong with a frame.
+/// Why a frame could not be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The channel was closed between two frames.
@@ -17,11 +17,11 @@ pub enum FrameError {
     /// The channel failed, or ended within a frame.
     #[error("the control channel failed: {0}")]
     Channel(#[from] io::Error),
-    /// Longer than allowed.
-    #[error("a control frame of {0} B; at most {LONGEST} B are allowed")]
+    /// Too long.
+    #[error("control frame too long: {0} B, at most {LONGEST} B")]
     TooLong(usize),
     /// Not a message of this protocol.
-    #[error("a control frame that is not of this protocol: {0}")]
+    #[error("invalid control frame: {0}")]
     Foreign(#[from] postcard::Error),
 }
 
@@ -30,12 +30,12 @@ pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), 
     write_body(channel, &postcard::to_stdvec(message)?)
 }
 
-/// Writes a message that is bytes already.
+/// Writes an encoded message.
 pub fn write_body(channel: &mut impl Write, body: &[u8]) -> Result<(), FrameError> {
     if body.len() > LONGEST {
         return Err(FrameError::TooLong(body.len()));
     }
-    // In one piece, so that those of two threads do not mix.
+    // In one write, so that frames of two threads do not mix.
     let mut whole = (body.len() as u32).to_le_bytes().to_vec();
     whole.extend(body);
     channel.write_all(&whole)?;
@@ -47,7 +47,7 @@ pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameErro
     Ok(postcard::from_bytes(&read_body(channel)?)?)
 }
 
-/// Reads one message as bytes.
+/// Reads an encoded message.
 pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
     let mut length = [0; 4];
     match channel.read_exact(&mut length) {

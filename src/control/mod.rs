@@ -1,6 +1,6 @@
-//! What the controller and its agents say to each other: messages, their frames, the run's secret.
+//! The control protocol between the controller and its agents: messages, frames, secrets, faults.
 //!
-//! The control channel is parked while a round runs.
+//! The control channel is idle while a round runs.
 
 pub mod fault;
 pub mod frame;

@@ -1,10 +1,10 @@
-//! How long a round may do nothing before it counts as stalled.
+//! When a round counts as stalled.
 
 use crate::plan::{Case, Schedule};
 use std::time::Duration;
 
-/// How long a role may handle no message: `--timeout` and the longest gap that the case asks for.
-/// Of exponential gaps one in 10^13 is longer than 30 means.
+/// Longest time without a message: `--timeout` plus the longest gap of the schedule. One exponential
+/// gap in 10^13 is longer than 30 means.
 pub(crate) fn patience(case: &Case) -> Duration {
     let gap = match case.schedule {
         Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),

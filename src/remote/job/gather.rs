@@ -1,10 +1,10 @@
-//! How the ranks find each other: rank 0 listens until all have come, and every other rank dials it
-//! and tells at which address its own agent listens.
+//! How the ranks find each other: rank 0 listens until all have arrived, and every other rank
+//! connects to it and reports the address of its agent.
 
 use super::rank::Rank;
 use super::{
-    Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, of_words, pmi,
-    sharing, words,
+    Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, parse_published,
+    pmi, published, sharing,
 };
 use crate::control::frame;
 use crate::control::protocol::VERSION;
@@ -22,38 +22,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long the ranks may take to come: a launcher starts them at about the same time.
+/// How long ranks may take to arrive: a launcher starts them at about the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long one of them may take to prove that it is one.
+/// Time limit of a handshake.
 const PROOF: Duration = Duration::from_secs(10);
-/// How long an address may take to answer.
+/// Time limit of a connection attempt.
 const CONNECTING: Duration = Duration::from_secs(2);
-/// Between two tries, and between two looks.
+/// Interval between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Strangers and ranks that may prove themselves at once.
+/// Most concurrent handshakes.
 const MOST_AT_ONCE: usize = 256;
 
-/// What a rank tells rank 0.
+/// A rank's first message to rank 0.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Arrival {
     version: u32,
     rank: u32,
     ranks: u32,
-    /// Where its agent listens.
+    /// The address of its agent.
     at: SocketAddr,
 }
 
-/// What rank 0 answers: nothing, or why not.
+/// The answer of rank 0: accepted, or why not.
 type Answer = Result<(), String>;
 
-/// The other ranks, each with an agent. They end when this goes.
+/// The other ranks, each with an agent. They exit when this is dropped.
 pub struct Gathered {
     /// As other hosts, by their rank from 1.
     pub hosts: Vec<HostSpec>,
     _held: Vec<(Reader, Writer)>,
 }
 
-/// Rank 0: waits until all have come.
+/// Rank 0: waits until all have arrived.
 pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> {
     let sharing = sharing(rank).map_err(failed)?;
     let is_sealed = matches!(sharing, Sharing::Munge);
@@ -67,7 +67,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
             let key = fresh().map_err(failed)?;
             let listener = listen(0).map_err(failed)?;
             let at = listener.local_addr().map_err(|error| failed(error.to_string()))?;
-            pmi::share(Some(&words(&key, at))).map_err(failed)?;
+            pmi::share(Some(&published(&key, at))).map_err(failed)?;
             (key, Ok(listener))
         }
     };
@@ -78,7 +78,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let mut arrived: Vec<Option<(HostSpec, (Reader, Writer))>> = Vec::new();
     arrived.resize_with(rank.ranks as usize - 1, || None);
     let deadline = Instant::now() + PATIENCE;
-    let proving = Arc::new(());
+    let handshakes = Arc::new(());
     while arrived.iter().any(Option::is_none) {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Fault::Interrupted);
@@ -87,19 +87,19 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
             return Err(failed(missing(&arrived)));
         }
         if let Ok((socket, _)) = listener.accept()
-            && Arc::strong_count(&proving) <= MOST_AT_ONCE
+            && Arc::strong_count(&handshakes) <= MOST_AT_ONCE
         {
-            let (tx, place) = (tx.clone(), Arc::clone(&proving));
+            let (tx, place) = (tx.clone(), Arc::clone(&handshakes));
             std::thread::spawn(move || {
-                // A stranger is no reason to end.
-                if let Ok(one) = let_in(socket, key, is_sealed) {
+                // A rejected peer does not end the job.
+                if let Ok(one) = authenticate(socket, key, is_sealed) {
                     let _ = tx.send(one);
                 }
                 drop(place);
             });
         }
-        if let Ok((told, ends)) = rx.recv_timeout(Duration::from_millis(1)) {
-            take(&mut arrived, told, ends, key);
+        if let Ok((arrival, channel)) = rx.recv_timeout(Duration::from_millis(1)) {
+            take(&mut arrived, arrival, channel, key);
         }
     }
     let (hosts, held) = arrived.into_iter().flatten().unzip();
@@ -110,23 +110,23 @@ fn missing(arrived: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
     let absent = arrived.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
     format!(
-        "of {} ranks {} did not come within {} s; all must be started with the same command, and \
-         reach the host of rank 0 (--leader)",
+        "of {} ranks {} did not arrive within {} s: start all with the same command, and check that \
+         they can reach rank 0 (--leader)",
         arrived.len() + 1,
         names.join(", "),
         PATIENCE.as_secs()
     )
 }
 
-/// One who has connected to rank 0, once it has proved that it is of the job.
-fn let_in(
+/// Authenticates a connection to rank 0 as one of the job's.
+fn authenticate(
     mut socket: TcpStream,
     JobKey(key): JobKey,
     is_sealed: bool,
 ) -> Result<(Arrival, (Reader, Writer)), String> {
-    let said = |error: io::Error| error.to_string();
-    socket.set_nonblocking(false).map_err(said)?;
-    socket.set_write_timeout(Some(PROOF)).map_err(said)?;
+    let text = |error: io::Error| error.to_string();
+    socket.set_nonblocking(false).map_err(text)?;
+    socket.set_write_timeout(Some(PROOF)).map_err(text)?;
     if is_sealed {
         let sealed = munge::seal(&secret::to_hex(&key))?;
         frame::write(&mut socket, &sealed).map_err(|error| error.to_string())?;
@@ -136,64 +136,69 @@ fn let_in(
     let config = tls::listening(&own, &[theirs.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
     let channel = Channel::accept(socket, deadline, |_| config).map_err(|e| e.to_string())?;
-    let (mut reader, writer) = channel.split().map_err(said)?;
+    let (mut reader, writer) = channel.split().map_err(text)?;
     reader.deadline = Some(deadline);
-    let told: Arrival = frame::read(&mut reader).map_err(|error| error.to_string())?;
-    Ok((told, (reader, writer)))
+    let arrival: Arrival = frame::read(&mut reader).map_err(|error| error.to_string())?;
+    Ok((arrival, (reader, writer)))
 }
 
-/// Takes one in, or says why not.
+/// Accepts a rank, or answers why not.
 fn take(
     arrived: &mut [Option<(HostSpec, (Reader, Writer))>],
-    told: Arrival,
-    mut ends: (Reader, Writer),
+    arrival: Arrival,
+    mut channel: (Reader, Writer),
     key: JobKey,
 ) {
     let ranks = arrived.len() + 1;
-    let place = (told.rank as usize).checked_sub(1).and_then(|at| arrived.get_mut(at));
+    let place = (arrival.rank as usize).checked_sub(1).and_then(|at| arrived.get_mut(at));
     let answer: Answer = match &place {
-        _ if told.version != VERSION => Err(format!(
-            "rank {} speaks version {} of the control protocol and rank 0 version {VERSION}; run \
+        _ if arrival.version != VERSION => Err(format!(
+            "rank {} speaks version {} of the control protocol and rank 0 version {VERSION}: run \
              the same wiregauge on all",
-            told.rank, told.version
+            arrival.rank, arrival.version
         )),
-        Some(None) if told.ranks as usize == ranks => Ok(()),
-        _ => Err(format!("rank {} of {} has no place among {ranks}", told.rank, told.ranks)),
+        Some(None) if arrival.ranks as usize == ranks => Ok(()),
+        _ => {
+            Err(format!("rank {} of {} does not fit a job of {ranks}", arrival.rank, arrival.ranks))
+        }
     };
-    let is_told = frame::write(&mut ends.1, &answer).is_ok();
+    let is_told = frame::write(&mut channel.1, &answer).is_ok();
     if let (Some(place), Ok(()), true) = (place, &answer, is_told) {
-        let agent = Some(format!("[{}]:{}", told.at.ip(), told.at.port()));
-        let spec = HostSpec { host: name(told.rank), agent, key: Some(key), ..HostSpec::default() };
-        *place = Some((spec, ends));
+        let agent = Some(format!("[{}]:{}", arrival.at.ip(), arrival.at.port()));
+        let spec =
+            HostSpec { host: name(arrival.rank), agent, key: Some(key), ..HostSpec::default() };
+        *place = Some((spec, channel));
     }
 }
 
-/// Every other rank: an agent for rank 0 until it ends; why there was none to be.
+/// Every other rank: serves rank 0 as an agent until it exits.
 pub fn serve(rank: &Rank, program: &Path) -> Result<(), Fault> {
     let (key, (hosts, port)) = match sharing(rank).map_err(failed)? {
         Sharing::Known(key) => (Some(key), candidates(&rank.leader).map_err(failed)?),
         Sharing::Munge => (None, candidates(&rank.leader).map_err(failed)?),
         Sharing::Pmi => {
-            let told = pmi::share(None).map_err(failed)?;
-            let none = || failed("rank 0 has put no word of where it is".into());
-            let (key, hosts, port) = of_words(&told).ok_or_else(none)?;
+            let arrival = pmi::share(None).map_err(failed)?;
+            let none = || failed("rank 0 published no valid address".into());
+            let (key, hosts, port) = parse_published(&arrival).ok_or_else(none)?;
             (Some(key), (hosts, port))
         }
     };
     let deadline = Instant::now() + PATIENCE;
-    let mut last = String::from("nothing answers");
+    let mut last = String::from("no answer");
     while Instant::now() < deadline {
         for at in addresses(&hosts, port) {
             match reach(at, key) {
-                Ok((key, own, channel)) => return stay(rank, program, key, own, channel),
-                // Another program may be at one of the ports.
+                Ok((key, own, channel)) => {
+                    return serve_until_end(rank, program, key, own, channel);
+                }
+                // Another program may use one of the ports.
                 Err(error) => last = format!("{at}: {error}"),
             }
         }
         std::thread::sleep(PAUSE);
     }
     Err(failed(format!(
-        "rank {} did not find rank 0 at {} within {} s (the last was {last}); name its host with \
+        "rank {} could not connect to rank 0 at {} within {} s (last: {last}): name its host with \
          --leader",
         rank.rank,
         hosts.join(", "),
@@ -201,7 +206,7 @@ pub fn serve(rank: &Rank, program: &Path) -> Result<(), Fault> {
     )))
 }
 
-/// All addresses of these names, at each port that rank 0 may have taken.
+/// All addresses of these names, on each port that rank 0 may use.
 fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
     let ports = first..=first.saturating_add(PORTS - 1);
     let at = |port: u16| {
@@ -212,14 +217,14 @@ fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
     ports.flat_map(at).collect()
 }
 
-/// A connection to rank 0 that has proved to be one: the key, this end's address.
+/// Connects to rank 0; returns the key, this end's address and the channel.
 fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), String> {
-    let said = |error: io::Error| error.to_string();
-    let mut socket = TcpStream::connect_timeout(&at, CONNECTING).map_err(said)?;
+    let text = |error: io::Error| error.to_string();
+    let mut socket = TcpStream::connect_timeout(&at, CONNECTING).map_err(text)?;
     let key = match key {
         Some(key) => key,
         None => {
-            socket.set_read_timeout(Some(PROOF)).map_err(said)?;
+            socket.set_read_timeout(Some(PROOF)).map_err(text)?;
             let bounded = &mut (&mut socket).take(munge::LONGEST);
             let sealed: String = frame::read(bounded).map_err(|error| error.to_string())?;
             let opened = munge::open(&sealed)?;
@@ -228,15 +233,15 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
     };
     let own = Identity::derived(&key.0, End::Controller)?;
     let theirs = Identity::derived(&key.0, End::Agent)?;
-    let address = socket.local_addr().map_err(said)?.ip().to_canonical();
+    let address = socket.local_addr().map_err(text)?.ip().to_canonical();
     let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES);
     let config = config.map_err(|error| error.to_string())?;
     let channel = Channel::dial(socket, Instant::now() + PROOF, config);
     Ok((key, address, channel.map_err(|error| error.to_string())?))
 }
 
-/// Is an agent until rank 0 ends.
-fn stay(
+/// Serves as an agent until rank 0 exits.
+fn serve_until_end(
     rank: &Rank,
     program: &Path,
     JobKey(key): JobKey,
@@ -245,19 +250,19 @@ fn stay(
 ) -> Result<(), Fault> {
     let identity = Identity::derived(&key, End::Agent).map_err(failed)?;
     let controller = Identity::derived(&key, End::Controller).map_err(failed)?.certificate;
-    let said = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
+    let text = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
     let listener: TcpListener = daemon::listen(SocketAddr::new(own, 0))?;
-    let at = listener.local_addr().map_err(said)?;
+    let at = listener.local_addr().map_err(text)?;
     let own_daemon = Daemon::new(program.into(), identity, Trust::One(controller), true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
-    let (mut reader, mut writer) = channel.split().map_err(said)?;
+    let (mut reader, mut writer) = channel.split().map_err(text)?;
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
     let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
     answer.map_err(|sentence| Fault::Refused(sentence))?;
     reader.deadline = None;
-    // Nothing more is said: its end is the end of rank 0, also where that is killed.
+    // No more messages follow: the connection closes when rank 0 exits or is killed.
     let _ = reader.read(&mut [0]);
     let _ = writer.flush();
     Ok(())

@@ -1,47 +1,47 @@
-//! What only this user's processes of one cluster can read: a credential of MUNGE, which Slurm's
-//! hosts share a key for. `munge` and `unmunge` are its own commands.
+//! Credentials of MUNGE, which only processes of the same user on the same Slurm cluster can open, by
+//! its commands `munge` and `unmunge`.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long they may take.
+/// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
-/// Longest answer that is read: a credential with 64 B in it has some 400.
+/// Longest output that is read: a credential of 64 B has some 400.
 pub const LONGEST: u64 = 8192;
 
-/// A fresh credential that only this user can open, once on each host.
+/// Makes a credential that only this user can open, once per host.
 pub fn seal(text: &str) -> Result<String, String> {
     let own = rustix::process::geteuid().as_raw().to_string();
-    let sealed = said("munge", &["--restrict-uid", &own], text)?;
+    let sealed = run("munge", &["--restrict-uid", &own], text)?;
     Ok(sealed.trim().to_string())
 }
 
-/// What stands in a credential that this user has sealed.
+/// Opens a credential of this user.
 pub fn open(credential: &str) -> Result<String, String> {
-    read(&said("unmunge", &[], credential)?, rustix::process::geteuid().as_raw())
+    read(&run("unmunge", &[], credential)?, rustix::process::geteuid().as_raw())
 }
 
 /// Metadata, an empty line, then the text.
 fn read(opened: &str, own: u32) -> Result<String, String> {
-    let (about, text) = opened.split_once("\n\n").ok_or("unmunge printed no credential's text")?;
+    let (about, text) = opened.split_once("\n\n").ok_or("unmunge printed no payload")?;
     let of = |name: &str| {
         let line = about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::trim).unwrap_or_default().to_string()
     };
     let (status, user) = (of("STATUS"), of("UID"));
     if !status.starts_with("Success") {
-        return Err(format!("unmunge says: {}", status.escape_default()));
+        return Err(format!("unmunge: {}", status.escape_default()));
     }
     match user.ends_with(&format!("({own})")) {
         true => Ok(text.trim().to_string()),
-        false => Err(format!("a credential of another user ({})", user.escape_default())),
+        false => Err(format!("the credential belongs to another user ({})", user.escape_default())),
     }
 }
 
-/// What a command prints for what it is given.
-fn said(program: &str, arguments: &[&str], input: &str) -> Result<String, String> {
+/// Runs a command with an input; returns its output.
+fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, String> {
     let wrong = |error: std::io::Error| format!("running {program}: {error}");
     let mut child = Command::new(program)
         .args(arguments)
@@ -51,7 +51,7 @@ fn said(program: &str, arguments: &[&str], input: &str) -> Result<String, String
         .spawn()
         .map_err(wrong)?;
     if let Some(mut to) = child.stdin.take() {
-        // One that does not read says so by how it ends.
+        // A command that does not read its input fails by itself.
         let _ = to.write_all(input.as_bytes());
     }
     let deadline = Instant::now() + LIMIT;
@@ -72,7 +72,7 @@ fn said(program: &str, arguments: &[&str], input: &str) -> Result<String, String
     }
     match status.success() {
         true => Ok(printed),
-        false => Err(format!("{program} failed ({status}); munged must run on each node")),
+        false => Err(format!("{program} failed ({status}): munged must run on every node")),
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn only_this_user_s_own_credential_is_read() {
         assert_eq!(read(OPENED, 1000), Ok("ab12".into()));
-        assert!(read(OPENED, 1001).unwrap_err().contains("of another user (me (1000))"));
+        assert!(read(OPENED, 1001).unwrap_err().contains("another user (me (1000))"));
         assert!(read(OPENED, 0).is_err() && read(OPENED, 100).is_err());
         let replayed = OPENED.replace("Success (0)", "Replayed credential (17)");
         assert!(read(&replayed, 1000).unwrap_err().contains("Replayed"));

@@ -1,11 +1,11 @@
-//! The names in a list of Slurm's: `n[01-04,07],login`. Pure.
+//! Slurm's lists of nodes: `n[01-04,07],login`. Pure.
 
-/// Most names that are read: more than the largest cluster has.
+/// Most names of a list: more than the largest cluster has.
 const MOST: usize = 1 << 20;
 /// Longest list, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// The names in their order; `None` where it is no list.
+/// The names in order; `None`: not a valid list.
 pub fn expand(list: &str) -> Option<Vec<String>> {
     if list.len() > LONGEST {
         return None;
@@ -17,16 +17,16 @@ pub fn expand(list: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// The first name alone.
+/// The first name.
 pub fn first(list: &str) -> Option<String> {
-    // Of the first part alone: a list may be of many thousands.
+    // Only the first part is expanded: a list may have many thousands.
     let part = parts(list, true)?.into_iter().next()?;
     let mut names = Vec::new();
     one(part, String::new(), &mut names)?;
     names.into_iter().next()
 }
 
-/// What stands between the commas that are outside of brackets.
+/// The parts between commas outside of brackets.
 fn parts(list: &str, outside: bool) -> Option<Vec<&str>> {
     let mut depth = 0u32;
     let mut begin = 0;

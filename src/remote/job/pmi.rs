@@ -1,16 +1,16 @@
-//! The words that Hydra's processes exchange (PMI-1): a line of `key=value` asks, another answers.
-//! Rank 0 puts where it listens and what proves who is who; the others get it.
+//! The process manager interface of Hydra (PMI-1): lines of `key=value` as requests and answers.
+//! Rank 0 publishes its address and key; the others read them.
 
 use crate::host;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long an answer may take: the others' processes are being started meanwhile.
+/// Time limit of an answer: the other processes are being started meanwhile.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Longest line of an answer (PMI-1 allows 1024 B for a value).
 const LONGEST: u64 = 4096;
-/// What our word is called.
+/// The key of the published value.
 const KEY: &str = "wiregauge";
 
 /// A channel to the process manager.
@@ -18,7 +18,7 @@ struct Manager<C> {
     channel: BufReader<C>,
 }
 
-/// The value of a word in `cmd=get_result rc=0 value=x`.
+/// The value of `name` in a line as `cmd=get_result rc=0 value=x`.
 fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_whitespace().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
 }
@@ -37,11 +37,11 @@ impl<C: Read + Write> Manager<C> {
         let went = word(&line, "rc").is_none_or(|code| code == "0");
         match word(&line, "cmd") == Some(answer) && went {
             true => Ok(line),
-            false => Err(wrong(&format!("'{}' was answered", line.trim().escape_default()))),
+            false => Err(wrong(&format!("unexpected answer '{}'", line.trim().escape_default()))),
         }
     }
 
-    /// Rank 0 gives a word; every other rank is given it.
+    /// Rank 0 publishes its value; every other rank reads it.
     fn share(&mut self, own: Option<&str>) -> Result<String, String> {
         self.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
         let named = self.ask("cmd=get_my_kvsname", "my_kvsname")?;
@@ -63,10 +63,10 @@ impl<C: Read + Write> Manager<C> {
     }
 }
 
-/// Shares a word over the channel whose number PMI_FD has.
+/// Shares a value over the channel of PMI_FD.
 pub fn share(own: Option<&str>) -> Result<String, String> {
     let number = std::env::var("PMI_FD").ok().and_then(|text| text.parse().ok());
-    let number = number.ok_or("PMI_FD is no number")?;
+    let number = number.ok_or("PMI_FD is not a number")?;
     let wrong =
         |error: std::io::Error| format!("the launcher's channel (PMI_FD {number}): {error}");
     let channel = UnixStream::from(host::inherited(number).map_err(wrong)?);
