@@ -181,7 +181,7 @@ fn another_version_there_is_refused() {
         frame::write(&mut bytes, message).unwrap();
         bytes
     };
-    let sentence = format!("the driver speaks version {VERSION} of the control protocol");
+    let sentence = format!("the controller speaks version {VERSION} of the control protocol");
     let older = framed(&FromAgent::Refused { wrong_use: true, sentence: sentence.clone() });
     let newer = framed(&FromAgent::Welcome { pid: 7, tool: "99.0.0".into() });
     // Of version 2: a length of 2, the first variant, and a number.

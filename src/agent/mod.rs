@@ -7,9 +7,10 @@
 mod clock_answers;
 pub mod connections;
 mod error;
-pub mod host_probe;
+mod host_probe;
 pub mod kept;
 pub mod rehearse;
+pub(crate) mod remote_memory;
 pub mod rows;
 pub mod serve;
 pub mod thread;

@@ -1,13 +1,12 @@
-//! The agent: the process that plays one role of one round, told everything by the driver over its
-//! standard input and output.
+//! The agent process: runs one role of one round, commanded over its standard input and output.
 //!
-//! The main thread keeps the channel and sleeps while a round runs; others play, as many as the
-//! case has (`thread.rs`). The control thread sleeps in `read`, and when the driver says stop or
-//! expect while a round runs, it sets the gate of a loop and interrupts its sleep.
+//! The main thread sleeps while a round runs in the case's threads (`thread.rs`). The control thread
+//! sleeps in `read`; on `Stop` or `Expect` it sets the gate of a loop and interrupts its sleep.
 
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
 use crate::agent::host_probe;
+use crate::agent::remote_memory;
 use crate::agent::thread::{Reach, RoleRunner, StartLine, ThreadCommand, ThreadReport};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
@@ -22,16 +21,16 @@ use std::time::{Duration, Instant};
 
 /// The hidden command that makes a process an agent.
 pub const PLAY: &str = "play-role";
-/// How long a greeting may take. A driver greets at once.
+/// Time limit of the greeting. A controller greets at once.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long threads may take to leave when one of them cannot go on.
+/// How long threads may take to exit when one of them failed.
 const LEAVING: Duration = Duration::from_millis(500);
-/// Between two looks at whether they have left.
+/// Interval between two checks of their exit.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Serves one round over standard input and output; the process's exit code.
+/// Serves one session over standard input and output; returns the exit code.
 pub fn main() -> u8 {
-    // Not locked: the thread that tells of progress speaks too, and a frame is written whole.
+    // Not locked: another thread reports progress. Each frame is one write.
     let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
@@ -40,7 +39,7 @@ pub fn main() -> u8 {
     let (wrong_use, sentence) = match served {
         Ok(()) => return 0,
         Err(error @ AgentError::NotGreeted) => return not_greeted(&error),
-        // The driver is gone: nobody is there to be told.
+        // The controller is gone.
         Err(AgentError::Frame(FrameError::Closed)) => return 3,
         Err(AgentError::Refused(sentence)) => (true, sentence),
         Err(AgentError::Unable(sentence)) => (false, sentence),
@@ -50,13 +49,13 @@ pub fn main() -> u8 {
     if wrong_use { 2 } else { 3 }
 }
 
-/// Who starts an agent by hand speaks no frames: the sentence goes to stderr.
+/// For a user who started an agent by hand: the message goes to stderr.
 fn not_greeted(error: &AgentError) -> u8 {
     let _ = writeln!(io::stderr(), "wiregauge: {error}");
     2
 }
 
-/// Ends the process when no whole greeting has come in time; drop what it gives once one has.
+/// Ends the process if no greeting arrives in time; drop the returned guard once one has.
 fn await_greeting() -> Sender<()> {
     let (greeted, watch) = mpsc::channel();
     std::thread::spawn(move || {
@@ -67,34 +66,33 @@ fn await_greeting() -> Sender<()> {
     greeted
 }
 
-/// The first exchange: both must speak this version and know the secret.
+/// The greeting: both sides must have the same version and secret.
 fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
     let hello: ToAgent = match frame::read(&mut io::stdin().lock()) {
         Err(FrameError::Closed) => return Err(AgentError::NotGreeted),
         read => read?,
     };
     let ToAgent::Hello { magic, version, secret } = hello else {
-        return Err(AgentError::Refused("the driver did not begin with a greeting".into()));
+        return Err(AgentError::Refused("the controller did not send a greeting".into()));
     };
     if magic != MAGIC {
-        return Err(AgentError::Refused("the driver is not one of wiregauge".into()));
+        return Err(AgentError::Refused("the controller is not wiregauge".into()));
     }
     if version != VERSION {
         return Err(AgentError::Refused(format!(
-            "the driver speaks version {version} of the control protocol and this agent version \
-             {VERSION}; run the same wiregauge on both"
+            "the controller speaks version {version} of the control protocol and this agent \
+             version {VERSION}: run the same wiregauge on both"
         )));
     }
-    // One that sshd started is not told in its environment: whoever holds its channel has logged in
-    // as this user, and the first frame says the secret.
+    // sshd passes no secret in the environment: whoever has the channel has logged in as this user.
     let told = std::env::var(SECRET_VARIABLE).ok();
-    // The same holds for one that a standing agent started.
+    // The daemon has authenticated its controllers, too.
     let connected = [host::SSH_CONNECTION, host::CONNECTION];
     let is_let_in = told.is_none() && connected.iter().any(|n| std::env::var_os(n).is_some());
     let known = told.and_then(|hex| crate::control::secret::from_hex(&hex));
     if known != Some(secret) && !is_let_in {
         return Err(AgentError::Refused(
-            "the driver's secret is not the one that this agent was started with".into(),
+            "the controller's secret does not match this agent's".into(),
         ));
     }
     let tool = env!("CARGO_PKG_VERSION").to_string();
@@ -102,7 +100,7 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Starts the control thread, which reaches these threads by themselves and passes on the rest.
+/// Starts the control thread, which stops or wakes these threads itself and passes on the rest.
 fn listen(threads: Vec<Arc<Reach>>) -> Receiver<ToAgent> {
     let (sender, control) = mpsc::channel();
     std::thread::spawn(move || {
@@ -133,11 +131,10 @@ fn listen(threads: Vec<Arc<Reach>>) -> Receiver<ToAgent> {
 }
 
 fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
-    // A name of its own: in the `match` the lock would be held to its end, and the control thread
-    // would wait for it.
+    // Not in the `match`, where the lock would be held to its end and block the control thread.
     let first: ToAgent = frame::read(&mut io::stdin().lock())?;
     match first {
-        ToAgent::Open(assignment) => AgentThreads::of(*assignment)?.play(output),
+        ToAgent::Open(assignment) => AgentThreads::start(*assignment)?.play(output),
         ToAgent::Probe(request) => {
             let said = match host_probe::probe(&request) {
                 Ok(probe) => FromAgent::Probed(Box::new(probe)),
@@ -150,16 +147,16 @@ fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
     }
 }
 
-/// The threads of this end, and the channel to the driver.
+/// The threads of this end, and the control channel.
 struct AgentThreads {
     control: Receiver<ToAgent>,
     threads: Vec<AgentThread>,
-    hear: Receiver<(usize, Result<ThreadReport, AgentError>)>,
-    /// The clock of an agent on another host, which sends its samples.
+    reports: Receiver<(usize, Result<ThreadReport, AgentError>)>,
+    /// The clock of an agent that sends its samples to another host.
     remote: Option<Local>,
 }
 
-/// One of them.
+/// One of the threads.
 struct AgentThread {
     ask: Sender<ThreadCommand>,
     thread: JoinHandle<()>,
@@ -167,8 +164,8 @@ struct AgentThread {
 }
 
 impl AgentThreads {
-    /// Starts the threads: each begins to open its endpoint.
-    fn of(assignment: Assignment) -> Result<AgentThreads, AgentError> {
+    /// Starts the threads; each begins to open its endpoints.
+    fn start(assignment: Assignment) -> Result<AgentThreads, AgentError> {
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let (source, time) = (assignment.clock, assignment.time);
         let remote = assignment.remote.as_ref().map(|remote| Local {
@@ -179,11 +176,11 @@ impl AgentThreads {
         if assignment.case.rpc.is_some() {
             host::allow_descriptors();
         }
-        let memory = host_probe::memory(&assignment).map_err(unable("the sample memory"))?;
+        let memory = remote_memory::memory(&assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let assignment = Arc::new(assignment);
         let line = Arc::new(StartLine::of(memory.len()));
-        let (says, hear) = mpsc::channel();
+        let (says, reports) = mpsc::channel();
         let mut threads = Vec::new();
         for (number, arena) in memory.into_iter().enumerate() {
             let (ask, commands) = mpsc::channel();
@@ -203,27 +200,27 @@ impl AgentThreads {
             threads.push(AgentThread { ask, thread, reach });
         }
         let control = listen(threads.iter().map(|one| Arc::clone(&one.reach)).collect());
-        Ok(AgentThreads { control, threads, hear, remote })
+        Ok(AgentThreads { control, threads, reports, remote })
     }
 
-    /// One round, from the addresses to the outcomes.
+    /// Runs the round, from the addresses to the outcomes.
     fn play(mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
-        let played = self.play_to_the_end(output);
+        let played = self.run_to_end(output);
         if played.is_err() {
-            self.leave();
+            self.stop();
             return played;
         }
-        // All let go of their endpoints at once: an adapter takes its time for each.
+        // All drop their endpoints at once: an adapter takes some time for each.
         let take = |AgentThread { thread, .. }: AgentThread| thread;
         let threads: Vec<JoinHandle<()>> = self.threads.drain(..).map(take).collect();
         for thread in threads {
-            // One that has panicked has ended the process.
+            // A panic has ended the process.
             let _ = thread.join();
         }
         Ok(())
     }
 
-    fn play_to_the_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
+    fn run_to_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let addresses = self.each(|said| match said {
             ThreadReport::Opened(addresses) => Some(addresses),
             _ => None,
@@ -233,7 +230,7 @@ impl AgentThreads {
             return Err(FrameError::Closed.into());
         };
         if others.len() != self.threads.len() {
-            let sentence = "the driver has another number of threads than this agent";
+            let sentence = "the controller sent addresses for another number of threads";
             return Err(AgentError::Refused(sentence.into()));
         }
         for (member, others) in self.threads.iter().zip(others) {
@@ -250,18 +247,18 @@ impl AgentThreads {
         for member in &self.threads {
             let _ = member.ask.send(ThreadCommand::Start(at));
         }
-        self.tell_ends(output)?;
-        // Endpoints live until the driver has heard of the end, so that the other end does not see
-        // a closed connection before it has read what is on the way.
+        self.report_ends(output)?;
+        // Endpoints live until the controller knows of the end, so that the peer can read all that is
+        // in flight before it sees a closed connection.
         while self.control.recv().is_ok() {}
         Ok(())
     }
 
-    /// Waits until each thread has said what is awaited.
+    /// Waits for one report of each thread.
     fn each<T>(&self, take: impl Fn(ThreadReport) -> Option<T>) -> Result<Vec<T>, AgentError> {
         let mut all: Vec<Option<T>> = self.threads.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
-            let (number, said) = self.hear.recv().map_err(|_| FrameError::Closed)?;
+            let (number, said) = self.reports.recv().map_err(|_| FrameError::Closed)?;
             if let (Some(place), Some(taken)) = (all.get_mut(number), take(said?)) {
                 *place = Some(taken);
             }
@@ -269,13 +266,13 @@ impl AgentThreads {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Tells how each thread ended, when all have: nothing is said while a round runs. An end that
-    /// was not planned is told at once.
-    fn tell_ends(&self, output: &mut impl io::Write) -> Result<(), AgentError> {
+    /// Reports how the threads ended, once all have: nothing is sent while a round runs. A failure is
+    /// reported at once.
+    fn report_ends(&self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let mut held: Vec<(usize, Box<Outcome>, Arena)> = Vec::new();
         let (mut missing, mut at_once) = (self.threads.len(), false);
         while missing > 0 {
-            let (number, said) = self.hear.recv().map_err(|_| FrameError::Closed)?;
+            let (number, said) = self.reports.recv().map_err(|_| FrameError::Closed)?;
             let ThreadReport::Ended(outcome, arena) = said? else { continue };
             missing -= 1;
             at_once |= !outcome.ended.as_planned();
@@ -286,7 +283,7 @@ impl AgentThreads {
             for (number, outcome, arena) in held.drain(..) {
                 let thread = number as u32;
                 if let Some(clock) = &self.remote {
-                    host_probe::hand_over(thread, &arena, clock, output)?;
+                    remote_memory::send_rows(thread, &arena, clock, output)?;
                 }
                 frame::write(output, &FromAgent::Ended { thread, outcome })?;
             }
@@ -294,9 +291,9 @@ impl AgentThreads {
         Ok(())
     }
 
-    /// Ends the round where one thread cannot go on, and gives the others a moment to leave in
-    /// order: they may have names to take back.
-    fn leave(&mut self) {
+    /// Stops the other threads when one failed, with time for an orderly exit: they may have names
+    /// to remove.
+    fn stop(&mut self) {
         let deadline = Instant::now() + LEAVING;
         for AgentThread { ask, thread, reach } in self.threads.drain(..) {
             reach.gate.stop();

@@ -1,7 +1,7 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
 use crate::agent::connections::connection_pairs;
-use crate::agent::host_probe::REPORT;
+use crate::agent::remote_memory::REPORT;
 use crate::agent::rows::rows_for;
 use crate::clock::LocalNs;
 use crate::control::fault::{Fault, Handled};

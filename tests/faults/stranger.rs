@@ -50,7 +50,7 @@ fn refusal(frames: &[u8]) -> String {
 }
 
 #[test]
-fn an_agent_refuses_who_is_not_its_driver() {
+fn an_agent_refuses_who_is_not_its_controller() {
     let hello = |magic, version, secret| {
         let mut bytes = Vec::new();
         frame::write(&mut bytes, &ToAgent::Hello { magic, version, secret }).unwrap();
@@ -59,15 +59,15 @@ fn an_agent_refuses_who_is_not_its_driver() {
     let (secret, hex) = ([7; 32], "07".repeat(32));
     for (known, bytes, said) in [
         (Some(hex.as_str()), hello(MAGIC, VERSION + 1, secret), "speaks version"),
-        (Some(&hex), hello(MAGIC, VERSION, [8; 32]), "the driver's secret is not the one"),
-        (Some("07"), hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
-        (None, hello(MAGIC, VERSION, secret), "the driver's secret is not the one"),
-        (None, hello(*b"wireshrk", VERSION, secret), "not one of wiregauge"),
-        (None, b"GET / HTTP/1.1\r\n\r\n".to_vec(), "at most 1048576 B are allowed"),
-        (None, [4, 0, 0, 0, 255, 255, 255, 255].to_vec(), "not of this protocol"),
+        (Some(&hex), hello(MAGIC, VERSION, [8; 32]), "secret does not match"),
+        (Some("07"), hello(MAGIC, VERSION, secret), "secret does not match"),
+        (None, hello(MAGIC, VERSION, secret), "secret does not match"),
+        (None, hello(*b"wireshrk", VERSION, secret), "is not wiregauge"),
+        (None, b"GET / HTTP/1.1\r\n\r\n".to_vec(), "at most 1048576 B"),
+        (None, [4, 0, 0, 0, 255, 255, 255, 255].to_vec(), "invalid control frame"),
         (None, [3, 0, 0, 0, 1, 2].to_vec(), "the control channel failed"),
     ] {
-        // Refused at once, also by an agent whose driver holds the channel open.
+        // Refused at once, also by an agent whose controller holds the channel open.
         let hold = said != "the control channel failed";
         let (code, frames, _) = by_hand(known, &bytes, hold);
         assert_eq!(code, Some(2), "{said}");
