@@ -24,7 +24,8 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     };
     let cpus = match request.cpus.is_empty() {
         false => request.cpus.clone(),
-        // The servers' CPUs: if both "hosts" are namespaces of one, the controller takes the others.
+        // The servers' CPUs: if both "hosts" are namespaces of one, the controller takes the
+        // others.
         true => host::choose_pairs(None, request.threads).of_one_end(false, request.threads),
     };
     let (source, reason) = match request.clock {

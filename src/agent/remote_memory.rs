@@ -1,5 +1,5 @@
-//! Sample memory of an agent whose controller is on another host: made here, watched while the loops
-//! run, and sent when they are over.
+//! Sample memory of an agent whose controller is on another host: made here, watched while the
+//! loops run, and sent when they are over.
 
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};

@@ -1,7 +1,8 @@
 //! The agent process: runs one role of one round, commanded over its standard input and output.
 //!
-//! The main thread sleeps while a round runs in the case's threads (`thread.rs`). The control thread
-//! sleeps in `read`; on `Stop` or `Expect` it sets the gate of a loop and interrupts its sleep.
+//! The main thread sleeps while a round runs in the case's threads (`thread.rs`). The control
+//! thread sleeps in `read`; on `Stop` or `Expect` it sets the gate of a loop and interrupts its
+//! sleep.
 
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
@@ -248,8 +249,8 @@ impl AgentThreads {
             let _ = member.ask.send(ThreadCommand::Start(at));
         }
         self.report_ends(output)?;
-        // Endpoints live until the controller knows of the end, so that the peer can read all that is
-        // in flight before it sees a closed connection.
+        // Endpoints live until the controller knows of the end, so that the peer can read all that
+        // is in flight before it sees a closed connection.
         while self.control.recv().is_ok() {}
         Ok(())
     }
@@ -266,8 +267,8 @@ impl AgentThreads {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Reports how the threads ended, once all have: nothing is sent while a round runs. A failure is
-    /// reported at once.
+    /// Reports how the threads ended, once all have: nothing is sent while a round runs. A failure
+    /// is reported at once.
     fn report_ends(&self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let mut held: Vec<(usize, Box<Outcome>, Arena)> = Vec::new();
         let (mut missing, mut at_once) = (self.threads.len(), false);

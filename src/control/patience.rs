@@ -3,8 +3,8 @@
 use crate::plan::{Case, Schedule};
 use std::time::Duration;
 
-/// Longest time without a message: `--timeout` plus the longest gap of the schedule. One exponential
-/// gap in 10^13 is longer than 30 means.
+/// Longest time without a message: `--timeout` plus the longest gap of the schedule. One
+/// exponential gap in 10^13 is longer than 30 means.
 pub(crate) fn patience(case: &Case) -> Duration {
     let gap = match case.schedule {
         Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),

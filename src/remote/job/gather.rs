@@ -110,8 +110,8 @@ fn missing(arrived: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
     let absent = arrived.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
     format!(
-        "of {} ranks {} did not arrive within {} s: start all with the same command, and check that \
-         they can reach rank 0 (--leader)",
+        "of {} ranks {} did not arrive within {} s: start all with the same command, and check \
+         that they can reach rank 0 (--leader)",
         arrived.len() + 1,
         names.join(", "),
         PATIENCE.as_secs()

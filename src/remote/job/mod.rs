@@ -1,9 +1,9 @@
 //! Processes that a launcher started together: rank 0 is the controller, all others are its agents.
 //!
-//! Takes a [`Rank`] from the environment; gives rank 0 the other hosts. The processes of a job share
-//! a key: the launcher's own secret, or one that it distributes. Both sides derive their identities
-//! from it ([`crate::remote::daemon::identity`]) and use TLS. A rank connects to rank 0, reports
-//! where its agent listens, and exits when that connection closes.
+//! Takes a [`Rank`] from the environment; gives rank 0 the other hosts. The processes of a job
+//! share a key: the launcher's own secret, or one that it distributes. Both sides derive their
+//! identities from it ([`crate::remote::daemon::identity`]) and use TLS. A rank connects to rank 0,
+//! reports where its agent listens, and exits when that connection closes.
 
 mod gather;
 mod munge;
@@ -83,8 +83,8 @@ fn candidates(leader: &Leader) -> Result<(Vec<String>, u16), String> {
             let hosts = if is_known { vec![name.clone()] } else { addresses_of_node(name) };
             match hosts.is_empty() {
                 true => Err(format!(
-                    "cannot resolve {name}, the host of rank 0, by name or `scontrol show node`: name \
-                     it with --leader"
+                    "cannot resolve {name}, the host of rank 0, by name or `scontrol show node`: \
+                     name it with --leader"
                 )),
                 false => Ok((hosts, *port)),
             }

@@ -1,5 +1,5 @@
-//! Credentials of MUNGE, which only processes of the same user on the same Slurm cluster can open, by
-//! its commands `munge` and `unmunge`.
+//! Credentials of MUNGE, which only processes of the same user on the same Slurm cluster can open,
+//! by its commands `munge` and `unmunge`.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};

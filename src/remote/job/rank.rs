@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 /// Most processes of one job.
 pub const MOST_RANKS: u32 = 65_536;
-/// First port of a leader, and the number of ports: below the kernel's ephemeral ports (from 32768).
+/// First port of a leader, and the number of ports: below the kernel's ephemeral ports (from
+/// 32768).
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u64 = 12_000;
 /// The default port of a leader.
@@ -82,8 +83,8 @@ pub fn find(
     }
     if place.ranks > MOST_RANKS || place.rank >= place.ranks {
         return Err(format!(
-            "invalid rank {} of {}: ranks go from 0 to one less than their number, which is at most \
-             {MOST_RANKS}",
+            "invalid rank {} of {}: ranks go from 0 to one less than their number, which is at \
+             most {MOST_RANKS}",
             place.rank, place.ranks
         ));
     }
