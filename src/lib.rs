@@ -46,6 +46,8 @@ pub mod run;
 
 pub mod report;
 
+pub mod pattern;
+
 pub mod cli;
 
 pub mod command;

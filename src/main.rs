@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use wiregauge::pattern::registry;
 use wiregauge::{agent, cli, command, remote};
 
 fn main() -> ExitCode {
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
     let done = asked.and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
-            cli::Asked::Play => std::process::exit(agent::serve::main().into()),
+            cli::Asked::Play => std::process::exit(agent::serve::main(registry::FOR_AGENTS).into()),
             // The same of the way to a standing one.
             cli::Asked::Dial { host, port } => {
                 std::process::exit(remote::daemon::dial::main(&host, port).into())

@@ -20,7 +20,8 @@ mod strangers;
 mod varied;
 
 use ends::Bench;
-use wiregauge::plan::{Pattern, Request};
+use wiregauge::pattern::latency;
+use wiregauge::plan::Request;
 use wiregauge::transport::{TransportKind, Wait};
 use wiregauge::units::Bytes;
 
@@ -98,7 +99,7 @@ fn one_byte_more_than_the_largest_message_is_refused_by_the_plan() {
         let plan = |size| {
             let sizes = vec![Bytes(size)];
             let transports = vec![*kind];
-            Request { sizes, transports, ..Request::new(Pattern::Latency) }.plan()
+            Request { sizes, transports, ..latency::request(latency::Asked::default()) }.plan()
         };
         let largest = kind.descriptor().largest;
         assert!(plan(largest).is_ok(), "{kind}");

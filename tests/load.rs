@@ -8,12 +8,17 @@ mod driver;
 
 use driver::{Driver, Scratch, samples, wiregauge, words};
 use rustix::process::Signal;
+use wiregauge::pattern::load;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
 
 fn measured(line: &str) -> (Scratch, Record) {
     driver::measured("load", line)
+}
+
+fn spec(run: &Run) -> load::Spec {
+    run.case.spec("load").unwrap()
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn a_closed_loop_has_as_many_requests_on_the_way_as_clients_and_no_response() {
     let (scratch, record) =
         measured("--transport tcp --clients 1,4 --count 3000 --rounds 1 --wait block --check");
     for (run, clients) in record.runs.iter().zip([1, 4]) {
-        assert_eq!(run.case.load.clients, clients);
+        assert_eq!(spec(run).clients, clients);
         assert!(run.label.ends_with(&format!("of {clients} clients")), "{}", run.label);
         assert!(run.summary(Metric::Response).is_none());
         assert!(run.summary(Metric::Rtt).unwrap().count >= 3000);
@@ -86,8 +91,14 @@ fn small_pools_are_measured_and_lose_nothing() {
 
 /// The probe beside each point, by the number of the point.
 fn probes(record: &Record) -> Vec<(usize, &Run)> {
-    let probes = record.runs.iter().filter(|run| run.case.load.probe);
-    probes.filter_map(|run| Some((record.plan.probed(run.index as usize)?, run))).collect()
+    let probes = record.runs.iter().filter(|run| spec(run).probe);
+    let beside = |probe: &Run| {
+        let mut groups = record.plan.concurrent.iter();
+        let group = groups.find(|group| group.contains(&probe.index))?;
+        let mut points = group.iter().map(|number| *number as usize);
+        points.find(|number| !spec(&record.runs[*number]).probe)
+    };
+    probes.filter_map(|run| Some((beside(run)?, run))).collect()
 }
 
 #[test]
@@ -131,7 +142,7 @@ fn a_probe_runs_beside_each_point_and_alone() {
 fn a_search_adds_a_probe_beside_each_point_that_it_adds() {
     let (_scratch, record) =
         measured("--transport tcp --wait block --time 20ms --rounds 1 --probe 1k");
-    let (of, points): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| run.case.load.probe);
+    let (of, points): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| spec(run).probe);
     assert_eq!(of.len(), points.len() + 1, "one is alone");
     let beside: Vec<usize> = probes(&record).iter().map(|(point, _)| *point).collect();
     assert!(points.iter().all(|run| beside.contains(&(run.index as usize))), "{beside:?}");
@@ -165,7 +176,7 @@ fn a_search_adds_points_and_judges_its_bound() {
     let ended = wiregauge(&scratch, &words(line));
     assert_eq!(ended.code, Some(1), "no server answers in 1 ns: {ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
-    assert_eq!(record.runs[0].case.load.clients, 64);
+    assert_eq!(spec(&record.runs[0]).clients, 64);
     assert!(record.runs.len() >= 10, "{}", record.runs.len());
     assert_eq!(record.plan.cases.len(), record.runs.len());
     assert!(ended.stdout.contains("is kept at no rate"), "{}", ended.stdout);

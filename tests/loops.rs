@@ -14,13 +14,17 @@ use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::Generator;
 use wiregauge::loops::waiter::{Block, Busy};
-use wiregauge::loops::{Ended, Loop, bandwidth, closed, open};
-use wiregauge::plan::{Case, Pattern, Request, Schedule};
-use wiregauge::sample::Flags;
+use wiregauge::loops::{Ended, Loop, closed};
+use wiregauge::pattern::bandwidth::loops as bandwidth;
+use wiregauge::pattern::oneway::sender;
+use wiregauge::pattern::{latency, oneway, registry};
+use wiregauge::plan::{Case, Request, Schedule};
 use wiregauge::sample::arena::{Arena, Row};
+use wiregauge::sample::join::Times;
 use wiregauge::sample::recorder::{MessageCounts, Recorder};
+use wiregauge::sample::{Flags, Sample};
 use wiregauge::transport::{Blob, Link, Role, Settings, Setup, Traffic, TransportKind, Wait};
-use wiregauge::units::MessageRate;
+use wiregauge::units::{Bytes, MessageRate};
 
 fn plan(messages: u64) -> Loop {
     Loop {
@@ -39,7 +43,6 @@ fn plan(messages: u64) -> Loop {
         stride: 1,
         completions: false,
         reads_send: false,
-        load: Default::default(),
         stamper: None,
     }
 }
@@ -200,9 +203,13 @@ fn small_messages_are_numbered_by_their_neighbours() {
     }
 }
 
+fn oneway_case() -> Case {
+    oneway::request(oneway::Asked::default()).plan().unwrap().cases.remove(0)
+}
+
 /// A periodic schedule on a clock of nanoseconds.
 fn generator(rate: f64) -> Generator {
-    let case = Request::new(Pattern::Oneway).plan().unwrap().cases.remove(0);
+    let case = oneway_case();
     let schedule = Schedule::Periodic { rate: MessageRate(rate) };
     let time = Timebase::nanoseconds(Ticks(0));
     Generator::of(&Case { schedule, ..case }, &time).unwrap().unwrap()
@@ -224,7 +231,7 @@ fn a_stop_ends_every_loop() {
         closed::client(&mut end(), Block, clock, &gate, &long, r),
         closed::server::<_, _, _, true>(&mut end(), Busy, clock, &gate, &long, r),
         closed::server::<_, _, _, false>(&mut end(), Block, clock, &gate, &long, r),
-        open::sender(&mut end(), Busy, clock, &gate, &long, generator(1e-3), r),
+        sender::client(&mut end(), Busy, clock, &gate, &long, generator(1e-3), r),
         bandwidth::sender(&mut end(), Busy, clock, &gate, &long, r),
         bandwidth::receiver(&mut end(), Block, clock, &gate, &long, r),
         bandwidth::both(&mut end(), Busy, clock, &gate, &long, r),
@@ -313,7 +320,7 @@ fn lateness_does_not_shift(check: bool) {
     let clock = clock_at(5000);
     let plan = Loop { every: 0, check, ..plan(1000) };
     let gate = Gate::default();
-    let ended = open::sender(&mut end, Busy, clock, &gate, &plan, generator, &mut recorder);
+    let ended = sender::client(&mut end, Busy, clock, &gate, &plan, generator, &mut recorder);
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 1000));
     assert!((500..700).contains(&recorder.seen.missed_steps), "{:?}", recorder.seen);
     let rows = arena.rows();
@@ -335,7 +342,7 @@ fn a_wait_for_room_is_lateness_and_no_part_of_a_post() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let plan = Loop { every: 0, check: false, window: 3, ..plan(100) };
     let (clock, gate) = (clock_at(5000), Gate::default());
-    let ended = open::sender(&mut end, Busy, clock, &gate, &plan, generator(1e6), &mut recorder);
+    let ended = sender::client(&mut end, Busy, clock, &gate, &plan, generator(1e6), &mut recorder);
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 100));
     let rows = arena.rows();
     assert!(rows.iter().all(|row| row.complete - row.submit == TickSpan(100)), "{rows:?}");
@@ -399,6 +406,14 @@ fn an_end_that_is_still_warming_up_when_the_other_has_ended_does_not_wait_for_ev
     assert!(!ended.as_planned());
 }
 
+/// The samples of a pattern from the rows of both ends, on a clock of nanoseconds.
+fn joined(request: Request, rows: [&[Row]; 2]) -> Vec<Sample> {
+    let case = Request { sizes: vec![Bytes(16)], ..request }.plan().unwrap().cases.remove(0);
+    let analysis = registry::analysis(case.pattern.name()).unwrap();
+    let time = Timebase::nanoseconds(Ticks(0));
+    analysis.samples(&case, 0, rows, Times::of_one_host(&time))
+}
+
 #[test]
 fn rows_of_a_writer_that_was_killed_are_readable() {
     let arena = Arena::create(100).unwrap();
@@ -415,12 +430,7 @@ fn rows_of_a_writer_that_was_killed_are_readable() {
     assert_eq!((rows.len(), arena.progress()), (5, 5));
     assert_eq!(rows[1].submit, Ticks(11));
     assert_eq!(rows[2], Row::default(), "a row that was not written yet is all zero");
-    use wiregauge::plan::{Direction, Pattern};
-    use wiregauge::sample::join::{Shape, join};
-    let (pattern, direction) = (Pattern::Latency, Direction::Uni);
-    let shape = Shape { pattern, direction, size: 16, stride: 1, one_sided: false };
-    let time = wiregauge::clock::Timebase::nanoseconds(Ticks(0));
-    let samples = join(shape, rows, &[], &time).samples;
+    let samples = joined(latency::request(latency::Asked::default()), [rows, &[]]);
     assert_eq!((samples[4].submit_ns, samples[4].receive_ns), (14.0, 20.0));
     assert!(samples[2].submit_ns.is_nan() && samples[2].receive_ns.is_nan());
     assert!(!samples[2].flags.has(Flags::LOST), "nothing is known of it");
@@ -428,15 +438,11 @@ fn rows_of_a_writer_that_was_killed_are_readable() {
 
 #[test]
 fn a_message_that_never_reached_the_server_is_lost_one_way() {
-    use wiregauge::plan::{Direction, Pattern};
-    use wiregauge::sample::join::{Shape, join};
     let sent = |at| Row { submit: Ticks(at), flags: Flags::LOST, ..Row::default() };
     let came = |at| Row { receive: Ticks(at), ..Row::default() };
-    let (pattern, direction) = (Pattern::Oneway, Direction::Uni);
-    let shape = Shape { pattern, direction, size: 16, stride: 1, one_sided: false };
-    let time = wiregauge::clock::Timebase::nanoseconds(Ticks(0));
-    let rows = join(shape, &[sent(5), sent(6), sent(7)], &[came(9), Row::default()], &time);
-    let lost: Vec<bool> = rows.samples.iter().map(|s| s.flags.has(Flags::LOST)).collect();
+    let rows = [&[sent(5), sent(6), sent(7)][..], &[came(9), Row::default()]];
+    let samples = joined(oneway::request(oneway::Asked::default()), rows);
+    let lost: Vec<bool> = samples.iter().map(|s| s.flags.has(Flags::LOST)).collect();
     assert_eq!(lost, [false, true, true], "whether the answer came says nothing");
-    assert_eq!(rows.samples[0].receive_ns, 9.0);
+    assert_eq!(samples[0].receive_ns, 9.0);
 }

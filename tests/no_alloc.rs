@@ -4,20 +4,20 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
-use wiregauge::clock::{AnyClock, TickSpan};
+use wiregauge::agent::execution::{LoopContext, ThreadContext};
+use wiregauge::agent::setup::setup;
+use wiregauge::clock::{AnyClock, TickSpan, Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
-use wiregauge::loops::role::{self, LoopContext};
 use wiregauge::loops::schedule::Generator;
-use wiregauge::loops::stream::{Steps, Streaming};
 use wiregauge::loops::{Ended, Loop};
-use wiregauge::plan::rpc::{Draws, Wanted};
-use wiregauge::plan::{Case, Direction, Pattern, Request, Schedule, Stream, Wait, stream};
+use wiregauge::pattern::bandwidth::Direction;
+use wiregauge::pattern::{bandwidth, latency, load, oneway, registry, rpc, stream};
+use wiregauge::plan::{Case, Request, Schedule, Wait};
 use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
-use wiregauge::signal::signal::Source;
 use wiregauge::transport::endpoint_set::EndpointSet;
 use wiregauge::transport::{Blob, Opening, Role, TransportKind};
-use wiregauge::units::{Bytes, MessageRate};
+use wiregauge::units::{Bytes, MessageRate, Span};
 
 /// Counts what the calling thread allocates and frees while it is armed.
 struct Counting;
@@ -66,38 +66,36 @@ fn run(
     opening: Box<dyn Opening>,
     other: &Blob,
 ) -> (Ended, u64) {
-    let ticks = |span: wiregauge::units::Span| TickSpan(span.0 as i64);
-    let plan = Loop::of(case, ticks);
-    let time = wiregauge::clock::Timebase::nanoseconds(wiregauge::clock::Ticks(0));
+    let time = Timebase::nanoseconds(Ticks(0));
     let mut arena = Arena::create(2000).unwrap();
+    let thread = ThreadContext {
+        case,
+        role,
+        thread: 0,
+        time: &time,
+        epoch_of_day_ns: 0,
+        rows: arena.capacity() as u64,
+        free_cpu: None,
+        cpu_beside: None,
+        is_remote: false,
+    };
+    let mut role_loop = registry::execution(case.pattern.name()).unwrap().prepare(&thread).unwrap();
+    let ticks = |span: Span| TickSpan(span.0 as i64);
+    let mut plan = Loop::new(case, ticks);
+    role_loop.tune(&mut plan, &ticks);
     let generator = match role {
         Role::Client => Generator::of(case, &time).unwrap(),
         Role::Server => None,
     };
     let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let stream = case.stream.as_ref().filter(|_| role == Role::Client);
-    let mut steps = stream.map(|stream| {
-        let source = Source::new(stream.shape, stream.values as usize, case.seed);
-        Steps::new(source, case.schedule.rate().unwrap().0, time, 0)
-    });
-    let context = LoopContext {
-        case,
-        role,
-        gate,
-        plan: &plan,
-        generator,
-        store: None,
-        stream: steps.as_mut().map(Streaming::From),
-        spin: TickSpan(1000),
-    };
     // The clock of the loops that are compiled apart; its rate does not matter here.
     let clock = AnyClock::Tsc;
-    let mut endpoint = opening.connect(other).unwrap().endpoint;
-    if let Some(draws) = Draws::of(case, 0) {
-        let mut set = EndpointSet::new(vec![endpoint], None).unwrap();
-        return counted(|| role::run_rpc(&mut set, clock, context, draws, &mut recorder));
-    }
-    counted(|| role::run(&mut endpoint, clock, context, &mut recorder))
+    let spin = TickSpan(1000);
+    let context = LoopContext { case, clock, gate, plan: &plan, generator, spin };
+    let endpoint = opening.connect(other).unwrap().endpoint;
+    let mut endpoints = EndpointSet::new(vec![endpoint], None).unwrap();
+    role_loop.connected(&endpoints).unwrap();
+    counted(|| role_loop.run(&mut endpoints, context, &mut recorder))
 }
 
 /// What was allocated and freed meanwhile.
@@ -119,7 +117,7 @@ fn ends_of(case: &Case) -> [(Ended, u64); 2] {
         let gates = &gates;
         let ends = ends.map(|(role, tell, told)| {
             scope.spawn(move || {
-                let opening = case.transport.open(&role::setup(case, role, [1; 32])).unwrap();
+                let opening = case.transport.open(&setup(case, role, [1; 32])).unwrap();
                 tell.send(opening.address()).unwrap();
                 let own = &gates[usize::from(role == Role::Server)];
                 let outcome = run(case, role, own, opening, &told.recv().unwrap());
@@ -150,7 +148,7 @@ fn asks_for_as_much(case: Case) {
 
 fn asks_for_nothing(case: Case) {
     if case.transport.descriptor().one_process {
-        let opening = case.transport.open(&role::setup(&case, Role::Client, [1; 32])).unwrap();
+        let opening = case.transport.open(&setup(&case, Role::Client, [1; 32])).unwrap();
         let outcome = run(&case, Role::Client, &Gate::default(), opening, &Blob::default());
         assert_eq!(outcome, (Ended::Count, 0), "{}", case.label());
         return;
@@ -161,14 +159,22 @@ fn asks_for_nothing(case: Case) {
     }
 }
 
-fn case(pattern: Pattern, transport: TransportKind, wait: Wait) -> Case {
+fn oneway() -> Request {
+    oneway::request(oneway::Asked::default())
+}
+
+fn bandwidth(direction: Direction) -> Request {
+    bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
+}
+
+fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
     let request = Request {
         transports: vec![transport],
         waits: vec![wait],
         sizes: vec![Bytes(64)],
         count: Some(1000),
         check: true,
-        ..Request::new(pattern)
+        ..request
     };
     request.plan().unwrap().cases.remove(0)
 }
@@ -186,20 +192,28 @@ fn no_loop_asks_for_memory() {
     use TransportKind::{Null, Shm, Tcp, Unix};
     for wait in Wait::ALL {
         for transport in [Null, Shm, Tcp, Unix] {
-            asks_for_nothing(case(Pattern::Latency, transport, *wait));
+            let latency = latency::request(latency::Asked::default());
+            asks_for_nothing(case(latency, transport, *wait));
             if transport == Null {
                 continue;
             }
-            asks_for_nothing(case(Pattern::Oneway, transport, *wait));
+            asks_for_nothing(case(oneway(), transport, *wait));
             let rate = MessageRate(100_000.0);
             let schedule = Schedule::Poisson { rate };
-            let open = Case { schedule, ..case(Pattern::Oneway, transport, *wait) };
+            let open = Case { schedule, ..case(oneway(), transport, *wait) };
             asks_for_nothing(open);
-            let uni = case(Pattern::Bandwidth, transport, *wait);
-            asks_for_nothing(Case { direction: Direction::Bi, ..uni.clone() });
-            asks_for_nothing(uni);
+            for direction in [Direction::Bi, Direction::Uni] {
+                asks_for_nothing(case(bandwidth(direction), transport, *wait));
+            }
         }
     }
+}
+
+/// The first case of a request over a transport, without a warm-up.
+fn first(request: Request, transport: TransportKind) -> Case {
+    let transports = vec![transport];
+    let request = Request { transports, count: Some(1000), warmup: Some(0), ..request };
+    request.plan().unwrap().cases.remove(0)
 }
 
 #[test]
@@ -208,30 +222,19 @@ fn no_message_of_load_rpc_or_stream_asks_for_memory() {
     let poisson = Schedule::Poisson { rate };
     for transport in [TransportKind::Shm, TransportKind::Tcp] {
         for (schedule, clients) in [(poisson, 0), (Schedule::ClosedLoop, 4)] {
-            let request = || Request {
-                transports: vec![transport],
-                schedule,
-                clients: (clients > 0).then_some(clients).into_iter().collect(),
-                rates: (clients == 0).then_some(rate).into_iter().collect(),
-                count: Some(1000),
-                warmup: Some(0),
-                ..Request::new(Pattern::Load)
+            let rates: Vec<_> = (clients == 0).then_some(rate).into_iter().collect();
+            let clients: Vec<_> = (clients > 0).then_some(clients).into_iter().collect();
+            let load = load::Asked {
+                rates: rates.clone(),
+                clients: clients.clone(),
+                ..load::Asked::default()
             };
-            let load = request();
-            asks_for_as_much(load.plan().unwrap().cases.remove(0));
-            let wanted = Wanted { baseline: false, ..Wanted::default() };
-            let rpc = Request { rpc: Some(wanted), ..request() };
-            asks_for_as_much(rpc.plan().unwrap().cases.remove(0));
+            let rpc = rpc::Asked { rates, clients, baseline: false, ..rpc::Asked::default() };
+            for request in [load::request(load), rpc::request(rpc)] {
+                asks_for_as_much(first(Request { schedule, ..request }, transport));
+            }
         }
-        let stream = Request {
-            transports: vec![transport],
-            schedule: Schedule::Periodic { rate },
-            sizes: vec![stream::message(8)],
-            count: Some(1000),
-            warmup: Some(0),
-            stream: Some(Stream::default()),
-            ..Request::new(Pattern::Oneway)
-        };
-        asks_for_as_much(stream.plan().unwrap().cases.remove(0));
+        let stream = stream::Asked { rates: vec![rate], ..stream::Asked::default() };
+        asks_for_as_much(first(stream::request(stream, &[8]), transport));
     }
 }

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wiregauge::plan::pairs::AtOnce;
-use wiregauge::plan::{Ends, Pairs};
+use wiregauge::plan::{HostPair, Pairs};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Begin, Metric, Record, Run, Start};
 
@@ -42,7 +42,7 @@ fn two_other_hosts_measure_each_other() {
     let line = format!("latency --hosts {} --wait block --count 300 --rounds 2", net.list());
     let (record, ended) = measured(&scratch, &net, &line);
     let run = &record.runs[0];
-    assert_eq!(run.case.ends, Ends { client: Some(0), server: Some(1) });
+    assert_eq!(run.case.hosts(), HostPair { client: Some(0), server: Some(1) });
     assert_eq!(record.hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), net.names);
     let granted = |index: usize| {
         let round = &run.rounds[index];
@@ -72,8 +72,8 @@ fn all_pairs_are_a_matrix() {
     let line = format!("latency --hosts {hosts} --all-pairs --wait block --count 100 --rounds 2");
     let (record, ended) = measured(&scratch, &net, &line);
     assert_eq!(record.plan.pairs, Some(Pairs::All { at_once: AtOnce::Matching }));
-    let ends: BTreeSet<Ends> = record.runs.iter().map(|run| run.case.ends).collect();
-    assert_eq!((record.runs.len(), ends.len(), record.plan.at_once.len()), (6, 6, 3));
+    let hosts: BTreeSet<HostPair> = record.runs.iter().map(|run| run.case.hosts()).collect();
+    assert_eq!((record.runs.len(), hosts.len(), record.plan.concurrent.len()), (6, 6, 3));
     for run in &record.runs {
         assert_eq!((run.rounds.len(), run.counts.received), (2, 220), "{}", run.label);
         assert!(run.rounds.iter().all(|round| round.overlap.is_some()), "two pairs at once");
@@ -91,7 +91,7 @@ fn all_pairs_are_a_matrix() {
         net.list()
     );
     let (record, ended) = measured(&scratch, &net, &line);
-    assert_eq!((record.runs.len(), record.plan.at_once.len()), (6, 0), "both directions");
+    assert_eq!((record.runs.len(), record.plan.concurrent.len()), (6, 0), "both directions");
     assert!(record.runs.iter().all(|run| run.rates[0].rate.value > 1e5), "{ended:?}");
     let page = std::fs::read_to_string(scratch.join("run-1").join("report.html")).unwrap();
     assert!(page.contains("<table class=\"heat\">") && page.contains("--heat:1.000"));
@@ -205,7 +205,7 @@ fn a_slow_host_is_named_by_its_pairs() {
     );
     let (record, ended) = measured(&scratch, &net, &line);
     let slow = &record.pairs.unwrap().slow;
-    let sent_by = |run: u32| record.runs[run as usize].case.ends.client;
+    let sent_by = |run: u32| record.runs[run as usize].case.hosts().client;
     assert!(!slow.is_empty(), "{ended:?}");
     assert!(slow.iter().all(|pair| sent_by(pair.run) == Some(2)), "{slow:?}");
     assert!(

@@ -20,16 +20,19 @@ fn summary(count: u64, max: Value) -> Value {
 
 fn record(summary: Value) -> Record {
     let case = json!({
-        "pattern": "latency", "transport": "tcp", "wait": "busy", "size": 64,
-        "bound": {"count": 3, "time": null}, "warmup": 0, "pause": 0, "burst": 1, "window": 1,
-        "direction": "uni", "schedule": "closed_loop", "check": false,
-        "loss_after": 1000, "timeout": 1000, "settings": {}, "seed": 1
+        "pattern": "latency", "spec": {"pause": 0, "burst": 1}, "label": "latency tcp busy 64 B",
+        "point": null, "axes": {"size": 64.0}, "is_preparation": false, "transport": "tcp",
+        "wait": "busy", "topology": wiregauge::plan::Topology::pair(1), "size": 64,
+        "bound": {"count": 3, "time": null}, "warmup": 0, "schedule": "closed_loop",
+        "trace": null, "timer": "busy", "check": false, "loss_after": 1000, "timeout": 1000,
+        "settings": {}, "seed": 1
     });
     let round = serde_json::to_value(wiregauge::record::schema::Round::default()).unwrap();
     let run = json!({
-        "index": 0, "label": "tcp busy", "case": case, "complete": true, "stopped": "count",
-        "rounds": [round], "figures": [{"metric": "rtt", "unit": "ns", "summary": summary}],
-        "rates": [], "counts": wiregauge::record::schema::Counts::default(), "included": {},
+        "index": 0, "label": "tcp busy", "case": case, "headline": "rtt", "complete": true,
+        "stopped": "count", "rounds": [round], "rates": [],
+        "figures": [{"metric": "rtt", "unit": "ns", "summary": summary}],
+        "counts": wiregauge::record::schema::Counts::default(), "included": {},
         "warnings": []
     });
     #[allow(clippy::needless_update)] // The test need not know what else it holds.
@@ -39,7 +42,8 @@ fn record(summary: Value) -> Record {
         "tool": "0", "command": ["wiregauge", "a b"],
         "started": "", "finished": "", "complete": true, "faults": [],
         "plan": {"name": "latency", "cases": [case], "rounds": {"least": 1, "most": 1,
-                 "until": null}, "cpus": null, "seed": 1, "threshold": 100_000},
+                 "until": null}, "cpus": null, "hosts": [], "pairs": null, "concurrent": [],
+                 "untrue_clock": null, "seed": 1, "threshold": 100_000, "study": null},
         "environment": environment,
         "clock": {"source": "tsc", "reason": "", "frequency_hz": 1e9, "baseline_ns": 1e9,
                   "residual_ppb": 1.0, "reading_cost_ns": 1.0, "resolution_ns": 1.0, "fences": ""},

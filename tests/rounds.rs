@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::{Source, Ticks, Timebase};
 use wiregauge::loops::Ended;
-use wiregauge::plan::{Case, Direction, Pattern, Request, Wait};
+use wiregauge::pattern::bandwidth::Direction;
+use wiregauge::pattern::{bandwidth, latency, oneway, registry};
+use wiregauge::plan::{Case, PatternRef, Request, Topology, Wait};
 use wiregauge::run::conditions::Conditions;
 use wiregauge::run::round::{self, Finished};
 use wiregauge::run::start_barrier::StartBarrier;
 use wiregauge::sample::Flags;
-use wiregauge::sample::join::{Shape, join};
+use wiregauge::sample::join::Times;
 use wiregauge::transport::{Traffic, TransportKind};
 use wiregauge::units::{Bytes, Span};
 
@@ -18,7 +20,19 @@ const MESSAGES: u64 = 500;
 const WARMUP: u64 = 50;
 const ALL: u64 = MESSAGES + WARMUP;
 
-fn case(pattern: Pattern, transport: TransportKind, wait: Wait) -> Case {
+fn latency() -> Request {
+    latency::request(latency::Asked::default())
+}
+
+fn oneway() -> Request {
+    oneway::request(oneway::Asked::default())
+}
+
+fn bandwidth(direction: Direction) -> Request {
+    bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
+}
+
+fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
     let request = Request {
         transports: vec![transport],
         waits: vec![wait],
@@ -30,7 +44,7 @@ fn case(pattern: Pattern, transport: TransportKind, wait: Wait) -> Case {
         timeout: Span(8_000_000_000),
         // Far above what a busy machine takes a thread away for.
         loss_after: Span(2_000_000_000),
-        ..Request::new(pattern)
+        ..request
     };
     request.plan().unwrap().cases.remove(0)
 }
@@ -40,6 +54,7 @@ fn play(case: &Case) -> Finished {
     let conditions = Conditions {
         clocks: Vec::new(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
+        execution: registry::execution,
         cpus: Vec::new(),
         hosts: &[],
         clock: Source::MonotonicRaw,
@@ -57,17 +72,21 @@ fn play(case: &Case) -> Finished {
 }
 
 /// Every case of a pattern, for all transports that carry it.
-fn each(pattern: Pattern, change: impl Fn(&mut Case), check: impl Fn(&Case, &Finished)) {
+fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &Finished)) {
     for transport in TransportKind::ALL {
-        if !pattern.is_carried_by(*transport) || transport.available().is_err() {
+        if !is_carried(request.pattern, *transport) || transport.available().is_err() {
             continue;
         }
         for wait in Wait::ALL {
-            let mut case = case(pattern, *transport, *wait);
+            let mut case = case(request.clone(), *transport, *wait);
             change(&mut case);
             check(&case, &play(&case));
         }
     }
+}
+
+fn is_carried(pattern: PatternRef, over: TransportKind) -> bool {
+    pattern.is_carried_by(&over.descriptor())
 }
 
 fn loses_nothing(case: &Case) -> bool {
@@ -78,7 +97,7 @@ fn loses_nothing(case: &Case) -> bool {
 #[test]
 fn latency_keeps_every_message_of_every_transport() {
     each(
-        Pattern::Latency,
+        latency(),
         |_| {},
         |case, finished| {
             let label = case.label();
@@ -107,9 +126,9 @@ fn latency_keeps_every_message_of_every_transport() {
 #[test]
 fn a_burst_longer_than_the_queues_is_answered_whole() {
     each(
-        Pattern::Latency,
+        latency::request(latency::Asked { burst: 512, ..latency::Asked::default() }),
         |case| {
-            (case.burst, case.size) = (512, Bytes(8192));
+            case.size = Bytes(8192);
             (case.bound.count, case.warmup) = (Some(2048), 0);
         },
         |case, finished| {
@@ -130,23 +149,19 @@ fn a_burst_longer_than_the_queues_is_answered_whole() {
 #[test]
 fn one_way_is_within_the_round_trip() {
     each(
-        Pattern::Oneway,
+        oneway(),
         |_| {},
         |case, finished| {
             let label = case.label();
             let (client, server) =
                 (finished.client[0].arena.rows(), finished.server[0].arena.rows());
             assert_eq!(client.len() as u64, ALL, "{label}");
-            let shape = Shape {
-                pattern: Pattern::Oneway,
-                direction: Direction::Uni,
-                size: 64,
-                stride: 1,
-                one_sided: false,
-            };
-            let round = join(shape, client, server, &Timebase::nanoseconds(Ticks(0)));
-            assert_eq!(round.samples.len() as u64, ALL, "{label}");
-            for (sample, row) in round.samples.iter().zip(client) {
+            let time = Timebase::nanoseconds(Ticks(0));
+            let analysis = registry::analysis("oneway").unwrap();
+            let times = Times::of_one_host(&time);
+            let samples = analysis.samples(case, 0, [client, server], times);
+            assert_eq!(samples.len() as u64, ALL, "{label}");
+            for (sample, row) in samples.iter().zip(client) {
                 if sample.flags.has(Flags::LOST) {
                     assert!(!loses_nothing(case), "{label}: {} is lost", sample.sequence);
                     continue;
@@ -167,7 +182,7 @@ fn one_way_is_within_the_round_trip() {
 #[test]
 fn bandwidth_delivers_what_was_sent() {
     each(
-        Pattern::Bandwidth,
+        bandwidth(Direction::Uni),
         |case| case.bound.count = Some(5000),
         |case, finished| {
             let label = case.label();
@@ -192,8 +207,8 @@ fn both_ways_each_end_delivers_what_was_sent() {
             continue;
         }
         for wait in Wait::ALL {
-            let mut case = case(Pattern::Bandwidth, *transport, *wait);
-            (case.direction, case.bound.count) = (Direction::Bi, Some(5000));
+            let mut case = case(bandwidth(Direction::Bi), *transport, *wait);
+            case.bound.count = Some(5000);
             let finished = play(&case);
             for part in [&finished.client[0], &finished.server[0]] {
                 let seen = part.outcome.as_ref().unwrap().seen;
@@ -212,12 +227,10 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
         if transport.descriptor().one_process || transport.available().is_err() {
             continue;
         }
-        // Load has one thread of each end.
-        let several =
-            |pattern: &&Pattern| **pattern != Pattern::Load && pattern.is_carried_by(*transport);
-        for pattern in Pattern::ALL.iter().filter(several) {
-            let mut case = case(*pattern, *transport, Wait::Block);
-            case.threads = 3;
+        let all = [latency(), oneway(), bandwidth(Direction::Uni)];
+        for request in all.into_iter().filter(|all| is_carried(all.pattern, *transport)) {
+            let mut case = case(request, *transport, Wait::Block);
+            case.topology = Topology::pair(3);
             let (finished, label) = (play(&case), case.label());
             assert_eq!((finished.client.len(), finished.server.len()), (3, 3), "{label}");
             for (client, server) in finished.client.iter().zip(&finished.server) {
@@ -225,7 +238,8 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
                 let seen = server.outcome.as_ref().unwrap().seen;
                 assert_eq!((sent.sent, sent.corrupt, seen.corrupt), (ALL, 0, 0), "{label}");
                 assert_eq!((sent.foreign, seen.foreign), (0, 0), "{label}: another's messages");
-                let received = if *pattern == Pattern::Latency { sent } else { seen }.received;
+                let is_latency = case.pattern.name() == "latency";
+                let received = if is_latency { sent } else { seen }.received;
                 assert!(received == ALL || !loses_nothing(&case), "{label}: {received}");
                 assert!(!client.granted.is_empty() || *transport == TransportKind::Shm, "{label}");
             }

@@ -8,7 +8,7 @@ mod driver;
 
 use driver::{Scratch, wiregauge, words};
 use std::collections::{BTreeMap, BTreeSet};
-use wiregauge::plan::rpc::Slowdown;
+use wiregauge::pattern::rpc::{self, Lengths, Slowdown};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
@@ -21,9 +21,18 @@ fn measured(line: &str) -> (Scratch, Record) {
     driver::measured("rpc", line)
 }
 
+fn spec(run: &Run) -> rpc::Spec {
+    run.case.spec("rpc").unwrap()
+}
+
+/// The figures of each length.
+fn lengths(run: &Run) -> Lengths {
+    serde_json::from_value(run.details.clone().unwrap()).unwrap()
+}
+
 /// The run that is loaded, of a record that has one.
 fn loaded(record: &Record) -> &Run {
-    let is_loaded = |run: &&Run| !run.case.rpc.as_ref().unwrap().unloaded;
+    let is_loaded = |run: &&Run| !spec(run).unloaded;
     record.runs.iter().find(is_loaded).unwrap()
 }
 
@@ -37,7 +46,7 @@ fn requests_of_many_lengths_are_answered_over_each_transport() {
         let run = loaded(&record);
         assert_eq!((run.counts.corrupt, run.counts.duplicates), (0, 0), "{transport}");
         assert!(transport == "udp" || run.counts.lost == 0, "{:?}", run.counts);
-        let workload = &run.case.rpc.as_ref().unwrap().workload;
+        let workload = spec(run).workload;
         let allowed: BTreeSet<u32> = workload.steps.iter().map(|(size, _)| size.0 as u32).collect();
         assert_eq!(*allowed.last().unwrap(), 50_000);
         let kept = samples(&scratch, run);
@@ -46,7 +55,7 @@ fn requests_of_many_lengths_are_answered_over_each_transport() {
         counted.for_each(|sample| *of.entry(sample.size).or_default() += 1);
         assert!(of.keys().all(|size| allowed.contains(size)), "{of:?}");
         assert!(of.len() > 10, "many lengths: {of:?}");
-        let lengths = run.lengths.as_ref().unwrap();
+        let lengths = lengths(run);
         let told: BTreeMap<u32, u64> =
             lengths.sizes.iter().map(|of| (of.size, of.summary.count)).collect();
         assert_eq!(told, of, "{transport}");
@@ -62,11 +71,11 @@ fn slowdowns_are_held_against_unloaded_requests_of_the_same_length() {
     let (_, record) =
         measured("--workload w1 --rps 1k --time 300ms --rounds 2 --slowdown serialisation");
     let run = loaded(&record);
-    let lengths = run.lengths.as_ref().unwrap();
+    let lengths = lengths(run);
     let baseline = &record.runs[lengths.baseline.unwrap() as usize];
-    assert!(baseline.case.rpc.as_ref().unwrap().unloaded);
-    let of = baseline.lengths.as_ref().unwrap();
-    let steps = &run.case.rpc.as_ref().unwrap().workload.steps;
+    assert!(spec(baseline).unloaded);
+    let of = self::lengths(baseline);
+    let steps = spec(run).workload.steps;
     assert_eq!(of.sizes.len(), steps.len(), "each length is measured unloaded");
     for one in &lengths.sizes {
         let own = of.sizes.iter().find(|own| own.size == one.size).unwrap();
@@ -90,8 +99,8 @@ fn ports_and_connections_are_a_mesh_and_share_the_load() {
         ));
         let run = &record.runs[0];
         assert_eq!((run.counts.lost, run.counts.corrupt), (0, 0));
-        assert_eq!(run.lengths.as_ref().unwrap().sizes[0].reply, 50);
-        assert!(run.lengths.as_ref().unwrap().slowdowns.is_empty());
+        assert_eq!(lengths(run).sizes[0].reply, 50);
+        assert!(lengths(run).slowdowns.is_empty());
         let mut of = [0; 3];
         let kept = samples(&scratch, run);
         kept.iter().for_each(|sample| of[sample.thread as usize] += 1);
@@ -115,7 +124,7 @@ fn threads_that_take_replies_lose_none_and_see_each_once() {
              --connections 3 --receivers 2 --wait {wait} --check --no-unloaded"
         ));
         let run = &record.runs[0];
-        assert_eq!(run.case.rpc.as_ref().unwrap().receivers, 2);
+        assert_eq!(spec(run).receivers, 2);
         let counts = (run.counts.corrupt, run.counts.duplicates);
         assert_eq!(counts, (0, 0), "{transport} {wait}");
         assert!(transport == "udp" || run.counts.lost == 0, "{:?}", run.counts);
@@ -169,7 +178,7 @@ fn two_at_the_same_time_overlap() {
     assert!(both.iter().all(|run| run.rounds[0].overlap.unwrap() > 0.3));
     assert_ne!(both[0].case.transport, both[1].case.transport);
     let alone: Vec<&Run> = record.runs.iter().filter(|run| !ran(run)).collect();
-    assert!(alone.iter().all(|run| run.case.rpc.as_ref().unwrap().unloaded));
+    assert!(alone.iter().all(|run| spec(run).unloaded));
 }
 
 #[test]
@@ -225,7 +234,7 @@ fn a_file_of_lengths_is_drawn_from_and_a_wrong_one_is_refused_with_its_place() {
     let ended = wiregauge(&scratch, &words(line));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
-    let lengths = record.runs[0].lengths.as_ref().unwrap();
+    let lengths = lengths(&record.runs[0]);
     let sizes: Vec<u32> = lengths.sizes.iter().map(|of| of.size).collect();
     assert_eq!(sizes, [64, 128]);
     std::fs::write(scratch.join("lengths"), "64 0.5\n32 1\n").unwrap();
@@ -255,7 +264,7 @@ fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
         assert_eq!(u64::from(sample.size), [100, 1500, 64, 10_000, 100][at % sizes.len()]);
         assert!((sample.intended_ns - begin - 250e3 * at as f64).abs() < 2.0, "{sample:?}");
     }
-    let lengths = run.lengths.as_ref().unwrap();
+    let lengths = lengths(run);
     let of: Vec<(u32, u64)> = lengths.sizes.iter().map(|of| (of.size, of.summary.count)).collect();
     assert_eq!(of, [(64, 80), (100, 160), (1500, 80), (10_000, 80)]);
     assert_eq!(lengths.slowdowns.len(), 3, "each length was measured unloaded, too");

@@ -9,6 +9,7 @@ mod node;
 
 use driver::{Scratch, wiregauge};
 use std::path::Path;
+use wiregauge::pattern::stream;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample as Message};
@@ -42,7 +43,8 @@ fn what_arrives_is_in_the_file() {
             format.name()
         ));
         let run = &record.runs[0];
-        assert_eq!((run.case.size.0, run.case.stream.as_ref().unwrap().values), (48, 3));
+        let spec: stream::Spec = run.case.spec("stream").unwrap();
+        assert_eq!((run.case.size.0, spec.values), (48, 3));
         let told = &run.rounds[0].server.seen;
         assert_eq!(told["file.samples"], run.counts.received.to_string());
         assert_eq!(told["file.left_out"], "0");

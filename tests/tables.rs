@@ -1,10 +1,11 @@
 //! The terminal's tables: what they promise to a reader and to awk.
 
 use wiregauge::host::Noise;
-use wiregauge::plan::{CpuPair, Direction, Pattern, Plan, Request, Rounds, Schedule, Wait, survey};
+use wiregauge::pattern::{bandwidth, latency, oneway, registry, survey};
+use wiregauge::plan::{Case, CpuPair, Plan, Request, Rounds, Schedule, Wait};
 use wiregauge::record::schema::{
-    ClockReport, Counts, Figure, Instrument, Metric, RateFigure, RateMetric, Record,
-    RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
+    CaseRecord, ClockReport, Counts, Figure, Instrument, Metric, PlanRecord, RateFigure,
+    RateMetric, Record, RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
 };
 use wiregauge::report::{table, view};
 use wiregauge::stats::{Interval, Rate, Value, summarize};
@@ -14,16 +15,17 @@ use wiregauge::warning::Warning;
 
 /// A record of a plan, the runs without any figure.
 fn record(plan: Plan) -> Record {
-    let run = |(index, case): (usize, &wiregauge::plan::Case)| Run {
+    let run = |(index, case): (usize, &Case)| Run {
         index: index as u32,
         label: case.label(),
-        case: case.clone(),
+        case: CaseRecord::of(case),
+        headline: headline(case).into(),
         complete: true,
         stopped: "5 of 5 rounds were made".into(),
         rounds: Vec::new(),
         figures: Vec::new(),
         rates: Vec::new(),
-        lengths: None,
+        details: None,
         counts: Counts::default(),
         included: Default::default(),
         warnings: Vec::new(),
@@ -70,10 +72,19 @@ fn record(plan: Plan) -> Record {
             reason: "/dev/shm cannot be written".into(),
         }],
         warnings: Vec::new(),
-        plan,
+        plan: PlanRecord::of(&plan),
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+    }
+}
+
+/// What answers the question of a case.
+fn headline(case: &Case) -> &'static str {
+    let analysis = registry::analysis(case.pattern.name()).unwrap();
+    match analysis.is_rate() {
+        true => analysis.measured(case)[0],
+        false => analysis.metrics(case)[0].name(),
     }
 }
 
@@ -114,8 +125,8 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 fn surveyed() -> Record {
     let mut found = record(survey::plan(&[TransportKind::Tcp, TransportKind::Udp], false, 1));
     for run in &mut found.runs {
-        match run.case.pattern {
-            Pattern::Bandwidth => {
+        match run.case.pattern.as_str() {
+            "bandwidth" => {
                 run.rates.push(rate(RateMetric::Bandwidth, 1.25e9));
                 run.rates.push(rate(RateMetric::MessageRate, 345_678.9));
             }
@@ -173,8 +184,8 @@ fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
 
 #[test]
 fn too_few_samples_and_lost_messages_are_said_in_their_place() {
-    let request =
-        Request { transports: vec![TransportKind::Udp], ..Request::new(Pattern::Latency) };
+    let request = latency::request(latency::Asked::default());
+    let request = Request { transports: vec![TransportKind::Udp], ..request };
     let mut found = record(request.plan().unwrap());
     found.runs[0].figures.push(figure(Metric::HalfRtt, 1000.0, 200, f64::INFINITY));
     found.runs[0].figures.push(figure(Metric::Rtt, 2000.0, 200, f64::INFINITY));
@@ -192,7 +203,8 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
 #[test]
 fn offered_achieved_and_delivered_rates_stand_side_by_side() {
     let schedule = Schedule::Poisson { rate: MessageRate(1e4) };
-    let mut found = record(Request { schedule, ..Request::new(Pattern::Oneway) }.plan().unwrap());
+    let request = Request { schedule, ..oneway::request(oneway::Asked::default()) };
+    let mut found = record(request.plan().unwrap());
     for metric in [Metric::OneWay, Metric::Response, Metric::Service] {
         found.runs[0].figures.push(figure(metric, 9000.0, 2000, 1e5));
     }
@@ -209,11 +221,11 @@ fn offered_achieved_and_delivered_rates_stand_side_by_side() {
 
 #[test]
 fn bandwidth_is_told_in_bytes_and_bits() {
+    let direction = bandwidth::Direction::Bi;
     let request = Request {
-        direction: Direction::Bi,
         sizes: vec![Bytes(64), Bytes(65536)],
         waits: vec![Wait::Block],
-        ..Request::new(Pattern::Bandwidth)
+        ..bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
     };
     let mut found = record(request.plan().unwrap());
     for run in &mut found.runs {

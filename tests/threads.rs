@@ -34,7 +34,8 @@ fn samples(scratch: &Scratch) -> Vec<(u32, u32, Sample)> {
 }
 
 fn run_of(record: &Record, threads: u32, transport: &str) -> Run {
-    let is_it = |run: &&Run| run.case.threads == threads && run.case.transport.name() == transport;
+    let is_it =
+        |run: &&Run| run.case.threads() == threads && run.case.transport.name() == transport;
     record.runs.iter().find(is_it).unwrap().clone()
 }
 

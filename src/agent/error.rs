@@ -6,7 +6,7 @@ use std::io;
 
 /// Why an agent ends before its round is over.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AgentError {
+pub enum AgentError {
     #[error("{0}")]
     Refused(String),
     #[error("nobody greeted this agent; wiregauge starts its agents itself")]

@@ -6,11 +6,12 @@
 
 mod clock_answers;
 pub mod connections;
-mod error;
+pub mod error;
+pub mod execution;
 mod host_probe;
-pub mod kept;
 pub mod rehearse;
 pub(crate) mod remote_memory;
 pub mod rows;
 pub mod serve;
+pub mod setup;
 pub mod thread;

@@ -6,6 +6,7 @@
 
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
+use crate::agent::execution::Patterns;
 use crate::agent::host_probe;
 use crate::agent::remote_memory;
 use crate::agent::thread::{Reach, RoleRunner, StartLine, ThreadCommand, ThreadReport};
@@ -30,13 +31,13 @@ const LEAVING: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves one session over standard input and output; returns the exit code.
-pub fn main() -> u8 {
+pub fn main(patterns: Patterns) -> u8 {
     // Not locked: another thread reports progress. Each frame is one write.
     let mut output = io::stdout();
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);
-    let served = greeted.and_then(|()| serve(&mut output));
+    let served = greeted.and_then(|()| serve(patterns, &mut output));
     let (wrong_use, sentence) = match served {
         Ok(()) => return 0,
         Err(error @ AgentError::NotGreeted) => return not_greeted(&error),
@@ -131,11 +132,14 @@ fn listen(threads: Vec<Arc<Reach>>) -> Receiver<ToAgent> {
     control
 }
 
-fn serve(output: &mut impl io::Write) -> Result<(), AgentError> {
+fn serve(patterns: Patterns, output: &mut impl io::Write) -> Result<(), AgentError> {
     // Not in the `match`, where the lock would be held to its end and block the control thread.
     let first: ToAgent = frame::read(&mut io::stdin().lock())?;
     match first {
-        ToAgent::Open(assignment) => AgentThreads::start(*assignment)?.play(output),
+        ToAgent::Open(assignment) => {
+            let assignment = assignment.read(patterns.find).map_err(AgentError::Refused)?;
+            AgentThreads::start(assignment, patterns)?.play(output)
+        }
         ToAgent::Probe(request) => {
             let said = match host_probe::probe(&request) {
                 Ok(probe) => FromAgent::Probed(Box::new(probe)),
@@ -166,7 +170,10 @@ struct AgentThread {
 
 impl AgentThreads {
     /// Starts the threads; each begins to open its endpoints.
-    fn start(assignment: Assignment) -> Result<AgentThreads, AgentError> {
+    fn start(assignment: Assignment, patterns: Patterns) -> Result<AgentThreads, AgentError> {
+        let name = assignment.case.pattern.name();
+        let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
+        let pattern = (patterns.execution)(name).ok_or_else(unknown)?;
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let (source, time) = (assignment.clock, assignment.time);
         let remote = assignment.remote.as_ref().map(|remote| Local {
@@ -174,9 +181,8 @@ impl AgentThreads {
             time,
             untrue: remote.injected_clock_error,
         });
-        if assignment.case.rpc.is_some() {
-            host::allow_descriptors();
-        }
+        // A thread may have many connections.
+        host::allow_descriptors();
         let memory = remote_memory::memory(&assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let assignment = Arc::new(assignment);
@@ -188,6 +194,7 @@ impl AgentThreads {
             let reach = Arc::new(Reach::default());
             let runner = RoleRunner {
                 assignment: Arc::clone(&assignment),
+                pattern,
                 number,
                 arena,
                 elsewhere,

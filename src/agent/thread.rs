@@ -6,23 +6,23 @@
 
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
-use crate::agent::kept::{Streamed, time_of_day};
+use crate::agent::execution::{LoopContext, PatternExecution, ThreadContext};
+use crate::agent::setup::setup;
 use crate::agent::rehearse;
 use crate::clock::{
-    AnyClock, Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
+    AnyClock, Clock, epoch_of_day, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
 };
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
 use crate::host::{self, Noise, ResourceUse};
 use crate::loops::Loop;
 use crate::loops::gate::Gate;
-use crate::loops::role::{self, ADAPTIVE_SPIN, LoopContext};
 use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
-use crate::loops::store::Store;
-use crate::plan::Pattern;
+use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
+use crate::signal::TimeOfDay;
 use crate::transport::{Blob, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -99,6 +99,8 @@ impl StartLine {
 /// All that a thread needs to run a role.
 pub(crate) struct RoleRunner {
     pub assignment: Arc<Assignment>,
+    /// What is run.
+    pub pattern: &'static dyn PatternExecution,
     /// Its number.
     pub number: usize,
     /// Where its sample memory is.
@@ -145,18 +147,20 @@ impl RoleRunner {
     fn round(self) -> Result<(), AgentError> {
         let (clock, time) = self.clock();
         let assignment = &*self.assignment;
-        let (case, role) = (&assignment.case, assignment.role);
+        let case = &assignment.case;
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
             None => Err("no CPU of its own was to be had".to_string()),
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
-        let mut streamed = Streamed::of(assignment, &time)?;
+        let context = self.context(&time, arena.capacity() as u64);
+        let mut role_loop = self.pattern.prepare(&context)?;
         let Some(mut connections) = self.connect()? else { return Ok(()) };
+        role_loop.connected(&connections.set)?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
-        let plan = plan_of(assignment, ticks, arena.capacity() as u64);
-        let store = store(assignment)?;
+        let mut plan = Loop::new(case, ticks);
+        role_loop.tune(&mut plan, &ticks);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.report(ThreadReport::Connected(connections.effective_settings()));
@@ -169,14 +173,13 @@ impl RoleRunner {
         let used = ResourceUse::of_thread();
         let device = read_device(clock, &connections);
         let begin = self.begin(clock, at, ticks(LOOK));
-        let (stream, spin) = (streamed.begin(), ticks(ADAPTIVE_SPIN));
-        let context = LoopContext { case, role, gate, plan: &plan, generator, store, stream, spin };
-        let thread = (self.number as u32, self.elsewhere);
-        let ended = connections.run(clock, context, thread, &mut recorder);
+        let spin = ticks(ADAPTIVE_SPIN);
+        let context = LoopContext { case, clock, gate, plan: &plan, generator, spin };
+        let ended = role_loop.run(&mut connections.set, context, &mut recorder);
         drop(stamping);
         let end = clock.now();
-        let usage = ResourceUse::of_thread().since(&used).and(&connections.used_beside());
-        let server_seen = run_server(assignment, clock, gate, &plan)?;
+        let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
+        let server_seen = self.run_server(clock, &time, spin)?;
         gate.leave();
         let (pool, seen) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
@@ -187,7 +190,7 @@ impl RoleRunner {
         });
         let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
-            afterwards: counters.chain(by_device).chain(streamed.end()).collect(),
+            afterwards: counters.chain(by_device).chain(role_loop.finish()).collect(),
             strangers: connections.rejected_peers(),
             ended,
             seen,
@@ -207,23 +210,86 @@ impl RoleRunner {
         Ok(())
     }
 
+    /// What the pattern is told of this thread.
+    fn context<'a>(&'a self, time: &'a Timebase, rows: u64) -> ThreadContext<'a> {
+        let assignment = &*self.assignment;
+        ThreadContext {
+            case: &assignment.case,
+            role: assignment.role,
+            thread: self.number as u32,
+            time,
+            epoch_of_day_ns: self.epoch_of_day(time),
+            rows,
+            free_cpu: assignment.cpu_free(),
+            cpu_beside: self.elsewhere,
+            is_remote: assignment.remote.is_some(),
+        }
+    }
+
+    /// Time of day at the epoch of the agent's clock: as the controller says, or as this host knows
+    /// it.
+    fn epoch_of_day(&self, time: &Timebase) -> u64 {
+        let assignment = &*self.assignment;
+        let own = || epoch_of_day(assignment.clock, time);
+        assignment.epoch_of_day_ns.unwrap_or_else(own)
+    }
+
+    /// What the transport is told.
+    fn setup(&self) -> Setup {
+        let assignment = &*self.assignment;
+        let setup = setup(&assignment.case, assignment.role, assignment.cookie);
+        let site = assignment.site.clone().unwrap_or(setup.site);
+        let since = assignment.time.local(assignment.clock.read()).0.max(0.0) as u64;
+        let epoch = self.epoch_of_day(&assignment.time);
+        Setup { site, opened: TimeOfDay::from_ns(epoch.wrapping_add(since)), ..setup }
+    }
+
+    /// The server's turn, where one process simulates both roles and the server stamps.
+    fn run_server(
+        &self,
+        clock: AnyClock,
+        time: &Timebase,
+        spin: TickSpan,
+    ) -> Result<Option<MessageCounts>, AgentError> {
+        let assignment = &*self.assignment;
+        let stamps = self.pattern.stamps_at_server();
+        let Some(path) = assignment.server_arena.as_ref().filter(|_| stamps) else {
+            return Ok(None);
+        };
+        let (case, role) = (&assignment.case, Role::Server);
+        let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
+        let rows = arena.capacity() as u64;
+        let mut role_loop =
+            self.pattern.prepare(&ThreadContext { role, ..self.context(time, rows) })?;
+        let mut connections =
+            Connections::simulated(case, &setup(case, role, assignment.cookie))?;
+        let ticks = |span: Span| time.ticks_for(span.0 as f64);
+        let mut plan = Loop::new(case, ticks);
+        role_loop.tune(&mut plan, &ticks);
+        let mut recorder = Recorder::new(&mut arena, case.warmup);
+        let gate = &self.reach.gate;
+        let context = LoopContext { case, clock, gate, plan: &plan, generator: None, spin };
+        role_loop.run(&mut connections.set, context, &mut recorder);
+        Ok(Some(recorder.seen))
+    }
+
     /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
     fn connect(&self) -> Result<Option<Connections>, AgentError> {
-        let Assignment { case, role, .. } = &*self.assignment;
-        let openings = connections::open(case, &setup(&self.assignment))?;
+        let case = &self.assignment.case;
+        let openings = connections::open(case, &self.setup())?;
         let addresses = openings.iter().map(|opening| opening.address()).collect();
         self.report(ThreadReport::Opened(addresses));
         let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
-        Ok(Some(Connections::connect(case, *role, openings, &others)?))
+        Ok(Some(Connections::connect(case, openings, &others)?))
     }
 
-    /// What says when to send; made by the thread that waits for it. Each port of `rpc` has its
-    /// share of the load, by a schedule of its own.
+    /// What says when to send; made by the thread that waits for it. Each thread may
+    /// have its share of the load, by a schedule of its own.
     fn generator(&self, time: &Timebase) -> Result<Option<Generator>, AgentError> {
         let Assignment { case, role: Role::Client, .. } = &*self.assignment else {
             return Ok(None);
         };
-        let share = case.share_of(self.number as u32);
+        let share = self.pattern.share(case, self.number as u32);
         Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
     }
 
@@ -272,47 +338,6 @@ impl RoleRunner {
     }
 }
 
-/// What the transport is told.
-fn setup(assignment: &Assignment) -> Setup {
-    let setup = role::setup(&assignment.case, assignment.role, assignment.cookie);
-    let site = assignment.site.clone().unwrap_or(setup.site);
-    let opened = time_of_day(assignment, &assignment.time, assignment.clock.read());
-    Setup { site, opened, ..setup }
-}
-
-/// The case as this end's loop needs it.
-fn plan_of(assignment: &Assignment, ticks: impl Fn(Span) -> TickSpan, rows: u64) -> Loop {
-    let case = &assignment.case;
-    let mut plan = Loop::of(case, ticks);
-    if case.pattern == Pattern::Oneway {
-        // Both ends' stamps are joined by number: a message without a row has no latency.
-        plan.messages = plan.messages.min(rows);
-    }
-    if case.settings.stamps_send() && assignment.role == Role::Client {
-        plan.stamper = Some(Arc::new(Stamper::default()));
-    }
-    plan
-}
-
-/// The objects that a server of `load` reads; made before the round. What cannot be played is
-/// refused.
-fn store(assignment: &Assignment) -> Result<Option<Store>, AgentError> {
-    let case = &assignment.case;
-    if let Some(rpc) = &case.rpc {
-        let sentence = "a message of rpc is no longer than its room, and has 8 B or more";
-        let wrong = || AgentError::Refused(sentence.into());
-        return if rpc.fits(case.size) { Ok(None) } else { Err(wrong()) };
-    }
-    if case.pattern != Pattern::Load {
-        return Ok(None);
-    }
-    if case.size != case.load.message() {
-        let sentence = "a message of load is as long as an object and its head";
-        return Err(AgentError::Refused(sentence.into()));
-    }
-    Ok((assignment.role == Role::Server).then(|| Store::of(&case.load)))
-}
-
 /// Puts the adapter's stamps of completions, as this host's time, into the rows; what they may be
 /// wrong by. A row whose send has none has no time of completion: one clock is not mixed with
 /// another.
@@ -356,30 +381,6 @@ impl Drop for Stamping {
         self.0.disarm();
         self.0.end();
     }
-}
-
-/// The server's turn, where one process runs both roles and the pattern stamps at the server.
-fn run_server(
-    assignment: &Assignment,
-    clock: AnyClock,
-    gate: &Gate,
-    plan: &Loop,
-) -> Result<Option<MessageCounts>, AgentError> {
-    let (case, role) = (&assignment.case, Role::Server);
-    let Some(path) = &assignment.server_arena else { return Ok(None) };
-    if matches!(case.pattern, Pattern::Latency | Pattern::Load) {
-        return Ok(None);
-    }
-    let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
-    let opening = case.transport.open(&role::setup(case, role, assignment.cookie));
-    let connected = opening.and_then(|opening| opening.connect(&Blob::default()));
-    let connected = connected.map_err(|error| AgentError::Unable(error.to_string()))?;
-    let mut endpoint = connected.endpoint;
-    let mut recorder = Recorder::new(&mut arena, case.warmup);
-    let (generator, store, stream, spin) = (None, None, None, TickSpan(0));
-    let context = LoopContext { case, role, gate, plan, generator, store, stream, spin };
-    role::run(&mut endpoint, clock, context, &mut recorder);
-    Ok(Some(recorder.seen))
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use super::schedule_args::PaceArguments;
 use super::values::{Arrivals, CpuList, RoleCpus, TypedLimit};
 use super::{Asked, Output, Standing, testbed_args, text};
 use crate::host::{self, CpuPair};
-use crate::plan::{Pattern, Place, Refusal, Request};
+use crate::pattern::{bandwidth, latency, oneway};
+use crate::plan::{Place, Refusal, Request};
 use crate::remote::daemon::caps::Caps;
 use crate::remote::job::rank::Rank;
 use crate::report::export::Selection;
@@ -96,16 +97,13 @@ fn running(run: RunArguments) -> Result<Asked, Refusal> {
 }
 
 fn measuring_latency(latency: LatencyArguments) -> Result<Asked, Refusal> {
-    let mut request = Request::new(Pattern::Latency);
-    request.sizes = latency.size.0;
-    set_pace(&mut request, &latency.pace);
-    measuring(request, latency.common)
+    let request = latency::request(pace(&latency.pace));
+    measuring(Request { sizes: latency.size.0, ..request }, latency.common)
 }
 
 fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
-    let mut request = Request::new(Pattern::Oneway);
+    let mut request = oneway::request(oneway::Asked(pace(&oneway.pace)));
     request.sizes = oneway.size.0;
-    set_pace(&mut request, &oneway.pace);
     (request.schedule, request.trace) =
         oneway.schedule.schedule(oneway.rate, Arrivals::Periodic)?;
     request.timer = oneway.timer.timer;
@@ -119,17 +117,19 @@ fn measuring_oneway(oneway: OnewayArguments) -> Result<Asked, Refusal> {
 }
 
 fn measuring_bandwidth(bandwidth: BandwidthArguments) -> Result<Asked, Refusal> {
-    let mut request = Request::new(Pattern::Bandwidth);
-    request.sizes = bandwidth.size.0;
-    request.burst = bandwidth.burst.unwrap_or(request.burst);
-    request.window = bandwidth.window.unwrap_or(request.window);
-    request.direction = bandwidth.direction.unwrap_or(request.direction);
-    measuring(request, bandwidth.common)
+    let usual = bandwidth::Asked::default();
+    let request = bandwidth::request(bandwidth::Asked {
+        burst: bandwidth.burst.unwrap_or(usual.burst),
+        window: bandwidth.window.unwrap_or(usual.window),
+        direction: bandwidth.direction.unwrap_or(usual.direction),
+    });
+    measuring(Request { sizes: bandwidth.size.0, ..request }, bandwidth.common)
 }
 
-fn set_pace(request: &mut Request, pace: &PaceArguments) {
-    request.burst = pace.burst.unwrap_or(request.burst);
-    request.pause = pace.pause.unwrap_or(request.pause);
+fn pace(typed: &PaceArguments) -> latency::Spec {
+    let usual = latency::Spec::default();
+    let (pause, burst) = (typed.pause.unwrap_or(usual.pause), typed.burst.unwrap_or(usual.burst));
+    latency::Spec { pause, burst }
 }
 
 fn measuring(request: Request, common: CommonArguments) -> Result<Asked, Refusal> {

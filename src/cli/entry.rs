@@ -84,7 +84,8 @@ fn allowed(command: Option<&clap::Command>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Pattern, Schedule, Wait};
+    use crate::pattern::registry;
+    use crate::plan::{Schedule, Wait};
     use crate::transport::TransportKind;
     use crate::units::{Bytes, MessageRate, Span};
     use proptest::prelude::*;
@@ -92,7 +93,7 @@ mod tests {
     /// The only entry of a study.
     fn asked(text: &str) -> Result<Request, Misplaced> {
         let text = format!("title = \"t\"\n{text}");
-        let study = file::parse("a.toml", &text)?;
+        let study = file::parse(&registry::names(), "a.toml", &text)?;
         request(&study.written, &study.entries[0])
     }
 
@@ -116,7 +117,7 @@ mod tests {
              nodelay = false\nrate = 10_000\narrivals = \"poisson\"\nwait = \"busy\"\n",
         )
         .unwrap();
-        assert_eq!((found.pattern, found.rounds), (Pattern::Oneway, Some(7)));
+        assert_eq!((found.pattern.name(), found.rounds), ("oneway", Some(7)));
         assert_eq!(found.transports, [TransportKind::Tcp]);
         assert_eq!(found.sizes, [8, 64, 128, 256].map(Bytes));
         assert_eq!((found.check, found.perturb, found.waits), (true, false, vec![Wait::Busy]));

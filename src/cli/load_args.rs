@@ -3,8 +3,8 @@
 use super::args::{CommonArguments, WHAT};
 use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values::{self, Arrivals};
-use crate::plan::load::{Buffers, Search, Slo};
-use crate::plan::{Load, Pattern, Refusal, Request, Schedule};
+use crate::pattern::load::{self, Asked, Buffers, Search, Spec};
+use crate::plan::{Refusal, Request, Schedule, Slo};
 use crate::units::{Bytes, MessageRate};
 use clap::Args;
 
@@ -51,25 +51,14 @@ pub struct LoadArguments {
 impl LoadArguments {
     /// The request, and the options that all patterns have.
     pub fn request(self) -> Result<(Request, CommonArguments), Refusal> {
-        let mut request = Request::new(Pattern::Load);
-        let usual = Load::default();
+        let usual = Spec::default();
         let buffers = (self.tx_buffers.is_some() || self.rx_buffers.is_some()).then(|| {
-            let most = crate::plan::load::MOST_BUFFERS;
+            let most = load::MOST_BUFFERS;
             Buffers {
                 transmit: self.tx_buffers.unwrap_or(most),
                 receive: self.rx_buffers.unwrap_or(most),
             }
         });
-        request.load = Load {
-            clients: 0,
-            objects: self.objects.unwrap_or(usual.objects),
-            object_size: self.object_size.unwrap_or(usual.object_size),
-            buffers,
-            probe: false,
-        };
-        request.sizes = vec![request.load.message()];
-        request.window = self.window.unwrap_or(request.window);
-        request.timer = self.timer.timer;
         let rates = self.rate.map_or_else(Vec::new, |rates| rates.0);
         if !self.clients.is_empty() && (!rates.is_empty() || self.schedule.trace.is_some()) {
             let sentence = "--clients is a closed loop, which no rate and no trace drives; write \
@@ -80,19 +69,25 @@ impl LoadArguments {
         let searches = rates.is_empty() && !is_closed && self.schedule.trace.is_none();
         // A search draws its own rates; the kind of its intervals is asked for by any.
         let rate = rates.first().copied().or(searches.then_some(MessageRate(1.0)));
-        (request.schedule, request.trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
-        request.rates = rates;
-        request.clients = self.clients;
-        request.search =
-            Search { adds: searches, arrivals: request.schedule, slo: self.slo, probe: self.probe };
+        let (schedule, trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
+        let spec = Spec {
+            objects: self.objects.unwrap_or(usual.objects),
+            object_size: self.object_size.unwrap_or(usual.object_size),
+            buffers,
+            window: self.window.unwrap_or(usual.window),
+            probe_rate: self.probe,
+            slo: self.slo,
+            search: searches.then_some(Search { arrivals: schedule }),
+            ..usual
+        };
         if is_closed && self.slo.is_some() {
             let sentence = "--slo is a bound for the response to a schedule, which a closed loop \
                             does not have; write it without --clients";
             return Err(Refusal(sentence.into()));
         }
-        if is_closed {
-            request.schedule = Schedule::ClosedLoop;
-        }
-        Ok((request, self.common))
+        let schedule = if is_closed { Schedule::ClosedLoop } else { schedule };
+        let request = load::request(Asked { spec, rates, clients: self.clients });
+        let timer = self.timer.timer;
+        Ok((Request { schedule, trace, timer, ..request }, self.common))
     }
 }

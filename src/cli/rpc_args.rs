@@ -3,9 +3,9 @@
 use super::args::{CommonArguments, WHAT};
 use super::schedule_args::{ScheduleArguments, TimerArguments};
 use super::values::{self, Arrivals};
-use crate::plan::rpc::{OUTSTANDING, Reply, Slowdown, Wanted};
-use crate::plan::workload::Workload;
-use crate::plan::{Load, Pattern, Refusal, Request};
+use crate::pattern::rpc::workload::Workload;
+use crate::pattern::rpc::{self, Asked, OUTSTANDING, Reply, Slowdown};
+use crate::plan::{Refusal, Request, Schedule};
 use crate::units::{BitRate, ByteRate, Bytes, MessageRate};
 use clap::Args;
 use std::io::Read;
@@ -89,7 +89,7 @@ pub struct RpcArguments {
 impl RpcArguments {
     /// The request, and the options that all patterns have.
     pub fn request(mut self) -> Result<(Request, CommonArguments), Refusal> {
-        let mut request = Request::new(Pattern::Load);
+        let (mut schedule, mut trace) = (Schedule::ClosedLoop, None);
         if !self.common.threads.threads.is_empty() {
             return refuse("the threads of rpc are its ports; write --ports instead of --threads");
         }
@@ -105,25 +105,20 @@ impl RpcArguments {
         let rate = has_rate.then_some(MessageRate(1.0));
         // What --load asks for is scheduled when the path's capacity is known.
         if self.load.is_empty() || has_rate {
-            (request.schedule, request.trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
+            (schedule, trace) = self.schedule.schedule(rate, Arrivals::Poisson)?;
         }
-        let by_trace = request.trace.as_ref().and_then(Workload::of_trace);
+        let by_trace = trace.as_ref().and_then(Workload::of_trace);
         if by_trace.is_some() && !self.workload.is_empty() {
             return refuse("--trace says how long its messages are; it goes without --workload");
         }
         let listed = |list: Vec<u32>| if list.is_empty() { vec![1] } else { list };
         let workloads: Vec<Workload> =
             self.workload.iter().map(|name| workload(name)).collect::<Result<_, _>>()?;
-        let usual = Wanted::default();
-        request.rates = rates;
-        request.clients = if is_open { Vec::new() } else { listed(self.clients) };
-        request.threads = listed(self.ports);
-        request.window = self.outstanding.unwrap_or(OUTSTANDING);
-        request.timer = self.timer.timer;
-        request.search.adds = !self.load.is_empty();
-        request.load = Load { buffers: None, ..Load::default() };
-        request.sizes = vec![crate::plan::rpc::SHORTEST];
-        request.rpc = Some(Wanted {
+        let usual = Asked::default();
+        let asked = Asked {
+            rates,
+            clients: if is_open { Vec::new() } else { listed(self.clients) },
+            outstanding: self.outstanding.unwrap_or(OUTSTANDING),
             workloads: match by_trace {
                 Some(traced) => vec![traced],
                 None if self.workload.is_empty() => usual.workloads,
@@ -141,7 +136,9 @@ impl RpcArguments {
             baseline: !self.no_unloaded,
             slowdown: self.slowdown.unwrap_or(usual.slowdown),
             link: self.link.map(|bits| ByteRate(bits.0 as f64 / 8.0)),
-        });
+        };
+        let (threads, timer) = (listed(self.ports), self.timer.timer);
+        let request = Request { threads, schedule, trace, timer, ..rpc::request(asked) };
         Ok((request, self.common))
     }
 

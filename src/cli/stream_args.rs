@@ -3,12 +3,12 @@
 use super::args::{CommonArguments, WHAT};
 use super::schedule_args::TimerArguments;
 use super::values;
-use crate::plan::{Pattern, Refusal, Request, Schedule, Stream, stream};
+use crate::pattern::stream::{self, Asked};
+use crate::plan::{Refusal, Request};
 use crate::signal::Kind;
 use crate::signal::file::Keep;
 use crate::signal::format::Format;
 use crate::signal::signal::{Shape, Signal};
-use crate::units::MessageRate;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -63,7 +63,6 @@ pub struct StreamArguments {
 impl StreamArguments {
     /// The request, and the options that all patterns have.
     pub fn request(self) -> Result<(Request, CommonArguments), Refusal> {
-        let mut request = Request::new(Pattern::Oneway);
         let usual = Shape::default();
         let shape = Shape {
             signal: self.signal.unwrap_or(usual.signal),
@@ -89,12 +88,9 @@ impl StreamArguments {
         }
         values.sort_unstable();
         values.dedup();
-        request.sizes = values.iter().map(|values| stream::message(*values)).collect();
-        request.rates = self.rate.map_or_else(Vec::new, |rates| rates.0);
-        let rate: MessageRate = request.rates.first().copied().unwrap_or(stream::RATE);
-        request.schedule = Schedule::Periodic { rate };
+        let rates = self.rate.map_or_else(Vec::new, |rates| rates.0);
+        let mut request = stream::request(Asked { shape, keep, rates }, &values);
         request.timer = self.timer.timer;
-        request.stream = Some(Stream { shape, values: 0, keep });
         Ok((request, self.common))
     }
 }

@@ -1,7 +1,9 @@
 //! What the command line promises.
 
 use super::*;
-use crate::plan::{Direction, Pattern, Schedule, Wait};
+use crate::pattern::bandwidth::{self, Direction};
+use crate::pattern::{latency, oneway};
+use crate::plan::{Schedule, Wait};
 use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate};
 use proptest::prelude::*;
@@ -48,12 +50,12 @@ fn lists_and_sweeps_become_values_each_once() {
 
 #[test]
 fn what_is_not_asked_for_is_the_pattern_s_default() {
-    for (line, pattern) in [
-        ("latency", Pattern::Latency),
-        ("oneway", Pattern::Oneway),
-        ("bandwidth", Pattern::Bandwidth),
+    for (line, usual) in [
+        ("latency", latency::request(latency::Asked::default())),
+        ("oneway", oneway::request(oneway::Asked::default())),
+        ("bandwidth", bandwidth::request(bandwidth::Asked::default())),
     ] {
-        assert_eq!(format!("{:?}", request(line)), format!("{:?}", Request::new(pattern)));
+        assert_eq!(format!("{:?}", request(line)), format!("{usual:?}"));
     }
 }
 
@@ -68,7 +70,8 @@ fn each_option_reaches_the_request() {
     assert_eq!(found.count, Some(10_000));
     assert_eq!(found.time, Some(Span(2_000_000_000)));
     assert_eq!((found.rounds, found.until, found.warmup), (Some(7), Some(0.025), Some(5)));
-    assert_eq!((found.burst, found.window, found.direction), (4, 8, Direction::Bi));
+    let asked = bandwidth::Asked { burst: 4, window: 8, direction: Direction::Bi };
+    assert_eq!(format!("{:?}", found.asked), format!("{asked:?}"));
     assert!(found.check);
     assert_eq!(found.threshold, Span(1_000_000));
     assert_eq!((found.timeout, found.loss_after), (Span(3_000_000_000), Span(4_000_000)));

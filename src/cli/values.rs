@@ -3,9 +3,10 @@
 use crate::clock::Source;
 use crate::host;
 use crate::plan::pairs::AtOnce;
-use crate::plan::rpc::Slowdown;
+use crate::pattern::bandwidth::Direction;
+use crate::pattern::rpc::Slowdown;
 use crate::plan::sweep::{self, SweepError};
-use crate::plan::{Direction, TimerKind, Wait, host_spec};
+use crate::plan::{TimerKind, Wait, host_spec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::report::export::Format;
 use crate::signal;

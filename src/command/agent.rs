@@ -1,5 +1,6 @@
 //! `agent`: run the agent daemon, or offer a pairing. `pair`: pair with a daemon.
 
+use crate::pattern::registry;
 use super::console::{complain, print};
 use super::process::program;
 use super::{CommandError, Exit};
@@ -34,7 +35,8 @@ pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
         return print(format!("{secret}\n").as_bytes());
     }
     let paired = peers(&folder.join(CONTROLLERS)).map_err(CommandError::Unable)?.len();
-    let mut daemon = Daemon::new(program()?, identity, Trust::Folder(folder.clone()), false);
+    let trust = Trust::Folder(folder.clone());
+    let mut daemon = Daemon::new(program()?, registry::find, identity, trust, false);
     (daemon.allow, daemon.caps) = (asked.allow, asked.caps);
     let listener = daemon::listen(asked.listen)?;
     let at = listener.local_addr()?;

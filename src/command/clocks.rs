@@ -1,6 +1,7 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
 use super::hosts::{self, ProbeRequest};
+use crate::pattern::registry;
 use super::{CommandError, Exit, measure, process};
 use crate::cli::Output;
 use crate::clock::Source;
@@ -49,6 +50,7 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
             interrupted: &interrupted,
             hosts: &[],
             unavailable: Vec::new(),
+            patterns: registry::FOR_RUNS,
         };
         let hosts = hosts.iter_mut().collect();
         let record = compared::compare(&plan, &stage, hosts, interface.as_ref(), time)?;
@@ -69,11 +71,10 @@ fn plan(to: &[HostSpec], untrue_clock: Option<Untrue>) -> Plan {
         cpus: Vec::new(),
         hosts: to.to_vec(),
         pairs: None,
-        at_once: Vec::new(),
+        concurrent: Vec::new(),
         untrue_clock,
         seed: 0,
         threshold: Span(0),
-        search: Default::default(),
         study: None,
     }
 }

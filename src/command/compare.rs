@@ -1,5 +1,6 @@
 //! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
 
+use serde_json::Value;
 use super::console::{print, print_json};
 use super::measure::refuse;
 use super::{CommandError, Exit};
@@ -27,12 +28,16 @@ const KEYS: [&str; 6] = ["pattern", "transport", "wait", "threads", "size", "dir
 fn value_of(run: &Run, key: &str) -> String {
     let case = &run.case;
     match key {
-        "pattern" => case.pattern.name().into(),
+        "pattern" => case.pattern.clone(),
         "transport" => case.transport.name().into(),
         "wait" => case.wait.name().into(),
-        "threads" => case.threads.to_string(),
+        "threads" => case.threads().to_string(),
         "size" => case.size.0.to_string(),
-        _ => format!("{:?}", case.direction).to_lowercase(),
+        // One of the pattern's own; other patterns have none.
+        key => case.spec.get(key).map_or_else(String::new, |value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }),
     }
 }
 

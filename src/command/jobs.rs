@@ -1,6 +1,7 @@
 //! Joins the processes of a job before anything is measured: rank 0 becomes the controller, the
 //! others its agents.
 
+use crate::pattern::registry;
 use super::CommandError;
 use super::process::{interrupts, program};
 use crate::plan::pairs::Node;
@@ -23,7 +24,7 @@ pub fn join<'a>(
 ) -> Result<Joined, CommandError> {
     let Some(rank) = rank else { return Ok(Joined::Controls(None)) };
     if rank.rank > 0 {
-        job::serve(rank, &program()?)?;
+        job::serve(rank, &program()?, registry::find)?;
         return Ok(Joined::Served);
     }
     let gathered = job::gather(rank, &*interrupts()?)?;

@@ -2,7 +2,7 @@
 
 use super::console::{print, print_json};
 use super::{CommandError, Exit};
-use crate::plan::commands_over;
+use crate::pattern::registry;
 use crate::report::table::Grid;
 use crate::transport::TransportKind;
 use crate::units::Bytes;
@@ -29,7 +29,7 @@ fn listed(kind: TransportKind) -> Listed {
         transport: kind.name(),
         available: available.is_ok(),
         reason: available.err(),
-        patterns: commands_over(kind),
+        patterns: registry::carried_by(&descriptor),
         largest_bytes: descriptor.largest,
         loses: descriptor.loses,
         ordered: descriptor.ordered,

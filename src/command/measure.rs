@@ -5,12 +5,12 @@ use super::hosts::{self, ProbeRequest};
 use super::process::{interrupts, program};
 use super::progress::Progress;
 use super::{CommandError, Exit};
-use crate::agent::rows::rows_for;
+use crate::pattern::{registry, survey};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
-use crate::plan::{Place, Plan, Refusal, Request, survey};
+use crate::plan::{Place, Plan, Refusal, Request};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
@@ -57,7 +57,7 @@ pub fn measure(
     typed: Vec<String>,
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
-    let flows = request.clone().plan()?.flows();
+    let flows = request.clone().plan()?.cpus_at_once();
     request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
     let asked = ProbeRequest {
         transports: request.transports.clone(),
@@ -86,8 +86,11 @@ fn need(plan: &Plan) -> Bytes {
         .cases
         .iter()
         .map(|case| {
-            let rows = rows_for(case, Role::Client).max(rows_for(case, Role::Server));
-            rows.saturating_mul(u64::from(case.threads))
+            let rows = |role| {
+                registry::execution(case.pattern.name()).map_or(0, |own| own.rows(case, role))
+            };
+            let rows = rows(Role::Client).max(rows(Role::Server));
+            rows.saturating_mul(u64::from(case.threads()))
         })
         .fold(0, u64::saturating_add);
     let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
@@ -108,7 +111,8 @@ pub fn carry_out(
     let interrupted = interrupts()?;
     let mut writer = writer(&output, &word(&plan), need(&plan))?;
     let interrupted = &*interrupted;
-    let stage = Stage { program, command: typed, clock, interrupted, hosts, unavailable };
+    let patterns = registry::FOR_RUNS;
+    let stage = Stage { program, command: typed, clock, interrupted, hosts, unavailable, patterns };
     let mut progress = Progress::new();
     let record = conduct(
         &plan,

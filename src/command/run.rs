@@ -2,6 +2,7 @@
 
 mod fitting;
 
+use crate::pattern::registry;
 use super::console::{complain, print};
 use super::hosts::{self, ProbeRequest};
 use super::measure::{carry_out, refuse};
@@ -75,7 +76,7 @@ pub struct Run {
 pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, CommandError> {
     let Some(name) = study else { return list() };
     let (file, text) = find(name)?;
-    let parsed = file::parse(&file, &text).map_err(Box::new)?;
+    let parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
     let requests = requests(&parsed)?;
     let mut requests = only(requests, &asked.only)?;
     requests.iter_mut().for_each(|(_, request)| request.place = asked.place.clone());
@@ -150,7 +151,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
 fn list() -> Result<Exit, CommandError> {
     let mut grid = Grid::new(["study", "what it asks"]);
     for (name, text) in SHIPPED {
-        let parsed = file::parse(name, text).map_err(Box::new)?;
+        let parsed = file::parse(&registry::names(), name, text).map_err(Box::new)?;
         grid.row([name.into(), parsed.title.into()]);
     }
     print(grid.to_string().as_bytes())

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// exponential gap in 10^13 is longer than 30 means.
 pub(crate) fn patience(case: &Case) -> Duration {
     let gap = match case.schedule {
-        Schedule::ClosedLoop => Duration::from_nanos(case.pause.0),
+        Schedule::ClosedLoop => Duration::from_nanos(case.pattern.longest_pause(case).0),
         Schedule::Periodic { rate } => {
             Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
         }

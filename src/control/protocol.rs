@@ -18,7 +18,8 @@
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
 use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
-use crate::plan::Case;
+use super::case::CaseFrame;
+use crate::plan::{Case, FindPattern};
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 use crate::transport::{Blob, Role, Site, TransportKind};
@@ -47,7 +48,7 @@ pub enum ToAgent {
         secret: [u8; 32],
     },
     /// Prepare a round.
-    Open(Box<Assignment>),
+    Open(Box<Assignment<CaseFrame>>),
     /// For each thread, the remote address of each of its connections.
     Connect(Vec<Vec<Blob>>),
     /// Start at this reading of the agent's clock; `None`: at once.
@@ -136,11 +137,12 @@ pub struct ThreadSlot {
     pub arena: PathBuf,
 }
 
-/// What an agent needs to run its part of a round.
+/// What an agent needs to run its part of a round; `C` is the case, as a frame carries it or as it
+/// is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Assignment {
+pub struct Assignment<C = Case> {
     /// The case.
-    pub case: Case,
+    pub case: C,
     /// Which end this is.
     pub role: Role,
     /// One slot per thread.
@@ -166,6 +168,43 @@ pub struct Assignment {
     pub noise: Span,
     /// Messages over the null transport that measure the instrument overhead before the round.
     pub floor: u32,
+}
+
+impl Assignment<CaseFrame> {
+    /// The assignment with its case, as far as the pattern could run it; else a sentence.
+    pub fn read(self, find: FindPattern) -> Result<Assignment, String> {
+        let case = self.case.clone().read(find)?;
+        Ok(self.with_case(case))
+    }
+}
+
+impl Assignment {
+    /// The same as a frame carries it.
+    pub fn framed(self) -> Assignment<CaseFrame> {
+        let case = CaseFrame::new(&self.case);
+        self.with_case(case)
+    }
+}
+
+impl<C> Assignment<C> {
+    fn with_case<D>(self, case: D) -> Assignment<D> {
+        let Assignment { role, slots, others, server_arena, remote, site, .. } = self;
+        Assignment {
+            case,
+            role,
+            slots,
+            others,
+            server_arena,
+            remote,
+            site,
+            cookie: self.cookie,
+            clock: self.clock,
+            time: self.time,
+            epoch_of_day_ns: self.epoch_of_day_ns,
+            noise: self.noise,
+            floor: self.floor,
+        }
+    }
 }
 
 impl Assignment {

@@ -4,7 +4,6 @@
 use super::gate::Gate;
 use super::payload;
 use super::stamper;
-use super::stream::Taker;
 use super::waiter::{Waited, Waiter};
 use super::{Ended, Loop};
 use crate::clock::{Clock, Ticks};
@@ -12,6 +11,18 @@ use crate::plan::MOST_BURST;
 use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};
+
+/// What a receiver does with a message beside stamping it.
+pub trait Taker {
+    /// Takes a message and the time at which it came. Called where time is measured.
+    fn take(&mut self, message: &[u8], received: Ticks);
+}
+
+/// Nothing.
+impl Taker for () {
+    #[inline(always)]
+    fn take(&mut self, _: &[u8], _: Ticks) {}
+}
 
 /// The burst on the way: when each message was sent.
 struct Burst {

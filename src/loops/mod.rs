@@ -1,37 +1,34 @@
 //! Who sends what when: the measured loops.
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
-//! samples to the [`Recorder`](crate::sample::recorder::Recorder). One file a loop: [`closed`]
-//! (latency, and oneway without a schedule), [`open`] (oneway with one), [`stream`] (oneway of
-//! samples), [`bandwidth`], [`load`] and its servers [`store`] and [`rpc`],
-//! [`one_sided`] (latency and bandwidth of reads, atomics and streams of writes). [`role`] chooses
-//! the loop of a case and role, and is compiled once for each transport, wait mode and clock.
+//! samples to the [`Recorder`](crate::sample::recorder::Recorder). What loops of several patterns
+//! share is here: the closed loop ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads.
+//! [`compiled`] chooses the copy that is compiled for an endpoint.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
-pub mod bandwidth;
 pub mod closed;
 pub mod compiled;
 pub mod flow;
 pub mod gate;
-pub mod load;
 pub mod one_sided;
-pub mod open;
 pub mod payload;
-pub mod receivers;
-pub mod role;
-pub mod rpc;
 pub mod schedule;
 pub mod stamper;
-pub mod store;
-pub mod stream;
 pub mod waiter;
 
 use crate::clock::TickSpan;
-use crate::plan::load::Load;
-use crate::transport::Link;
+use crate::plan::Case;
+use crate::transport::{Link, Traffic};
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// How long a receiver goes on after the sender has ended: many times any queue's delay on a path
+/// that is worth measuring.
+const DRAIN: Span = Span(200_000_000);
+/// Between the start of an open loop and its first intended time.
+const LEAD: Span = Span(1_000_000);
 
 /// A case as the loops need it: ticks and counts, nothing to be computed any more.
 #[derive(Clone, Debug)]
@@ -67,10 +64,37 @@ pub struct Loop {
     pub completions: bool,
     /// Whether messages carry the last time at which they were still at the sender.
     pub reads_send: bool,
-    /// What is read, and through how many buffers.
-    pub load: Load,
     /// What writes that time.
     pub stamper: Option<Arc<stamper::Stamper>>,
+}
+
+impl Loop {
+    /// What all patterns have of a case. `ticks` turns a span into ticks of the clock that the loop
+    /// reads. The pattern sets the rest.
+    pub fn new(case: &Case, ticks: impl Fn(Span) -> TickSpan) -> Loop {
+        let every = match case.pattern.traffic(case) {
+            Traffic::Echo { every } if !case.is_one_sided() => every,
+            _ => 0,
+        };
+        Loop {
+            size: case.size.0 as usize,
+            messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
+            warmup: case.warmup,
+            time: case.bound.time.map(&ticks),
+            pause: TickSpan(0),
+            burst: 1,
+            window: u64::from(case.pattern.queue_depth(case)),
+            every,
+            check: case.check,
+            loss_after: case.transport.loses(&case.settings).then(|| ticks(case.loss_after)),
+            drain: ticks(DRAIN),
+            lead: ticks(LEAD),
+            stride: case.stride(),
+            completions: false,
+            reads_send: false,
+            stamper: None,
+        }
+    }
 }
 
 /// Why a round has ended.

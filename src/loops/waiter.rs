@@ -3,10 +3,15 @@
 use super::gate::Gate;
 use crate::clock::{Clock, TickSpan, Ticks};
 use crate::transport::{Endpoint, Events, Wait};
+use crate::units::Span;
 
 /// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
 /// a stop is seen within a microsecond on a fast transport and within 100 us on a slow one.
-pub(super) const POLLS: u32 = 256;
+pub const POLLS: u32 = 256;
+
+/// How long an adaptive wait polls before it sleeps: about what a sleep and a wake-up cost, so that
+/// it never takes more than twice the better of the two (the classic competitive argument).
+pub const ADAPTIVE_SPIN: Span = Span(50_000);
 
 /// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +50,7 @@ pub trait Waiter {
 
 /// What is looked at when nothing has happened for a while.
 #[inline]
-pub(super) fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
+pub fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
     if gate.is_stopped() || gate.expected().is_some() {
         return Some(Waited::Look);
     }

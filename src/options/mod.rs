@@ -4,6 +4,7 @@
 //! An [`OptionDef`] says how an option is written, limited and explained. A [`Given`] holds the
 //! values that were given by name, each checked against its definition, so that reading one cannot
 //! fail. This stage knows no option by name.
+#![warn(missing_docs)]
 
 mod definition;
 mod given;

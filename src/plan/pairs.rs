@@ -1,6 +1,7 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
-use super::{Direction, HostSpec, Pattern, Refusal};
+use super::topology::HostPair;
+use super::{HostSpec, PatternRequest, Refusal};
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -32,30 +33,6 @@ impl Node {
             Node::Here => HERE,
             Node::Remote(spec) => &spec.host,
         }
-    }
-}
-
-/// Where the two ends of each case are: numbers of a plan's hosts, or this host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Ends {
-    /// The client's host; `None`: this one.
-    pub client: Option<u32>,
-    /// The server's host; `None`: this one.
-    pub server: Option<u32>,
-}
-
-impl Ends {
-    /// The host of a role.
-    pub fn of(self, role: Role) -> Option<u32> {
-        match role {
-            Role::Client => self.client,
-            Role::Server => self.server,
-        }
-    }
-
-    /// Whether they are on different hosts.
-    pub fn are_apart(self) -> bool {
-        self.client != self.server
     }
 }
 
@@ -122,16 +99,16 @@ pub enum Pairs {
 pub struct Layout {
     /// Other hosts than this.
     pub hosts: Vec<HostSpec>,
-    /// The ends of each pair.
-    pub ends: Vec<Ends>,
-    /// Numbers of `ends`.
-    pub at_once: Vec<Vec<u32>>,
+    /// The hosts of each pair.
+    pub pairs: Vec<HostPair>,
+    /// Numbers of `pairs`.
+    pub concurrent: Vec<Vec<u32>>,
 }
 
 impl Layout {
     /// Which cases are measured at the same time, where the first pair's is of this number.
     pub fn groups_from(&self, first: u32) -> impl Iterator<Item = Vec<u32>> {
-        self.at_once.iter().map(move |all| all.iter().map(|one| first + one).collect())
+        self.concurrent.iter().map(move |all| all.iter().map(|one| first + one).collect())
     }
 }
 
@@ -165,39 +142,37 @@ impl Place {
         }
     }
 
-    /// How many pairs a pattern has, without making them.
-    pub fn count(&self, pattern: Pattern, direction: Direction) -> u64 {
+    /// How many pairs there are, without making them. Those of a directed question are measured
+    /// each in both directions.
+    pub fn count(&self, is_directed: bool) -> u64 {
         let Place::Hosts(nodes, pairs) = self else { return 1 };
         let nodes = nodes.len() as u64;
         match pairs {
             Pairs::First => 1,
-            Pairs::All { .. } if is_turned(pattern, direction) => nodes * nodes.saturating_sub(1),
+            Pairs::All { .. } if is_directed => nodes * nodes.saturating_sub(1),
             Pairs::All { .. } => nodes * nodes.saturating_sub(1) / 2,
             Pairs::Bisection { matchings } => u64::from(*matchings) * (nodes / 2),
         }
     }
 
-    /// The pairs of a pattern, or why there are none.
-    pub fn layout(
-        &self,
-        pattern: Pattern,
-        direction: Direction,
-        seed: u64,
-    ) -> Result<Layout, Refusal> {
+    /// The pairs for what is asked, or why there are none.
+    pub fn layout(&self, asked: &dyn PatternRequest, seed: u64) -> Result<Layout, Refusal> {
         let (nodes, pairs) = match self {
-            Place::Here => return Ok(Layout { ends: vec![Ends::default()], ..Layout::default() }),
+            Place::Here => {
+                return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
+            }
             Place::To(spec) => {
-                let ends = vec![Ends { client: None, server: Some(0) }];
-                return Ok(Layout { hosts: vec![spec.clone()], ends, ..Layout::default() });
+                let pairs = vec![HostPair { client: None, server: Some(0) }];
+                return Ok(Layout { hosts: vec![spec.clone()], pairs, ..Layout::default() });
             }
             Place::Hosts(nodes, pairs) => (nodes, *pairs),
         };
-        check(nodes, pairs, pattern)?;
+        check(nodes, pairs, asked)?;
         let (hosts, numbers) = number(nodes);
         let end = |node: u32| numbers.get(node as usize).copied().flatten();
-        let ends = |(a, b): (u32, u32)| Ends { client: end(a), server: end(b) };
+        let of = |(a, b): (u32, u32)| HostPair { client: end(a), server: end(b) };
         let count = nodes.len() as u32;
-        let both_ways = is_turned(pattern, direction);
+        let both_ways = asked.is_directed();
         let turned = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(a, b)| (b, a)).collect();
         let groups: Vec<Vec<(u32, u32)>> = match pairs {
             Pairs::First => vec![vec![(0, 1)]],
@@ -228,16 +203,10 @@ impl Place {
         }
         Ok(Layout {
             hosts,
-            ends: groups.concat().into_iter().map(ends).collect(),
-            at_once: together,
+            pairs: groups.concat().into_iter().map(of).collect(),
+            concurrent: together,
         })
     }
-}
-
-/// Whether each pair is measured in both directions: a round trip and both directions at once are
-/// the same whoever is the client.
-fn is_turned(pattern: Pattern, direction: Direction) -> bool {
-    pattern != Pattern::Latency && direction == Direction::Uni
 }
 
 /// Numbers that follow each other, in groups of the same lengths.
@@ -265,7 +234,7 @@ fn number(nodes: &[Node]) -> (Vec<HostSpec>, Vec<Option<u32>>) {
     (hosts, numbers)
 }
 
-fn check(nodes: &[Node], pairs: Pairs, pattern: Pattern) -> Result<(), Refusal> {
+fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(), Refusal> {
     let count = nodes.len();
     if !(2..=MOST_HOSTS).contains(&count) {
         return refuse(format!(
@@ -281,8 +250,8 @@ fn check(nodes: &[Node], pairs: Pairs, pattern: Pattern) -> Result<(), Refusal> 
         Pairs::First if count > 2 => refuse(format!(
             "{count} hosts have more than one pair; write --all-pairs to measure each with each"
         )),
-        Pairs::Bisection { .. } if pattern != Pattern::Bandwidth => {
-            refuse(format!("--bisection is allowed for bandwidth only, not for {}", pattern.name()))
+        Pairs::Bisection { .. } if !asked.measures_bisection() => {
+            refuse("--bisection is supported by patterns that measure bandwidth only")
         }
         Pairs::Bisection { matchings } if !(1..=MOST_MATCHINGS).contains(&matchings) => {
             refuse(format!(

@@ -2,12 +2,12 @@
 //! why not.
 
 use super::{
-    Bound, Case, CpuPair, Direction, Ends, Pattern, Place, Plan, Rounds, Schedule, Settings, Wait,
+    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place,
+    Plan, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Trace, Wait, cpus,
 };
-use super::{Load, Stream, TimerKind, Trace, load, rpc};
-use super::{cpus, sweep};
 use crate::transport::{Traffic, TransportKind, TransportRequest};
-use crate::units::{Bytes, MessageRate, Span, Untrue};
+use crate::units::{Bytes, Span, Untrue};
+use std::sync::Arc;
 
 pub use crate::options::UsageError as Refusal;
 
@@ -27,8 +27,6 @@ pub const ROUNDS: u32 = 5;
 pub const ROUNDS_UNTIL: u32 = 30;
 /// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
 pub const COUNT: u64 = 10_000;
-/// Time of a bandwidth round where nothing else is asked for.
-pub const BANDWIDTH_TIME: Span = Span(200_000_000);
 /// Warm-up where nothing else is asked for: so many messages ...
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
@@ -38,7 +36,9 @@ pub const WARMUP_SHARE: u64 = 10;
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The question.
-    pub pattern: Pattern,
+    pub pattern: PatternRef,
+    /// What is asked of the pattern.
+    pub asked: Arc<dyn PatternRequest>,
     /// Transports, each a case.
     pub transports: Vec<TransportKind>,
     /// Sizes, each a case.
@@ -55,30 +55,10 @@ pub struct Request {
     pub time: Option<Span>,
     /// Messages of the warm-up.
     pub warmup: Option<u64>,
-    /// Pause between bursts.
-    pub pause: Span,
-    /// Messages posted together.
-    pub burst: u32,
-    /// Most messages posted and not completed.
-    pub window: u32,
-    /// One way or both.
-    pub direction: Direction,
     /// The intended send times.
     pub schedule: Schedule,
     /// The messages of a schedule that was written down.
     pub trace: Option<Trace>,
-    /// The rates of `load` and of streams, each a case; empty: `schedule` alone.
-    pub rates: Vec<MessageRate>,
-    /// The numbers of clients of `load`, each a case.
-    pub clients: Vec<u32>,
-    /// What `load` reads.
-    pub load: Load,
-    /// What the messages of a stream are; `None`: it is none.
-    pub stream: Option<Stream>,
-    /// What `rpc` sends; `None`: it is none.
-    pub rpc: Option<rpc::Wanted>,
-    /// Whether the rates of `load` are searched for.
-    pub search: load::Search,
     /// What waits for the intended times; `None`: the busy one.
     pub timer: Option<TimerKind>,
     /// Whether payloads are verified.
@@ -106,37 +86,21 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with the defaults of a pattern.
-    pub fn new(pattern: Pattern) -> Request {
+    /// A request of a pattern for messages of one size, with the defaults that all patterns share.
+    pub fn new(pattern: PatternRef, asked: impl PatternRequest + 'static, size: Bytes) -> Request {
         Request {
             pattern,
+            asked: Arc::new(asked),
             transports: vec![TransportKind::default()],
-            sizes: vec![match pattern {
-                Pattern::Bandwidth => Bytes(64 << 10),
-                Pattern::Latency | Pattern::Oneway => Bytes(64),
-                Pattern::Load => Load::default().message(),
-            }],
+            sizes: vec![size],
             perturb: false,
             waits: vec![Wait::Busy],
             threads: vec![1],
             count: None,
             time: None,
             warmup: None,
-            pause: Span(0),
-            burst: 1,
-            window: match pattern {
-                Pattern::Load => load::MOST_OUTSTANDING,
-                _ => 64,
-            },
-            direction: Direction::Uni,
             schedule: Schedule::ClosedLoop,
             trace: None,
-            rates: Vec::new(),
-            clients: Vec::new(),
-            load: Load::default(),
-            stream: None,
-            rpc: None,
-            search: load::Search::default(),
             timer: None,
             check: false,
             loss_after: Span(100_000_000),
@@ -154,20 +118,13 @@ impl Request {
 
     /// The plan, or why there is none.
     pub fn plan(self) -> Result<Plan, Refusal> {
-        // Messages of rpc have the lengths of their own lines.
-        let traced = self.trace.as_ref().filter(|_| self.rpc.is_none());
-        let traced = traced.map_or(Ok(None), Trace::size).map_err(Refusal)?;
-        if let Some(size) = traced.filter(|size| self.sizes != [*size]) {
-            return Request { sizes: vec![size], ..self }.plan();
-        }
-        let sizes = match self.perturb {
-            true => sweep::perturbed(&self.sizes),
-            false => self.sizes.clone(),
-        };
+        let asked = Arc::clone(&self.asked);
+        let sizes = asked.sizes(&self)?;
         self.check_numbers()?;
+        asked.check(&self)?;
         let rounds = self.rounds();
         let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
-        let pairs = self.place.count(self.pattern, self.direction);
+        let pairs = self.place.count(asked.is_directed());
         let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
         let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
         let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
@@ -178,45 +135,41 @@ impl Request {
                 rounds.most
             ));
         }
-        let layout = self.place.layout(self.pattern, self.direction, self.seed)?;
-        let (mut cases, mut at_once) = (Vec::new(), Vec::new());
-        for transport in &self.transports {
-            self.check_place(*transport)?;
-            self.check_transport(*transport)?;
-            self.check_rpc_over(*transport)?;
-            for wait in &self.waits {
-                for size in &sizes {
-                    check_size(*transport, *size)?;
-                    self.check_together(*transport, *wait, *size)?;
-                    for threads in &self.threads {
-                        let first = cases.len();
-                        for pace in self.paces(*transport) {
-                            at_once.extend(layout.groups_from(cases.len() as u32));
-                            let of =
-                                |ends: &Ends| pace.case(*transport, *wait, *size, *threads, *ends);
-                            cases.extend(layout.ends.iter().map(of));
+        let layout = self.place.layout(&*asked, self.seed)?;
+        let mut so_far = CasesSoFar::default();
+        for &transport in &self.transports {
+            self.check_place(transport)?;
+            self.check_transport(transport)?;
+            asked.check_over(&self, transport)?;
+            for &wait in &self.waits {
+                for &size in &sizes {
+                    check_size(transport, size)?;
+                    for &threads in &self.threads {
+                        let first = so_far.cases.len();
+                        let of = Combination { transport, wait, size, threads };
+                        for case in asked.cases(&self, &of) {
+                            check_together(&case)?;
+                            so_far.place(&case, &layout);
                         }
-                        self.add_probes(&mut cases, first, &mut at_once);
+                        asked.add_beside(&mut so_far, first);
                     }
                 }
             }
         }
-        self.complete_rpc(&mut cases, &mut at_once);
+        asked.complete(&mut so_far);
+        let CasesSoFar { cases, concurrent } = so_far;
         cpus::check(&self.cpus, &cases)?;
-        let name = cases.first().map_or(self.pattern.name(), Case::command).to_string();
-        let (cpus, seed, threshold, search) = (self.cpus, self.seed, self.threshold, self.search);
         Ok(Plan {
-            name,
+            name: self.pattern.name().to_string(),
             cases,
             rounds,
-            cpus,
-            hosts: layout.hosts,
             pairs: self.place.pairs(),
-            at_once,
+            hosts: layout.hosts,
+            concurrent,
+            cpus: self.cpus,
             untrue_clock: self.untrue_clock,
-            seed,
-            threshold,
-            search,
+            seed: self.seed,
+            threshold: self.threshold,
             study: None,
         })
     }
@@ -242,53 +195,35 @@ impl Request {
         bound.count.into_iter().chain(by_time).chain(by_trace).min()
     }
 
-    fn case(
-        &self,
-        transport: TransportKind,
-        wait: Wait,
-        size: Bytes,
-        threads: u32,
-        ends: Ends,
-    ) -> Case {
-        let bound = match (self.pattern, self.count, self.time) {
-            (Pattern::Bandwidth | Pattern::Load, None, None) if self.trace.is_none() => {
-                let time = self.rpc.as_ref().map_or(BANDWIDTH_TIME, |_| rpc::TIME);
-                Bound { count: None, time: Some(time) }
-            }
-            (_, None, None) => {
+    /// A case of a combination with this specification, its threads connected one to one.
+    pub fn case(&self, of: &Combination, spec: impl Specification) -> Case {
+        let bound = match (self.count, self.time) {
+            (None, None) => {
                 let lines = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
-                Bound { count: lines.or(Some(COUNT)), time: None }
+                let by_trace = lines.map(|lines| Bound { count: Some(lines), time: None });
+                by_trace.unwrap_or_else(|| self.asked.usual_bound())
             }
-            (_, count, time) => Bound { count, time },
+            (count, time) => Bound { count, time },
         };
-        let rpc = self.rpc.as_ref().and_then(rpc::Wanted::first);
-        let size = rpc.as_ref().map_or(size, rpc::Rpc::longest);
-        let share = u64::from(threads.max(1)) * WARMUP_SHARE;
+        let share = u64::from(of.threads.max(1)) * WARMUP_SHARE;
         let share = self.expected(bound).map_or(WARMUP, |messages| messages / share);
         Case {
             pattern: self.pattern,
-            transport,
-            wait,
-            threads,
-            size,
+            spec: Spec::new(spec),
+            transport: of.transport,
+            wait: of.wait,
+            topology: Topology::pair(of.threads),
+            size: of.size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),
-            pause: self.pause,
-            burst: self.burst,
-            window: self.window,
-            direction: self.direction,
             schedule: self.schedule,
             trace: self.trace.clone(),
             timer: self.timer.unwrap_or_default(),
-            load: self.load,
-            stream: self.stream.clone().map(|stream| stream.of(size)),
-            rpc,
             check: self.check,
             loss_after: self.loss_after,
             timeout: self.timeout,
-            settings: self.settings(transport),
+            settings: self.settings.clone(),
             seed: self.seed,
-            ends,
         }
     }
 
@@ -296,8 +231,6 @@ impl Request {
         within("--count", self.count, 1, MOST_COUNT)?;
         within("--warmup", self.warmup, 0, MOST_COUNT)?;
         within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
-        within("--burst", Some(u64::from(self.burst)), 1, super::MOST_BURST as u64)?;
-        within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))?;
         self.check_threads()?;
         if self.time == Some(Span(0)) {
             return refuse("--time 0 is not allowed; a round must last longer than 0");
@@ -313,53 +246,46 @@ impl Request {
         if self.timeout.0 == 0 || self.loss_after.0 == 0 {
             return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
         }
-        let closed = !self.schedule.is_open();
-        if self.settings.text("stamp-complete") == Some("device") && self.pattern != Pattern::Oneway
-        {
-            return refuse("--stamp-complete device is allowed for oneway only");
-        }
-        let stamps = self.settings.stamps_send();
-        if stamps && (self.pattern != Pattern::Oneway || !closed || self.burst > 1 || self.check) {
-            return refuse(
-                "--stamp-send is allowed for oneway only, without --rate, --burst and --check",
-            );
-        }
-        if !closed && !matches!(self.pattern, Pattern::Oneway | Pattern::Load) {
-            return refuse("--rate is allowed for oneway and load, which are sent by a schedule");
-        }
-        if !closed && (self.burst > 1 || self.pause.0 > 0) {
-            return refuse(
-                "--rate with --burst or --pause is not allowed: the rate sets the times",
-            );
-        }
-        self.check_timer()?;
-        self.check_load()?;
-        self.check_rpc()?;
-        self.check_stream()?;
-        if self.pattern == Pattern::Bandwidth && self.pause.0 > 0 {
-            return refuse("--pause is not allowed for bandwidth; it is for latency and oneway");
-        }
-        Ok(())
+        self.check_timer()
     }
 
-    /// What the transport itself has to say of options, size and wait mode together.
-    fn check_together(
-        &self,
-        transport: TransportKind,
-        wait: Wait,
-        size: Bytes,
-    ) -> Result<(), Refusal> {
-        let settings = &self.settings;
-        let one_sided = settings.operation().is_one_sided(self.pattern == Pattern::Bandwidth);
-        if one_sided && self.pattern == Pattern::Oneway {
-            return refuse(format!(
-                "oneway is not possible with --operation {}, which the other end takes no part in; \
-                 write latency",
-                settings.operation().name()
-            ));
+    /// Whether what waits for the times of a schedule can.
+    fn check_timer(&self) -> Result<(), Refusal> {
+        let Some(timer) = self.timer else { return Ok(()) };
+        if !self.schedule.is_open() {
+            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
         }
-        let request = TransportRequest { size: size.0, wait, one_sided, settings };
-        transport.check(&request).map_err(Refusal)
+        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        match simulated.filter(|_| timer != TimerKind::Busy) {
+            Some(transport) => refuse(format!(
+                "--timer {} is not possible over {transport}, which simulates the time; allowed \
+                 is --timer busy",
+                timer.name()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses the options of loops that stamp messages on their way.
+    pub fn refuse_stamps(&self) -> Result<(), Refusal> {
+        let options = [
+            (self.settings.stamps_send(), "--stamp-send"),
+            (self.settings.text("stamp-complete") == Some("device"), "--stamp-complete device"),
+        ];
+        match options.into_iter().find(|(is_given, _)| *is_given) {
+            Some((_, name)) => {
+                refuse(format!("{} does not support {name}", self.pattern.name()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a schedule, for patterns that send by the answers.
+    pub fn refuse_schedule(&self) -> Result<(), Refusal> {
+        match self.schedule.is_open() {
+            true => refuse(format!("{} does not support --rate", self.pattern.name())),
+            false => Ok(()),
+        }
     }
 
     /// Whether the server's end may be where it is to be.
@@ -392,35 +318,39 @@ impl Request {
                  thread; write --threads 1"
             ));
         }
-        let closed = !self.schedule.is_open();
-        let needs = match (self.pattern, self.direction) {
-            (Pattern::Latency | Pattern::Load, _) => Traffic::Echo { every: 1 },
-            (Pattern::Oneway, _) if closed => Traffic::Echo { every: 1 },
-            (Pattern::Bandwidth, Direction::Bi) => Traffic::Both,
-            (Pattern::Oneway | Pattern::Bandwidth, _) => Traffic::Forward,
-        };
-        let samples = descriptor.samples_only && self.stream.is_some();
-        let carried = samples || self.pattern.is_carried_by(transport);
-        if !carried || !descriptor.traffic.iter().any(|traffic| traffic.same_kind(needs)) {
-            let allowed = super::commands_over(transport);
-            if carried && self.direction == Direction::Bi {
-                return refuse(format!(
-                    "--direction bi is not possible over {transport}; write --direction uni"
-                ));
-            }
+        if !self.pattern.is_carried_by(&descriptor) {
             return refuse(format!(
-                "{} is not possible over {transport}; allowed there: {}",
-                self.pattern.name(),
-                allowed.join(", ")
+                "{transport} does not support {}; `wiregauge list` shows what it does",
+                self.pattern.name()
             ));
         }
         transport.check_settings(&self.settings)
     }
 }
 
+/// What pattern and transport have to say of options, size and wait mode together.
+fn check_together(case: &Case) -> Result<(), Refusal> {
+    let request = TransportRequest {
+        size: case.size.0,
+        wait: case.wait,
+        one_sided: case.is_one_sided(),
+        settings: &case.settings,
+    };
+    case.transport.check(&request).map_err(Refusal)
+}
+
+/// Refuses a case whose transport does not carry its traffic, with what to do instead.
+pub fn check_traffic(transport: TransportKind, needs: Traffic, instead: &str) -> Result<(), Refusal> {
+    let carried = transport.descriptor().traffic;
+    if carried.iter().any(|traffic| traffic.same_kind(needs)) {
+        return Ok(());
+    }
+    refuse(format!("{instead} is not possible over {transport}"))
+}
+
 /// Rounds of all cases, each thread counted.
 pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
-    let threads: u64 = cases.iter().map(|case| u64::from(case.threads)).sum();
+    let threads: u64 = cases.iter().map(|case| u64::from(case.threads())).sum();
     threads * u64::from(rounds.most)
 }
 
@@ -435,7 +365,8 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
     ))
 }
 
-pub(super) fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
+/// Refuses a number outside of its limits.
+pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
             refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
@@ -444,39 +375,7 @@ pub(super) fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> R
     }
 }
 
-pub(super) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
+/// For `return`: a refusal.
+pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(sentence.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::MessageRate;
-
-    #[test]
-    fn a_trace_is_played_to_its_end() {
-        let lines: String = (0..30_000).map(|n| format!("{n}us\n")).collect();
-        let trace = Trace::parse("t", &lines).unwrap();
-        let schedule = Schedule::Trace { rate: trace.rate() };
-        for pattern in [Pattern::Oneway, Pattern::Load] {
-            let trace = Some(trace.clone());
-            let request = Request { trace, schedule, ..Request::new(pattern) };
-            assert_eq!(request.plan().unwrap().cases[0].bound.count, Some(30_000));
-        }
-    }
-
-    #[test]
-    fn the_warm_up_is_at_most_a_tenth_of_what_is_expected() {
-        let warmup = |count, time, schedule| {
-            let request = Request { count, time, schedule, ..Request::new(Pattern::Oneway) };
-            request.plan().unwrap().cases[0].warmup
-        };
-        let slow = Schedule::Periodic { rate: MessageRate(5e3) };
-        let tenth_of_a_second = Some(Span(100_000_000));
-        assert_eq!(warmup(None, None, Schedule::ClosedLoop), 1000);
-        assert_eq!(warmup(Some(500), None, Schedule::ClosedLoop), 50);
-        assert_eq!(warmup(None, tenth_of_a_second, Schedule::ClosedLoop), 1000);
-        assert_eq!(warmup(None, tenth_of_a_second, slow), 50);
-        assert_eq!(warmup(Some(100), tenth_of_a_second, slow), 10);
-    }
 }

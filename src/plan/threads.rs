@@ -1,6 +1,5 @@
 //! What several threads of an end cannot do.
 
-use super::Pattern;
 use super::request::{MOST_COUNT, MOST_THREADS, Refusal, Request, refuse, within};
 
 impl Request {
@@ -23,12 +22,6 @@ impl Request {
                 "--stamp-send is allowed with one thread only: another one writes the time beside \
                  it; write --threads 1",
             );
-        }
-        if several && self.pattern == Pattern::Load && self.rpc.is_none() {
-            return refuse("load has one thread of each end; write --threads 1");
-        }
-        if several && self.schedule.is_open() && self.rpc.is_none() {
-            return refuse("--rate is the schedule of one sender; write --threads 1");
         }
         Ok(())
     }

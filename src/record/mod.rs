@@ -4,9 +4,9 @@
 //! end; gives both back to whoever reports. A directory appears whole or not at all. What is read
 //! comes from outside: it is bounded, and whatever is wrong with it is one sentence.
 
+mod case;
 pub mod directory;
 pub mod error;
-pub mod lengths;
 mod round_end;
 pub mod sample_reader;
 pub mod samples;

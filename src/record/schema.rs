@@ -1,15 +1,16 @@
 //! `record.json`, field by field: `docs/record.md` describes the same for its readers.
 //!
 //! A field is added with a default; a changed meaning raises [`VERSION`].
+#![warn(missing_docs)]
 
-use super::lengths::Lengths;
 pub use crate::host::Environment;
-use crate::plan::{Case, CpuPair, Plan};
+use crate::plan::CpuPair;
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use super::case::{CaseRecord, PlanRecord};
 pub use crate::clock::ClockReport;
 
 /// What stands in `schema` of every record.
@@ -37,7 +38,7 @@ pub struct Record {
     /// Why not, a sentence each.
     pub faults: Vec<String>,
     /// What was to be done.
-    pub plan: Plan,
+    pub plan: PlanRecord,
     /// What the result depends on.
     pub environment: Environment,
     /// The clock and its own errors.
@@ -261,7 +262,9 @@ pub struct Run {
     /// A short name that tells the run from the others of the record.
     pub label: String,
     /// What was measured.
-    pub case: Case,
+    pub case: CaseRecord,
+    /// The metric or rate that answers the question.
+    pub headline: String,
     /// Whether all its rounds ended as planned.
     pub complete: bool,
     /// Why the rounds stopped, a sentence.
@@ -272,9 +275,9 @@ pub struct Run {
     pub figures: Vec<Figure>,
     /// Rates (bandwidth, and what a schedule offered and achieved).
     pub rates: Vec<RateFigure>,
-    /// Requests by their lengths, of `rpc`.
+    /// What the pattern keeps beside, in its own form.
     #[serde(default)]
-    pub lengths: Option<Lengths>,
+    pub details: Option<serde_json::Value>,
     /// All messages of all rounds, by what became of them.
     pub counts: Counts,
     /// What was included in the figures: name, value.

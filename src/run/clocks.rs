@@ -8,7 +8,7 @@ use crate::clock::offset::{Exchange, Model, Offset};
 use crate::clock::{LocalNs, Source, Ticks};
 use crate::control::fault::Fault;
 use crate::host::Environment;
-use crate::plan::{Case, Pattern, Plan};
+use crate::plan::{Case, Plan};
 use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
 use crate::remote::clocks::{Comparison, Cost};
 use crate::remote::host::RemoteHost;
@@ -42,14 +42,14 @@ impl Comparisons {
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
             let of_host = |case: &Case| {
-                case.ends.are_apart() && (is_at(case.ends.client) || is_at(case.ends.server))
+                case.topology.is_between_hosts() && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
             };
-            let one_way = |case: &&Case| case.pattern == Pattern::Oneway && of_host(case);
+            let one_way = |case: &&Case| stage.is_one_way(case) && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
             let (case, host) = case.zip(stage.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
-            let is_here = case.ends.client.is_none() || plan.pairs.is_some();
+            let is_here = case.host_of(Role::Client).is_none() || plan.pairs.is_some();
             let interface = case.settings.interfaces().filter(|_| is_here);
             let cpus = cpus.to_vec();
             let started =
@@ -70,10 +70,10 @@ impl Comparisons {
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
     /// times are not taken.
     pub fn of(&self, case: &Case, role: Role) -> Option<Result<Known, Fault>> {
-        if case.pattern != Pattern::Oneway || !case.ends.are_apart() {
+        if !case.topology.is_between_hosts() {
             return None;
         }
-        let number = case.ends.of(role)? as usize;
+        let number = case.host_of(role)? as usize;
         let stated = self.stated.get(number).copied().flatten();
         let exchanges = self.running.get(number)?.as_ref()?.exchanges();
         Some(exchanges.and_then(|exchanges| Known::of(exchanges, stated)))
@@ -96,7 +96,7 @@ impl Comparisons {
 
 /// The cases of which rounds begin with those of others.
 fn together(plan: &Plan) -> Vec<&Case> {
-    let several = plan.at_once.iter().filter(|group| group.len() > 1).flatten();
+    let several = plan.concurrent.iter().filter(|group| group.len() > 1).flatten();
     several.filter_map(|number| plan.cases.get(*number as usize)).collect()
 }
 

@@ -8,8 +8,8 @@ use crate::control::fault::Fault;
 use crate::host::Environment;
 use crate::plan::Plan;
 use crate::record::schema::{
-    ClockHistory, ClockKnown, ClockOffset, ClockPoint, OtherHost, Record, RecordedWarning, SCHEMA,
-    VERSION,
+    ClockHistory, ClockKnown, ClockOffset, ClockPoint, OtherHost, PlanRecord, Record,
+    RecordedWarning, SCHEMA, VERSION,
 };
 use crate::remote::clocks::Comparison;
 use crate::remote::host::RemoteHost;
@@ -102,7 +102,7 @@ fn record(
         finished: jiff::Timestamp::now().to_string(),
         complete: !interrupted,
         faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
-        plan: plan.clone(),
+        plan: PlanRecord::of(plan),
         clock: final_clock(time),
         instrument,
         noise: Vec::new(),

@@ -1,5 +1,6 @@
 //! What is the same for all rounds of a plan: where their ends run, and by what clock.
 
+use crate::agent::execution::FindExecution;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Source, Ticks, Timebase};
 use crate::host::CpuPair;
@@ -15,6 +16,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Conditions<'a> {
     /// The program that is started as an agent: this one.
     pub program: PathBuf,
+    /// How an agent runs the patterns.
+    pub execution: FindExecution,
     /// Other hosts, of which the ends of cases are numbers.
     pub hosts: &'a [RemoteHost],
     /// This host's CPUs of the roles, a pair for each thread while there are as many.
@@ -41,12 +44,12 @@ pub struct Conditions<'a> {
 impl<'a> Conditions<'a> {
     /// The other host on which a role of a case is played.
     pub fn remote_host(&self, case: &Case, role: Role) -> Option<&'a RemoteHost> {
-        self.hosts.get(case.ends.of(role)? as usize)
+        self.hosts.get(case.host_of(role)? as usize)
     }
 
     /// The clock of a case's end against this host's; `None` where that is not known.
     pub fn clock_of(&self, case: &Case, role: Role) -> Option<End<'_>> {
-        let Some(number) = case.ends.of(role) else {
+        let Some(number) = case.host_of(role) else {
             return Some(End { time: &self.time, offset: None });
         };
         let offset = Some(self.clocks.get(number as usize)?.as_ref()?);
@@ -69,7 +72,7 @@ impl<'a> Conditions<'a> {
         };
         let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
         // The first are those of what runs beside it.
-        let before = case.rpc.as_ref().map_or(u32::from(case.load.probe), |rpc| rpc.beside);
+        let before = case.pattern.cpus_before(case);
         if !pairs.is_empty() {
             let places = pairs.len();
             pairs.rotate_left(before as usize % places);

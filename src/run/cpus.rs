@@ -22,9 +22,9 @@ fn threads(plan: &Plan) -> u32 {
 /// This host's CPUs: those that were asked for, or the best for this plan; a pair for each thread
 /// while there are as many.
 fn choose(plan: &Plan) -> Choice {
-    let both_here = plan.cases.iter().any(|case| !case.ends.are_apart());
+    let both_here = plan.cases.iter().any(|case| !case.topology.is_between_hosts());
     let chosen = match plan.cpus.as_slice() {
-        [] => host::choose_pairs(near(plan), plan.flows()),
+        [] => host::choose_pairs(near(plan), plan.cpus_at_once()),
         asked => Choice {
             pairs: asked.to_vec(),
             why: "as asked for".into(),
@@ -36,7 +36,7 @@ fn choose(plan: &Plan) -> Choice {
 
 /// The measuring CPUs of this host, each once where there are several pairs.
 pub(super) fn of_this_host(plan: &Plan, pairs: &[CpuPair]) -> Vec<u32> {
-    let is_here = |role: &Role| plan.cases.iter().any(|case| case.ends.of(*role).is_none());
+    let is_here = |role: &Role| plan.cases.iter().any(|case| case.host_of(*role).is_none());
     let roles: Vec<Role> = [Role::Client, Role::Server].into_iter().filter(is_here).collect();
     of_roles(&roles, pairs)
 }

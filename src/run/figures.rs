@@ -1,22 +1,20 @@
 //! From the rounds of a case to its run in the record.
 
 use super::cpus;
+use super::analysis::{Collector, Completion, PatternAnalysis, RoundSeen};
+use super::beyond;
 use super::included;
-use super::load;
-use super::rpc;
 use super::stop::Stop;
-use super::stream;
-use super::tally::{add, between, delivered};
+use super::tally::add;
 use super::threads::{self, ended};
 use super::whole;
 use crate::clock::Timebase;
 use crate::control::fault::Fault;
 use crate::host::CpuPair;
 use crate::host::Noise;
-use crate::loops::role;
-use crate::plan::{Case, Pattern, Plan, Rounds, Schedule};
+use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
-    ClockOffset, Counts, Figure, RateFigure, Round, RoundEnd, Run, Start, Thread, Usage,
+    CaseRecord, ClockOffset, Counts, Figure, Round, RoundEnd, Run, Start, Thread, Usage,
 };
 use crate::run::round::{Finished, Part};
 use crate::sample::RoundSamples;
@@ -25,18 +23,11 @@ use crate::sample::join::Times;
 use crate::stats::knee::Point;
 use crate::stats::metric::durations;
 use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Interval, Metric, RateMetric, Summary, summarize, summarize_live};
+use crate::stats::{Interval, Metric, Summary, summarize, summarize_live};
 use crate::transport::Role;
 use crate::warning::Warning;
+use std::any::Any;
 use std::collections::BTreeMap;
-
-/// The metrics of a case.
-fn metrics_of(case: &Case) -> Vec<Metric> {
-    if case.stream.is_some() {
-        return Metric::OF_STREAM.to_vec();
-    }
-    Metric::of(case.pattern, &case.schedule, role::is_one_sided(case))
-}
 
 /// Where a round stands among the others.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +46,7 @@ pub struct At {
 pub struct RunSoFar {
     index: usize,
     pub(super) case: Case,
+    pub(super) analysis: &'static dyn PatternAnalysis,
     /// A pair for each of its threads.
     cpus: Vec<CpuPair>,
     pub(super) rounds: Vec<Round>,
@@ -62,13 +54,9 @@ pub struct RunSoFar {
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
     beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
-    /// What each round delivered, in messages, and in what time.
-    pub(super) delivered: Vec<Delivered>,
-    posted: Vec<Delivered>,
+    /// What the pattern gathers beside.
+    collector: Box<dyn Collector>,
     pub(super) counts: Counts,
-    costs: load::Costs,
-    /// Times of requests by their lengths.
-    pub(super) sizes: rpc::BySize,
     pub(super) floor: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
@@ -92,7 +80,13 @@ pub struct Seen<'a> {
 
 impl RunSoFar {
     /// Before the first round; an end has so many flows at the same time, its threads among them.
-    pub fn new(index: usize, case: &Case, cpus: &[CpuPair], flows: u32) -> RunSoFar {
+    pub fn new(
+        index: usize,
+        case: &Case,
+        analysis: &'static dyn PatternAnalysis,
+        cpus: &[CpuPair],
+        flows: u32,
+    ) -> RunSoFar {
         let (all, different) = cpus::of_case(cpus, flows);
         let is_short = different < all.len();
         let warning = Warning::FewerCpus { threads: flows, cpus: different as u32 };
@@ -100,15 +94,13 @@ impl RunSoFar {
         RunSoFar {
             index,
             case: case.clone(),
+            analysis,
+            collector: analysis.collector(case),
             cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
             beyond: Vec::new(),
-            delivered: Vec::new(),
-            posted: Vec::new(),
             counts: Counts::default(),
-            costs: load::Costs::default(),
-            sizes: rpc::BySize::default(),
             floor: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
@@ -117,9 +109,38 @@ impl RunSoFar {
         }
     }
 
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.index as u32
+    }
+
+    /// What is measured.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// Its rounds so far.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// What the pattern has gathered, as its own type.
+    pub fn collected<T: Any>(&self) -> Option<&T> {
+        self.collector.as_any().downcast_ref()
+    }
+
+    /// What each round delivered, in messages, where that is gathered.
+    pub(super) fn delivered(&self) -> &[Delivered] {
+        self.collector.work().map_or(&[], |work| &work.delivered)
+    }
+
+    fn posted(&self) -> &[Delivered] {
+        self.collector.work().map_or(&[], |work| &work.posted)
+    }
+
     /// The noise of the CPUs of this host.
     pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
-        let here = |role| self.case.ends.of(role).is_none();
+        let here = |role| self.case.host_of(role).is_none();
         let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
         roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
     }
@@ -127,7 +148,7 @@ impl RunSoFar {
     /// The noise of a role's CPU, where that is of this host.
     pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
         let there = Some(role.pick(&self.noise[0], &self.noise[1]));
-        there.filter(|_| self.case.ends.of(role) == Some(host)).into_iter().flatten()
+        there.filter(|_| self.case.host_of(role) == Some(host)).into_iter().flatten()
     }
 
     /// Whether no further round is wanted.
@@ -160,7 +181,7 @@ impl RunSoFar {
             overlap: at.overlap,
             start: at.start,
             samples: samples.samples.len() as u64,
-            stride: role::stride(case),
+            stride: case.stride(),
             clock,
             counts,
             ..Round::default()
@@ -179,15 +200,21 @@ impl RunSoFar {
         for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
         }
-        for metric in metrics_of(case) {
+        for metric in self.analysis.metrics(case) {
             let series = durations(&samples, metric);
             if !series.is_empty() {
                 self.series.entry(metric).or_default().push(series);
             }
         }
-        self.sizes.take(case, self.rounds.len(), &samples);
-        self.take_rates(case, &samples, &round);
-        self.costs.take(case, &client, &server, round.counts.received, times.server.time);
+        self.collector.take(&RoundSeen {
+            case,
+            number: self.rounds.len(),
+            samples: &samples,
+            round: &round,
+            client: &client,
+            server: &server,
+            server_time: times.server.time,
+        });
         add(&mut self.counts, &round.counts);
         round.ended = match &fault {
             Some(fault) => RoundEnd::Fault(fault.to_string()),
@@ -253,7 +280,7 @@ impl RunSoFar {
             let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
             self.floor.push(floor.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-            for (metric, beyond) in load::beyond(&outcome.beyond, base) {
+            for (metric, beyond) in beyond::histograms(&outcome.beyond, base) {
                 match all.get_mut(&metric) {
                     // Two that cannot be put together would hold more samples than can be counted.
                     Some(all) => all.merge(&beyond).unwrap_or_default(),
@@ -282,7 +309,7 @@ impl RunSoFar {
         usage.page_faults = outcome.usage.page_faults;
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
-        self.warnings.extend(stream::warnings(&usage.seen));
+        self.warnings.extend(self.analysis.counter_warnings(&usage.seen));
         let messages = outcome.seen.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
         let role = role.name();
@@ -293,22 +320,6 @@ impl RunSoFar {
             self.warnings.push(Warning::MemoryNotLocked { role, reason: reason.clone() });
         }
         usage
-    }
-
-    fn take_rates(&mut self, case: &Case, samples: &RoundSamples, round: &Round) {
-        let scheduled = case.schedule.is_open();
-        if case.pattern == Pattern::Bandwidth {
-            let stride = role::stride(case) as f64;
-            self.delivered.push(delivered(samples, stride, case.direction));
-        } else if case.pattern == Pattern::Load && round.samples_in_histogram_only > 0 {
-            // Stamps are those of the first requests; all have been counted.
-            let all = |work: u64| Delivered { work: work as f64, seconds: round.length_ns / 1e9 };
-            self.posted.push(all(round.counts.sent));
-            self.delivered.push(all(round.counts.received));
-        } else if scheduled || case.pattern == Pattern::Load {
-            self.posted.push(between(samples.samples.iter().map(|s| s.submit_ns), 1.0));
-            self.delivered.push(between(samples.samples.iter().map(|s| s.receive_ns), 1.0));
-        }
     }
 
     /// Whether enough rounds have come.
@@ -335,11 +346,11 @@ impl RunSoFar {
         let within = |value: f64, interval: Option<Interval>| {
             interval.is_some_and(|i| (i.high.0 - value).max(value - i.low.0) <= width * value.abs())
         };
-        if self.case.pattern == Pattern::Bandwidth {
-            let rate = rate(&self.delivered);
+        if self.analysis.is_rate() {
+            let rate = rate(self.delivered());
             return within(rate.value, rate.interval);
         }
-        let Some(metric) = metrics_of(&self.case).first().copied() else {
+        let Some(metric) = self.analysis.metrics(&self.case).first().copied() else {
             return true;
         };
         let summary = self.summary(metric, f64::INFINITY);
@@ -360,7 +371,7 @@ impl RunSoFar {
         let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
             let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
             raw.iter().for_each(|ns| all.record_ns(*ns));
-            let kind = load::counted_as(metric);
+            let kind = beyond::counted_as(metric);
             if let Some(beyond) = beyond.get(&kind) {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
@@ -373,11 +384,11 @@ impl RunSoFar {
     }
 
     /// The run as it stands in the record.
-    pub fn into_run(mut self, plan: &Plan) -> Run {
+    pub fn into_run(mut self, plan: &Plan, completion: Completion) -> Run {
         let threshold_ns = plan.threshold.0 as f64;
         let metrics: Vec<Metric> = self.series.keys().copied().collect();
         let mut figures = Vec::new();
-        for metric in metrics_of(&self.case) {
+        for metric in self.analysis.metrics(&self.case) {
             if metrics.contains(&metric) {
                 let summary = self.summary(metric, threshold_ns);
                 let clock_bound_ns = self.clock_bound().filter(|_| metric.is_between_ends());
@@ -385,22 +396,30 @@ impl RunSoFar {
             }
         }
         self.leave_out_what_the_clocks_do_not_tell(&mut figures);
-        let rates = self.rates();
+        let mut rates = self.collector.rates(&self);
         self.warn(&figures, &rates, plan);
-        let included = included::of(&self.case);
+        let included = included::of(&self.case, self.analysis);
+        let headline = match self.analysis.is_rate() {
+            true => rates.first().map(|figure| figure.metric.name()),
+            false => self.analysis.metrics(&self.case).first().map(|metric| metric.name()),
+        };
+        let headline = headline.unwrap_or_default().to_string();
+        figures.extend(completion.figures);
+        rates.extend(completion.rates);
         let complete = self.is_complete();
         let unfinished = || format!("{} of the rounds were made", self.rounds.len());
         let stopped = self.stop.as_ref().map_or_else(unfinished, Stop::to_string);
         Run {
             index: self.index as u32,
             label: plan.label(self.index),
-            case: self.case,
+            case: CaseRecord::of(&self.case),
+            headline,
             complete,
             stopped,
             rounds: self.rounds,
             figures,
             rates,
-            lengths: None,
+            details: completion.details,
             counts: self.counts,
             included,
             warnings: whole::recorded(&self.warnings),
@@ -408,58 +427,18 @@ impl RunSoFar {
     }
 
     /// What a point of a curve over load says; `None`: it has no schedule.
-    pub(super) fn point(&self, bounded: f64) -> Option<Point> {
+    pub fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
         let quantile = |p: f64| {
             let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
         let counts = (self.counts.sent, self.counts.held_up);
-        Point::new(self.case.schedule, rate(&self.posted).value, counts, quantile, bounded)
+        Point::new(self.case.schedule, rate(self.posted()).value, counts, quantile, bounded)
     }
 
     /// Messages per second that were answered.
-    pub(super) fn capacity(&self) -> f64 {
-        rate(&self.delivered).value
-    }
-
-    fn rates(&self) -> Vec<RateFigure> {
-        let figure = |metric: RateMetric, unit: &str, work: &[Delivered], times: f64| {
-            let scaled: Vec<Delivered> =
-                work.iter().map(|d| Delivered { work: d.work * times, ..*d }).collect();
-            RateFigure { metric, unit: unit.into(), rate: rate(&scaled) }
-        };
-        let size = self.case.size.0 as f64;
-        match (self.case.pattern, self.case.schedule) {
-            (Pattern::Bandwidth, _) => vec![
-                figure(RateMetric::Bandwidth, "B/s", &self.delivered, size),
-                figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
-            ],
-            (Pattern::Load, Schedule::ClosedLoop) => {
-                let mut rates =
-                    vec![figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0)];
-                rates.extend(self.sizes.bandwidth(&self.delivered));
-                rates.extend(self.costs.figures());
-                rates
-            }
-            (_, schedule) => {
-                let Some(rate) = schedule.rate() else { return Vec::new() };
-                let offered = Delivered { work: rate.0, seconds: 1.0 };
-                let mut rates = vec![
-                    figure(RateMetric::OfferedRate, "msg/s", &[offered], 1.0),
-                    figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
-                    figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0),
-                ];
-                if self.case.stream.is_some() {
-                    let ceiling = stream::ceiling(&self.rounds, rate.0);
-                    rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, size));
-                    let missed = stream::missed(&self.rounds);
-                    rates.push(figure(RateMetric::Missed, "1/step", &missed, 1.0));
-                }
-                rates.extend(self.sizes.bandwidth(&self.delivered));
-                rates.extend(self.costs.figures());
-                rates
-            }
-        }
+    pub fn capacity(&self) -> f64 {
+        rate(self.delivered()).value
     }
 }

@@ -3,30 +3,29 @@
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
+pub mod analysis;
 mod apart;
+mod beyond;
 mod clocks;
 pub mod compared;
 mod concurrent;
 pub mod conditions;
 mod cpus;
 mod error;
-mod figures;
+pub mod figures;
 mod included;
-mod load;
 mod pairs;
 mod progress;
+pub mod rates;
 pub mod round;
-mod rpc;
 pub mod search;
 pub mod start;
 pub mod start_barrier;
 mod stop;
-mod stream;
-mod tally;
+pub mod tally;
 mod threads;
 mod warnings;
 mod whole;
-mod window;
 
 pub use error::ConductError;
 pub use progress::{Silent, Watcher};
@@ -34,17 +33,20 @@ pub use progress::{Silent, Watcher};
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::control::fault::Fault;
 use crate::host::{self, Choice, CpuPair, Environment, Noise};
-use crate::plan::{Case, Plan};
+use crate::plan::{Case, PatternRef, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, OtherHost, Record, SCHEMA, Unavailable, VERSION};
+use crate::record::schema::{
+    ClockCost, Counts, OtherHost, PlanRecord, Record, SCHEMA, Unavailable, VERSION,
+};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
 use crate::run::round::Finished;
 use crate::sample::RoundSamples;
-use crate::sample::join::{End, Shape, Times, join_of, pool};
+use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
 use crate::units::Span;
 use crate::warning::Warning;
+use analysis::{NextCase, PatternAnalysis, RunPatterns};
 use clocks::Comparisons;
 use figures::{At, RunSoFar, Seen};
 use rand::SeedableRng;
@@ -79,6 +81,21 @@ pub struct Stage<'a> {
     pub hosts: &'a [RemoteHost],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
+    /// The patterns.
+    pub patterns: RunPatterns,
+}
+
+impl Stage<'_> {
+    /// What the pattern of a case makes of its samples.
+    #[expect(clippy::expect_used, reason = "cases are made by patterns of the same list")]
+    pub fn analysis(&self, case: &Case) -> &'static dyn PatternAnalysis {
+        (self.patterns.analysis)(case.pattern.name()).expect("the pattern of a case is in the list")
+    }
+
+    /// Whether a case takes times from a stamp of one end to one of the other.
+    pub fn is_one_way(&self, case: &Case) -> bool {
+        self.analysis(case).is_one_way()
+    }
 }
 
 /// The clock of a run and what is known of it.
@@ -138,7 +155,7 @@ pub fn conduct(
         finished: String::new(),
         complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
         faults,
-        plan: plan.clone(),
+        plan: PlanRecord::of(plan),
         clock: final_clock(&time),
         instrument: whole.instrument(&runs),
         noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
@@ -153,7 +170,11 @@ pub fn conduct(
     record.warnings = whole.warnings(&record.noise);
     record.warnings.extend(plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into()));
     record.warnings.extend(record.hosts.iter().flat_map(whole::warnings_there));
-    record.runs = rpc::into_runs(runs, plan);
+    let completions: Vec<_> = (0..runs.len())
+        .map(|number| stage.analysis(&runs[number].case).complete(plan, &runs, number))
+        .collect();
+    let completed = runs.into_iter().zip(completions);
+    record.runs = completed.map(|(run, completion)| run.into_run(plan, completion)).collect();
     record.pairs = pairs::figures(plan, &record.runs);
     record.finished = jiff::Timestamp::now().to_string();
     Ok(record)
@@ -168,6 +189,7 @@ fn conditions<'a>(
 ) -> Conditions<'a> {
     Conditions {
         program: stage.program.clone(),
+        execution: stage.patterns.execution,
         hosts: stage.hosts,
         cpus,
         clock: time.source,
@@ -258,10 +280,10 @@ impl Conductor<'_, '_> {
         self.all_rounds()?;
         for _ in 0..=search::MOST_PASSES {
             let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
-            if !self.plan.search.adds || !is_whole {
+            if !is_whole {
                 break;
             }
-            let more = load::more(&self.plan, &self.runs);
+            let more = self.next_cases();
             if more.is_empty() {
                 break;
             }
@@ -271,25 +293,35 @@ impl Conductor<'_, '_> {
         Ok(())
     }
 
-    /// Adds cases, each with the run that it follows from, and their probes. Those that follow from
-    /// runs at the same time are measured at the same time.
-    fn add_all(&mut self, more: Vec<(usize, Case)>) {
-        let mut next = self.plan.cases.len() as u32;
-        let (mut added, mut probed) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
-        let mut cases = Vec::new();
-        for (origin, case) in more {
-            let probe = self.plan.search.probe.filter(|_| case.rpc.is_none());
-            let probe = probe.map(|rate| case.probe(rate));
-            added.entry(origin as u32).or_default().push(next);
-            probed.extend(probe.iter().map(|_| vec![next, next + 1]));
-            let both = [Some(case), probe].into_iter().flatten();
-            cases.extend(both.map(|case| (origin, case)));
-            next = (self.plan.cases.len() + cases.len()) as u32;
+    /// The cases that follow from what has been measured.
+    fn next_cases(&self) -> Vec<NextCase> {
+        let mut patterns: Vec<PatternRef> = Vec::new();
+        for case in &self.plan.cases {
+            if !patterns.contains(&case.pattern) {
+                patterns.push(case.pattern);
+            }
         }
-        let groups = search::together(&self.plan.at_once, &added);
-        self.plan.at_once.extend(groups);
-        self.plan.at_once.extend(probed);
-        cases.into_iter().for_each(|(origin, case)| self.add(origin, case));
+        let analyses = patterns.iter().filter_map(|pattern| (self.stage.patterns.analysis)(pattern.name()));
+        analyses.flat_map(|analysis| analysis.next_cases(&self.plan, &self.runs)).collect()
+    }
+
+    /// Adds cases, and what runs beside them. Those that follow from runs at the same time are
+    /// measured at the same time.
+    fn add_all(&mut self, more: Vec<NextCase>) {
+        let mut added = BTreeMap::<u32, Vec<u32>>::new();
+        let mut beside = Vec::new();
+        for next in more {
+            let number = self.plan.cases.len() as u32;
+            added.entry(next.origin as u32).or_default().push(number);
+            let others = number + 1..number + 1 + next.beside.len() as u32;
+            beside.extend(others.map(|other| vec![number, other]));
+            for case in std::iter::once(next.case).chain(next.beside) {
+                self.add(next.origin, case);
+            }
+        }
+        let groups = search::together(&self.plan.concurrent, &added);
+        self.plan.concurrent.extend(groups);
+        self.plan.concurrent.extend(beside);
     }
 
     /// Adds a case to the plan that follows from a run.
@@ -304,9 +336,10 @@ impl Conductor<'_, '_> {
 
     /// A run before its first round.
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
-        let is_beside = self.plan.at_once.iter().any(|group| group.contains(&(index as u32)));
-        let flows = if is_beside { self.plan.flows() } else { case.most_threads() };
-        RunSoFar::new(index, case, &self.conditions.cpus_of(case), flows)
+        let is_beside = self.plan.concurrent.iter().any(|group| group.contains(&(index as u32)));
+        let flows = if is_beside { self.plan.cpus_at_once() } else { case.most_threads() };
+        let analysis = self.stage.analysis(case);
+        RunSoFar::new(index, case, analysis, &self.conditions.cpus_of(case), flows)
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -347,12 +380,8 @@ impl Conductor<'_, '_> {
         });
         let seeded = |index: &usize| {
             let case = &self.plan.cases[*index];
-            let mut case = Case { seed: round_seed(case.seed, round), ..case.clone() };
-            let keep = case.stream.as_mut().and_then(|stream| stream.keep.as_mut());
-            if let Some(keep) = keep.filter(|_| self.plan.rounds.most > 1) {
-                *keep = keep.of_round(round);
-            }
-            case
+            let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+            case.pattern.for_round(&case, round, self.plan.rounds.most)
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
         let are_several = group.len() > 1;
@@ -403,7 +432,7 @@ impl Conductor<'_, '_> {
         let base = timebase(case, self.time, &finished);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
-        let mut known = |role| match self.comparisons.of(case, role)? {
+        let mut known = |role| match Some(()).filter(|()| self.stage.is_one_way(case)).and_then(|()| self.comparisons.of(case, role))? {
             Ok(known) => Some(known),
             Err(fault) => {
                 unknown = Some(fault);
@@ -419,21 +448,21 @@ impl Conductor<'_, '_> {
         let times = Times {
             client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },
             server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
-            apart: case.ends.are_apart(),
+            apart: case.topology.is_between_hosts(),
         };
+        let analysis = self.stage.analysis(case);
         let each: Vec<RoundSamples> = finished
             .client
             .iter()
             .enumerate()
             .map(|(number, client)| {
                 let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
-                let joined = join_of(shape(case), client.arena.rows(), at_server, times);
-                let mut joined = RoundSamples { run: index as u32, round: at.round, ..joined };
-                rpc::set_lengths(case, number, &mut joined);
-                joined
+                let rows = [client.arena.rows(), at_server];
+                let samples = analysis.samples(case, number, rows, times);
+                RoundSamples { run: index as u32, round: at.round, samples }
             })
             .collect();
-        let counts = tally::counts_of_all(case, &finished, &each);
+        let counts = counts(case, analysis, &finished, &each);
         let samples = pool(each);
         (self.keep)(&samples)?;
         let both = finished.client.iter().zip(&finished.server);
@@ -444,7 +473,7 @@ impl Conductor<'_, '_> {
         let finished = Finished { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
-        let name = |role: Role| match case.ends.of(role) {
+        let name = |role: Role| match case.host_of(role) {
             Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
             None => format!("the {} on this host", role.name()),
         };
@@ -457,15 +486,23 @@ impl Conductor<'_, '_> {
     }
 }
 
-/// What the join needs to know of a case.
-fn shape(case: &Case) -> Shape {
-    Shape {
-        pattern: case.pattern,
-        direction: case.direction,
-        one_sided: crate::loops::role::is_one_sided(case),
-        size: case.size.0.min(u64::from(u32::MAX)) as u32,
-        stride: crate::loops::role::stride(case),
-    }
+/// The counts of one round of all threads, and of each; `each` has the samples of each.
+fn counts(
+    case: &Case,
+    analysis: &dyn PatternAnalysis,
+    finished: &Finished,
+    each: &[RoundSamples],
+) -> (Counts, Vec<Counts>) {
+    let parts = finished.client.iter().zip(each).enumerate();
+    let counted: Vec<Counts> = parts
+        .map(|(number, (client, samples))| {
+            analysis.counts(case, client, finished.server.get(number), &samples.samples)
+        })
+        .collect();
+    let mut all = Counts::default();
+    counted.iter().for_each(|one| tally::add(&mut all, one));
+    analysis.complete_counts(finished, &mut all);
+    (all, counted)
 }
 
 /// A round's own seed, so that rounds are repetitions and not copies.

@@ -1,7 +1,7 @@
 //! What pairs of several hosts show together: which are slow, and what a whole matching carries.
 
-use crate::plan::{Case, Pairs, Pattern, Plan};
-use crate::record::schema::{Bisection, PairFigures, Run, SlowPair};
+use crate::plan::{HostPair, Pairs, Plan};
+use crate::record::schema::{Bisection, CaseRecord, PairFigures, RateFigure, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, RateMetric};
 
@@ -34,9 +34,10 @@ pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
 
 /// Runs that differ in their hosts alone.
 pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
-    let mut groups: Vec<(Case, Vec<&Run>)> = Vec::new();
+    let mut groups: Vec<(CaseRecord, Vec<&Run>)> = Vec::new();
     for run in runs {
-        let case = Case { ends: Default::default(), ..run.case.clone() };
+        let topology = run.case.topology.clone().on(HostPair::default());
+        let case = CaseRecord { topology, ..run.case.clone() };
         match groups.iter_mut().find(|(other, _)| *other == case) {
             Some((_, group)) => group.push(run),
             None => groups.push((case, vec![run])),
@@ -47,9 +48,8 @@ pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
 
 /// The figure by which a pair is compared: its name, value and interval.
 pub fn headline(run: &Run) -> Option<(&'static str, f64, Option<Interval>)> {
-    if run.case.pattern == Pattern::Bandwidth {
-        let metric = RateMetric::Bandwidth;
-        let rate = &run.rates.iter().find(|figure| figure.metric == metric)?.rate;
+    let rate = run.rates.iter().find(|figure| figure.metric.name() == run.headline);
+    if let Some(RateFigure { metric, rate, .. }) = rate {
         return rate.value.is_finite().then_some((metric.name(), rate.value, rate.interval));
     }
     // The metrics of a run stand in the order of what they answer.
@@ -68,7 +68,7 @@ fn slow(group: &[&Run]) -> Vec<SlowPair> {
     let distances = known.iter().map(|(_, (_, value, _))| apart(*value).abs());
     let spread = TO_SIGMA * self::median(distances).unwrap_or(0.0);
     let limit = (SPREADS * spread).max((1.0 + LEAST_SHARE).ln());
-    let is_rate = group.iter().any(|run| run.case.pattern == Pattern::Bandwidth);
+    let is_rate = group.iter().any(|run| RateMetric::from_name(&run.headline).is_some());
     let beyond = |value: f64, interval: Option<Interval>| match is_rate {
         true => apart(interval.map_or(value, |i| i.high.0)) < -limit,
         false => apart(interval.map_or(value, |i| i.low.0)) > limit,
@@ -101,7 +101,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn bisection(plan: &Plan, group: &[&Run]) -> Bisection {
     let of = |number: &u32| group.iter().find(|run| run.index == *number);
     let matchings: Vec<Vec<&Run>> = plan
-        .at_once
+        .concurrent
         .iter()
         .map(|numbers| numbers.iter().filter_map(of).copied().collect::<Vec<_>>())
         .filter(|runs| !runs.is_empty())

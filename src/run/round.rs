@@ -1,15 +1,14 @@
 //! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
 
-use crate::agent::connections::connection_pairs;
 use crate::agent::remote_memory::REPORT;
-use crate::agent::rows::rows_for;
 use crate::clock::LocalNs;
 use crate::control::fault::{Fault, Handled};
 use crate::control::frame::FrameError;
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::plan::{Case, Direction};
+use crate::control::case::CaseFrame;
+use crate::plan::{Case, Ending};
 use crate::remote::host::RemoteHost;
 use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh;
@@ -62,7 +61,8 @@ pub fn run(
     watch: &mut dyn FnMut(u64),
 ) -> Result<Finished, Fault> {
     let part = |role| {
-        let rows = rows_for(case, role);
+        let pattern = (conditions.execution)(case.pattern.name());
+        let rows = pattern.map_or(0, |pattern| pattern.rows(case, role));
         let arena = Arena::create(rows as usize)
             .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
             .map_err(Fault::new)?;
@@ -127,7 +127,7 @@ impl Round<'_> {
             self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
         }
         // That of a role which no agent plays by itself is empty.
-        let none = vec![vec![Blob::default()]; self.case.threads as usize];
+        let none = vec![vec![Blob::default()]; self.case.threads() as usize];
         let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "the opening", |_, role, said| {
@@ -137,7 +137,7 @@ impl Round<'_> {
         })?;
         for agent in &mut self.agents {
             let role = agent.role();
-            let others = connection_pairs(self.case, role, &addresses[1 - index(role)]);
+            let others = self.case.topology.route(index(role), &addresses);
             let wrong = || Fault::new("an agent told of other ends than it has");
             agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
@@ -188,7 +188,12 @@ impl Round<'_> {
         }
     }
 
-    fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment {
+    fn assignment(
+        &self,
+        role: Role,
+        cookie: [u8; 32],
+        one_process: bool,
+    ) -> Assignment<CaseFrame> {
         let host = self.remote_host(role);
         let own_parts = &self.parts[index(role)];
         let cpus = self.conditions.cpus_of(self.case);
@@ -204,7 +209,7 @@ impl Round<'_> {
         let own = (self.conditions.clock, self.conditions.time);
         let (clock, time) = host.map_or(own, |host| (host.probe.source, host.probe.time));
         Assignment {
-            case: self.case.clone(),
+            case: CaseFrame::new(self.case),
             role,
             slots: own_parts.iter().enumerate().map(slot).collect(),
             others: others.filter_map(|thread| cpu(role.other(), thread)).collect(),
@@ -355,12 +360,14 @@ impl Round<'_> {
                 if !ended.as_planned() {
                     return Err(Fault::EndedEarly { role, ended });
                 }
-                if self.case.rpc.is_some() {
-                    self.release(role);
-                } else if role == Role::Client || self.case.direction == Direction::Bi {
+                match (self.case.pattern.ending(self.case), role) {
+                    (Ending::ServersAfterClients, _) => self.release(role),
+                    (Ending::SenderTellsReceiver, Role::Server) => {}
                     // Of both directions each end waits for the other.
-                    for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
-                        agent.say(&ToAgent::Expect { thread, messages });
+                    (Ending::SenderTellsReceiver | Ending::EachTellsOther, _) => {
+                        for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
+                            agent.say(&ToAgent::Expect { thread, messages });
+                        }
                     }
                 }
                 Ok(())

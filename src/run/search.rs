@@ -4,7 +4,7 @@
 //! nearly idle to above that. Then points between the knee and its neighbours, and, where a bound
 //! is given, between the highest rate that keeps it and the lowest that does not.
 
-use crate::plan::load::Slo;
+use crate::plan::Slo;
 use crate::stats::knee::{Point, highest, knee};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What weakens the figures of a run.
 
 use super::figures::RunSoFar;
-use crate::plan::{Case, Pattern, Plan, Schedule};
+use crate::plan::{Case, Plan, Schedule};
 use crate::record::schema::{Figure, RateFigure, Round, RoundEnd};
 use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
@@ -32,7 +32,7 @@ impl RunSoFar {
             found.push(Warning::CorruptPayload { count: self.counts.corrupt });
         }
         found.extend(self.process_warnings());
-        found.extend(self.not_on_the_wire().filter(|_| !self.case.ends.are_apart()));
+        found.extend(self.not_on_the_wire().filter(|_| !self.case.topology.is_between_hosts()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
         if only > 0 {
@@ -49,10 +49,11 @@ impl RunSoFar {
 
     /// Whether a round that its time was to end was over when its rows were used.
     fn cut_short(&self) -> Option<Warning> {
-        let Case { pattern, schedule, bound, .. } = &self.case;
+        let Case { schedule, bound, .. } = &self.case;
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
+        let needs_rows = self.analysis.needs_a_row_for_each_message();
         let all = |round: &&Round| round.ended == RoundEnd::Count;
-        let cut = self.rounds.iter().find(all).filter(|_| is_timed && *pattern == Pattern::Oneway);
+        let cut = self.rounds.iter().find(all).filter(|_| is_timed && needs_rows);
         cut.map(|round| Warning::CutShort {
             messages: round.counts.sent + round.counts.missed_steps,
         })
@@ -60,8 +61,8 @@ impl RunSoFar {
 
     /// Rounds of several threads that have no rate.
     fn threads_not_concurrent(&self) -> Option<Warning> {
-        let apart = self.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
-        let is_apart = self.case.threads > 1 && apart > 0;
+        let apart = self.delivered().iter().filter(|delivered| delivered.seconds <= 0.0).count();
+        let is_apart = self.case.threads() > 1 && apart > 0;
         is_apart.then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }
 

@@ -5,29 +5,7 @@ use super::arena::Row;
 use super::{Flags, RoundSamples, Sample};
 use crate::clock::offset::Model;
 use crate::clock::{Ticks, Timebase};
-use crate::plan::{Direction, Pattern};
-
-/// What the join needs to know of the round.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// The pattern.
-    pub pattern: Pattern,
-    /// One way or both.
-    pub direction: Direction,
-    /// Whether the server took no part: then what arrived is what completed at the client.
-    pub one_sided: bool,
-    /// Payload bytes.
-    pub size: u32,
-    /// Messages for one sample.
-    pub stride: u64,
-}
-
-/// Joins what two ends of one host saw. Stamps are on the grid of `samples.parquet`, so that memory
-/// and file agree.
-pub fn join(shape: Shape, client: &[Row], server: &[Row], time: &Timebase) -> RoundSamples {
-    let own = End { time, offset: None };
-    join_of(shape, client, server, Times { client: own, server: own, apart: false })
-}
+use crate::units::Bytes;
 
 /// The time of each end.
 #[derive(Clone, Copy, Debug)]
@@ -50,21 +28,22 @@ pub struct End<'a> {
     pub offset: Option<&'a Model>,
 }
 
-/// The same of two ends wherever they are.
-pub fn join_of(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> RoundSamples {
-    let time = times.client;
-    let samples = match shape.pattern {
-        Pattern::Latency | Pattern::Load => client
-            .iter()
-            .enumerate()
-            .map(|(sequence, row)| {
-                sample(shape, sequence as u64, row, [Ticks(0), row.receive], row.flags, time)
-            })
-            .collect(),
-        Pattern::Oneway => one_way(shape, client, server, times),
-        Pattern::Bandwidth => flows(shape, client, server, times),
-    };
-    RoundSamples { run: 0, round: 0, samples }
+impl<'a> Times<'a> {
+    /// Of two ends on one host.
+    pub fn of_one_host(time: &'a Timebase) -> Times<'a> {
+        let own = End { time, offset: None };
+        Times { client: own, server: own, apart: false }
+    }
+}
+
+/// The samples of messages that come back to the client.
+pub fn round_trips(size: Bytes, client: &[Row], times: Times<'_>) -> Vec<Sample> {
+    let rows = client.iter().enumerate();
+    rows.map(|(sequence, row)| {
+        let stamps = [Ticks(0), row.receive];
+        sample(size, sequence as u64, row, stamps, row.flags, times.client)
+    })
+    .collect()
 }
 
 /// The samples of several threads, in the order of the threads, as those of one round: each has its
@@ -88,7 +67,7 @@ pub fn pool(each: Vec<RoundSamples>) -> RoundSamples {
 
 impl End<'_> {
     /// A stamp in the run's common time, which is the driver's where the clocks were compared.
-    fn stamp(&self, ticks: Ticks) -> f64 {
+    pub fn stamp(&self, ticks: Ticks) -> f64 {
         if ticks.0 == 0 {
             return f64::NAN;
         }
@@ -101,60 +80,17 @@ impl End<'_> {
 }
 
 /// A sample of a row; of its last two stamps who joins decides.
-fn sample(
-    shape: Shape,
+pub fn sample(
+    size: Bytes,
     sequence: u64,
     row: &Row,
     [send, receive]: [Ticks; 2],
     flags: Flags,
     time: End<'_>,
 ) -> Sample {
+    let size = size.0.min(u64::from(u32::MAX)) as u32;
     let stamps = [row.intended, row.submit, send, receive, row.complete];
-    Sample::new(sequence, shape.size, stamps.map(|ticks| time.stamp(ticks)), flags)
-}
-
-fn one_way(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
-    let sent = client.iter().enumerate();
-    let joined = sent.map(|(sequence, row)| {
-        let there = server.get(sequence).copied().unwrap_or_default();
-        // Whether the answer was lost says nothing of the way there.
-        let kept = Flags(row.flags.0 & Flags::WARMUP.with(Flags::MISSED).0);
-        let arrived = Flags(there.flags.0 & !Flags::WARMUP.0);
-        let is_lost = there.receive.0 == 0 && !kept.has(Flags::MISSED);
-        let lost = if is_lost { Flags::LOST } else { Flags::default() };
-        let flags = kept.with(arrived).with(lost);
-        // Of a message that has arrived, the server's row has the time that stood in it.
-        let stamps = [there.submit, Ticks(0)];
-        let mut joined = sample(shape, sequence as u64, row, stamps, flags, times.client);
-        joined.receive_ns = times.server.stamp(there.receive);
-        joined
-    });
-    joined.collect()
-}
-
-fn flows(shape: Shape, client: &[Row], server: &[Row], times: Times<'_>) -> Vec<Sample> {
-    let last_of = |row: usize| (row as u64 + 1) * shape.stride - 1;
-    let marks = |rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>| -> Vec<Sample> {
-        let received = rows.iter().enumerate();
-        received
-            .map(|(number, row)| {
-                let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
-                let both = Row { submit, ..*row };
-                let flags = row.flags.with(flag);
-                sample(shape, last_of(number), &both, [Ticks(0), row.receive], flags, time)
-            })
-            .collect()
-    };
-    match shape.direction {
-        Direction::Uni if shape.one_sided => marks(client, client, Flags::default(), times.client),
-        Direction::Uni if times.apart => marks(server, &[], Flags::default(), times.server),
-        Direction::Uni => marks(server, client, Flags::default(), times.server),
-        Direction::Bi => {
-            let mut all = marks(server, &[], Flags::default(), times.server);
-            all.extend(marks(client, &[], Flags::REVERSE, times.client));
-            all
-        }
-    }
+    Sample::new(sequence, size, stamps.map(|ticks| time.stamp(ticks)), flags)
 }
 
 #[cfg(test)]

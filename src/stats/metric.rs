@@ -1,6 +1,5 @@
 //! What was measured: from the stamps of a round to durations per metric.
 
-use crate::plan::{Pattern, Schedule};
 use crate::sample::{Flags, RoundSamples, Sample};
 use serde::{Deserialize, Serialize};
 
@@ -93,9 +92,6 @@ impl Metric {
         Metric::Post,
         Metric::Complete,
     ];
-    /// Those of a stream.
-    pub const OF_STREAM: [Metric; 4] =
-        [Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness];
 
     /// The name as it is written in records, limits and tables.
     pub fn name(self) -> &'static str {
@@ -122,30 +118,6 @@ impl Metric {
     /// The metric of a name.
     pub fn from_name(name: &str) -> Option<Metric> {
         Metric::ALL.into_iter().find(|m| m.name() == name)
-    }
-
-    /// The metrics of a pattern, the one that answers its question first. `post` is left out: its
-    /// stamp is that of `complete`, and which of the two it is only the transport knows.
-    ///
-    /// Where the other end takes no part (`one_sided`), a round trip has no half that goes one way.
-    pub fn of(pattern: Pattern, schedule: &Schedule, one_sided: bool) -> Vec<Metric> {
-        let scheduled = schedule.is_open();
-        match (pattern, scheduled) {
-            (Pattern::Latency, false) if one_sided => vec![Metric::Rtt],
-            (Pattern::Latency, false) => vec![Metric::HalfRtt, Metric::Rtt],
-            (Pattern::Latency, true) => {
-                vec![Metric::Response, Metric::Service, Metric::HalfRtt, Metric::Rtt]
-            }
-            (Pattern::Oneway, false) => {
-                vec![Metric::OneWay, Metric::Transfer, Metric::Complete]
-            }
-            (Pattern::Oneway, true) => {
-                vec![Metric::OneWay, Metric::Response, Metric::Service, Metric::Lateness]
-            }
-            (Pattern::Load, false) => vec![Metric::Rtt],
-            (Pattern::Load, true) => vec![Metric::Response, Metric::Service, Metric::Lateness],
-            (Pattern::Bandwidth, _) => vec![Metric::Complete],
-        }
     }
 
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this

@@ -20,6 +20,7 @@
 //!
 //! Must never: know a pattern, or read a clock (but for simulated transports, which are clocks, and
 //! an adapter's own, which stamps completions).
+#![warn(missing_docs)]
 
 pub mod definitions;
 pub mod endpoint_set;

@@ -41,6 +41,11 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Whether it carries traffic of a kind for messages of any content.
+    pub fn carries(&self, traffic: Traffic) -> bool {
+        !self.samples_only && self.traffic.iter().any(|known| known.same_kind(traffic))
+    }
+
     /// What most transports have in common: `Descriptor { about, ..Descriptor::BASE }`.
     pub const BASE: Descriptor = Descriptor {
         about: "",

@@ -4,6 +4,7 @@
 //! severity, subject, sentence and advice. [`kinds`] declares all of them at one place.
 //!
 //! Must never: decide anything from the words of a sentence, or leave a variant without words.
+#![warn(missing_docs)]
 
 mod kinds;
 mod number;

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use wiregauge::loops::schedule::Arrivals;
-use wiregauge::plan::{Case, Pattern, Request, Schedule, Trace};
+use wiregauge::plan::{Case, Schedule, Trace};
 use wiregauge::stats::exponential::{AT_0_1_PERCENT, anderson_darling};
 use wiregauge::units::{MessageRate, Span};
 
 fn times(schedule: Schedule, messages: usize, seed: u64) -> Vec<f64> {
-    let case = Request::new(Pattern::Oneway).plan().unwrap().cases.remove(0);
+    let case = super::oneway_case();
     let mut arrivals = Arrivals::of(&Case { schedule, seed, ..case }, 1.0).unwrap();
     (0..messages).map(|_| arrivals.draw().unwrap()).collect()
 }
@@ -48,7 +48,7 @@ fn an_on_off_source_is_poisson_while_it_is_on_and_silent_while_it_is_off() {
 fn a_trace_is_played_once_and_as_it_is_written() {
     let trace = Trace::parse("t", "5us\n5us\n1ms\n").unwrap();
     let schedule = Schedule::Trace { rate: trace.rate() };
-    let case = Request::new(Pattern::Oneway).plan().unwrap().cases.remove(0);
+    let case = super::oneway_case();
     let case = Case { schedule, trace: Some(trace), ..case };
     let ticks: Vec<i64> = Arrivals::of(&case, 0.5).unwrap().map(|at| at.0).collect();
     assert_eq!(ticks, [10_000, 10_000, 2_000_000]);

@@ -4,9 +4,9 @@ use super::scripted::{Scripted, clock_at};
 use super::{generator, plan};
 use wiregauge::clock::{Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
-use wiregauge::loops::stream::{self, Steps};
 use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop};
+use wiregauge::pattern::stream::loops::{self, Steps};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{MessageCounts, Recorder};
@@ -24,7 +24,7 @@ fn streamed(end: &mut Scripted, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts,
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
     let (clock, gate) = (clock_at(5000), Gate::default());
     let ended =
-        stream::source(end, Busy, clock, &gate, plan, generator(1e6), &mut steps, &mut recorder);
+        loops::source(end, Busy, clock, &gate, plan, generator(1e6), &mut steps, &mut recorder);
     let seen = recorder.seen;
     assert_eq!(end.overwritten, 0, "a slot was written before it had completed");
     let samples = end.messages.iter().map(|m| read_message(m, Kind::Integer).unwrap()).collect();

@@ -9,7 +9,9 @@ pub mod study;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use wiregauge::pattern::{bandwidth, latency, load, registry};
 use wiregauge::plan::pairs::AtOnce;
+use wiregauge::plan::topology::Wiring;
 use wiregauge::plan::*;
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
@@ -141,16 +143,17 @@ fn step() -> Step {
     Step { by_ns: -4e4, at_ns: 2e9 }
 }
 
-fn full_plan() -> Plan {
-    Plan {
+fn full_plan() -> PlanRecord {
+    let latency = full_case(Schedule::Poisson { rate: MessageRate(1e4) });
+    let plan = Plan {
         name: "latency".to_string(),
-        search: load::Search {
-            adds: true,
-            arrivals: Schedule::ClosedLoop,
-            slo: "p99<50us".parse().ok(),
-            probe: Some(MessageRate(500.0)),
-        },
-        cases: vec![full_case(Schedule::Poisson { rate: MessageRate(1e4) })],
+        cases: vec![
+            full_bandwidth(&latency),
+            full_load(&latency),
+            full_rpc(&latency),
+            full_stream(&latency),
+            latency,
+        ],
         rounds: Rounds { least: 5, most: 20, until: Some(0.02) },
         cpus: vec![CpuPair { client: 2, server: 3 }],
         hosts: vec![HostSpec {
@@ -161,33 +164,60 @@ fn full_plan() -> Plan {
             ..HostSpec::default()
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
-        at_once: vec![vec![0]],
+        concurrent: vec![vec![0]],
         untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
         seed: 7,
         threshold: Span(50_000),
         study: Some(study::full()),
-    }
+    };
+    PlanRecord::of(&plan)
+}
+
+/// Another pattern in place of a case's own.
+fn asking(case: &Case, pattern: &str, spec: impl Specification) -> Case {
+    Case { pattern: registry::find(pattern).unwrap(), ..case.with_spec(spec) }
+}
+
+fn full_bandwidth(case: &Case) -> Case {
+    let direction = bandwidth::Direction::Bi;
+    asking(case, "bandwidth", bandwidth::Spec { burst: 1, window: 16, direction })
+}
+
+fn full_load(case: &Case) -> Case {
+    let spec = load::Spec {
+        clients: 4,
+        buffers: Some(load::Buffers { transmit: 8, receive: 24 }),
+        window: 16,
+        probe_rate: Some(MessageRate(500.0)),
+        slo: "p99<50us".parse().ok(),
+        search: Some(load::Search { arrivals: Schedule::ClosedLoop }),
+        ..load::Spec::default()
+    };
+    asking(case, "load", spec)
+}
+
+fn full_rpc(case: &Case) -> Case {
+    let topology = Topology::client_server(2, 2, Wiring::Mesh { each: 3 }).on(case.hosts());
+    Case { topology, ..asking(case, "rpc", rpc::full()) }
+}
+
+fn full_stream(case: &Case) -> Case {
+    asking(case, "stream", stream::full())
 }
 
 fn full_case(schedule: Schedule) -> Case {
     Case {
-        pattern: Pattern::Latency,
+        pattern: registry::find("latency").unwrap(),
+        spec: Spec::new(latency::Spec { pause: Span(10_000), burst: 1 }),
         transport: TransportKind::Tcp,
         wait: Wait::Busy,
-        threads: 2,
+        topology: Topology::pair(2).on(HostPair { client: None, server: Some(0) }),
         size: Bytes(64),
         bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
         warmup: 100,
-        pause: Span(10_000),
-        burst: 1,
-        window: 16,
-        direction: Direction::Bi,
         schedule,
         trace: Some(Trace { file: "t".into(), times_ns: vec![0, 1000], sizes: vec![Bytes(64); 2] }),
         timer: TimerKind::IoUring,
-        load: Load { buffers: Some(load::Buffers { transmit: 8, receive: 24 }), ..Load::default() },
-        stream: Some(stream::full()),
-        rpc: Some(rpc::full()),
         check: true,
         loss_after: Span(1_000_000_000),
         timeout: Span(10_000_000_000),
@@ -208,7 +238,6 @@ fn full_case(schedule: Schedule) -> Case {
         ])
         .unwrap(),
         seed: u64::MAX,
-        ends: Ends { client: None, server: Some(0) },
     }
 }
 
@@ -216,7 +245,8 @@ fn full_run() -> Run {
     Run {
         index: 0,
         label: "tcp 64 B".to_string(),
-        case: full_case(Schedule::ClosedLoop),
+        case: CaseRecord::of(&full_rpc(&full_case(Schedule::ClosedLoop))),
+        headline: "rtt".to_string(),
         complete: true,
         stopped: "p50 and p99 are within 2 %".to_string(),
         rounds: vec![full_round()],
@@ -231,7 +261,7 @@ fn full_run() -> Run {
             unit: "msg/s".to_string(),
             rate: Rate { value: 9_999.7, interval: Some(interval()), rounds: vec![9_999.7] },
         }],
-        lengths: Some(rpc::lengths(&full_summary())),
+        details: serde_json::to_value(rpc::lengths(&full_summary())).ok(),
         counts: counts(),
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         warnings: vec![warning()],

@@ -1,15 +1,15 @@
 //! A case and figures of `rpc` with every field that a record may have.
 
-use wiregauge::plan::Rpc;
-use wiregauge::plan::rpc::{Reply, Slowdown};
-use wiregauge::plan::workload::Workload;
-use wiregauge::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use wiregauge::pattern::rpc::workload::Workload;
+use wiregauge::pattern::rpc::{
+    Lengths, MeanSlowdown, OfSize, Reply, Short, Slowdown, Spec, Unloaded,
+};
 use wiregauge::stats::{Metric, Rate, Summary};
 use wiregauge::units::{ByteRate, Bytes};
 
 /// What it sends.
-pub fn full() -> Rpc {
-    Rpc {
+pub fn full() -> Spec {
+    Spec {
         workload: Workload {
             name: "w3".to_string(),
             what: "a distribution".to_string(),
@@ -17,8 +17,8 @@ pub fn full() -> Rpc {
             largest: Bytes(2000),
         },
         reply: Reply::Short(Bytes(100)),
-        server_ports: 2,
-        connections: 3,
+        clients: 4,
+        window: 16,
         receivers: 1,
         beside: 1,
         unloaded: false,

@@ -18,7 +18,7 @@ test("a curve over load has its knee, the bound, and closed loops as such", asyn
   const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="load-answered"]')));
   assert.equal(rows.length, 3 * record.runs.length);
   for (const run of record.runs) {
-    const closed = run.case.load.clients > 0;
+    const closed = run.case.spec.clients > 0;
     const metric = closed ? "rtt" : "response";
     const own = rows.filter((r) => Number(r.run) === run.index);
     assert.ok(own.every((r) => r.loop === (closed ? "closed" : "open") && r.metric === metric));
@@ -49,17 +49,18 @@ test("what was missed and what was offered stand in tables", async (t) => {
   const at = heads.indexOf("missed");
   const missed = await page.locator(`#stream-table tbody td:nth-child(${at + 1}) data`)
     .evaluateAll((all) => all.map((one) => one.getAttribute("value")));
-  const own = record.runs.filter((r) => r.case.stream).map((r) => `${r.counts.missed_steps}`);
+  const streams = record.runs.filter((r) => r.case.pattern === "stream");
+  const own = streams.map((r) => `${r.counts.missed_steps}`);
   assert.deepEqual(missed, own);
   const load = await open(t, "load");
   const points = load.page.locator("#results table").first().locator("tbody tr");
-  const runs = load.record.runs.filter((r) => r.case.pattern === "load" && !r.case.load.probe);
+  const runs = load.record.runs.filter((r) => r.case.pattern === "load" && !r.case.spec.probe);
   assert.equal(await points.count(), runs.length);
 });
 
 test("requests of many lengths have slowdowns, times and the tail of the short ones", async (t) => {
   const { page, record } = await open(t, "rpc");
-  const loaded = record.runs.find((r) => !r.case.rpc.unloaded);
+  const loaded = record.runs.find((r) => !r.case.spec.unloaded);
   for (const name of ["slowdown", "time", "short"]) {
     assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
   }
@@ -79,8 +80,8 @@ test("requests of many lengths have slowdowns, times and the tail of the short o
   assert.match(await page.locator("#plot-rpc-time .legend").textContent(), /unloaded/);
   const rows = parseCsv(await downloaded(page, () => page.click('[data-csv="rpc-slowdown"]')));
   const own = rows.filter((r) => Number(r.run) === loaded.index && r.figure === "p50");
-  assert.equal(own.length, loaded.lengths.sizes.length);
-  const of = loaded.lengths.sizes[3];
+  assert.equal(own.length, loaded.details.sizes.length);
+  const of = loaded.details.sizes[3];
   const row = own.find((r) => Number(r.size_bytes) === of.size);
   assert.equal(Number(row.value_ns), of.summary.quantiles.find((k) => k.p === 0.5).value);
   assert.equal(Number(row.unloaded_p50_ns), of.unloaded.p50_ns);
@@ -109,7 +110,7 @@ test("a surface is a map and a view, and marks what missed more than a tenth", a
   for (const run of record.runs) {
     const row = rows.find((r) => Number(r.run) === run.index);
     assert.equal(Number(row.offered_per_s), run.case.schedule.periodic.rate);
-    assert.equal(Number(row.values), run.case.stream.values);
+    assert.equal(Number(row.values), run.case.spec.values);
     const p50 = figure(run, "one_way").quantiles.find((q) => q.p === 0.5);
     assert.equal(Number(row.value), p50.value);
   }

@@ -1,12 +1,12 @@
 //! Whether the graphs of a study can show what its series measure.
 
 use crate::command::CommandError;
-use crate::loops::role::is_one_sided;
+use crate::pattern::registry;
 use crate::plan::study::file::{GraphAsked, StudyFile};
 use crate::plan::study::{Axis, GraphKind};
-use crate::plan::{Case, Pattern, Request};
+use crate::plan::{Case, Request};
 use crate::report::scale::Scale;
-use crate::stats::{Metric, RateMetric};
+use crate::stats::RateMetric;
 
 /// Refuses a graph of what a series does not measure, or against what its cases do not have.
 pub(super) fn check(
@@ -23,7 +23,7 @@ pub(super) fn check(
         let shown = |name: &String| asked.graph.series.contains(name);
         for (series, request) in requests.iter().filter(|(series, _)| shown(series)) {
             let plan = request.clone().plan()?;
-            let mut cases = plan.cases.iter().flat_map(Case::shown);
+            let mut cases = plan.cases.iter().flat_map(|case| case.pattern.shown(case));
             if let Some(sentence) = cases.find_map(|case| lacks(asked, series, &case)) {
                 return wrong(asked, sentence);
             }
@@ -52,7 +52,8 @@ fn unlike(asked: &GraphAsked) -> Option<String> {
 
 /// What a case of a series lacks for a graph.
 fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
-    let measured = measured(case);
+    let measured = registry::analysis(case.pattern.name()).map(|own| own.measured(case));
+    let measured = measured.unwrap_or_default();
     if let Some(metric) = asked.graph.metrics().find(|metric| !measured.contains(metric)) {
         return Some(format!(
             "'{series}' does not measure '{metric}'; it measures {}",
@@ -71,43 +72,4 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
         axis.what(),
         axis.of_what()
     ))
-}
-
-/// The metrics of a case, distributions first.
-fn measured(case: &Case) -> Vec<&'static str> {
-    let names = |rates: &[RateMetric]| -> Vec<&'static str> {
-        rates.iter().map(|rate| rate.name()).collect()
-    };
-    if case.pattern == Pattern::Bandwidth {
-        return names(&[RateMetric::Bandwidth, RateMetric::MessageRate]);
-    }
-    let mut metrics = match case.stream {
-        Some(_) => Metric::OF_STREAM.to_vec(),
-        None => Metric::of(case.pattern, &case.schedule, is_one_sided(case)),
-    };
-    if matches!(case.pattern, Pattern::Latency | Pattern::Oneway) && case.stream.is_none() {
-        let more = [Metric::Post, Metric::Complete];
-        metrics.extend(more.into_iter().filter(|one| !metrics.contains(one)).collect::<Vec<_>>());
-    }
-    let mut all: Vec<&str> = metrics.into_iter().map(Metric::name).collect();
-    if case.schedule.is_open() {
-        all.extend(names(&[RateMetric::OfferedRate, RateMetric::AchievedRate]));
-    }
-    if case.schedule.is_open() || case.pattern == Pattern::Load {
-        all.extend(names(&[RateMetric::MessageRate]));
-    }
-    if case.rpc.is_some() {
-        let own = [Metric::Short.name(), RateMetric::Slowdown.name()];
-        all.extend(own.into_iter().chain([RateMetric::Bandwidth.name()]));
-    }
-    if case.stream.is_some() {
-        all.extend(names(&[RateMetric::Ceiling, RateMetric::Missed]));
-    }
-    if case.pattern == Pattern::Load {
-        all.extend(names(&[RateMetric::CpuClient, RateMetric::CpuServer]));
-    }
-    if case.load.buffers.is_some() {
-        all.extend(names(&RateMetric::OF_POOLS));
-    }
-    all
 }

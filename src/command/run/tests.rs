@@ -4,7 +4,7 @@ use super::*;
 use crate::host::RdmaLink;
 
 fn parsed(name: &str, text: &str) -> StudyFile {
-    file::parse(name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
+    file::parse(&registry::names(), name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
 #[test]

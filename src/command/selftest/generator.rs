@@ -8,7 +8,7 @@ use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
 use crate::loops::Ended;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::{Arrivals, Generator};
-use crate::plan::{Case, Pattern, Schedule};
+use crate::plan::{Case, Schedule};
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
 use crate::stats::metric::durations;
 use crate::stats::{Metric, summarize};
@@ -50,9 +50,9 @@ pub fn t7_stall() -> Row {
     let done = || {
         let served = |spec: &str| -> Result<[f64; 2], String> {
             let schedule = Schedule::Poisson { rate: MessageRate(1e5) };
-            let case = simulate::case(Pattern::Load, spec, 500_000)?;
+            let case = simulate::one_request_at_a_time(spec, 500_000)?;
             let loss_after = Span(1_000_000_000);
-            let played = play(&Case { schedule, window: 1, loss_after, seed: SEED, ..case })?;
+            let played = play(&Case { schedule, loss_after, seed: SEED, ..case })?;
             let p99 = |metric| {
                 let all = summarize(&[durations(&played.samples, metric)], f64::INFINITY);
                 let found = all.quantiles.iter().find(|quantile| quantile.p == 0.99);

@@ -1,9 +1,10 @@
 //! The rows that judge what leaves the program: a run through agents, directory, report and
 //! exports.
 
+use crate::pattern::registry;
 use super::Row;
-use super::simulate::case;
-use crate::plan::{Pattern, Plan, Rounds};
+use super::simulate::ping_pong;
+use crate::plan::{Plan, Rounds};
 use crate::record::directory::SAMPLES_FILE;
 use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
@@ -33,14 +34,13 @@ impl Drop for Kept {
 fn keep(spec: &str, count: u64) -> Result<Kept, String> {
     let say = |error: &dyn std::fmt::Display| error.to_string();
     let plan = Plan {
-        search: Default::default(),
         name: "selftest".into(),
-        cases: vec![case(Pattern::Latency, spec, count)?],
+        cases: vec![ping_pong(spec, count)?],
         rounds: Rounds { least: 1, most: 1, until: None },
         cpus: Vec::new(),
         hosts: Vec::new(),
         pairs: None,
-        at_once: Vec::new(),
+        concurrent: Vec::new(),
         untrue_clock: None,
         seed: 1,
         threshold: Span(10_000),
@@ -58,6 +58,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         interrupted: &interrupted,
         hosts: &[],
         unavailable: Vec::new(),
+        patterns: registry::FOR_RUNS,
     };
     let mut injected = Vec::new();
     let mut take = |round: &RoundSamples| {

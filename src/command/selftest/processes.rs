@@ -1,11 +1,13 @@
 //! The rows that need the program itself as a process.
 
+use crate::pattern::registry;
 use super::Row;
+use super::simulate::round_trips;
 use crate::agent::serve::PLAY;
 use crate::control::frame;
 use crate::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 use crate::control::secret;
-use crate::plan::{Pattern, Request};
+use crate::plan::Request;
 use crate::record::schema::Metric;
 use crate::run::{Silent, Stage, conduct};
 use crate::transport::TransportKind;
@@ -96,9 +98,8 @@ pub fn t15_refusals() -> Row {
 pub fn t16_null() -> Row {
     let what = ("T16", "null transport, real clock", "latency <= printed instrument error");
     let done = || -> Result<Row, String> {
-        let mut request = Request::new(Pattern::Latency);
-        request.transports = vec![TransportKind::instrument()];
-        request.rounds = Some(3);
+        let transports = vec![TransportKind::instrument()];
+        let request = Request { transports, rounds: Some(3), ..round_trips() };
         let plan = request.plan().map_err(|refusal| refusal.to_string())?;
         let interrupted = AtomicBool::new(false);
         let stage = Stage {
@@ -108,6 +109,7 @@ pub fn t16_null() -> Row {
             interrupted: &interrupted,
             hosts: &[],
             unavailable: Vec::new(),
+            patterns: registry::FOR_RUNS,
         };
         let record = conduct(&plan, &stage, &mut |_| Ok(()), &mut Silent)
             .map_err(|error| error.to_string())?;

@@ -1,32 +1,58 @@
 //! One round on the synthetic transport in this process: the same set-up, loops, recorder and join
-//! as in an agent, on the virtual clock.
+//! as in an agent, on the virtual clock. The patterns that the self-test asks are named here alone.
 
+use crate::agent::connections::Connections;
+use crate::agent::execution::{LoopContext, ThreadContext};
+use crate::agent::setup::setup;
 use crate::clock::{AnyClock, TickSpan, Ticks, Timebase};
 use crate::loops::gate::Gate;
-use crate::loops::role::{self, LoopContext};
 use crate::loops::schedule::Generator;
 use crate::loops::{Ended, Loop};
-use crate::plan::{Bound, Case, Pattern, Request, Schedule, Wait};
+use crate::pattern::{latency, load, oneway, registry};
+use crate::plan::{Bound, Case, Request, Schedule};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
-use crate::sample::join::{Shape, join};
+use crate::sample::join::Times;
 use crate::sample::recorder::{MessageCounts, Recorder};
-use crate::transport::{Blob, Role, TransportKind};
-use crate::units::Bytes;
+use crate::transport::{Role, TransportKind};
+use crate::units::{Bytes, Span};
 
-/// A case on the synthetic transport: so many messages of 8 B, no warm-up.
-pub fn case(pattern: Pattern, spec: &str, count: u64) -> Result<Case, String> {
-    let mut request = Request::new(pattern);
+/// Bytes of a message.
+const SIZE: Bytes = Bytes(8);
+
+/// A request for round trips.
+pub fn round_trips() -> Request {
+    latency::request(latency::Asked::default())
+}
+
+/// Round trips on the synthetic transport: so many messages of 8 B, no warm-up.
+pub fn ping_pong(synthetic: &str, count: u64) -> Result<Case, String> {
+    case(Request { sizes: vec![SIZE], ..round_trips() }, synthetic, count)
+}
+
+/// The same with pauses between messages.
+pub fn with_pause(case: &Case, pause: Span) -> Case {
+    case.with_spec(latency::Spec { pause, ..*case.spec::<latency::Spec>() })
+}
+
+/// Requests to a server, of which one is outstanding at a time.
+pub fn one_request_at_a_time(synthetic: &str, count: u64) -> Result<Case, String> {
+    let spec = load::Spec { object_size: SIZE, window: 1, ..load::Spec::default() };
+    case(load::request(load::Asked { spec, ..load::Asked::default() }), synthetic, count)
+}
+
+/// Messages one way by a schedule.
+pub fn scheduled(synthetic: &str, count: u64, schedule: Schedule) -> Result<Case, String> {
+    let request = Request { sizes: vec![SIZE], ..oneway::request(oneway::Asked::default()) };
+    let bound = Bound { count: Some(count), time: None };
+    Ok(Case { schedule, bound, ..case(request, synthetic, count)? })
+}
+
+fn case(mut request: Request, synthetic: &str, count: u64) -> Result<Case, String> {
     request.transports = vec![TransportKind::simulated()];
-    request.load.object_size = Bytes(8);
-    request.sizes = match pattern {
-        Pattern::Load => vec![request.load.message()],
-        _ => vec![Bytes(8)],
-    };
-    request.waits = vec![Wait::Busy];
     request.warmup = Some(0);
     request.count = Some(count);
-    request.settings.set("synthetic", spec).map_err(|wrong| wrong.0)?;
+    request.settings.set("synthetic", synthetic).map_err(|wrong| wrong.0)?;
     let plan = request.plan().map_err(|refusal| refusal.to_string())?;
     plan.cases.into_iter().next().ok_or_else(|| "no case".to_string())
 }
@@ -37,60 +63,66 @@ pub struct Played {
     pub samples: RoundSamples,
     /// What the client saw.
     pub client: MessageCounts,
-    /// What the server saw, where it was played.
+    /// What the server saw, where it had its turn.
     pub server: MessageCounts,
     /// Why the client ended.
     pub ended: Ended,
 }
 
-/// Plays a case.
+/// Runs a case.
 pub fn play(case: &Case) -> Result<Played, String> {
     let most = case.bound.count.map_or(1 << 20, |count| count + case.warmup) as usize;
     let memory = |rows| Arena::create(rows).map_err(|error| format!("sample memory: {error}"));
-    let with_server = !matches!(case.pattern, Pattern::Latency | Pattern::Load);
+    let name = case.pattern.name();
+    let unknown = || format!("no pattern '{name}'");
+    let execution = registry::execution(name).ok_or_else(unknown)?;
+    let analysis = registry::analysis(name).ok_or_else(unknown)?;
+    let with_server = execution.stamps_at_server();
     let mut client = memory(most)?;
     let mut server = memory(if with_server { most } else { 0 })?;
-    let time = Timebase::nanoseconds(Ticks(0));
-    let plan = Loop::of(case, |span| TickSpan(span.0 as i64));
-    let generator = Generator::of(case, &time).map_err(|error| error.to_string())?;
-    let (client_seen, ended) = one_role(case, Role::Client, &plan, generator, &mut client)?;
+    let (client_seen, ended) = one_role(case, Role::Client, &mut client)?;
     let server_seen = match with_server {
-        true => one_role(case, Role::Server, &plan, None, &mut server)?.0,
+        true => one_role(case, Role::Server, &mut server)?.0,
         false => MessageCounts::default(),
     };
-    let shape = Shape {
-        pattern: case.pattern,
-        one_sided: false,
-        direction: case.direction,
-        size: case.size.0 as u32,
-        stride: role::stride(case),
-    };
     let epoch = client.rows().first().map_or(Ticks(0), |row| row.submit);
-    let samples = join(shape, client.rows(), server.rows(), &Timebase::nanoseconds(epoch));
+    let time = Timebase::nanoseconds(epoch);
+    let rows = [client.rows(), server.rows()];
+    let samples = analysis.samples(case, 0, rows, Times::of_one_host(&time));
+    let samples = RoundSamples { samples, ..RoundSamples::default() };
     Ok(Played { samples, client: client_seen, server: server_seen, ended })
 }
 
-fn one_role(
-    case: &Case,
-    role: Role,
-    plan: &Loop,
-    generator: Option<Generator>,
-    arena: &mut Arena,
-) -> Result<(MessageCounts, Ended), String> {
-    let opening = case.transport.open(&role::setup(case, role, [0; 32]));
-    let connected = opening.and_then(|opening| opening.connect(&Blob::default()));
-    let mut endpoint = connected.map_err(|error| error.to_string())?.endpoint;
-    let clock = case.transport.virtual_clock().ok_or("a transport that simulates no time")?;
+fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Result<(MessageCounts, Ended), String> {
+    let say = |error: &dyn std::fmt::Display| error.to_string();
+    let execution = registry::execution(case.pattern.name()).ok_or("an unknown pattern")?;
+    let time = Timebase::nanoseconds(Ticks(0));
+    let context = ThreadContext {
+        case,
+        role,
+        thread: 0,
+        time: &time,
+        epoch_of_day_ns: 0,
+        rows: arena.capacity() as u64,
+        free_cpu: None,
+        cpu_beside: None,
+        is_remote: false,
+    };
+    let mut role_loop = execution.prepare(&context).map_err(|error| say(&error))?;
+    let connections = Connections::simulated(case, &setup(case, role, [0; 32]));
+    let mut connections = connections.map_err(|error| say(&error))?;
+    let ticks = |span: Span| TickSpan(span.0 as i64);
+    let mut plan = Loop::new(case, ticks);
+    role_loop.tune(&mut plan, &ticks);
+    let clock = case.transport.virtual_clock().ok_or("the transport simulates no time")?;
+    let generator = match role {
+        Role::Client => Generator::of(case, &time).map_err(|error| say(&error))?,
+        Role::Server => None,
+    };
     let mut recorder = Recorder::new(arena, case.warmup);
-    let (store, stream, spin) = (None, None, TickSpan(0));
-    let gate = &Gate::default();
-    let context = LoopContext { case, role, gate, plan, generator, store, stream, spin };
-    let ended = role::run(&mut endpoint, AnyClock::Virtual(clock), context, &mut recorder);
+    let (gate, spin) = (Gate::default(), TickSpan(0));
+    let clock = AnyClock::Virtual(clock);
+    let context = LoopContext { case, clock, gate: &gate, plan: &plan, generator, spin };
+    let ended = role_loop.run(&mut connections.set, context, &mut recorder);
     Ok((recorder.seen, ended))
-}
-
-/// A schedule's case: one way.
-pub fn scheduled(spec: &str, count: u64, schedule: Schedule) -> Result<Case, String> {
-    let bound = Bound { count: Some(count), time: None };
-    Ok(Case { schedule, bound, ..case(Pattern::Oneway, spec, count)? })
 }

@@ -2,9 +2,9 @@
 //! statistics.
 
 use super::Row;
-use super::simulate::{case, play, scheduled};
+use super::simulate::{ping_pong, with_pause, play, scheduled};
 use crate::loops::Ended;
-use crate::plan::{Bound, Case, Pattern, Schedule};
+use crate::plan::{Bound, Case, Schedule};
 use crate::sample::Flags;
 use crate::sample::histogram::LiveHistogram;
 use crate::stats::metric::durations;
@@ -37,7 +37,7 @@ pub fn row(what: What, done: Result<(String, String, bool), String>) -> Row {
 pub fn t1_standard_deviation() -> Row {
     let what = ("T1", "normal delays 1.0 us, sd 0.3 us", "within 5 %");
     let done = || {
-        let summary = round_trips(&case(Pattern::Latency, "normal(1us,300ns)", 100_000)?)?;
+        let summary = round_trips(&ping_pong("normal(1us,300ns)", 100_000)?)?;
         let passes = (summary.sd / 300.0 - 1.0).abs() < 0.05;
         Ok(("sd 300 ns".into(), format!("sd {:.1} ns", summary.sd), passes))
     };
@@ -48,7 +48,7 @@ pub fn t1_standard_deviation() -> Row {
 pub fn t3_too_few() -> Row {
     let what = ("T3", "1000 samples", "p99.9 is \"n too small\" or has an interval");
     let done = || {
-        let summary = round_trips(&case(Pattern::Latency, "normal(1us,300ns)", 1000)?)?;
+        let summary = round_trips(&ping_pong("normal(1us,300ns)", 1000)?)?;
         let p999 = summary.quantiles.iter().find(|q| q.p == 0.999).ok_or("no p99.9")?;
         let (measured, passes) = match (p999.value, p999.interval) {
             (None, _) => ("n too small".to_string(), true),
@@ -65,7 +65,7 @@ pub fn t4_whole_run() -> Row {
     let what = ("T4", "10^7 samples, 1 % slow (50 us) in the first half", "of the whole run");
     let done = || {
         let spec = "normal(1us,100ns) slow(1%,50us,5000000)";
-        let summary = round_trips(&case(Pattern::Latency, spec, 10_000_000)?)?;
+        let summary = round_trips(&ping_pong(spec, 10_000_000)?)?;
         // 0.5 % of all are slow: p99 is an ordinary one, p99.9 a slow one.
         let (p99, p999) = (shown(&summary, 0.99), shown(&summary, 0.999));
         let (p99, p999) = (p99.unwrap_or(f64::NAN), p999.unwrap_or(f64::NAN));
@@ -81,7 +81,7 @@ pub fn t4_whole_run() -> Row {
 pub fn t5_count_and_time() -> Row {
     let what = ("T5", "the same stream by duration and by count", "the same quantiles");
     let done = || {
-        let by_count = case(Pattern::Latency, "exponential(1us,500ns)", 20_000)?;
+        let by_count = ping_pong("exponential(1us,500ns)", 20_000)?;
         let time = Bound { count: None, time: Some(Span(15_000_000)) };
         let played = play(&Case { bound: time, ..by_count.clone() })?;
         let count = played.samples.samples.len() as u64;
@@ -100,8 +100,8 @@ pub fn t5_count_and_time() -> Row {
 pub fn t6_pauses() -> Row {
     let what = ("T6", "pauses of 50 us between messages", "latency unchanged");
     let done = || {
-        let without = case(Pattern::Latency, "normal(1us,300ns)", 20_000)?;
-        let with = Case { pause: Span(50_000), ..without.clone() };
+        let without = ping_pong("normal(1us,300ns)", 20_000)?;
+        let with = with_pause(&without, Span(50_000));
         let (without, with) = (round_trips(&without)?, round_trips(&with)?);
         let same = [0.1, 0.5, 0.9, 0.99].iter().all(|p| shown(&without, *p) == shown(&with, *p));
         let p50 = |s: &Summary| shown(s, 0.5).unwrap_or(f64::NAN);
@@ -180,9 +180,9 @@ pub fn t11_a_day() -> Row {
 pub fn t13_outlier() -> Row {
     let what = ("T13", "one 100 ms outlier among 100000", "p50 and p99 unchanged");
     let done = || {
-        let plain = round_trips(&case(Pattern::Latency, "normal(1us,100ns)", 100_000)?)?;
+        let plain = round_trips(&ping_pong("normal(1us,100ns)", 100_000)?)?;
         let spec = "normal(1us,100ns) stall(100ms@50000)";
-        let stalled = round_trips(&case(Pattern::Latency, spec, 100_000)?)?;
+        let stalled = round_trips(&ping_pong(spec, 100_000)?)?;
         let p = |s: &Summary, p| shown(s, p).unwrap_or(f64::NAN);
         // One sample changed places: a quantile moves by one rank at most.
         let near = |at| (p(&stalled, at) - p(&plain, at)).abs() <= 1.0;

@@ -1,6 +1,8 @@
 //! Every pair once, no host in two at a time, and lists of hosts that make no sense.
 
 use super::*;
+use crate::pattern::bandwidth::{self, Direction};
+use crate::pattern::{latency, load, oneway};
 use crate::plan::{Request, Schedule};
 use crate::transport::TransportKind;
 use crate::units::MessageRate;
@@ -17,8 +19,8 @@ fn nodes(count: usize) -> Vec<Node> {
     std::iter::once(Node::Here).chain(others).collect()
 }
 
-fn layout(nodes: Vec<Node>, pairs: Pairs, pattern: Pattern) -> Result<Layout, Refusal> {
-    Place::Hosts(nodes, pairs).layout(pattern, Direction::Uni, 7)
+fn layout(nodes: Vec<Node>, pairs: Pairs, asked: &dyn PatternRequest) -> Result<Layout, Refusal> {
+    Place::Hosts(nodes, pairs).layout(asked, 7)
 }
 
 proptest! {
@@ -61,79 +63,83 @@ fn all_pairs_of_ten_thousand_hosts_are_planned_without_keeping_them() {
 #[test]
 fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
     let all = Pairs::All { at_once: AtOnce::Matching };
-    let latency = layout(nodes(4), all, Pattern::Latency).unwrap();
-    assert_eq!((latency.ends.len(), latency.at_once.len(), latency.hosts.len()), (6, 3, 3));
-    assert_eq!(latency.at_once, [[0, 1], [2, 3], [4, 5]]);
-    let oneway = layout(nodes(4), all, Pattern::Oneway).unwrap();
-    assert_eq!((oneway.ends.len(), oneway.at_once.len()), (12, 6));
-    let distinct: BTreeSet<Ends> = oneway.ends.iter().copied().collect();
+    let latency = layout(nodes(4), all, &latency::Asked::default()).unwrap();
+    assert_eq!((latency.pairs.len(), latency.concurrent.len(), latency.hosts.len()), (6, 3, 3));
+    assert_eq!(latency.concurrent, [[0, 1], [2, 3], [4, 5]]);
+    let oneway = layout(nodes(4), all, &oneway::Asked::default()).unwrap();
+    assert_eq!((oneway.pairs.len(), oneway.concurrent.len()), (12, 6));
+    let distinct: BTreeSet<HostPair> = oneway.pairs.iter().copied().collect();
     assert_eq!(distinct.len(), 12);
-    let counted = |pattern, pairs| Place::Hosts(nodes(4), pairs).count(pattern, Direction::Uni);
+    let counted = |asked: &dyn PatternRequest, pairs| {
+        Place::Hosts(nodes(4), pairs).count(asked.is_directed())
+    };
     let drawn = Pairs::Bisection { matchings: 5 };
-    assert_eq!((counted(Pattern::Latency, all), counted(Pattern::Oneway, all)), (6, 12));
+    assert_eq!((counted(&latency::Asked::default(), all), counted(&oneway::Asked::default(), all)), (6, 12));
     assert_eq!(
-        (counted(Pattern::Bandwidth, drawn), counted(Pattern::Latency, Pairs::First)),
+        (counted(&bandwidth::Asked::default(), drawn), counted(&latency::Asked::default(), Pairs::First)),
         (10, 1)
     );
-    for numbers in &oneway.at_once {
+    for numbers in &oneway.concurrent {
         let mut busy = BTreeSet::new();
-        for ends in numbers.iter().map(|number| oneway.ends[*number as usize]) {
+        for ends in numbers.iter().map(|number| oneway.pairs[*number as usize]) {
             assert!(busy.insert(ends.client) && busy.insert(ends.server));
         }
     }
-    let both = Place::Hosts(nodes(4), all).layout(Pattern::Bandwidth, Direction::Bi, 1).unwrap();
-    assert_eq!(both.ends.len(), 6);
+    let both_ways =
+        bandwidth::Asked { direction: Direction::Bi, ..bandwidth::Asked::default() };
+    let both = Place::Hosts(nodes(4), all).layout(&both_ways, 1).unwrap();
+    assert_eq!(both.pairs.len(), 6);
 }
 
 #[test]
 fn pairs_run_one_by_one_in_matchings_or_all_together() {
-    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, Pattern::Latency).unwrap();
-    assert!(at_once(AtOnce::Pair).at_once.is_empty());
-    assert_eq!(at_once(AtOnce::All).at_once, [[0, 1, 2]]);
-    assert_eq!(at_once(AtOnce::Matching).at_once, [[0], [1], [2]]);
-    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, Pattern::Bandwidth).unwrap();
-    assert_eq!((drawn.at_once.len(), drawn.ends.len()), (5, 10));
+    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, &latency::Asked::default()).unwrap();
+    assert!(at_once(AtOnce::Pair).concurrent.is_empty());
+    assert_eq!(at_once(AtOnce::All).concurrent, [[0, 1, 2]]);
+    assert_eq!(at_once(AtOnce::Matching).concurrent, [[0], [1], [2]]);
+    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, &bandwidth::Asked::default()).unwrap();
+    assert_eq!((drawn.concurrent.len(), drawn.pairs.len()), (5, 10));
 }
 
 #[test]
 fn two_hosts_are_client_and_server() {
     let two = vec![spec("a"), spec("b")];
-    let plain = layout(two, Pairs::First, Pattern::Oneway).unwrap();
-    assert_eq!(plain.ends, [Ends { client: Some(0), server: Some(1) }]);
+    let plain = layout(two, Pairs::First, &oneway::Asked::default()).unwrap();
+    assert_eq!(plain.pairs, [HostPair { client: Some(0), server: Some(1) }]);
     assert_eq!(plain.hosts.len(), 2);
-    let here = layout(nodes(2), Pairs::First, Pattern::Oneway).unwrap();
-    assert_eq!(here.ends, [Ends { client: None, server: Some(0) }]);
+    let here = layout(nodes(2), Pairs::First, &oneway::Asked::default()).unwrap();
+    assert_eq!(here.pairs, [HostPair { client: None, server: Some(0) }]);
 }
 
 #[test]
 fn wrong_lists_of_hosts_are_refused() {
     let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
     let all = Pairs::All { at_once: AtOnce::default() };
-    assert!(refused(nodes(1), all, Pattern::Latency).contains("1 hosts are not allowed"));
-    assert!(refused(nodes(3), Pairs::First, Pattern::Latency).contains("write --all-pairs"));
+    assert!(refused(nodes(1), all, &latency::Asked::default()).contains("1 hosts are not allowed"));
+    assert!(refused(nodes(3), Pairs::First, &latency::Asked::default()).contains("write --all-pairs"));
     let twice = vec![spec("a"), spec("b"), spec("a")];
-    assert!(refused(twice, all, Pattern::Latency).contains("the host 'a' is named twice"));
+    assert!(refused(twice, all, &latency::Asked::default()).contains("the host 'a' is named twice"));
     let drawn = Pairs::Bisection { matchings: 1 };
-    assert!(refused(nodes(4), drawn, Pattern::Latency).contains("for bandwidth only"));
+    assert!(refused(nodes(4), drawn, &latency::Asked::default()).contains("patterns that measure bandwidth only"));
     let none = Pairs::Bisection { matchings: 0 };
-    assert!(refused(nodes(4), none, Pattern::Bandwidth).contains("write 1 to 1000 matchings"));
+    assert!(refused(nodes(4), none, &bandwidth::Asked::default()).contains("write 1 to 1000 matchings"));
     let many = Pairs::All { at_once: AtOnce::All };
-    assert!(refused(nodes(40), many, Pattern::Latency).contains("780 pairs at the same time"));
+    assert!(refused(nodes(40), many, &latency::Asked::default()).contains("780 pairs at the same time"));
 }
 
 #[test]
 fn each_rate_has_the_groups_of_its_own_pairs() {
     let rates = vec![MessageRate(1e3), MessageRate(2e3)];
+    let asked = load::Asked { rates, ..load::Asked::default() };
     let request = Request {
-        rates,
         schedule: Schedule::Periodic { rate: MessageRate(1e3) },
         place: Place::Hosts(nodes(4), Pairs::All { at_once: AtOnce::Matching }),
         transports: vec![TransportKind::Tcp],
-        ..Request::new(Pattern::Load)
+        ..load::request(asked)
     };
     let plan = request.plan().unwrap();
-    assert_eq!(plan.at_once.len() * 2, plan.cases.len(), "{:?}", plan.at_once);
-    for group in &plan.at_once {
+    assert_eq!(plan.concurrent.len() * 2, plan.cases.len(), "{:?}", plan.concurrent);
+    for group in &plan.concurrent {
         let rate = |number: &u32| plan.cases[*number as usize].schedule.rate();
         assert!(group.iter().all(|number| rate(number) == rate(&group[0])), "{group:?}");
     }

@@ -2,9 +2,11 @@
 
 use super::GraphKind;
 use crate::plan::Case;
+use serde::{Deserialize, Serialize};
 
 /// A quantity that tells the cases of a series apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Payload of a message, in bytes.
     Size,
@@ -49,10 +51,9 @@ impl Axis {
     pub fn of(self, case: &Case) -> Option<f64> {
         match self {
             Axis::Size => Some(case.size.0 as f64),
-            Axis::Values => case.stream.as_ref().map(|stream| f64::from(stream.values)),
             Axis::Rate => case.schedule.rate().map(|rate| rate.0),
             Axis::Answered => None,
-            Axis::Clients => Some(f64::from(case.load.clients)).filter(|_| case.load.clients > 0),
+            Axis::Values | Axis::Clients => case.pattern.on_axis(case, self),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! mean nothing else here; what the table around the words means is said here.
 
 use super::{Graph, GraphKind, Spread};
-use crate::plan::Pattern;
 use crate::plan::written::{Field, Fields, Misplaced, Place, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
@@ -134,14 +133,8 @@ pub fn is_elsewhere(word: &str) -> bool {
     ELSEWHERE.iter().any(|(key, _)| *key == word)
 }
 
-/// The commands that are entries: a stream is one whose pattern is `oneway`, an rpc one whose
-/// pattern is `load`.
-pub fn commands() -> impl Iterator<Item = &'static str> {
-    Pattern::ALL.iter().map(|pattern| pattern.name()).chain(["stream", "rpc"])
-}
-
-/// Reads a study.
-pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
+/// Reads a study whose entries are of these commands.
+pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let written = Written { file: file.into(), text: text.into() };
     let mut fields = written.fields("a study")?;
     let title = short(&written, fields.text("title")?, LONGEST_TEXT)?;
@@ -155,7 +148,7 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     };
     refuse_typed(&written, &all)?;
     let mut entries = Vec::new();
-    for command in commands() {
+    for &command in commands {
         for table in fields.tables(command, command)? {
             entries.push(entry(command, table, &all)?);
         }
@@ -164,7 +157,7 @@ pub fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let graphs = fields.tables("graph", "a graph")?;
     fields.done()?;
     if entries.is_empty() || entries.len() > MOST {
-        let names: Vec<String> = commands().map(|name| format!("[[{name}]]")).collect();
+        let names: Vec<String> = commands.iter().map(|name| format!("[[{name}]]")).collect();
         let sentence = format!(
             "a study has 1 to {MOST} entries, not {}; write one as {}",
             entries.len(),

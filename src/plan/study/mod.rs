@@ -214,22 +214,19 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
     let mut whole: Option<Plan> = None;
-    if requests.iter().any(|(_, request)| request.search.adds && request.rpc.is_none()) {
-        let sentence = "a study has no search over load; write rate, clients or trace for each \
-                        [[load]]";
-        return Err(Refusal(sentence.into()));
+    for (_, request) in requests {
+        request.asked.check_in_study()?;
     }
     for (name, request) in requests {
         let own = request.clone().plan()?;
-        let Plan { cases, at_once, search, .. } = match &mut whole {
-            None => whole.insert(Plan { cases: Vec::new(), at_once: Vec::new(), ..own.clone() }),
+        let Plan { cases, concurrent, .. } = match &mut whole {
+            None => whole.insert(Plan { cases: Vec::new(), concurrent: Vec::new(), ..own.clone() }),
             Some(plan) => plan,
         };
-        search.adds |= own.search.adds;
         let first = cases.len() as u32;
         let numbers = first..first + own.cases.len() as u32;
         let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
-        at_once.extend(own.at_once.iter().map(numbered));
+        concurrent.extend(own.concurrent.iter().map(numbered));
         cases.extend(own.cases);
         match study.series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.cases.extend(numbers),

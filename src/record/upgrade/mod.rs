@@ -1,6 +1,7 @@
 //! Turns the JSON of an older record into that of today, one version at a time, before it is
 //! deserialised. The reader has bounded its size and depth.
 
+mod case1;
 mod version1;
 
 use super::schema::VERSION;

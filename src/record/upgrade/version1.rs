@@ -1,5 +1,5 @@
-//! From version 1: `doubts` of a kind and a text become `warnings`, and what ended a round is no
-//! longer a word or a sentence.
+//! From version 1: `doubts` of a kind and a text become `warnings`, what ended a round is no longer a
+//! word or a sentence, and cases have the specification of their pattern.
 
 use crate::warning::{KINDS, Severity};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ const RENAMED: [(&str, &str); 12] = [
 ];
 
 pub fn upgrade(record: &mut Value) {
+    super::case1::upgrade(record);
     let hosts = record["hosts"].as_array().into_iter().flatten();
     let hosts: Vec<String> =
         hosts.filter_map(|host| host["name"].as_str()).map(str::to_string).collect();

@@ -2,12 +2,10 @@
 
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
-use crate::loops::role::rpc_window;
-use crate::plan::load::MOST_BUFFERS;
-use crate::plan::request::{MOST_COUNT, MOST_THREADS, MOST_WINDOW};
-use crate::plan::{Case, MOST_BURST, Pattern, Schedule};
+use crate::plan::request::{MOST_COUNT, MOST_THREADS};
+use crate::plan::{Case, FindPattern, Schedule};
 use crate::sample::arena::Row;
-use crate::transport::{Role, TransportKind};
+use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate, Span};
 use std::time::Duration;
 
@@ -78,11 +76,9 @@ impl Caps {
         let largest = case.transport.descriptor().largest;
         let within = |most: u64, value: u64| (1..=most).contains(&value);
         if !within(largest, case.size.0)
-            || !within(MOST_BURST as u64, case.burst.into())
-            || !within(MOST_WINDOW.into(), case.window.into())
             || remote.rows > MOST_ROWS
-            || !within(MOST_THREADS.into(), case.threads.into())
-            || asked.slots.len() != case.threads as usize
+            || !within(MOST_THREADS.into(), case.threads_of(asked.role).into())
+            || asked.slots.len() != case.threads_of(asked.role) as usize
         {
             return Err("the round exceeds every limit of wiregauge itself".into());
         }
@@ -117,7 +113,7 @@ impl Caps {
 
     fn check_rate(&self, case: &Case) -> Result<(), String> {
         let Some(highest) = self.highest_rate else { return Ok(()) };
-        match rate(case).map(|rate| rate * f64::from(case.threads)) {
+        match rate(case).map(|rate| rate * f64::from(case.threads())) {
             Some(rate) if rate <= highest.0 => Ok(()),
             Some(rate) => Err(format!(
                 "the round sends {}, and this agent allows at most {highest} (--highest-rate)",
@@ -148,10 +144,7 @@ fn rate(case: &Case) -> Option<f64> {
             Some(rate.0)
         }
         Schedule::OnOff { rate, on, off } => Some(rate.0 * (on.0 + off.0) as f64 / on.0 as f64),
-        Schedule::ClosedLoop if case.pause.0 > 0 => {
-            Some(f64::from(case.burst) * 1e9 / case.pause.0 as f64)
-        }
-        Schedule::ClosedLoop => None,
+        Schedule::ClosedLoop => case.pattern.paced_rate(case),
     }
 }
 
@@ -167,39 +160,16 @@ fn length(case: &Case) -> Option<f64> {
     }
 }
 
-/// Bytes of an index for each object, about: key and place in a table that is at least half full.
-const INDEX_BYTES: u64 = 34;
-
-/// Bytes that a connection of `rpc` receives at once.
-const RECEIVED: u64 = 128 << 10;
-
-/// Bytes for samples, payloads both ways and the overhead measurement, of all threads.
+/// Bytes for samples, payloads both ways, what the pattern needs beside, and the overhead
+/// measurement, of all threads.
 fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
     let row = size_of::<Row>() as u64;
-    let slots = match case.pattern {
-        Pattern::Bandwidth => case.window.max(case.burst),
-        Pattern::Latency | Pattern::Oneway => case.burst,
-        Pattern::Load if case.rpc.is_some() => rpc_window(case),
-        Pattern::Load => MOST_BUFFERS,
-    };
-    // The server's objects, with the index that finds them.
-    let object = case.load.object_size.0.saturating_add(INDEX_BYTES);
-    let table = match case.pattern {
-        Pattern::Load if case.rpc.is_none() => case.load.objects.saturating_mul(object),
-        _ => 0,
-    };
-    let slots = u64::from(slots).saturating_mul(2);
-    // Of `rpc` each connection has its own, and room for two messages that arrive.
-    let lanes = u64::from(case.lanes_of(Role::Client));
-    let (slots, room) = match case.rpc {
-        Some(_) => (slots.saturating_add(2), RECEIVED),
-        None => (slots, 0),
-    };
-    let each = case.size.0.saturating_mul(slots);
+    let slots = u64::from(case.pattern.queue_depth(case)).saturating_mul(2);
+    let endpoints = u64::from(case.topology.endpoints_of(0));
     rows.saturating_add(floor.into())
         .saturating_mul(row)
-        .saturating_add(each.saturating_add(room).saturating_mul(lanes))
-        .saturating_add(table)
+        .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(endpoints))
+        .saturating_add(case.pattern.server_memory(case))
         .saturating_mul(case.most_threads().into())
 }
 
@@ -224,6 +194,7 @@ pub enum SessionState {
 #[derive(Debug)]
 pub struct Inspector {
     caps: Caps,
+    find: FindPattern,
     state: SessionState,
     frames: u32,
     /// The purpose of the session, in a few words.
@@ -234,9 +205,9 @@ pub struct Inspector {
 
 impl Inspector {
     /// A session without frames so far.
-    pub fn new(caps: Caps) -> Inspector {
+    pub fn new(caps: Caps, find: FindPattern) -> Inspector {
         let what = "nothing".into();
-        Inspector { caps, state: SessionState::Silent, frames: 0, what, probed: Vec::new() }
+        Inspector { caps, find, state: SessionState::Silent, frames: 0, what, probed: Vec::new() }
     }
 
     /// Whether a frame may pass, else the reason for the controller.
@@ -256,6 +227,7 @@ impl Inspector {
         };
         let state = match said {
             ToAgent::Open(assignment) => {
+                let assignment = assignment.read(self.find)?;
                 self.what = format!("{} ({})", assignment.case.label(), assignment.role.name());
                 self.caps.check(&assignment)?;
                 SessionState::Preparing

@@ -14,6 +14,7 @@ pub mod pairing;
 mod session;
 pub mod tls;
 
+use crate::plan::FindPattern;
 use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::protocol::FromAgent;
@@ -68,6 +69,8 @@ pub struct Daemon {
     pub allow: Vec<Network>,
     /// The limits of their rounds.
     pub caps: Caps,
+    /// The patterns that it knows.
+    pub patterns: FindPattern,
     /// Connections that were rejected.
     pub rejected: AtomicU64,
     log: Log,
@@ -101,13 +104,20 @@ impl Drop for CountGuard<'_> {
 
 impl Daemon {
     /// A daemon that does not serve yet. `quiet`: without a log.
-    pub fn new(program: PathBuf, identity: Identity, trust: Trust, quiet: bool) -> Daemon {
+    pub fn new(
+        program: PathBuf,
+        patterns: FindPattern,
+        identity: Identity,
+        trust: Trust,
+        quiet: bool,
+    ) -> Daemon {
         Daemon {
             program,
             identity,
             trust,
             allow: Vec::new(),
             caps: Caps::default(),
+            patterns,
             rejected: AtomicU64::new(0),
             log: Log::new(quiet),
             sessions: AtomicUsize::new(0),

@@ -57,7 +57,7 @@ pub fn serve(
 ) -> io::Result<SessionSummary> {
     let (reader, writer) = channel.split()?;
     let shared = Arc::new(Shared {
-        inspector: Mutex::new(Inspector::new(daemon.caps.clone())),
+        inspector: Mutex::new(Inspector::new(daemon.caps.clone(), daemon.patterns)),
         writer: Mutex::new(writer.clone()),
         last: Mutex::new(None),
     });

@@ -6,6 +6,7 @@ use super::{
     Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, parse_published,
     pmi, published, sharing,
 };
+use crate::plan::FindPattern;
 use crate::control::frame;
 use crate::control::protocol::VERSION;
 use crate::control::secret;
@@ -172,7 +173,7 @@ fn take(
 }
 
 /// Every other rank: serves rank 0 as an agent until it exits.
-pub fn serve(rank: &Rank, program: &Path) -> Result<(), Fault> {
+pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), Fault> {
     let (key, (hosts, port)) = match sharing(rank).map_err(failed)? {
         Sharing::Known(key) => (Some(key), candidates(&rank.leader).map_err(failed)?),
         Sharing::Munge => (None, candidates(&rank.leader).map_err(failed)?),
@@ -189,7 +190,7 @@ pub fn serve(rank: &Rank, program: &Path) -> Result<(), Fault> {
         for at in addresses(&hosts, port) {
             match reach(at, key) {
                 Ok((key, own, channel)) => {
-                    return serve_until_end(rank, program, key, own, channel);
+                    return serve_until_end(rank, (program, patterns), key, own, channel);
                 }
                 // Another program may use one of the ports.
                 Err(error) => last = format!("{at}: {error}"),
@@ -243,7 +244,7 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
 /// Serves as an agent until rank 0 exits.
 fn serve_until_end(
     rank: &Rank,
-    program: &Path,
+    (program, patterns): (&Path, FindPattern),
     JobKey(key): JobKey,
     own: IpAddr,
     channel: Channel,
@@ -253,7 +254,8 @@ fn serve_until_end(
     let text = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
     let listener: TcpListener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr().map_err(text)?;
-    let own_daemon = Daemon::new(program.into(), identity, Trust::One(controller), true);
+    let trust = Trust::One(controller);
+    let own_daemon = Daemon::new(program.into(), patterns, identity, trust, true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     let (mut reader, mut writer) = channel.split().map_err(text)?;
     reader.deadline = Some(Instant::now() + PROOF);

@@ -2,30 +2,40 @@
 
 use super::*;
 use crate::plan::pairs::{AtOnce, Node, Place};
+use crate::pattern;
 use crate::plan::{HostSpec, Request};
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::{Metric, Rate, Value, summarize};
 
-fn plan(pattern: Pattern, hosts: usize, pairs: Pairs) -> Plan {
+fn ping_pong() -> Request {
+    pattern::latency::request(Default::default())
+}
+
+fn flow() -> Request {
+    pattern::bandwidth::request(Default::default())
+}
+
+fn plan(request: Request, hosts: usize, pairs: Pairs) -> Plan {
     let spec = |number: usize| {
         let (host, ssh) = (format!("n{number}"), vec!["ssh".to_string()]);
         Node::Remote(HostSpec { host, ssh, ..HostSpec::default() })
     };
     let place = Place::Hosts((0..hosts).map(spec).collect(), pairs);
-    Request { place, rounds: Some(2), ..Request::new(pattern) }.plan().unwrap()
+    Request { place, rounds: Some(2), ..request }.plan().unwrap()
 }
 
 fn run(plan: &Plan, index: usize) -> Run {
     Run {
         index: index as u32,
         label: plan.label(index),
-        case: plan.cases[index].clone(),
+        case: CaseRecord::of(&plan.cases[index]),
+        headline: String::new(),
         complete: true,
         stopped: String::new(),
         rounds: Vec::new(),
         figures: Vec::new(),
         rates: Vec::new(),
-        lengths: None,
+        details: None,
         counts: Default::default(),
         included: Default::default(),
         warnings: Vec::new(),
@@ -39,7 +49,7 @@ fn latency(plan: &Plan, index: usize, more: f64) -> Run {
     let summary = summarize(&rounds, 1e9);
     let figure =
         Figure { metric: Metric::HalfRtt, unit: "ns".into(), summary, clock_bound_ns: None };
-    Run { figures: vec![figure], ..run(plan, index) }
+    Run { headline: "half_rtt".into(), figures: vec![figure], ..run(plan, index) }
 }
 
 fn bandwidth(plan: &Plan, index: usize, rounds: &[f64], overlap: f64) -> Run {
@@ -47,7 +57,8 @@ fn bandwidth(plan: &Plan, index: usize, rounds: &[f64], overlap: f64) -> Run {
         Rate { value: rounds[0], interval: Some(interval(rounds[0])), rounds: rounds.to_vec() };
     let figure = RateFigure { metric: RateMetric::Bandwidth, unit: "B/s".into(), rate };
     let round = Round { overlap: Some(overlap), ..Round::default() };
-    Run { rates: vec![figure], rounds: vec![round], ..run(plan, index) }
+    let headline = "bandwidth".into();
+    Run { headline, rates: vec![figure], rounds: vec![round], ..run(plan, index) }
 }
 
 fn interval(value: f64) -> Interval {
@@ -56,7 +67,7 @@ fn interval(value: f64) -> Interval {
 
 #[test]
 fn a_pair_that_is_a_fifth_slower_is_named_and_one_that_differs_as_all_do_is_not() {
-    let plan = plan(Pattern::Latency, 4, Pairs::All { at_once: AtOnce::Matching });
+    let plan = plan(ping_pong(), 4, Pairs::All { at_once: AtOnce::Matching });
     let runs = |slow: Option<usize>| -> Vec<Run> {
         let more = |index| if slow == Some(index) { 250.0 } else { 0.0 };
         (0..6).map(|index| latency(&plan, index, more(index))).collect()
@@ -71,7 +82,7 @@ fn a_pair_that_is_a_fifth_slower_is_named_and_one_that_differs_as_all_do_is_not(
 
 #[test]
 fn the_slowest_rate_is_the_lowest() {
-    let plan = plan(Pattern::Bandwidth, 3, Pairs::All { at_once: AtOnce::Pair });
+    let plan = plan(flow(), 3, Pairs::All { at_once: AtOnce::Pair });
     let rate = |index: usize| if index == 2 { 5e8 } else { 1e9 + index as f64 * 1e6 };
     let runs: Vec<Run> = (0..6).map(|index| bandwidth(&plan, index, &[rate(index)], 1.0)).collect();
     let slow = figures(&plan, &runs).unwrap().slow;
@@ -80,7 +91,7 @@ fn the_slowest_rate_is_the_lowest() {
 
 #[test]
 fn a_bisection_is_the_mean_over_matchings_of_what_all_pairs_carry() {
-    let plan = plan(Pattern::Bandwidth, 4, Pairs::Bisection { matchings: 2 });
+    let plan = plan(flow(), 4, Pairs::Bisection { matchings: 2 });
     // Two matchings of two pairs, two rounds each.
     let rates = [[1e9, 2e9], [1e9, 1e9], [3e9, 3e9], [3e9, 4e9]];
     let runs: Vec<Run> = rates
@@ -99,7 +110,7 @@ fn a_bisection_is_the_mean_over_matchings_of_what_all_pairs_carry() {
 
 #[test]
 fn a_matching_in_which_a_pair_failed_has_no_sum() {
-    let plan = plan(Pattern::Bandwidth, 4, Pairs::Bisection { matchings: 2 });
+    let plan = plan(flow(), 4, Pairs::Bisection { matchings: 2 });
     let mut runs: Vec<Run> =
         (0..4).map(|index| bandwidth(&plan, index, &[1e9, 1e9], 1.0)).collect();
     runs[1].rates.clear();
@@ -110,5 +121,5 @@ fn a_matching_in_which_a_pair_failed_has_no_sum() {
 
 #[test]
 fn one_pair_shows_nothing_beside() {
-    assert_eq!(figures(&plan(Pattern::Latency, 2, Pairs::First), &[]), None);
+    assert_eq!(figures(&plan(ping_pong(), 2, Pairs::First), &[]), None);
 }

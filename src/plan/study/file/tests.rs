@@ -4,6 +4,11 @@ use super::*;
 use crate::plan::study::{GraphKind, Spread};
 use proptest::prelude::*;
 
+/// Reads a study of the commands that there are.
+fn parse(file: &str, text: &str) -> Result<StudyFile, Misplaced> {
+    super::parse(&crate::pattern::registry::names(), file, text)
+}
+
 const GOOD: &str = r#"
 title = "a question"
 source = "a book"

@@ -2,17 +2,20 @@
 
 use super::*;
 use crate::clock::{Source, Ticks, Timebase};
-use crate::plan::{Pattern, Request};
+use crate::pattern::latency::Spec;
+use crate::pattern::{latency, registry};
+use crate::plan::{PatternRequest, Request, Topology};
 use crate::transport::Role;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
-    let mut request = Request::new(Pattern::Latency);
+    let mut request = latency::request(Spec::default());
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
     let slot = ThreadSlot { cpu: None, arena: "".into() };
     Assignment {
-        slots: vec![slot; case.threads as usize],
+        slots: vec![slot; case.threads() as usize],
         others: Vec::new(),
         case,
         role: Role::Server,
@@ -28,9 +31,14 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
     }
 }
 
+/// Ping-pong with this pause between messages.
+fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
+    Arc::new(Spec { pause: Span(pause_ns), ..Spec::default() })
+}
+
 fn said(caps: &Caps, assignment: Assignment) -> Result<(), String> {
-    let open = ToAgent::Open(Box::new(assignment));
-    Inspector::new(caps.clone()).admit(&postcard::to_stdvec(&open).unwrap())
+    let open = ToAgent::Open(Box::new(assignment.framed()));
+    Inspector::new(caps.clone(), registry::find).admit(&postcard::to_stdvec(&open).unwrap())
 }
 
 #[track_caller]
@@ -53,7 +61,8 @@ fn a_round_that_is_too_long_is_refused() {
     refused(&caps, assignment(|request| request.time = Some(Span(2_000_000_000))), sentence);
     // By its schedule, too.
     let slow = |request: &mut Request| {
-        (request.pause, request.count, request.warmup) = (Span(1_000_000_000), Some(2), Some(0));
+        (request.count, request.warmup) = (Some(2), Some(0));
+        request.asked = self::paced(1_000_000_000);
     };
     refused(&caps, assignment(slow), sentence);
     assert_eq!(said(&caps, assignment(|request| request.time = Some(Span(999)))), Ok(()));
@@ -65,7 +74,7 @@ fn a_rate_that_is_too_high_or_has_no_end_is_refused() {
     let as_fast = "the round sends as fast as it can, and this agent allows at most 1.000 k msg/s \
                    (--highest-rate): pace it with --rate or --pause";
     refused(&caps, assignment(|_| ()), as_fast);
-    let paced = |pause| assignment(|request| request.pause = Span(pause));
+    let paced = |pause| assignment(|request| request.asked = self::paced(pause));
     assert_eq!(said(&caps, paced(1_000_000)), Ok(()));
     let wrong = said(&caps, paced(500_000)).unwrap_err();
     assert!(wrong.ends_with("and this round is of 2.000 k msg/s"), "{wrong}");
@@ -76,7 +85,7 @@ fn each_thread_counts() {
     let threads = |count| assignment(|request| request.threads = vec![count]);
     let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
     let paced = assignment(|request| {
-        (request.threads, request.pause) = (vec![2], Span(1_500_000));
+        (request.threads, request.asked) = (vec![2], self::paced(1_500_000));
     });
     assert!(said(&caps, paced).unwrap_err().contains("and this round is of 1.33"));
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
@@ -86,7 +95,7 @@ fn each_thread_counts() {
     without_berth.slots.pop();
     assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
     let mut endless = threads(1);
-    (endless.case.threads, endless.slots) = (65, vec![endless.slots[0].clone(); 65]);
+    (endless.case.topology, endless.slots) = (Topology::pair(65), vec![endless.slots[0].clone(); 65]);
     assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
 }
 
@@ -129,7 +138,7 @@ fn no_controller_names_memory_of_this_host() {
 #[test]
 fn a_round_that_runs_has_its_end_set_once() {
     let caps = Caps { longest_run: Span(1_000_000_000), ..Caps::default() };
-    let mut inspector = Inspector::new(caps);
+    let mut inspector = Inspector::new(caps, registry::find);
     let mut admit = |message: &ToAgent| {
         inspector.admit(&postcard::to_stdvec(message).unwrap()).unwrap();
         (inspector.state().clone(), inspector.patience())
@@ -147,14 +156,14 @@ fn a_round_that_runs_has_its_end_set_once() {
 
 #[test]
 fn only_the_first_frame_may_be_of_another_version() {
-    let mut inspector = Inspector::new(Caps::default());
+    let mut inspector = Inspector::new(Caps::default(), registry::find);
     assert_eq!(inspector.admit(&[77, 1, 2]), Ok(()), "the process behind says what is wrong");
     assert!(inspector.admit(&[77, 1, 2]).unwrap_err().contains("not of this protocol"));
 }
 
 #[test]
 fn frames_without_end_are_refused() {
-    let mut inspector = Inspector::new(Caps::default());
+    let mut inspector = Inspector::new(Caps::default(), registry::find);
     let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();
     assert!((0..MOST_FRAMES).all(|_| inspector.admit(&stop).is_ok()));
     assert!(inspector.admit(&stop).unwrap_err().contains(&format!("at most {MOST_FRAMES}")));
@@ -163,7 +172,7 @@ fn frames_without_end_are_refused() {
 proptest! {
     #[test]
     fn no_frame_panics(frames: Vec<Vec<u8>>) {
-        let mut inspector = Inspector::new(Caps::default());
+        let mut inspector = Inspector::new(Caps::default(), registry::find);
         for frame in &frames {
             let _ = inspector.admit(frame);
         }
@@ -171,15 +180,15 @@ proptest! {
 
     #[test]
     fn what_passes_is_within_the_limits(
-        rows: u64, size in 0u64..1 << 40, window: u32, burst: u32, time in 0u64..1 << 42,
+        rows: u64, size in 0u64..1 << 40, burst: u32, time in 0u64..1 << 42,
         pause in 0u64..1 << 32, floor: u32,
     ) {
         let mut asked = assignment(|_| ());
         asked.remote = Some(RemoteSettings { rows, injected_clock_error: None });
         asked.floor = floor;
         asked.case.size = Bytes(size);
-        (asked.case.window, asked.case.burst) = (window, burst);
-        (asked.case.bound.time, asked.case.pause) = (Some(Span(time)), Span(pause));
+        asked.case = asked.case.with_spec(Spec { pause: Span(pause), burst });
+        asked.case.bound.time = Some(Span(time));
         let caps = Caps {
             highest_rate: Some(MessageRate(1e6)),
             longest_run: Span(1 << 40),

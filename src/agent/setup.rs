@@ -1,0 +1,30 @@
+//! What a transport is told before it opens, from the case.
+
+use crate::plan::Case;
+use crate::transport::{Lengths, Rank, Role, Setup, Site, Traffic};
+
+/// The set-up of an end of a case.
+pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
+    let pattern = case.pattern;
+    let traffic = if case.is_one_sided() { Traffic::OneSided } else { pattern.traffic(case) };
+    let number = case.topology.position(role).unwrap_or_default() as u32;
+    Setup {
+        rank: Rank { number, of: case.topology.ranks.len() as u32 },
+        lengths: if pattern.has_many_lengths() { Lengths::Varied } else { Lengths::Fixed },
+        window: pattern.queue_depth(case),
+        loss_after: case.loss_after,
+        timeout: case.timeout,
+        cookie,
+        seed: case.seed,
+        site: site(case, role),
+        kind: pattern.value_kind(case),
+        settings: pattern.settings_of(case, role),
+        ..Setup::new(role, traffic, case.wait, case.size.0 as usize)
+    }
+}
+
+/// Where an end is to be reached on the host that starts it.
+fn site(case: &Case, role: Role) -> Site {
+    let named = case.settings.interfaces();
+    named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string()))
+}

@@ -1,0 +1,159 @@
+//! What a bandwidth round shows: bytes and messages that arrived, by the receiver's clock.
+
+use super::spec::{Direction, Spec};
+use super::{Bandwidth, window};
+use crate::clock::Ticks;
+use crate::pattern::latency;
+use crate::plan::Case;
+use crate::record::schema::{Counts, RateFigure};
+use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
+use crate::run::figures::RunSoFar;
+use crate::run::rates::{Rates, figure};
+use crate::run::round::Part;
+use crate::run::tally;
+use crate::sample::arena::Row;
+use crate::sample::join::{End, Times, sample};
+use crate::sample::{Flags, RoundSamples, Sample};
+use crate::stats::rate::Delivered;
+use crate::stats::{Metric, RateMetric};
+use std::any::Any;
+use std::collections::BTreeMap;
+
+const RATES: [RateMetric; 2] = [RateMetric::Bandwidth, RateMetric::MessageRate];
+
+impl PatternAnalysis for Bandwidth {
+    fn samples(
+        &self,
+        case: &Case,
+        _: usize,
+        [client, server]: [&[Row]; 2],
+        times: Times<'_>,
+    ) -> Vec<Sample> {
+        let of = |rows: &[Row], sent: &[Row], flag, time| marks(case, rows, sent, flag, time);
+        match case.spec::<Spec>().direction {
+            Direction::Uni if case.is_one_sided() => {
+                of(client, client, Flags::default(), times.client)
+            }
+            Direction::Uni if times.apart => of(server, &[], Flags::default(), times.server),
+            Direction::Uni => of(server, client, Flags::default(), times.server),
+            Direction::Bi => {
+                let mut all = of(server, &[], Flags::default(), times.server);
+                all.extend(of(client, &[], Flags::REVERSE, times.client));
+                all
+            }
+        }
+    }
+
+    fn metrics(&self, _: &Case) -> Vec<Metric> {
+        vec![Metric::Complete]
+    }
+
+    fn measured(&self, _: &Case) -> Vec<&'static str> {
+        RATES.iter().map(|rate| rate.name()).collect()
+    }
+
+    fn arrivals(&self, case: &Case) -> Arrivals {
+        match case.spec::<Spec>().direction {
+            Direction::Bi => Arrivals::AtBoth,
+            Direction::Uni if case.is_one_sided() => Arrivals::AtClient,
+            Direction::Uni => Arrivals::AtServer,
+        }
+    }
+
+    fn is_rate(&self) -> bool {
+        true
+    }
+
+    fn counts(
+        &self,
+        case: &Case,
+        client: &Part,
+        server: Option<&Part>,
+        samples: &[Sample],
+    ) -> Counts {
+        let counts = tally::counts(case, self.arrivals(case), client, server, samples);
+        Counts { warmup: case.warmup.min(counts.sent), ..counts }
+    }
+
+    fn collector(&self, _: &Case) -> Box<dyn Collector> {
+        Box::<Volume>::default()
+    }
+
+    fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
+        latency::batching(case.spec::<Spec>().burst)
+    }
+}
+
+/// What arrived in each round.
+#[derive(Default)]
+struct Volume(Rates);
+
+impl Collector for Volume {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
+        let direction = seen.case.spec::<Spec>().direction;
+        self.0.delivered.push(delivered(seen.samples, seen.case.stride() as f64, direction));
+    }
+
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let size = run.case().size.0 as f64;
+        vec![
+            figure(RateMetric::Bandwidth, "B/s", &self.0.delivered, size),
+            figure(RateMetric::MessageRate, "msg/s", &self.0.delivered, 1.0),
+        ]
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(&self.0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// One sample for every `stride` messages that arrived: it has the stamps of the last.
+fn marks(
+    case: &Case,
+    rows: &[Row],
+    sent: &[Row],
+    flag: Flags,
+    time: End<'_>,
+) -> Vec<Sample> {
+    let stride = case.stride();
+    let of = |(number, row): (usize, &Row)| {
+        let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
+        let both = Row { submit, ..*row };
+        let last = (number as u64 + 1) * stride - 1;
+        sample(case.size, last, &both, [Ticks(0), row.receive], row.flags.with(flag), time)
+    };
+    rows.iter().enumerate().map(of).collect()
+}
+
+/// What was delivered between the first stamp that counts and the last, in the time that all
+/// threads of a way share; both ways added.
+fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
+    let way = |is_back: bool| {
+        let of_way = samples.samples.iter().filter(|s| s.flags.has(Flags::REVERSE) == is_back);
+        let mut flows: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for sample in of_way {
+            let flow = flows.entry(sample.thread).or_default();
+            // Of the warm-up the last stamp counts: it begins what comes after.
+            if sample.flags.has(Flags::WARMUP) {
+                flow.clear();
+            }
+            flow.push(sample.receive_ns);
+        }
+        window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
+    };
+    let there = way(false);
+    match direction {
+        Direction::Uni => there,
+        Direction::Bi => {
+            let back = way(true);
+            let rates =
+                [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
+            let seconds = there.seconds.max(back.seconds);
+            Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Bandwidth and message rate: as many messages as the transport takes.
+//!
+//! A clock reading a message would be a good part of what is measured, so a sample stands for
+//! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
+//! delivered between the first stamp after the warm-up and the last.
+
+use crate::loops::flow::Flow;
+use crate::loops::gate::Gate;
+use crate::loops::one_sided::past;
+use crate::loops::payload;
+use crate::loops::waiter::{Waited, Waiter};
+use crate::loops::{Ended, Loop};
+use crate::clock::{Clock, Ticks};
+use crate::sample::Flags;
+use crate::sample::recorder::Recorder;
+use crate::transport::{Endpoint, Events, Link};
+
+/// What one end of a bandwidth round has counted.
+pub(super) struct Count {
+    pub(super) messages: u64,
+    /// The next message whose arrival or post is stamped.
+    next_mark: u64,
+    row: u64,
+}
+
+impl Count {
+    pub(super) fn new(plan: &Loop) -> Count {
+        Count { messages: 0, next_mark: plan.stride, row: 0 }
+    }
+
+    /// Stamps where a stride is full. `receives` tells whose stamp it is.
+    #[inline(always)]
+    pub(super) fn mark<C: Clock>(
+        &mut self,
+        clock: C,
+        plan: &Loop,
+        recorder: &mut Recorder<'_>,
+        receives: bool,
+    ) -> Option<Ticks> {
+        if self.messages < self.next_mark {
+            return None;
+        }
+        let now = clock.now();
+        while self.messages >= self.next_mark {
+            let warm = self.next_mark <= plan.warmup;
+            let flags = if warm { Flags::WARMUP } else { Flags::default() };
+            let (submit, receive) = if receives { (Ticks(0), now) } else { (now, Ticks(0)) };
+            recorder.mark(self.row, submit, receive, flags);
+            self.row += 1;
+            self.next_mark += plan.stride;
+        }
+        recorder.handled(self.messages);
+        Some(now)
+    }
+}
+
+/// Sends, one way.
+pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut events = Events::default();
+    let mut flow = Flow::through(endpoint, plan);
+    let mut count = Count::new(plan);
+    let mut end = None;
+    let mut ended = Ended::Count;
+    while flow.sent < plan.messages {
+        // No further than to the next stamp.
+        let most = plan.messages.min(count.next_mark) - flow.sent;
+        if flow.post_some(endpoint, plan, most) > 0 {
+            count.messages = flow.sent;
+            if let Some(now) = count.mark(clock, plan, recorder, false) {
+                if past(now, &mut end, flow.sent, plan) {
+                    ended = Ended::Time;
+                    break;
+                }
+                if gate.is_stopped() {
+                    recorder.seen.sent = flow.sent;
+                    return Ended::Stopped;
+                }
+            }
+            continue;
+        }
+        recorder.seen.sent = flow.sent;
+        if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
+            return ended;
+        }
+    }
+    recorder.seen.sent = flow.sent;
+    let until = clock.now() + plan.drain;
+    flow.drain(endpoint, &mut waiter, &mut events, gate, clock, until).unwrap_or(ended)
+}
+
+/// Counts what arrived and what did not come in order or not as it was sent.
+#[inline(always)]
+fn take<E: Endpoint>(
+    endpoint: &mut E,
+    events: &Events,
+    plan: &Loop,
+    count: &mut Count,
+    highest: &mut u64,
+    recorder: &mut Recorder<'_>,
+) {
+    for arrival in events.arrivals() {
+        let message = endpoint.payload(arrival.slot);
+        let message = &message[..(arrival.length as usize).min(message.len())];
+        let sequence = payload::sequence(message, *highest);
+        if sequence < *highest {
+            recorder.seen.reordered += 1;
+        } else {
+            *highest = sequence + 1;
+        }
+        if plan.check && !payload::verify(message, sequence) {
+            recorder.seen.corrupt += 1;
+        }
+    }
+    count.messages += events.arrivals().len() as u64;
+    recorder.seen.received = count.messages;
+}
+
+/// Receives, one way.
+pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut events = Events::default();
+    let mut count = Count::new(plan);
+    let mut highest = 0;
+    let mut drained = None;
+    loop {
+        match waiter.next(endpoint, &mut events, clock, gate, drained) {
+            Waited::Something => {}
+            Waited::TimeUp => return Ended::Count,
+            Waited::Look if gate.is_stopped() => return Ended::Stopped,
+            Waited::Look => {
+                if gate.expected().is_some_and(|expected| count.messages >= expected) {
+                    return Ended::Count;
+                }
+                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
+                if clock.now() >= until {
+                    return Ended::Count;
+                }
+                continue;
+            }
+        }
+        take(endpoint, &events, plan, &mut count, &mut highest, recorder);
+        if count.mark(clock, plan, recorder, true).is_some() && gate.is_stopped() {
+            return Ended::Stopped;
+        }
+        if count.messages >= plan.messages {
+            return Ended::Count;
+        }
+        if events.link != Link::Up {
+            return Ended::of(events.link);
+        }
+    }
+}
+
+/// Sends and receives at once: each end runs it. Rows are those of what is received.
+pub fn both<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut events = Events::default();
+    let mut flow = Flow::through(endpoint, plan);
+    let mut count = Count::new(plan);
+    let mut highest = 0;
+    let mut end = None;
+    let mut quiet: Option<(Ticks, Option<Ticks>)> = None;
+    loop {
+        let sending = quiet.is_none() && flow.sent < plan.messages;
+        let most = if sending { plan.burst.min(plan.messages - flow.sent) } else { 0 };
+        let posted = flow.post_some(endpoint, plan, most);
+        endpoint.flush();
+        // While there is something to send an end must not sleep for want of arrivals; where it
+        // could not post, there is something pending that wakes it.
+        if posted > 0 || !sending {
+            let _ = endpoint.poll(&mut events);
+        } else {
+            waiter.once(endpoint, &mut events);
+        }
+        recorder.seen.sent = flow.sent;
+        flow.completed += u64::from(events.completed);
+        let before = count.messages;
+        take(endpoint, &events, plan, &mut count, &mut highest, recorder);
+        count.mark(clock, plan, recorder, true);
+        let now = clock.now();
+        // An end may be so much slower that it hears of the other's end first.
+        let alone = gate.expected().is_some();
+        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages || alone {
+            // Its own sending is over: what the other end still sends is awaited for a while. An
+            // end whose time has begun needs no longer than that; one that is still warming up
+            // would send for ever, since nothing comes to it any more.
+            let (until, latest) = quiet.get_or_insert_with(|| {
+                (now + plan.drain, plan.time.map(|time| now + time + plan.drain))
+            });
+            if count.messages > before {
+                let longer = now + plan.drain;
+                *until = latest.map_or(longer, |latest| longer.min(latest));
+            }
+            let all = count.messages >= plan.messages && flow.completed == flow.sent;
+            if all || now >= *until {
+                return match flow.sent >= plan.messages {
+                    true => Ended::Count,
+                    false if count.messages < plan.warmup => Ended::WarmingUp,
+                    false => Ended::Time,
+                };
+            }
+        }
+        if gate.is_stopped() {
+            return Ended::Stopped;
+        }
+        if events.link != Link::Up {
+            return Ended::of(events.link);
+        }
+    }
+}

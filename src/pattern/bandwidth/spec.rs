@@ -1,0 +1,149 @@
+//! What bandwidth asks: how many messages are on the way, and whether data goes both ways.
+
+use crate::pattern::latency::check_burst;
+use crate::plan::request::{MOST_WINDOW, refuse, within};
+use crate::plan::{
+    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Refusal, Request,
+};
+use crate::transport::{Descriptor, Traffic, TransportKind};
+use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The pattern.
+pub struct Bandwidth;
+
+/// Time of a round where neither a time nor a count is given.
+const TIME: Span = Span(200_000_000);
+/// One sample stands for about so many bytes, so that a clock reading (about 20 ns) stays below a
+/// hundredth of the time that they take at 100 GB/s ...
+const STRIDE_BYTES: u64 = 16 << 10;
+/// ... and for at most so many messages.
+const MOST_STRIDE: u64 = 256;
+
+/// Whether data goes one way or both ways at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From client to server.
+    #[default]
+    Uni,
+    /// Both ways at once.
+    Bi,
+}
+
+/// The specification of a case, and what was asked for: it has no lists.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Messages posted together.
+    pub burst: u32,
+    /// Most messages posted and not completed.
+    pub window: u32,
+    /// One way or both.
+    pub direction: Direction,
+}
+
+/// What was asked for.
+pub type Asked = Spec;
+
+impl Default for Spec {
+    fn default() -> Spec {
+        Spec { burst: 1, window: 64, direction: Direction::Uni }
+    }
+}
+
+/// A request with the defaults.
+pub fn request(asked: Asked) -> Request {
+    Request::new(PatternRef(&Bandwidth), asked, Bytes(64 << 10))
+}
+
+impl PatternSpec for Bandwidth {
+    fn name(&self) -> &'static str {
+        "bandwidth"
+    }
+
+    fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
+        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        spec.check_numbers().map_err(|wrong| wrong.to_string())?;
+        Ok(plan::Spec::new(spec))
+    }
+
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
+        descriptor.carries(Traffic::Forward)
+    }
+
+    fn traffic(&self, case: &Case) -> Traffic {
+        match case.spec::<Spec>().direction {
+            Direction::Uni => Traffic::Forward,
+            Direction::Bi => Traffic::Both,
+        }
+    }
+
+    fn ending(&self, case: &Case) -> Ending {
+        match case.spec::<Spec>().direction {
+            Direction::Uni => Ending::SenderTellsReceiver,
+            Direction::Bi => Ending::EachTellsOther,
+        }
+    }
+
+    fn is_one_sided(&self, case: &Case) -> bool {
+        case.settings.operation().is_one_sided(true)
+    }
+
+    fn queue_depth(&self, case: &Case) -> u32 {
+        let spec = case.spec::<Spec>();
+        spec.window.max(spec.burst)
+    }
+
+    fn stride(&self, case: &Case) -> u64 {
+        (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE)
+    }
+
+    fn label(&self, case: &Case) -> String {
+        let both = match case.spec::<Spec>().direction {
+            Direction::Uni => "",
+            Direction::Bi => " both ways",
+        };
+        case.label_as(self.name(), both)
+    }
+}
+
+impl Spec {
+    fn check_numbers(&self) -> Result<(), Refusal> {
+        check_burst(self.burst)?;
+        within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))
+    }
+}
+
+impl PatternRequest for Asked {
+    fn usual_bound(&self) -> Bound {
+        Bound { count: None, time: Some(TIME) }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        self.check_numbers()?;
+        request.refuse_stamps()?;
+        request.refuse_schedule()
+    }
+
+    fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), Refusal> {
+        if self.direction == Direction::Bi && !over.descriptor().carries(Traffic::Both) {
+            return refuse(format!(
+                "{over} does not support --direction bi; write --direction uni"
+            ));
+        }
+        Ok(())
+    }
+
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        vec![request.case(of, *self)]
+    }
+
+    fn is_directed(&self) -> bool {
+        self.direction == Direction::Uni
+    }
+
+    fn measures_bisection(&self) -> bool {
+        true
+    }
+}

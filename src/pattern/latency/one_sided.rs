@@ -1,0 +1,113 @@
+//! Round trips of operations on the other end's memory: a completion is all that comes of one.
+
+use crate::clock::{Clock, Ticks};
+use crate::loops::gate::Gate;
+use crate::loops::one_sided::past;
+use crate::loops::waiter::{Waited, Waiter};
+use crate::loops::{Ended, Loop, payload};
+use crate::plan::MOST_BURST;
+use crate::sample::Flags;
+use crate::sample::recorder::Recorder;
+use crate::transport::{Endpoint, Events, Link, Posted, Slot};
+
+/// What is on its way of one burst.
+struct Burst {
+    first: u64,
+    done: u64,
+    submitted: [Ticks; MOST_BURST],
+}
+
+impl Burst {
+    /// Takes what has completed: each is a round trip of its own, stamped when it was seen.
+    #[inline(always)]
+    fn take<C: Clock>(&mut self, events: &Events, clock: C, recorder: &mut Recorder<'_>) {
+        if events.completed == 0 {
+            return;
+        }
+        let receive = clock.now();
+        for _ in 0..events.completed {
+            let Some(submit) = self.submitted.get((self.done - self.first) as usize) else {
+                return;
+            };
+            recorder.round_trip(self.done, *submit, receive, Flags::default());
+            recorder.seen.received += 1;
+            self.done += 1;
+        }
+    }
+}
+
+/// Round trips: the next burst is posted when the last has completed.
+pub fn client<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut events = Events::default();
+    let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };
+    let slots = u64::from(endpoint.slots());
+    let mut end = None;
+    loop {
+        let length = plan.burst.min(plan.messages.saturating_sub(burst.first));
+        if length == 0 {
+            return Ended::Count;
+        }
+        for index in 0..length {
+            let sequence = burst.first + index;
+            let slot = Slot::sending((index % slots) as u32);
+            // A slot is written when nothing that was posted from it is on the way.
+            while sequence - burst.done >= slots {
+                if let Some(ended) = once(endpoint, &mut waiter, &mut events, gate) {
+                    return ended;
+                }
+                burst.take(&events, clock, recorder);
+            }
+            payload::number(endpoint.payload(slot), sequence);
+            burst.submitted[index as usize] = clock.now();
+            while endpoint.post(slot, plan.size) == Posted::Full {
+                if let Some(ended) = once(endpoint, &mut waiter, &mut events, gate) {
+                    return ended;
+                }
+                burst.take(&events, clock, recorder);
+            }
+            recorder.seen.sent = sequence + 1;
+        }
+        endpoint.flush();
+        while burst.done < burst.first + length {
+            match waiter.next(endpoint, &mut events, clock, gate, None) {
+                Waited::Look if gate.is_stopped() => return Ended::Stopped,
+                Waited::Look | Waited::TimeUp => continue,
+                Waited::Something => burst.take(&events, clock, recorder),
+            }
+            if events.link != Link::Up && burst.done < burst.first + length {
+                return Ended::of(events.link);
+            }
+        }
+        burst.first += length;
+        recorder.handled(burst.first);
+        let now = clock.now();
+        if past(now, &mut end, burst.first, plan) {
+            return Ended::Time;
+        }
+        if plan.pause.0 != 0 && !gate.idle_until(clock, now + plan.pause, plan.lead) {
+            return Ended::Stopped;
+        }
+    }
+}
+
+#[inline]
+fn once<E: Endpoint, W: Waiter>(
+    endpoint: &mut E,
+    waiter: &mut W,
+    events: &mut Events,
+    gate: &Gate,
+) -> Option<Ended> {
+    endpoint.flush();
+    waiter.once(endpoint, events);
+    if events.link != Link::Up {
+        return Some(Ended::of(events.link));
+    }
+    gate.is_stopped().then_some(Ended::Stopped)
+}

@@ -1,0 +1,189 @@
+//! What load shows: response times, rates, what a request costs, and the points that a search adds.
+
+use super::spec::Spec;
+use super::{Load, probe};
+use crate::clock::TickSpan;
+use crate::control::protocol::Outcome;
+use crate::pattern::latency;
+use crate::pattern::oneway::SCHEDULED;
+use crate::plan::{Case, Plan, PatternSpec};
+use crate::record::schema::RateFigure;
+use crate::run::analysis::{Collector, NextCase, PatternAnalysis, RoundSeen};
+use crate::run::figures::RunSoFar;
+use crate::run::rates::Rates;
+use crate::run::round::Part;
+use crate::run::search::{self, Point};
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{Metric, RateMetric};
+use crate::units::MessageRate;
+use std::any::Any;
+use std::collections::BTreeMap;
+
+/// What a request costs each end.
+pub(in crate::pattern) const COSTS: [RateMetric; 2] = [RateMetric::CpuClient, RateMetric::CpuServer];
+
+impl PatternAnalysis for Load {
+    fn metrics(&self, case: &Case) -> Vec<Metric> {
+        metrics(case)
+    }
+
+    fn measured(&self, case: &Case) -> Vec<&'static str> {
+        let metrics = self.metrics(case).into_iter().map(Metric::name);
+        let pools = case.spec::<Spec>().buffers.map_or(&[][..], |_| &RateMetric::OF_POOLS);
+        let rates = rates(case).into_iter().chain(pools.iter().copied());
+        metrics.chain(rates.map(RateMetric::name)).collect()
+    }
+
+    fn collector(&self, _: &Case) -> Box<dyn Collector> {
+        Box::<Requests>::default()
+    }
+
+    fn method_notes(&self, _: &Case) -> BTreeMap<String, String> {
+        latency::batching(1)
+    }
+
+    /// The points that a search wants next, over each transport, way to wait and size.
+    fn next_cases(&self, _: &Plan, runs: &[RunSoFar]) -> Vec<NextCase> {
+        let searched = |run: &RunSoFar| {
+            let case = run.case();
+            case.pattern.name() == self.name()
+                && case.spec::<Spec>().search.is_some()
+                && !case.schedule.is_open()
+        };
+        let first = runs.iter().enumerate().filter(|(_, run)| searched(run));
+        first.flat_map(|(number, run)| next_points(number, run, runs)).collect()
+    }
+}
+
+/// The metrics of requests and replies.
+pub(in crate::pattern) fn metrics(case: &Case) -> Vec<Metric> {
+    match case.schedule.is_open() {
+        false => vec![Metric::Rtt],
+        true => vec![Metric::Response, Metric::Service, Metric::Lateness],
+    }
+}
+
+/// The rates of requests and replies.
+pub(in crate::pattern) fn rates(case: &Case) -> Vec<RateMetric> {
+    let sent = if case.schedule.is_open() { &SCHEDULED[..] } else { &[RateMetric::MessageRate] };
+    sent.iter().chain(&COSTS).copied().collect()
+}
+
+/// The points that follow from the closed loop `first` and those that followed before.
+fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCase> {
+    let case = first.case();
+    let spec = case.spec::<Spec>();
+    let Some(search) = spec.search else { return Vec::new() };
+    let is_of = |run: &&RunSoFar| {
+        let other = run.case();
+        let is_load = other.pattern == case.pattern && !other.spec::<Spec>().probe;
+        is_load
+            && (other.transport, other.wait, other.size, other.hosts())
+                == (case.transport, case.wait, case.size, case.hosts())
+    };
+    let quantile = spec.slo.map_or(0.99, |slo| slo.quantile);
+    let points: Vec<Point> =
+        runs.iter().filter(is_of).filter_map(|run| run.point(quantile)).collect();
+    let rates = match points.is_empty() {
+        true => search::grid(first.capacity()),
+        false => search::next(&points, spec.slo),
+    };
+    let at = |rate| {
+        let schedule = search.arrivals.at(MessageRate(rate));
+        let point = Case { schedule, ..case.with_spec(Spec { clients: 0, search: None, ..*spec }) };
+        let beside = spec.probe_rate.map(|rate| probe::probe(&point, rate));
+        NextCase { origin: number, case: point, beside: beside.into_iter().collect() }
+    };
+    rates.into_iter().map(at).collect()
+}
+
+/// What rounds of requests gather.
+#[derive(Default)]
+struct Requests {
+    rates: Rates,
+    costs: Costs,
+}
+
+impl Collector for Requests {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
+        self.rates.take(seen);
+        self.costs.take(seen, seen.case.spec::<Spec>().buffers.is_some());
+    }
+
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let mut rates = self.rates.figures(run.case().schedule);
+        rates.extend(self.costs.figures());
+        rates
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(&self.rates)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What the first thread of an end has brought home.
+fn first(parts: &[Part]) -> Option<&Outcome> {
+    parts.first()?.outcome.as_ref()
+}
+
+/// Costs of each round, as work over what it was done for.
+#[derive(Default)]
+pub(in crate::pattern) struct Costs(BTreeMap<RateMetric, Vec<Delivered>>);
+
+impl Costs {
+    /// Takes one round.
+    pub(in crate::pattern) fn take(&mut self, seen: &RoundSeen<'_>, buffers: bool) {
+        let RoundSeen { client, server, server_time, .. } = seen;
+        let answered = seen.round.counts.received;
+        if answered == 0 {
+            return;
+        }
+        let ends = [(RateMetric::CpuClient, client), (RateMetric::CpuServer, server)];
+        for (metric, parts) in ends {
+            let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
+            self.add(metric, outcomes.map(|outcome| outcome.usage.cpu_ns).sum(), answered);
+        }
+        let pools = first(server).filter(|_| buffers);
+        let Some(pool) = pools.map(|outcome| outcome.pool) else { return };
+        let ns = |ticks: i64| server_time.span(TickSpan(ticks));
+        self.add(RateMetric::BufferTime, ns(pool.buffer_ticks), pool.reads);
+        self.add(RateMetric::EmptyPollTime, ns(pool.empty_ticks), pool.reads);
+        self.add(RateMetric::FullPollTime, ns(pool.full_ticks), pool.reads);
+        self.add(RateMetric::EmptyPolls, pool.empty_polls as f64, pool.reads);
+        self.add(RateMetric::FullPolls, pool.full_polls as f64, pool.reads);
+        self.add(RateMetric::CompletionsPerPoll, pool.completions as f64, pool.full_polls);
+        self.add(RateMetric::RequestsPerPoll, pool.reads as f64, pool.request_polls);
+        let waited = pool.buffer_empty_ticks + pool.buffer_full_ticks;
+        self.add(RateMetric::BufferPollTime, ns(waited), pool.reads);
+        self.add(RateMetric::BufferEmptyPollTime, ns(pool.buffer_empty_ticks), pool.reads);
+        self.add(RateMetric::BufferFullPollTime, ns(pool.buffer_full_ticks), pool.reads);
+    }
+
+    fn add(&mut self, metric: RateMetric, work: f64, of: u64) {
+        if of > 0 {
+            self.0.entry(metric).or_default().push(Delivered { work, seconds: of as f64 });
+        }
+    }
+
+    /// The figures over all rounds: all work over all that it was done for.
+    pub(in crate::pattern) fn figures(&self) -> impl Iterator<Item = RateFigure> {
+        self.0.iter().map(|(metric, rounds)| RateFigure {
+            metric: *metric,
+            unit: unit(*metric).into(),
+            rate: rate(rounds),
+        })
+    }
+}
+
+fn unit(metric: RateMetric) -> &'static str {
+    match metric {
+        RateMetric::CpuClient | RateMetric::CpuServer => "ns/msg",
+        RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => "1/poll",
+        RateMetric::EmptyPolls | RateMetric::FullPolls => "1/read",
+        _ => "ns/read",
+    }
+}

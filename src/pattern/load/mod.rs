@@ -1,0 +1,17 @@
+//! Requests that a server answers from a table of objects, from idle to saturation.
+
+pub mod server;
+mod execution;
+pub mod client;
+mod figures;
+mod probe;
+mod spec;
+
+pub use client::{Line, Looked};
+pub(in crate::pattern) use execution::{ask, rows_of_requests};
+pub(in crate::pattern) use figures::{Costs, metrics, rates};
+pub use spec::{
+    Asked, Buffers, Load, MOST_BUFFERS, MOST_OUTSTANDING, OBJECT_SIZE, Search, Spec, request,
+};
+
+impl super::Pattern for Load {}

@@ -1,0 +1,81 @@
+//! The probe of `load`: a flow of few and small requests beside the load, on a connection of its
+//! own, that shows what a small message suffers from it. Pure.
+
+use super::spec::{Asked, OBJECT_SIZE, Spec};
+use crate::plan::request::{WARMUP, WARMUP_SHARE, refuse};
+use crate::plan::{Bound, Case, CasesSoFar, Plan, Refusal, Request, Schedule};
+use crate::units::{MessageRate, Span};
+
+/// The probe beside a point: small requests at this rate, as long as the point lasts.
+pub(super) fn probe(point: &Case, rate: MessageRate) -> Case {
+    let time = lasts(point);
+    let messages = (rate.0 * time.0 as f64 / 1e9) as u64;
+    let of = point.spec::<Spec>();
+    let spec = Spec {
+        clients: 0,
+        object_size: of.object_size.min(OBJECT_SIZE),
+        buffers: None,
+        probe: true,
+        search: None,
+        ..*of
+    };
+    Case {
+        size: spec.message(),
+        bound: Bound { count: None, time: Some(time) },
+        warmup: point.warmup.min(messages / WARMUP_SHARE).min(WARMUP),
+        schedule: Schedule::Poisson { rate },
+        trace: None,
+        ..point.with_spec(spec)
+    }
+}
+
+/// How long a round of a point lasts: as asked for, or as long as its trace.
+fn lasts(point: &Case) -> Span {
+    let last = point.trace.as_ref().and_then(|trace| trace.times_ns.last().copied());
+    point.bound.time.unwrap_or(Span(last.unwrap_or(0).max(1)))
+}
+
+/// Adds the probes of the cases from `first` on: one beside each, and one that runs alone, with
+/// which the others compare.
+pub(super) fn add(asked: &Asked, so_far: &mut CasesSoFar, first: usize) {
+    let Some(rate) = asked.spec.probe_rate else { return };
+    let CasesSoFar { cases, concurrent } = so_far;
+    let points = first..cases.len();
+    let alone = cases.get(first).map(|point| probe(point, rate));
+    cases.extend(alone);
+    for point in points {
+        concurrent.push(vec![point as u32, cases.len() as u32]);
+        cases.push(probe(&cases[point], rate));
+    }
+}
+
+/// Refuses a probe where it cannot run beside the load.
+pub(super) fn check(asked: &Asked, request: &Request) -> Result<(), Refusal> {
+    if asked.spec.probe_rate.is_none() {
+        return Ok(());
+    }
+    if request.count.is_some() {
+        return refuse(
+            "--probe with --count is not allowed: the probe lasts as long as the load beside it; \
+             write --time",
+        );
+    }
+    if request.place.pairs().is_some() {
+        return refuse(
+            "--probe with --all-pairs or --bisection is not allowed: it is beside one load",
+        );
+    }
+    match request.transports.iter().find(|one| one.descriptor().one_process) {
+        None => Ok(()),
+        Some(simulated) => refuse(format!(
+            "--probe is not possible over {simulated}, where nothing runs at the same time"
+        )),
+    }
+}
+
+/// The point beside which a probe runs; `None` where it runs alone.
+pub fn probed(plan: &Plan, probe: usize) -> Option<usize> {
+    let group = plan.concurrent.iter().find(|group| group.contains(&(probe as u32)))?;
+    let mut points = group.iter().map(|number| *number as usize);
+    points.find(|number| plan.cases.get(*number).is_some_and(|case| !case.spec::<Spec>().probe))
+}

@@ -1,0 +1,327 @@
+//! The server of `load`: a table of objects in memory, a request for one of them, and the pools of
+//! buffers through which requests come and answers go.
+
+use crate::loops::gate::Gate;
+use crate::loops::waiter::{POLLS, Waited, Waiter, look};
+use crate::loops::{Ended, Loop};
+use crate::clock::{Clock, TickSpan, Ticks};
+use super::spec::{Buffers, HEAD, MOST_BUFFERS, Spec};
+use crate::sample::recorder::{PoolUse, Recorder};
+use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};
+use std::collections::HashMap;
+
+const HEAD_BYTES: usize = HEAD as usize;
+
+/// The key of an object: a bijection of its number, so that keys say nothing of places.
+#[inline(always)]
+fn key_of(object: u64) -> u64 {
+    let x = object.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Writes a request: its number, and the key of the object that it asks for, drawn from the number.
+#[inline(always)]
+pub fn ask(message: &mut [u8], sequence: u64, objects: u64) {
+    // The high half of a product: uniform without a division.
+    let object = ((u128::from(key_of(sequence)) * u128::from(objects)) >> 64) as u64;
+    message[..8].copy_from_slice(&sequence.to_le_bytes());
+    message[8..HEAD_BYTES].copy_from_slice(&key_of(object).to_le_bytes());
+}
+
+/// Whether an answer is the object that the request of this number asked for.
+pub fn is_answer(message: &[u8], sequence: u64, objects: u64) -> bool {
+    let mut asked = [0; HEAD_BYTES];
+    ask(&mut asked, sequence, objects);
+    let key = u64::from_le_bytes([
+        asked[8], asked[9], asked[10], asked[11], asked[12], asked[13], asked[14], asked[15],
+    ]);
+    message.get(..HEAD_BYTES) == Some(&asked[..])
+        && message[HEAD_BYTES..].iter().enumerate().all(|(at, byte)| *byte == content(key, at))
+}
+
+/// A byte of the object of this key.
+fn content(key: u64, at: usize) -> u8 {
+    (key.wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(at as u32 & 63) >> 56) as u8 ^ at as u8
+}
+
+/// Objects by their keys.
+pub struct Store {
+    places: HashMap<u64, u32>,
+    memory: Box<[u8]>,
+    size: usize,
+    /// The pools through which requests and answers go, where they are measured.
+    buffers: Option<Buffers>,
+}
+
+impl Store {
+    /// The table of a case, every byte written.
+    pub fn of(load: &Spec) -> Store {
+        let size = load.object_size.0 as usize;
+        let mut memory = vec![0; size * load.objects as usize].into_boxed_slice();
+        let mut places = HashMap::with_capacity(load.objects as usize);
+        for object in 0..load.objects {
+            let key = key_of(object);
+            places.insert(key, object as u32);
+            let at = object as usize * size;
+            let bytes = memory[at..at + size].iter_mut().enumerate();
+            bytes.for_each(|(at, byte)| *byte = content(key, at));
+        }
+        Store { places, memory, size, buffers: load.buffers }
+    }
+
+    #[inline(always)]
+    fn get(&self, key: u64) -> Option<&[u8]> {
+        let at = *self.places.get(&key)? as usize * self.size;
+        self.memory.get(at..at + self.size)
+    }
+}
+
+/// The pool above the transport.
+struct Pool {
+    slot: u32,
+    transmit: u32,
+    free: u32,
+    receive: usize,
+    used: PoolUse,
+    /// Requests that have arrived: number and key.
+    requests: [[u8; HEAD_BYTES]; MOST_EVENTS],
+    arrived: usize,
+}
+
+impl Pool {
+    fn of<E: Endpoint>(endpoint: &E, asked: Option<Buffers>) -> Pool {
+        let transmit = asked.map_or(MOST_BUFFERS, |asked| asked.transmit).min(endpoint.slots());
+        let receive = asked.map_or(MOST_EVENTS, |asked| asked.receive as usize);
+        Pool {
+            slot: 0,
+            transmit,
+            free: transmit,
+            receive: receive.min(MOST_EVENTS),
+            used: PoolUse::default(),
+            requests: [[0; HEAD_BYTES]; MOST_EVENTS],
+            arrived: 0,
+        }
+    }
+
+    /// Takes what a poll brought; requests leave the transport's memory for the pool's.
+    #[inline(always)]
+    fn take<E: Endpoint>(&mut self, endpoint: &mut E, events: &Events) {
+        self.free = (self.free + events.completed).min(self.transmit);
+        for arrival in events.arrivals() {
+            let message = endpoint.payload(arrival.slot);
+            let request = self.requests.get_mut(self.arrived);
+            if let Some((head, request)) = message.first_chunk().zip(request) {
+                *request = *head;
+                self.arrived += 1;
+            }
+        }
+    }
+
+    /// A poll that is told apart by what it found.
+    #[inline(always)]
+    fn polled(&mut self, completed: u32, took: TickSpan) {
+        if completed > 0 {
+            self.used.full_polls += 1;
+            self.used.full_ticks += took.0;
+            self.used.completions += u64::from(completed);
+        } else {
+            self.used.empty_polls += 1;
+            self.used.empty_ticks += took.0;
+        }
+    }
+}
+
+/// The server. With `TIMED` each poll and each wait for a buffer lies between two readings of the
+/// clock, which the server does not take otherwise.
+pub fn server<E: Endpoint, W: Waiter, C: Clock, const TIMED: bool>(
+    endpoint: &mut E,
+    mut waiter: W,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    store: &Store,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let mut events = Events::default();
+    let mut pool = Pool::of(endpoint, store.buffers);
+    let mut drained: Option<Ticks> = None;
+    let ended = loop {
+        events.limit(pool.receive);
+        let waited = match TIMED {
+            true => polls(endpoint, &mut events, clock, gate, drained, &mut pool),
+            false => waiter.next(endpoint, &mut events, clock, gate, drained),
+        };
+        match waited {
+            Waited::Something => {}
+            Waited::TimeUp => break Ended::Count,
+            Waited::Look if gate.is_stopped() => break Ended::Stopped,
+            Waited::Look => {
+                if gate.expected().is_some_and(|expected| pool.used.reads >= expected) {
+                    break Ended::Count;
+                }
+                // What is still on the way gets this long; the wait looks at the gate meanwhile.
+                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
+                if clock.now() >= until {
+                    break Ended::Count;
+                }
+                continue;
+            }
+        }
+        pool.used.request_polls += u64::from(TIMED && !events.arrivals().is_empty());
+        pool.take(endpoint, &events);
+        if answer::<_, _, TIMED>(endpoint, &mut events, clock, gate, plan, store, &mut pool) {
+            break Ended::Stopped;
+        }
+        endpoint.flush();
+        recorder.handled(pool.used.reads);
+        if pool.used.reads >= plan.messages {
+            break Ended::Count;
+        }
+        if events.link != Link::Up {
+            break Ended::of(events.link);
+        }
+    };
+    recorder.seen.received = pool.used.reads;
+    recorder.pool = pool.used;
+    see_out(endpoint, &mut events, clock, gate, plan, &mut pool);
+    ended
+}
+
+/// Polls until something has happened, each between two readings of the clock.
+#[inline]
+fn polls<E: Endpoint, C: Clock>(
+    endpoint: &mut E,
+    events: &mut Events,
+    clock: C,
+    gate: &Gate,
+    until: Option<Ticks>,
+    pool: &mut Pool,
+) -> Waited {
+    let mut before = clock.now();
+    loop {
+        for _ in 0..POLLS {
+            let some = endpoint.poll(events);
+            let after = clock.now();
+            pool.polled(events.completed, after - before);
+            if some {
+                return Waited::Something;
+            }
+            before = after;
+        }
+        if let Some(reason) = look(clock, gate, until) {
+            return reason;
+        }
+    }
+}
+
+/// Answers the requests that have arrived; whether it was told to stop meanwhile.
+///
+/// A poll for a buffer brings completions alone: requests stay where they are until there is a
+/// receive buffer for them.
+#[inline]
+fn answer<E: Endpoint, C: Clock, const TIMED: bool>(
+    endpoint: &mut E,
+    events: &mut Events,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    store: &Store,
+    pool: &mut Pool,
+) -> bool {
+    events.limit(0);
+    for number in 0..pool.arrived {
+        let wished = if TIMED { clock.now() } else { Ticks(0) };
+        pool.used.buffer_waits += u64::from(pool.free == 0);
+        let (empty, full) = (pool.used.empty_ticks, pool.used.full_ticks);
+        while pool.free == 0 {
+            if reap::<_, _, TIMED>(endpoint, events, clock, pool) || gate.is_stopped() {
+                return gate.is_stopped();
+            }
+        }
+        if TIMED {
+            pool.used.buffer_empty_ticks += pool.used.empty_ticks - empty;
+            pool.used.buffer_full_ticks += pool.used.full_ticks - full;
+            pool.used.buffer_ticks += (clock.now() - wished).0;
+        }
+        let slot = Slot::sending(pool.slot);
+        let message = endpoint.payload(slot);
+        let (head, body) = message.split_at_mut(HEAD_BYTES);
+        head.copy_from_slice(&pool.requests[number]);
+        let (_, key) = pool.requests[number].split_at(8);
+        let key = key.first_chunk().map_or(0, |key| u64::from_le_bytes(*key));
+        if let Some(object) = store.get(key) {
+            body.copy_from_slice(object);
+        }
+        while endpoint.post(slot, plan.size) == Posted::Full {
+            if reap::<_, _, TIMED>(endpoint, events, clock, pool) || gate.is_stopped() {
+                return gate.is_stopped();
+            }
+        }
+        pool.free -= 1;
+        pool.slot = if pool.slot + 1 == pool.transmit { 0 } else { pool.slot + 1 };
+        pool.used.reads += 1;
+    }
+    pool.arrived = 0;
+    false
+}
+
+/// One poll for completions; whether the connection has ended.
+#[inline]
+fn reap<E: Endpoint, C: Clock, const TIMED: bool>(
+    endpoint: &mut E,
+    events: &mut Events,
+    clock: C,
+    pool: &mut Pool,
+) -> bool {
+    endpoint.flush();
+    let before = if TIMED { clock.now() } else { Ticks(0) };
+    let _ = endpoint.poll(events);
+    if TIMED {
+        pool.polled(events.completed, clock.now() - before);
+    }
+    pool.free = (pool.free + events.completed).min(pool.transmit);
+    events.link != Link::Up
+}
+
+/// Sees the last answers out: what the transport could not take at once goes with later polls.
+fn see_out<E: Endpoint, C: Clock>(
+    endpoint: &mut E,
+    events: &mut Events,
+    clock: C,
+    gate: &Gate,
+    plan: &Loop,
+    pool: &mut Pool,
+) {
+    let until = clock.now() + plan.drain;
+    while pool.free < pool.transmit && !gate.is_stopped() && clock.now() < until {
+        if reap::<_, _, false>(endpoint, events, clock, pool) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_asks_for_an_object_that_is_there_and_all_are_asked_for() {
+        let load = Spec { objects: 50, ..Spec::default() };
+        let store = Store::of(&load);
+        let mut asked = HashMap::new();
+        for sequence in 0..5000 {
+            let mut message = vec![0; load.message().0 as usize];
+            ask(&mut message, sequence, load.objects);
+            let key = u64::from_le_bytes(message[8..16].try_into().unwrap());
+            let object = store.get(key).unwrap();
+            message[HEAD_BYTES..].copy_from_slice(object);
+            assert!(is_answer(&message, sequence, load.objects));
+            assert!(!is_answer(&message, sequence + 1, load.objects));
+            message[HEAD_BYTES + 7] ^= 1;
+            assert!(!is_answer(&message, sequence, load.objects));
+            *asked.entry(key).or_insert(0) += 1;
+        }
+        assert_eq!(asked.len(), 50);
+        assert!(asked.values().all(|times| (50..150).contains(times)), "{asked:?}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Messages one way, stamped at both ends by clocks that agree.
+
+pub mod sender;
+mod execution;
+mod figures;
+mod spec;
+
+pub(in crate::pattern) use figures::{SCHEDULED, samples};
+pub(in crate::pattern) use spec::WINDOW;
+pub use spec::{Asked, Oneway, Spec, request};
+
+impl super::Pattern for Oneway {}

@@ -1,0 +1,107 @@
+//! What oneway asks: bursts and pauses in a closed loop, or a schedule.
+
+use crate::pattern::latency;
+use crate::plan::request::{COUNT, refuse};
+use crate::plan::{
+    self, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Refusal, Request,
+};
+use crate::transport::{Descriptor, Traffic, TransportKind};
+use crate::units::{Bytes, Span};
+use serde_json::Value;
+
+/// The pattern.
+pub struct Oneway;
+
+/// The specification of a case: as of `latency`, whose closed loop it is.
+pub use latency::Spec;
+
+/// Most messages that are posted and not completed where a schedule sets the times.
+pub(in crate::pattern) const WINDOW: u32 = 64;
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked(pub Spec);
+
+/// A request with the defaults.
+pub fn request(asked: Asked) -> Request {
+    Request::new(PatternRef(&Oneway), asked, Bytes(64))
+}
+
+impl PatternSpec for Oneway {
+    fn name(&self) -> &'static str {
+        "oneway"
+    }
+
+    fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
+        latency::Latency.read_spec(json)
+    }
+
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
+        descriptor.carries(Traffic::Forward)
+    }
+
+    fn traffic(&self, case: &Case) -> Traffic {
+        match case.schedule.is_open() {
+            true => Traffic::Forward,
+            false => Traffic::Echo { every: case.spec::<Spec>().burst.max(1) },
+        }
+    }
+
+    fn queue_depth(&self, case: &Case) -> u32 {
+        let burst = case.spec::<Spec>().burst;
+        if case.schedule.is_open() { WINDOW.max(burst) } else { burst }
+    }
+
+    fn longest_pause(&self, case: &Case) -> Span {
+        case.spec::<Spec>().pause
+    }
+
+    fn paced_rate(&self, case: &Case) -> Option<f64> {
+        latency::Latency.paced_rate(case)
+    }
+}
+
+impl PatternRequest for Asked {
+    fn usual_bound(&self) -> Bound {
+        Bound { count: Some(COUNT), time: None }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        let Spec { pause, burst } = self.0;
+        latency::check_burst(burst)?;
+        let is_open = request.schedule.is_open();
+        if request.settings.stamps_send() && (is_open || burst > 1 || request.check) {
+            return refuse("--stamp-send does not work with --rate, --burst and --check");
+        }
+        if is_open && (burst > 1 || pause.0 > 0) {
+            return refuse(
+                "--rate with --burst or --pause is not allowed: the rate sets the times",
+            );
+        }
+        if is_open && request.threads.iter().any(|threads| *threads > 1) {
+            return refuse("--rate is the schedule of one sender; write --threads 1");
+        }
+        Ok(())
+    }
+
+    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), Refusal> {
+        let operation = request.settings.operation();
+        if operation.is_one_sided(false) {
+            return refuse(format!(
+                "oneway is not possible with --operation {}, in which the other end takes no \
+                 part; write latency",
+                operation.name()
+            ));
+        }
+        let is_carried = request.schedule.is_open()
+            || over.descriptor().carries(Traffic::Echo { every: 1 });
+        match is_carried {
+            true => Ok(()),
+            false => refuse(format!("oneway over {over} needs --rate: it has no way back")),
+        }
+    }
+
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        vec![request.case(of, self.0)]
+    }
+}

@@ -1,0 +1,53 @@
+//! The patterns that this build has: one line each.
+
+use super::{Pattern, bandwidth, latency, load, oneway, rpc, stream};
+use crate::agent::execution::{PatternExecution, Patterns};
+use crate::plan::PatternRef;
+use crate::run::analysis::{PatternAnalysis, RunPatterns};
+use crate::transport::Descriptor;
+
+/// All, in the order in which they are listed.
+pub static PATTERNS: &[&dyn Pattern] = &[
+    &latency::Latency,
+    &oneway::Oneway,
+    &bandwidth::Bandwidth,
+    &stream::Stream,
+    &load::Load,
+    &rpc::Rpc,
+];
+
+/// The names of all.
+pub fn names() -> Vec<&'static str> {
+    PATTERNS.iter().map(|pattern| pattern.name()).collect()
+}
+
+/// The names of those that a transport carries.
+pub fn carried_by(descriptor: &Descriptor) -> Vec<&'static str> {
+    let carried = PATTERNS.iter().filter(|pattern| pattern.is_carried_by(descriptor));
+    carried.map(|pattern| pattern.name()).collect()
+}
+
+/// The pattern of a name, as plans know it.
+pub fn find(name: &str) -> Option<PatternRef> {
+    of(name).map(|pattern| PatternRef(pattern))
+}
+
+/// The pattern of a name, as an agent runs it.
+pub fn execution(name: &str) -> Option<&'static dyn PatternExecution> {
+    of(name).map(|pattern| pattern as &dyn PatternExecution)
+}
+
+/// All, as an agent knows them.
+pub const FOR_AGENTS: Patterns = Patterns { find, execution };
+
+/// All, as a run knows them.
+pub const FOR_RUNS: RunPatterns = RunPatterns { analysis, execution };
+
+/// The pattern of a name, as the run knows it.
+pub fn analysis(name: &str) -> Option<&'static dyn PatternAnalysis> {
+    of(name).map(|pattern| pattern as &dyn PatternAnalysis)
+}
+
+fn of(name: &str) -> Option<&'static dyn Pattern> {
+    PATTERNS.iter().copied().find(|pattern| pattern.name() == name)
+}

@@ -1,0 +1,336 @@
+//! What rpc shows: requests by their lengths, and how much the load slows each length down.
+
+use super::draws::Draws;
+use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use super::spec::{Slowdown, Spec};
+use super::{Rpc, cases};
+use crate::pattern::{latency, load};
+use crate::plan::{Case, PatternSpec, Plan};
+use crate::record::schema::{Counts, Figure, RateFigure};
+use crate::run::analysis::{Collector, Completion, NextCase, PatternAnalysis, RoundSeen};
+use crate::run::figures::RunSoFar;
+use crate::run::rates::Rates;
+use crate::run::round::Finished;
+use crate::sample::arena::Row;
+use crate::sample::join::{Times, round_trips};
+use crate::sample::{Flags, RoundSamples, Sample};
+use crate::stats::rate::{Delivered, rate};
+use crate::stats::{Metric, Quantile, RateMetric, Summary, summarize};
+use crate::units::MessageRate;
+use std::any::Any;
+use std::collections::BTreeMap;
+
+/// Of all requests, the share that counts as the shortest ones (as cperf has it).
+const SHORT_SHARE: f64 = 0.1;
+/// The tail is drawn of those of them that are shorter than a frame of Ethernet carries (the same).
+const SHORT_BELOW: u32 = 1500;
+/// Points of a complementary distribution for each factor of 10.
+const POINTS: f64 = 16.0;
+
+impl PatternAnalysis for Rpc {
+    fn samples(
+        &self,
+        case: &Case,
+        thread: usize,
+        [client, _]: [&[Row]; 2],
+        times: Times<'_>,
+    ) -> Vec<Sample> {
+        // How long a request is follows from its number: nothing carries it.
+        let draws = Draws::of(case, thread as u32);
+        let mut samples = round_trips(case.size, client, times);
+        samples.iter_mut().for_each(|sample| sample.size = draws.length(sample.sequence));
+        samples
+    }
+
+    fn metrics(&self, case: &Case) -> Vec<Metric> {
+        load::metrics(case)
+    }
+
+    fn measured(&self, case: &Case) -> Vec<&'static str> {
+        let metrics = self.metrics(case).into_iter().chain([Metric::Short]).map(Metric::name);
+        let own = [RateMetric::Slowdown, RateMetric::Bandwidth];
+        let rates = load::rates(case).into_iter().chain(own).map(RateMetric::name);
+        metrics.chain(rates).collect()
+    }
+
+    /// Of requests the server counts what came broken; the client has what came back so.
+    fn complete_counts(&self, finished: &Finished, all: &mut Counts) {
+        let outcomes = finished.server.iter().filter_map(|part| part.outcome.as_ref());
+        all.corrupt += outcomes.map(|outcome| outcome.seen.corrupt).sum::<u64>();
+    }
+
+    fn collector(&self, _: &Case) -> Box<dyn Collector> {
+        Box::<Requests>::default()
+    }
+
+    fn method_notes(&self, _: &Case) -> BTreeMap<String, String> {
+        latency::batching(1)
+    }
+
+    /// The shares of what a closed loop has found that the path carries.
+    fn next_cases(&self, _: &Plan, runs: &[RunSoFar]) -> Vec<NextCase> {
+        let own = runs.iter().enumerate();
+        let own = own.filter(|(_, run)| run.case().pattern.name() == self.name());
+        own.flat_map(|(origin, run)| {
+            let carried = Some(run.capacity()).filter(|rate| rate.is_finite() && *rate > 0.0);
+            let shares = |rate| cases::carried_shares(run.case(), MessageRate(rate));
+            let is_new = |case: &Case| runs.iter().all(|run| run.case() != case);
+            let cases = carried.map(shares).unwrap_or_default().into_iter().filter(is_new);
+            cases.map(move |case| NextCase { origin, case, beside: Vec::new() }).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+
+    fn complete(&self, plan: &Plan, runs: &[RunSoFar], number: usize) -> Completion {
+        let threshold_ns = plan.threshold.0 as f64;
+        let of = |run: &RunSoFar| run.collected::<Requests>().map(|own| own.sizes.clone());
+        let Some((run, Some(sizes))) = runs.get(number).map(|run| (run, of(run))) else {
+            return Completion::default();
+        };
+        let is_baseline = |other: &&RunSoFar| {
+            other.case().pattern == run.case().pattern
+                && cases::is_baseline_of(other.case(), run.case())
+        };
+        let baseline = runs.iter().find(is_baseline).and_then(|baseline| {
+            let summed =
+                |(size, rounds): (&u32, &Vec<Vec<f64>>)| (*size, summarize(rounds, threshold_ns));
+            let sizes = of(baseline)?.0.iter().map(summed).collect();
+            Some(Baseline { run: baseline.number(), sizes })
+        });
+        lengths(run.case(), &sizes, baseline.as_ref(), threshold_ns)
+    }
+}
+
+/// What rounds of requests gather.
+#[derive(Default)]
+struct Requests {
+    rates: Rates,
+    costs: load::Costs,
+    sizes: BySize,
+}
+
+impl Collector for Requests {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
+        self.rates.take(seen);
+        self.costs.take(seen, false);
+        self.sizes.take(seen.case, seen.number, seen.samples);
+    }
+
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let mut rates = self.rates.figures(run.case().schedule);
+        rates.extend(self.sizes.bandwidth(&self.rates.delivered));
+        rates.extend(self.costs.figures());
+        rates
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(&self.rates)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The times of each length, a vector a round.
+#[derive(Clone, Default)]
+struct BySize(BTreeMap<u32, Vec<Vec<f64>>>);
+
+impl BySize {
+    /// Takes one round.
+    fn take(&mut self, case: &Case, round: usize, samples: &RoundSamples) {
+        let metric = metric_of(case);
+        for sample in samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP)) {
+            let Some(ns) = metric.of_sample(sample) else { continue };
+            let rounds = self.0.entry(sample.size).or_default();
+            if rounds.len() <= round {
+                rounds.resize_with(round + 1, Vec::new);
+            }
+            rounds[round].push(ns);
+        }
+    }
+}
+
+impl BySize {
+    /// Bytes of requests that were answered in the time in which so many were.
+    fn bandwidth(&self, delivered: &[Delivered]) -> Option<RateFigure> {
+        let (mut bytes, mut answered) = (0.0, 0.0);
+        for (size, rounds) in &self.0 {
+            let came = rounds.iter().flatten().filter(|ns| ns.is_finite()).count() as f64;
+            bytes += f64::from(*size) * came;
+            answered += came;
+        }
+        let mean = bytes / answered;
+        let scaled = |one: &Delivered| Delivered { work: one.work * mean, ..*one };
+        let work: Vec<Delivered> = delivered.iter().map(scaled).collect();
+        let metric = RateMetric::Bandwidth;
+        (answered > 0.0).then(|| RateFigure { metric, unit: "B/s".into(), rate: rate(&work) })
+    }
+}
+
+/// What a request of a case takes.
+fn metric_of(case: &Case) -> Metric {
+    if case.schedule.is_open() { Metric::Response } else { Metric::Rtt }
+}
+
+/// The unloaded times of each length, and the run that measured them.
+struct Baseline {
+    run: u32,
+    sizes: BTreeMap<u32, Summary>,
+}
+
+fn lengths(
+    case: &Case,
+    by_size: &BySize,
+    baseline: Option<&Baseline>,
+    threshold_ns: f64,
+) -> Completion {
+    let rpc = case.spec::<Spec>();
+    let all: usize = by_size.0.values().flatten().map(Vec::len).sum();
+    let reply = |size| rpc.reply.to(size);
+    let link = rpc.link.map(|link| link.0).or_else(|| baseline.and_then(|b| found(b, reply)));
+    let mut before = 0;
+    let sizes: Vec<OfSize> = by_size
+        .0
+        .iter()
+        .map(|(size, rounds)| {
+            before += rounds.iter().map(Vec::len).sum::<usize>();
+            OfSize {
+                size: *size,
+                reply: reply(*size),
+                share: before as f64 / all.max(1) as f64,
+                summary: summarize(rounds, threshold_ns),
+                unloaded: unloaded(baseline, *size, reply(*size), link),
+            }
+        })
+        .collect();
+    let mean = |by: &Slowdown| mean_slowdown(by_size, &sizes, *by);
+    let slowdowns = match baseline {
+        Some(_) => Slowdown::ALL.iter().filter_map(mean).collect(),
+        None => Vec::new(),
+    };
+    // Of unloaded requests each length is as frequent: their shortest tenth is another one.
+    let shortest = sizes.iter().position(|of| of.share >= SHORT_SHARE).filter(|_| !rpc.unloaded);
+    let of_short =
+        shortest.map(|last| summarize(&together(by_size, &sizes[..=last]), threshold_ns));
+    let below =
+        shortest.and_then(|last| sizes[..=last].iter().rposition(|of| of.size < SHORT_BELOW));
+    let short = below.map(|last| short(by_size, &sizes[..=last]));
+    let slowdown = slowdowns.iter().find(|one| one.by == rpc.slowdown && !rpc.unloaded);
+    let slowdown = slowdown.map(|one| RateFigure {
+        metric: RateMetric::Slowdown,
+        unit: "1".into(),
+        rate: one.mean.clone(),
+    });
+    let (metric, unit, clock_bound_ns) = (Metric::Short, "ns".to_string(), None);
+    let figure = of_short.map(|summary| Figure { metric, unit, summary, clock_bound_ns });
+    let lengths = Lengths {
+        metric: metric_of(case),
+        short,
+        sizes,
+        slowdowns,
+        baseline: baseline.map(|baseline| baseline.run),
+        link,
+    };
+    Completion {
+        figures: figure.into_iter().collect(),
+        rates: slowdown.into_iter().collect(),
+        details: serde_json::to_value(lengths).ok(),
+    }
+}
+
+fn half(summary: &Summary) -> Option<&Quantile> {
+    summary.quantiles.iter().find(|quantile| quantile.p == 0.5)
+}
+
+fn p50(summary: &Summary) -> Option<f64> {
+    half(summary)?.value.map(|value| value.0).filter(|ns| ns.is_finite())
+}
+
+/// Bytes per second by which longer unloaded requests take more than the shortest.
+fn found(baseline: &Baseline, reply: impl Fn(u32) -> u32) -> Option<f64> {
+    let moved = |size: u32| f64::from(size) + f64::from(reply(size));
+    let (first, short) = baseline.sizes.first_key_value()?;
+    let (last, long) = baseline.sizes.last_key_value()?;
+    let bytes = moved(*last) - moved(*first);
+    let seconds = (p50(long)? - p50(short)?) / 1e9;
+    (bytes > 0.0 && seconds > 0.0).then_some(bytes / seconds)
+}
+
+/// What requests of a length are held against.
+fn unloaded(baseline: Option<&Baseline>, size: u32, reply: u32, link: Option<f64>) -> Unloaded {
+    let Some(baseline) = baseline else { return Unloaded::default() };
+    let own = baseline.sizes.get(&size);
+    let shortest = baseline.sizes.first_key_value().and_then(|(_, summary)| p50(summary));
+    let bytes = f64::from(size) + f64::from(reply);
+    Unloaded {
+        p50_ns: own.and_then(p50),
+        p50_interval: own.and_then(half).and_then(|quantile| quantile.interval),
+        min_ns: own.map(|summary| summary.min.0).filter(|ns| ns.is_finite()),
+        serialisation_ns: shortest.zip(link).map(|(base, link)| base + bytes / link * 1e9),
+    }
+}
+
+/// The mean slowdown of the requests that were answered; `None`: a length has no unloaded time.
+fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<MeanSlowdown> {
+    let rounds = by_size.0.values().map(Vec::len).max()?;
+    let mut sums = vec![Delivered { work: 0.0, seconds: 0.0 }; rounds];
+    for of in sizes {
+        let unloaded_ns = of.unloaded.by(by).filter(|ns| *ns > 0.0)?;
+        for (sum, times) in sums.iter_mut().zip(&by_size.0[&of.size]) {
+            for ns in times.iter().filter(|ns| ns.is_finite()) {
+                sum.work += ns / unloaded_ns;
+                sum.seconds += 1.0;
+            }
+        }
+    }
+    Some(MeanSlowdown { by, mean: rate(&sums) })
+}
+
+/// The times of these lengths together, a vector a round.
+fn together(by_size: &BySize, sizes: &[OfSize]) -> Vec<Vec<f64>> {
+    let mut rounds: Vec<Vec<f64>> = Vec::new();
+    for times in sizes.iter().map(|of| &by_size.0[&of.size]) {
+        rounds.resize_with(rounds.len().max(times.len()), Vec::new);
+        for (all, some) in rounds.iter_mut().zip(times) {
+            all.extend(some);
+        }
+    }
+    rounds
+}
+
+/// The tail of these lengths, of which there is one at least.
+fn short(by_size: &BySize, sizes: &[OfSize]) -> Short {
+    let mut sorted = together(by_size, sizes).concat();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let finite = sorted.iter().rposition(|ns| ns.is_finite()).map(|at| sorted[at]);
+    Short {
+        longest: sizes.last().map_or(0, |of| of.size),
+        tail: tail(&sorted),
+        longest_ns: finite.unwrap_or(f64::NAN),
+    }
+}
+
+/// The complement of the distribution of sorted times, at fractions that fall by equal factors.
+fn tail(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let n = sorted.len() as f64;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut step = 0;
+    loop {
+        let above = (n * 10f64.powf(-f64::from(step) / POINTS)).floor();
+        step += 1;
+        if above < 1.0 {
+            return points;
+        }
+        let Some(ns) = sorted.get(sorted.len() - above as usize) else { return points };
+        // The fraction that took longer than this one, ties left out.
+        let longer = sorted.len() - sorted.partition_point(|other| other <= ns);
+        let point = (*ns, longer as f64 / n);
+        if ns.is_finite() && points.last() != Some(&point) {
+            points.push(point);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

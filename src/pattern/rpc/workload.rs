@@ -1,0 +1,252 @@
+//! How long messages are: one length, a distribution of a file, or one of the shipped workloads.
+//! Pure.
+//!
+//! A distribution is a step function, as its originals draw from it: a draw `u` of \[0, 1) gives
+//! the first length whose cumulative fraction is at least `u`, and nothing between two lengths.
+
+use crate::plan::Trace;
+use crate::plan::written::{LONGEST, Misplaced, Written};
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Most lengths of a distribution: the full tables of the originals have at most 842.
+const MOST: usize = 100_000;
+/// How far the last cumulative fraction of a file may be from 1: tables are printed rounded.
+const ROUNDED: f64 = 1e-3;
+
+const SHIPPED: &str = include_str!("../../../references/workloads.toml");
+const SHIPPED_FILE: &str = "references/workloads.toml";
+
+/// A distribution of lengths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// As it was asked for: `w3`, `100`, or the file's path.
+    pub name: String,
+    /// What it is, and how close.
+    pub what: String,
+    /// Lengths with the fraction of messages that are no longer, both rising; the last is 1.
+    pub steps: Vec<(Bytes, f64)>,
+    /// The largest length that the original has; those of a compact form stop below.
+    pub largest: Bytes,
+}
+
+impl Workload {
+    /// The lengths of a trace, each as frequent as there; `None`: it has none.
+    pub fn of_trace(trace: &Trace) -> Option<Workload> {
+        let mut sizes = trace.sizes.clone();
+        sizes.sort_unstable();
+        let largest = *sizes.last()?;
+        let mut steps: Vec<(Bytes, f64)> = Vec::new();
+        for (before, size) in sizes.iter().enumerate() {
+            let share = (before + 1) as f64 / sizes.len() as f64;
+            match steps.last_mut().filter(|last| last.0 == *size) {
+                Some(last) => last.1 = share,
+                None => steps.push((*size, share)),
+            }
+        }
+        let what = format!("the lengths of {} messages of a trace", sizes.len());
+        Some(Workload { name: trace.file.clone(), what, steps, largest })
+    }
+
+    /// Messages of one length.
+    pub fn fixed(size: Bytes) -> Workload {
+        let what = "one length".to_string();
+        Workload { name: size.0.to_string(), what, steps: vec![(size, 1.0)], largest: size }
+    }
+
+    /// The names of those that are shipped.
+    pub fn names() -> Vec<String> {
+        shipped().unwrap_or_default().into_iter().map(|workload| workload.name).collect()
+    }
+
+    /// A shipped one.
+    pub fn shipped(name: &str) -> Option<Workload> {
+        shipped().ok()?.into_iter().find(|workload| workload.name == name)
+    }
+
+    /// One of a file: a `size cumulative` a line, sizes in bytes and rising, cumulative fractions
+    /// rising to 1. A line of one number (the mean, as the originals' files begin) and what follows
+    /// a `#` is passed over.
+    pub fn of_file(file: &str, text: &str) -> Result<Workload, Misplaced> {
+        let written = Written { file: file.into(), text: text.into() };
+        if text.len() > LONGEST {
+            let sentence = format!("a distribution of at most {LONGEST} B is allowed");
+            return Err(written.wrong(&(0..0), sentence));
+        }
+        let mut steps: Vec<(Bytes, f64)> = Vec::new();
+        let mut end = 0;
+        for line in text.split_inclusive('\n') {
+            let begin = end;
+            end += line.len();
+            if let Some(step) = step(&written, begin, line, steps.last())? {
+                // Lengths that no message has.
+                if step.1 > steps.last().map_or(0.0, |last| last.1) {
+                    steps.push(step);
+                }
+            }
+            if steps.len() > MOST {
+                let sentence = format!("at most {MOST} lengths are allowed");
+                return Err(written.wrong(&(begin..end), sentence));
+            }
+        }
+        let Some(last) = steps.last_mut() else {
+            let sentence = "there is no length; write lines as '100 0.5', a size and the fraction \
+                            of messages that are no longer";
+            return Err(written.wrong(&(0..0), sentence));
+        };
+        if last.1 < 1.0 - ROUNDED {
+            let sentence = format!("the last fraction is {}; it must be 1", last.1);
+            return Err(written.wrong(&(text.trim_end().len()..text.len()), sentence));
+        }
+        last.1 = 1.0;
+        let largest = last.0;
+        let what = format!("{} lengths of a file", steps.len());
+        Ok(Workload { name: file.into(), what, steps, largest })
+    }
+
+    /// Its name with a unit where it is a length.
+    pub fn label(&self) -> String {
+        match self.steps.as_slice() {
+            [(size, _)] => format!("{} B", size.0),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// The longest length.
+    pub fn longest(&self) -> Bytes {
+        self.steps.last().map_or(Bytes(0), |step| step.0)
+    }
+
+    /// The mean length in bytes.
+    pub fn mean(&self) -> f64 {
+        let mut before = 0.0;
+        let mut mean = 0.0;
+        for (size, cumulative) in &self.steps {
+            mean += (cumulative - before) * size.0 as f64;
+            before = *cumulative;
+        }
+        mean
+    }
+
+    /// The same with no message longer than `most`, and none shorter than `least`: what a
+    /// transport can carry. Longer ones are cut, as the originals do.
+    pub fn within(&self, least: Bytes, most: Bytes) -> Workload {
+        let mut steps: Vec<(Bytes, f64)> = Vec::new();
+        for (size, cumulative) in &self.steps {
+            let size = Bytes(size.0.clamp(least.0, most.0.max(least.0)));
+            match steps.last_mut() {
+                Some(last) if last.0 == size => last.1 = *cumulative,
+                _ => steps.push((size, *cumulative)),
+            }
+        }
+        Workload { steps, ..self.clone() }
+    }
+
+    /// The length of a draw of \[0, 1).
+    pub fn draw(&self, u: f64) -> Bytes {
+        let at = self.steps.partition_point(|(_, cumulative)| *cumulative < u);
+        self.steps.get(at).or(self.steps.last()).map_or(Bytes(0), |step| step.0)
+    }
+}
+
+/// One line of a file that begins at a byte of it.
+fn step(
+    written: &Written,
+    begin: usize,
+    line: &str,
+    last: Option<&(Bytes, f64)>,
+) -> Result<Option<(Bytes, f64)>, Misplaced> {
+    let line = line.split('#').next().unwrap_or_default();
+    let mut words = words(line);
+    let (Some((at, size)), Some((then, fraction))) = (words.next(), words.next()) else {
+        // A mean alone, or nothing.
+        let alone = line.trim();
+        if alone.is_empty() || (last.is_none() && alone.parse::<f64>().is_ok()) {
+            return Ok(None);
+        }
+        let place = begin..begin + line.trim_end().len();
+        return Err(written.wrong(&place, "a line has a size and a fraction; write '100 0.5'"));
+    };
+    let place = |at: usize, word: &str| begin + at..begin + at + word.len();
+    if let Some((more, word)) = words.next() {
+        return Err(written.wrong(&place(more, word), "a line has a size and a fraction alone"));
+    }
+    let bytes = size.parse::<f64>().ok().filter(|bytes| *bytes >= 0.0 && *bytes < 1e15);
+    let Some(bytes) = bytes.filter(|bytes| bytes.fract() == 0.0) else {
+        let sentence = format!("'{size}' is no size; write whole bytes as 100");
+        return Err(written.wrong(&place(at, size), sentence));
+    };
+    let known = fraction.parse::<f64>().ok().filter(|f| (0.0..=1.0 + ROUNDED).contains(f));
+    let Some(cumulative) = known else {
+        let sentence = format!("'{fraction}' is no fraction; write 0 to 1 as 0.5");
+        return Err(written.wrong(&place(then, fraction), sentence));
+    };
+    if last.is_some_and(|last| bytes <= last.0.0 as f64) {
+        let sentence = format!("{size} B is not more than the line before; sizes must rise");
+        return Err(written.wrong(&place(at, size), sentence));
+    }
+    if last.is_some_and(|last| cumulative < last.1) {
+        let sentence = format!("{fraction} is less than the line before; fractions must rise");
+        return Err(written.wrong(&place(then, fraction), sentence));
+    }
+    Ok(Some((Bytes(bytes as u64), cumulative.min(1.0))))
+}
+
+/// The words of a line, each with where it begins.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let start = line.as_ptr() as usize;
+    line.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
+}
+
+/// All that are shipped.
+fn shipped() -> Result<Vec<Workload>, Misplaced> {
+    let written = Written { file: SHIPPED_FILE.into(), text: SHIPPED.into() };
+    let mut fields = written.fields("the file of workloads")?;
+    let source = fields.text("source")?.0;
+    fields.text("name")?;
+    fields.text("place")?;
+    let mut workloads = Vec::new();
+    for mut fields in fields.tables("workload", "a workload")? {
+        let name = fields.text("name")?.0;
+        let of = fields.text("what")?.0;
+        fields.need("mean")?;
+        let mut steps = Vec::new();
+        let mut largest = 0.0;
+        let shares = fields.need("shares")?;
+        for share in written.list("shares", shares)? {
+            let place = share.place.clone();
+            let parts = written.list("shares", share)?;
+            let number = |field| written.as_number("a share", field);
+            let [cumulative, mean, most] = parts.as_slice() else {
+                return Err(written.wrong(&place, "a share has three numbers"));
+            };
+            steps.push((Bytes(number(mean)? as u64), number(cumulative)?));
+            largest = number(most)?;
+        }
+        fields.done()?;
+        let what = format!("{of}; compact: the mean is exact, the shape coarse ({source})");
+        workloads.push(Workload {
+            name,
+            what,
+            steps: merged(steps),
+            largest: Bytes(largest as u64),
+        });
+    }
+    fields.done()?;
+    Ok(workloads)
+}
+
+/// Steps of one length become one.
+fn merged(steps: Vec<(Bytes, f64)>) -> Vec<(Bytes, f64)> {
+    let mut merged: Vec<(Bytes, f64)> = Vec::new();
+    for (size, cumulative) in steps {
+        match merged.last_mut() {
+            Some(last) if last.0 == size => last.1 = cumulative,
+            _ => merged.push((size, cumulative)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! What a stream shows: times of samples, steps that were missed, and its file.
+
+use super::{Stream, kept};
+use crate::pattern::oneway::{self, SCHEDULED};
+use crate::plan::Case;
+use crate::record::schema::{Counts, RateFigure, Round};
+use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
+use crate::run::figures::RunSoFar;
+use crate::run::rates::{Rates, figure};
+use crate::run::round::Part;
+use crate::run::tally;
+use crate::sample::arena::Row;
+use crate::sample::join::Times;
+use crate::sample::{Flags, Sample};
+use crate::stats::rate::Delivered;
+use crate::stats::{Metric, RateMetric};
+use crate::warning::Warning;
+use std::any::Any;
+use std::collections::BTreeMap;
+
+const METRICS: [Metric; 4] = [Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness];
+
+impl PatternAnalysis for Stream {
+    fn samples(
+        &self,
+        case: &Case,
+        _: usize,
+        rows: [&[Row]; 2],
+        times: Times<'_>,
+    ) -> Vec<Sample> {
+        oneway::samples(case.size, rows, times)
+    }
+
+    fn metrics(&self, _: &Case) -> Vec<Metric> {
+        METRICS.to_vec()
+    }
+
+    fn measured(&self, _: &Case) -> Vec<&'static str> {
+        let own = [RateMetric::Ceiling, RateMetric::Missed];
+        let rates = SCHEDULED.into_iter().chain(own).map(RateMetric::name);
+        METRICS.into_iter().map(Metric::name).chain(rates).collect()
+    }
+
+    fn arrivals(&self, _: &Case) -> Arrivals {
+        Arrivals::AtServer
+    }
+
+    fn is_one_way(&self) -> bool {
+        true
+    }
+
+    fn needs_a_row_for_each_message(&self) -> bool {
+        true
+    }
+
+    fn counts(
+        &self,
+        case: &Case,
+        client: &Part,
+        server: Option<&Part>,
+        samples: &[Sample],
+    ) -> Counts {
+        let counts = tally::counts(case, self.arrivals(case), client, server, samples);
+        Counts { lost_before_first: lost_before_first(samples), ..counts }
+    }
+
+    fn collector(&self, _: &Case) -> Box<dyn Collector> {
+        Box::<Steps>::default()
+    }
+
+    fn counter_warnings(&self, seen: &BTreeMap<String, String>) -> Vec<Warning> {
+        let left_out = seen.get(kept::LEFT_OUT).and_then(|count| count.parse().ok()).unwrap_or(0);
+        let short = match seen.get(kept::FAULT).cloned() {
+            Some(reason) => Some(Warning::FileFailed { left_out, reason }),
+            None => (left_out > 0).then_some(Warning::FileIncomplete { left_out }),
+        };
+        let beside = seen.contains_key(kept::BESIDE).then_some(Warning::FileOnReceiverCpu);
+        beside.into_iter().chain(short).collect()
+    }
+
+    fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
+        let mut notes = BTreeMap::from([("batching".to_string(), "one message a flush".to_string())]);
+        if !case.check {
+            notes.insert("payload".to_string(), "samples, not verified".to_string());
+        }
+        notes
+    }
+}
+
+/// What rounds of a stream gather.
+#[derive(Default)]
+struct Steps(Rates);
+
+impl Collector for Steps {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
+        self.0.take(seen);
+    }
+
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let mut rates = self.0.figures(run.case().schedule);
+        let (size, rounds) = (run.case().size.0 as f64, run.rounds());
+        let offered = run.case().schedule.rate().map_or(0.0, |rate| rate.0);
+        rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling(rounds, offered), size));
+        rates.push(figure(RateMetric::Missed, "1/step", &missed(rounds), 1.0));
+        rates
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(&self.0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Of each round the samples per second that its source could make: the rate, less the share of the
+/// steps that were missed.
+fn ceiling(rounds: &[Round], rate: f64) -> Vec<Delivered> {
+    let of = |round: &Round| {
+        let (made, missed) = (round.counts.sent as f64, round.counts.missed_steps as f64);
+        let share = if made > 0.0 { made / (made + missed) } else { 0.0 };
+        Delivered { work: share * rate, seconds: 1.0 }
+    };
+    rounds.iter().map(of).collect()
+}
+
+/// Of each round the steps that were missed, over all of them.
+fn missed(rounds: &[Round]) -> Vec<Delivered> {
+    let of = |round: &Round| {
+        let (made, missed) = (round.counts.sent as f64, round.counts.missed_steps as f64);
+        Delivered { work: missed, seconds: made + missed }
+    };
+    rounds.iter().map(of).collect()
+}
+
+/// Samples that were lost before any arrived.
+fn lost_before_first(samples: &[Sample]) -> u64 {
+    let begin = samples.iter().take_while(|sample| sample.receive_ns.is_nan());
+    begin.filter(|sample| sample.flags.has(Flags::LOST)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::schema::Counts;
+    use crate::stats::rate::rate;
+
+    #[test]
+    fn the_ceiling_is_what_missed_steps_leave() {
+        let round = |sent, missed_steps| Round {
+            counts: Counts { sent, missed_steps, ..Counts::default() },
+            ..Round::default()
+        };
+        let work = |rounds: &[Round]| ceiling(rounds, 1000.0).iter().map(|d| d.work).collect();
+        let found: Vec<f64> = work(&[round(100, 0), round(75, 25), round(0, 0)]);
+        assert_eq!(found, [1000.0, 750.0, 0.0]);
+        let share = rate(&missed(&[round(100, 0), round(75, 25), round(0, 0)]));
+        assert_eq!((share.value, share.rounds), (0.125, vec![0.0, 0.25]));
+    }
+
+    #[test]
+    fn what_is_lost_before_the_first_is_counted_apart() {
+        let none = f64::NAN;
+        let sample = |receive, flags| Sample::new(0, 8, [0.0, 0.0, none, receive, none], flags);
+        let lost = || sample(none, Flags::LOST);
+        let missed = sample(none, Flags::MISSED);
+        let samples = vec![lost(), missed, lost(), sample(5.0, Flags::default()), lost()];
+        assert_eq!(lost_before_first(&samples), 2);
+    }
+}

@@ -1,0 +1,73 @@
+//! The file in which the receiver of a stream keeps its samples: opened before the round, written by
+//! a thread beside the loop, and counted at the end.
+
+use super::spec::Spec;
+use crate::agent::error::AgentError;
+use crate::agent::execution::ThreadContext;
+use crate::host;
+use crate::signal::file::{Kept, Sink, Writing};
+use crate::transport::NamedValues;
+
+/// Samples of the file, among what the server has counted.
+const WRITTEN: &str = "file.samples";
+/// Its bytes.
+const BYTES: &str = "file.bytes";
+/// Samples that it lacks.
+pub const LEFT_OUT: &str = "file.left_out";
+/// Why it ends before the stream.
+pub const FAULT: &str = "file.fault";
+/// There where it was written on the receiver's own CPU.
+pub const BESIDE: &str = "file.beside";
+
+/// A file that is being written.
+pub(super) struct KeptFile {
+    pub sink: Sink,
+    writing: Writing,
+    /// Whether the file is written where the loop measures.
+    is_beside: bool,
+}
+
+impl KeptFile {
+    /// Opens the file in which this end keeps what arrives; `None`: it keeps nothing.
+    ///
+    /// The file is written on a CPU on which neither end measures; where there is none, on that of
+    /// the loop which it serves: the source then keeps its CPU, and what arrives while the writer
+    /// runs waits in the transport, as far as that has room.
+    pub fn open(spec: &Spec, thread: &ThreadContext<'_>) -> Result<Option<KeptFile>, AgentError> {
+        let Some(keep) = &spec.keep else { return Ok(None) };
+        if thread.is_remote {
+            // A controller on another host names no files of this one.
+            return Err(AgentError::Refused(
+                "the file of a stream is written on the controller's host only".into(),
+            ));
+        }
+        let free = thread.free_cpu;
+        let prepare = move || {
+            if let Some(cpu) = free {
+                // Where that fails it runs beside the loop.
+                let _ = host::pin_to(cpu);
+            }
+        };
+        let values = spec.values as usize;
+        let started = Writing::start(keep, values, *thread.time, thread.epoch_of_day_ns, prepare);
+        let (sink, writing) = started.map_err(|error| {
+            let path = keep.path.display();
+            AgentError::Refused(format!("the file '{path}' could not be created: {error}"))
+        })?;
+        Ok(Some(KeptFile { sink, writing, is_beside: free.is_none() }))
+    }
+
+    /// What became of the file, as the record has it, once all is written.
+    pub fn finish(self) -> NamedValues {
+        let KeptFile { sink, writing, is_beside } = self;
+        let Kept { written, bytes, left_out, fault } = writing.end(sink);
+        let mut counters = vec![
+            (WRITTEN.to_string(), written.to_string()),
+            (BYTES.to_string(), bytes.to_string()),
+            (LEFT_OUT.to_string(), left_out.to_string()),
+        ];
+        counters.extend(fault.map(|fault| (FAULT.to_string(), fault)));
+        counters.extend(is_beside.then(|| (BESIDE.to_string(), true.to_string())));
+        counters
+    }
+}

@@ -1,0 +1,192 @@
+//! What a stream asks: what its samples are, how often one is sent, and where they are kept.
+
+use crate::pattern::oneway;
+use crate::plan::request::{COUNT, refuse, within};
+use crate::plan::{
+    self, Axis, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Refusal,
+    Request, Schedule,
+};
+use crate::signal::file::Keep;
+use crate::signal::signal::Shape;
+use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::transport::{Descriptor, Traffic};
+use crate::units::{Bytes, MessageRate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The pattern.
+pub struct Stream;
+
+/// Fewest samples per second.
+pub const LEAST_RATE: MessageRate = MessageRate(10.0);
+/// Most samples per second.
+pub const MOST_RATE: MessageRate = MessageRate(1e6);
+/// The same where nothing else is asked for.
+pub const RATE: MessageRate = MessageRate(10e3);
+/// Values of a sample where nothing else is asked for.
+pub const VALUES: u32 = 8;
+
+/// The specification of a case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// What the values are over time.
+    pub shape: Shape,
+    /// Values of a sample.
+    pub values: u32,
+    /// The file in which the samples that arrive are kept.
+    pub keep: Option<Keep>,
+}
+
+/// What was asked for; the numbers of values are the request's sizes.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// What the values are over time.
+    pub shape: Shape,
+    /// The file in which the samples that arrive are kept.
+    pub keep: Option<Keep>,
+    /// Steps per second, each a case.
+    pub rates: Vec<MessageRate>,
+}
+
+/// Bytes of the message of a sample.
+pub fn message(values: u32) -> Bytes {
+    Bytes(message_bytes(values as usize) as u64)
+}
+
+fn values_of(message: Bytes) -> u64 {
+    message.0.saturating_sub(METADATA as u64) / VALUE as u64
+}
+
+/// A request for samples of these numbers of values.
+pub fn request(asked: Asked, values: &[u32]) -> Request {
+    let rate = asked.rates.first().copied().unwrap_or(RATE);
+    let sizes = values.iter().map(|values| message(*values)).collect();
+    let request = Request::new(PatternRef(&Stream), asked, message(VALUES));
+    Request { sizes, schedule: Schedule::Periodic { rate }, ..request }
+}
+
+impl PatternSpec for Stream {
+    fn name(&self) -> &'static str {
+        "stream"
+    }
+
+    fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
+        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        check_shape(&spec.shape).map_err(|wrong| wrong.to_string())?;
+        Ok(plan::Spec::new(spec))
+    }
+
+    fn check_foreign(&self, case: &Case) -> Result<(), String> {
+        let values = case.spec::<Spec>().values;
+        let is_open = case.schedule.is_open() && values as usize <= MOST_VALUES;
+        match is_open && u64::from(values) <= values_of(case.size) {
+            true => Ok(()),
+            false => Err("a message of a stream is as long as its values, and has a rate".into()),
+        }
+    }
+
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
+        descriptor.traffic.iter().any(|traffic| traffic.same_kind(Traffic::Forward))
+    }
+
+    fn traffic(&self, _: &Case) -> Traffic {
+        Traffic::Forward
+    }
+
+    fn queue_depth(&self, _: &Case) -> u32 {
+        oneway::WINDOW
+    }
+
+    fn value_kind(&self, case: &Case) -> Kind {
+        case.spec::<Spec>().shape.kind
+    }
+
+    fn for_round(&self, case: &Case, round: u32, of: u32) -> Case {
+        let mut spec = case.spec::<Spec>().clone();
+        spec.keep = spec.keep.map(|keep| if of > 1 { keep.of_round(round) } else { keep });
+        case.with_spec(spec)
+    }
+
+    fn point(&self, case: &Case) -> Option<String> {
+        case.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()))
+    }
+
+    fn on_axis(&self, case: &Case, axis: Axis) -> Option<f64> {
+        (axis == Axis::Values).then_some(f64::from(case.spec::<Spec>().values))
+    }
+}
+
+fn check_shape(shape: &Shape) -> Result<(), Refusal> {
+    let Shape { frequency, amplitude, offset, phase, deviation, .. } = *shape;
+    let all = [frequency, amplitude, offset, phase, deviation];
+    if all.iter().all(|one| one.is_finite()) && frequency >= 0.0 && deviation >= 0.0 {
+        return Ok(());
+    }
+    refuse("--frequency and --deviation must be 0 or above, and all values of a signal finite")
+}
+
+impl PatternRequest for Asked {
+    fn usual_bound(&self) -> Bound {
+        Bound { count: Some(COUNT), time: None }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        for size in &request.sizes {
+            within("--values", Some(values_of(*size)), 1, MOST_VALUES as u64)?;
+        }
+        let Schedule::Periodic { rate } = request.schedule else {
+            return refuse("a stream has a step every 1/rate; write --rate");
+        };
+        let rates = if self.rates.is_empty() { vec![rate] } else { self.rates.clone() };
+        let allowed = LEAST_RATE.0..=MOST_RATE.0;
+        if let Some(rate) = rates.iter().find(|rate| !allowed.contains(&rate.0)) {
+            return refuse(format!(
+                "--rate {} is not allowed for a stream; write {} to {}",
+                rate.0, LEAST_RATE.0, MOST_RATE.0
+            ));
+        }
+        check_shape(&self.shape)?;
+        request.refuse_stamps()?;
+        if request.threads.iter().any(|threads| *threads > 1) {
+            return refuse("--rate is the schedule of one sender; write --threads 1");
+        }
+        if request.check || request.perturb {
+            return refuse(
+                "--check and --perturb are not allowed for a stream, whose messages are samples",
+            );
+        }
+        if self.keep.is_some() { self.check_file(request) } else { Ok(()) }
+    }
+
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        let values = values_of(of.size) as u32;
+        let spec = Spec { shape: self.shape, values, keep: self.keep.clone() };
+        let at = |schedule| Request { schedule, ..request.clone() }.case(of, spec.clone());
+        match self.rates.as_slice() {
+            [] => vec![at(request.schedule)],
+            rates => rates.iter().map(|rate| at(request.schedule.at(*rate))).collect(),
+        }
+    }
+}
+
+impl Asked {
+    fn check_file(&self, request: &Request) -> Result<(), Refusal> {
+        let (transports, waits) = (request.transports.len(), request.waits.len());
+        let cases = [transports, waits, request.sizes.len(), self.rates.len().max(1)];
+        if cases.iter().product::<usize>() > 1 {
+            return refuse(
+                "--file is for one combination of transport, wait mode, rate and number of values; \
+                 write one of each",
+            );
+        }
+        if request.place.is_remote() {
+            return refuse("--file is of this host; it is not allowed with ends on other hosts");
+        }
+        match request.transports.iter().find(|one| one.descriptor().one_process) {
+            Some(simulated) => refuse(format!(
+                "--file is not possible over {simulated}, which simulates both ends"
+            )),
+            None => Ok(()),
+        }
+    }
+}

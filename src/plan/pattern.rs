@@ -1,0 +1,293 @@
+//! What a plan needs of a pattern: its name, its specification, what it asks of a transport.
+//!
+//! A plan knows patterns by this trait alone. Those that there are stand in `src/pattern/`; who
+//! reads a name is handed the list of them.
+#![warn(missing_docs)]
+
+use super::{Axis, Bound, Case, Layout, Plan, Refusal, Request, Trace, sweep};
+use crate::signal::Kind;
+use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
+use crate::units::{Bytes, Span};
+use serde::Serialize;
+use serde_json::Value;
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// What a case asks of its pattern, beyond what all patterns have. Only the pattern itself knows
+/// its type.
+pub trait Specification: Debug + Any + Send + Sync {
+    /// As records and control messages carry it.
+    fn to_json(&self) -> Value;
+}
+
+impl<T: Serialize + Debug + Any + Send + Sync> Specification for T {
+    fn to_json(&self) -> Value {
+        // A map with keys that are not text: no specification has one.
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+/// A [`Specification`] of any pattern.
+#[derive(Clone)]
+pub struct Spec(Arc<dyn Specification>);
+
+impl Spec {
+    /// Of a pattern's own type.
+    pub fn new(own: impl Specification) -> Spec {
+        Spec(Arc::new(own))
+    }
+
+    /// As the pattern's own type, where it is that.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// As records and control messages carry it.
+    pub fn to_json(&self) -> Value {
+        self.0.to_json()
+    }
+}
+
+impl Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Spec) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.to_json() == other.to_json()
+    }
+}
+
+/// A pattern, as plans know it.
+#[derive(Clone, Copy)]
+pub struct PatternRef(pub &'static dyn PatternSpec);
+
+impl Deref for PatternRef {
+    type Target = dyn PatternSpec;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
+impl PartialEq for PatternRef {
+    fn eq(&self, other: &PatternRef) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for PatternRef {}
+
+impl Debug for PatternRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Finds a pattern by the name that commands, records and control messages give it.
+pub type FindPattern = fn(&str) -> Option<PatternRef>;
+
+/// How the ranks of a round come to know that nothing more is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A thread of the server is told what the client's thread of its number has sent.
+    SenderTellsReceiver,
+    /// The same both ways.
+    EachTellsOther,
+    /// The server's threads end when all of the client have: each talked to all.
+    ServersAfterClients,
+}
+
+/// What a plan needs of a pattern.
+pub trait PatternSpec: Sync {
+    /// The name as typed and recorded.
+    fn name(&self) -> &'static str;
+
+    /// A specification from what [`Specification::to_json`] wrote. It is foreign input: what the
+    /// pattern could not run is refused in a sentence.
+    fn read_spec(&self, json: Value) -> Result<Spec, String>;
+
+    /// Whether a specification that came over a network fits its case.
+    fn check_foreign(&self, _case: &Case) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether a transport can carry it, in some direction.
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool;
+
+    /// What flows between the ranks, where both take part.
+    fn traffic(&self, case: &Case) -> Traffic;
+
+    /// Whether only one end of a connection acts, given the case's operation.
+    fn is_one_sided(&self, case: &Case) -> bool {
+        case.settings.operation().is_one_sided(false)
+    }
+
+    /// Most messages that an end has posted and not completed: the depth of its queues.
+    fn queue_depth(&self, case: &Case) -> u32;
+
+    /// Whether its messages have different lengths, up to the size of the case.
+    fn has_many_lengths(&self) -> bool {
+        false
+    }
+
+    /// The kind of the values in its messages, for transports that carry samples in a form of
+    /// their own.
+    fn value_kind(&self, _case: &Case) -> Kind {
+        Kind::default()
+    }
+
+    /// Messages for one sample.
+    fn stride(&self, _case: &Case) -> u64 {
+        1
+    }
+
+    /// How the ranks come to know that nothing more is sent.
+    fn ending(&self, _case: &Case) -> Ending {
+        Ending::SenderTellsReceiver
+    }
+
+    /// Settings of the transport at one end.
+    fn settings_of(&self, case: &Case, _role: Role) -> Settings {
+        case.settings.clone()
+    }
+
+    /// The case as one of its rounds runs it.
+    fn for_round(&self, case: &Case, _round: u32, _of: u32) -> Case {
+        case.clone()
+    }
+
+    /// What tells the points of a curve apart.
+    fn point(&self, _case: &Case) -> Option<String> {
+        None
+    }
+
+    /// A short name that tells the case from the others of a plan.
+    fn label(&self, case: &Case) -> String {
+        case.label_as(self.name(), "")
+    }
+
+    /// The label within a plan, where it says more: what the case runs beside.
+    fn label_in(&self, _plan: &Plan, _case: usize) -> Option<String> {
+        None
+    }
+
+    /// The longest time that the client may send nothing on purpose.
+    fn longest_pause(&self, _case: &Case) -> Span {
+        Span(0)
+    }
+
+    /// Messages per second of a closed loop, where the case bounds them.
+    fn paced_rate(&self, _case: &Case) -> Option<f64> {
+        None
+    }
+
+    /// Bytes that a thread of the server needs beside samples and slots.
+    fn server_memory(&self, _case: &Case) -> u64 {
+        0
+    }
+
+    /// CPUs of each end that what runs at the same time takes first.
+    fn cpus_before(&self, _case: &Case) -> u32 {
+        0
+    }
+
+    /// Whether it is measured for the sake of others: graphs do not show it.
+    fn is_preparation(&self, _case: &Case) -> bool {
+        false
+    }
+
+    /// The cases that graphs show of it: itself, or those that are to follow it, at any rate.
+    fn shown(&self, case: &Case) -> Vec<Case> {
+        vec![case.clone()]
+    }
+
+    /// Where a case stands on an axis of its own.
+    fn on_axis(&self, _case: &Case, _axis: Axis) -> Option<f64> {
+        None
+    }
+}
+
+/// One combination of what was asked for in lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Combination {
+    /// The transport.
+    pub transport: TransportKind,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Payload of a message.
+    pub size: Bytes,
+    /// Threads of each end.
+    pub threads: u32,
+}
+
+/// What was asked of a pattern: lists are cases.
+pub trait PatternRequest: Debug + Send + Sync {
+    /// When a round ends where neither a count nor a time was given.
+    fn usual_bound(&self) -> Bound;
+
+    /// Refuses what the pattern cannot do, whatever the transport.
+    fn check(&self, request: &Request) -> Result<(), Refusal>;
+
+    /// Payloads of messages, each a case: those of a trace, else those that were given.
+    fn sizes(&self, request: &Request) -> Result<Vec<Bytes>, Refusal> {
+        let traced = request.trace.as_ref().map_or(Ok(None), Trace::size).map_err(Refusal)?;
+        Ok(match traced {
+            Some(size) => vec![size],
+            None if request.perturb => sweep::perturbed(&request.sizes),
+            None => request.sizes.clone(),
+        })
+    }
+
+    /// Refuses what a transport cannot do of it.
+    fn check_over(&self, _request: &Request, _over: TransportKind) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The cases of a combination: one for each point that was asked for.
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case>;
+
+    /// Whether messages that go the other way are another case: not of round trips.
+    fn is_directed(&self) -> bool {
+        true
+    }
+
+    /// Whether random matchings of all hosts tell the bandwidth of the whole network.
+    fn measures_bisection(&self) -> bool {
+        false
+    }
+
+    /// Refuses what a study cannot have.
+    fn check_in_study(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Adds what runs beside the cases from `first` on.
+    fn add_beside(&self, _layout: &mut CasesSoFar, _first: usize) {}
+
+    /// Adds cases that measure for others, when all of the others are there.
+    fn complete(&self, _layout: &mut CasesSoFar) {}
+}
+
+/// The cases of a plan while it is made.
+#[derive(Debug, Default)]
+pub struct CasesSoFar {
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// Numbers of those that run at the same time.
+    pub concurrent: Vec<Vec<u32>>,
+}
+
+impl CasesSoFar {
+    /// Adds a case for each pair of hosts.
+    pub(super) fn place(&mut self, case: &Case, layout: &Layout) {
+        let first = self.cases.len() as u32;
+        self.concurrent.extend(layout.groups_from(first));
+        let on = |pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
+        self.cases.extend(layout.pairs.iter().map(|pair| on(*pair)));
+    }
+}

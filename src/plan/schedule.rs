@@ -1,0 +1,99 @@
+//! When messages are sent: by the answers (a closed loop), or by a schedule of absolute times. Pure.
+
+use crate::units::{MessageRate, Span};
+use serde::{Deserialize, Serialize};
+
+/// The intended send times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// The next message when the last has ended (latency) or as soon as the transport takes it.
+    ClosedLoop,
+    /// One message every 1/rate.
+    Periodic {
+        /// Messages per second.
+        rate: MessageRate,
+    },
+    /// Exponential intervals of mean 1/rate.
+    Poisson {
+        /// Messages per second, on average.
+        rate: MessageRate,
+    },
+    /// Bursts: exponential intervals while the source is on, nothing while it is off.
+    OnOff {
+        /// Messages per second, on average over both.
+        rate: MessageRate,
+        /// How long it is on ...
+        on: Span,
+        /// ... and off.
+        off: Span,
+    },
+    /// The times of a file, [`super::Trace`].
+    Trace {
+        /// Messages per second, from the first to the last.
+        rate: MessageRate,
+    },
+}
+
+impl Schedule {
+    /// Messages per second on average; `None` for a closed loop.
+    pub fn rate(self) -> Option<MessageRate> {
+        match self {
+            Schedule::ClosedLoop => None,
+            Schedule::Periodic { rate }
+            | Schedule::Poisson { rate }
+            | Schedule::OnOff { rate, .. }
+            | Schedule::Trace { rate } => Some(rate),
+        }
+    }
+
+    /// The same at another rate; a Poisson process where it has none.
+    #[must_use]
+    pub fn at(self, rate: MessageRate) -> Schedule {
+        match self {
+            Schedule::Periodic { .. } => Schedule::Periodic { rate },
+            Schedule::OnOff { on, off, .. } => Schedule::OnOff { rate, on, off },
+            Schedule::ClosedLoop | Schedule::Poisson { .. } | Schedule::Trace { .. } => {
+                Schedule::Poisson { rate }
+            }
+        }
+    }
+
+    /// Whether messages are sent by the clock and not by answers (an open loop).
+    pub fn is_open(self) -> bool {
+        self.rate().is_some()
+    }
+}
+
+/// What waits for a time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// Reads the clock until it is time.
+    #[default]
+    Busy,
+    /// Sleeps in a read of a timerfd.
+    Timerfd,
+    /// Sleeps in clock_nanosleep.
+    Nanosleep,
+    /// Sleeps in io_uring_enter until a time-out completes.
+    IoUring,
+}
+
+impl TimerKind {
+    /// All.
+    pub const ALL: &'static [TimerKind] =
+        &[TimerKind::Busy, TimerKind::Timerfd, TimerKind::Nanosleep, TimerKind::IoUring];
+
+    /// The name as typed and recorded.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimerKind::Busy => "busy",
+            TimerKind::Timerfd => "timerfd",
+            TimerKind::Nanosleep => "nanosleep",
+            TimerKind::IoUring => "io_uring",
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A limit for the responses, e.g. `p99<50us`.
+
+use crate::plan::study::file::QUANTILES;
+use crate::units::Span;
+use serde::{Deserialize, Serialize};
+
+/// A bound for the responses, e.g. `p99<50us`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slo {
+    /// The quantile, one of those that a record has.
+    pub quantile: f64,
+    /// What it must stay below.
+    pub below: Span,
+}
+
+impl std::str::FromStr for Slo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Slo, String> {
+        let parsed = text.split_once('<').and_then(|(name, span)| {
+            let percent: f64 = name.trim().strip_prefix('p')?.parse().ok()?;
+            let known = QUANTILES.into_iter().find(|p| (p * 100.0 - percent).abs() < 1e-9)?;
+            let below: Span = span.trim().parse().ok()?;
+            (below.0 > 0).then_some(Slo { quantile: known, below })
+        });
+        parsed.ok_or_else(|| {
+            format!(
+                "'{text}' is not allowed; write a quantile of the response (p50, p90, p99, p99.9 \
+                 or p99.99) and a time as 'p99<50us'"
+            )
+        })
+    }
+}
+
+impl std::fmt::Display for Slo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = (self.quantile * 1e8).round() / 1e6;
+        write!(f, "p{percent} < {}", self.below)
+    }
+}

@@ -1,0 +1,302 @@
+//! Who talks to whom: the processes of a case, where they run, and which of their threads are
+//! connected. Pure.
+//!
+//! A client and a server are the simplest value. Nothing here grows with the number of
+//! connections: who is connected to whom follows from the numbers.
+
+use super::request::MOST_THREADS;
+use crate::transport::Role;
+use serde::{Deserialize, Serialize};
+
+/// Most ranks.
+const MOST_RANKS: usize = 10_000;
+/// Most connections of one thread.
+pub const MOST_ENDPOINTS: u32 = 1024;
+
+/// The hosts of a client and a server: numbers of a plan's hosts, or this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostPair {
+    /// The client's host; `None`: this one.
+    pub client: Option<u32>,
+    /// The server's host; `None`: this one.
+    pub server: Option<u32>,
+}
+
+/// A process of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rank {
+    /// What it does.
+    pub role: Role,
+    /// Its host, a number of the plan's hosts; `None`: this one.
+    pub host: Option<u32>,
+    /// Its threads; each has endpoints of its own.
+    pub threads: u32,
+}
+
+/// Which ranks are connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connections {
+    /// These pairs.
+    Pairs(Vec<(u32, u32)>),
+    /// Every rank with every other.
+    AllToAll,
+}
+
+/// How the threads of two connected ranks are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wiring {
+    /// Each thread to the thread of the same number.
+    Parallel,
+    /// Each thread to every thread of the other rank, by so many connections.
+    Mesh {
+        /// Connections of each pair of threads.
+        each: u32,
+    },
+}
+
+/// One endpoint of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointId {
+    /// Position of its rank.
+    pub rank: usize,
+    /// The thread of that rank.
+    pub thread: usize,
+    /// Which of the endpoints of that thread.
+    pub endpoint: usize,
+}
+
+/// The ranks of a case and their connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// The processes, in the order of their numbers.
+    pub ranks: Vec<Rank>,
+    /// Which of them are connected.
+    pub connections: Connections,
+    /// How the threads of two that are.
+    pub wiring: Wiring,
+}
+
+impl Default for Topology {
+    fn default() -> Topology {
+        Topology::pair(1)
+    }
+}
+
+impl Topology {
+    /// A client and a server on this host, their threads connected one to one.
+    pub fn pair(threads: u32) -> Topology {
+        Topology::client_server(threads, threads, Wiring::Parallel)
+    }
+
+    /// A client and a server on this host.
+    pub fn client_server(clients: u32, servers: u32, wiring: Wiring) -> Topology {
+        let rank = |role, threads| Rank { role, host: None, threads };
+        let ranks = vec![rank(Role::Client, clients), rank(Role::Server, servers)];
+        Topology { ranks, connections: Connections::Pairs(vec![(0, 1)]), wiring }
+    }
+
+    /// Refuses what no plan makes: it may come over a network.
+    pub fn check(&self) -> Result<(), String> {
+        let ranks = self.ranks.len();
+        let is_rank = |number: u32| (number as usize) < ranks;
+        let pairs = match &self.connections {
+            Connections::Pairs(pairs) => pairs.as_slice(),
+            Connections::AllToAll => &[],
+        };
+        let are_ranks = pairs.iter().all(|(a, b)| a != b && is_rank(*a) && is_rank(*b));
+        let threads = 1..=MOST_THREADS;
+        let is_small = (1..=MOST_RANKS).contains(&ranks)
+            && pairs.len() <= MOST_RANKS
+            && self.ranks.iter().all(|rank| threads.contains(&rank.threads));
+        let is_small = is_small
+            && are_ranks
+            && (0..ranks).all(|rank| self.endpoints_of(rank) <= MOST_ENDPOINTS);
+        match is_small {
+            true => Ok(()),
+            false => Err(format!(
+                "no case that wiregauge makes is so large: at most {MOST_THREADS} threads of a \
+                 rank, and {MOST_ENDPOINTS} connections of a thread"
+            )),
+        }
+    }
+
+    /// The same on these hosts.
+    #[must_use]
+    pub fn on(mut self, hosts: HostPair) -> Topology {
+        for rank in &mut self.ranks {
+            rank.host = rank.role.pick(hosts.client, hosts.server);
+        }
+        self
+    }
+
+    /// The hosts of its client and its server.
+    pub fn hosts(&self) -> HostPair {
+        HostPair { client: self.host_of(Role::Client), server: self.host_of(Role::Server) }
+    }
+
+    /// The first rank of a role.
+    pub fn rank(&self, role: Role) -> Option<&Rank> {
+        self.ranks.iter().find(|rank| rank.role == role)
+    }
+
+    /// The host of a role; `None`: this one.
+    pub fn host_of(&self, role: Role) -> Option<u32> {
+        self.rank(role)?.host
+    }
+
+    /// Threads of a role.
+    pub fn threads_of(&self, role: Role) -> u32 {
+        self.rank(role).map_or(0, |rank| rank.threads)
+    }
+
+    /// Threads of the rank that has the most.
+    pub fn most_threads(&self) -> u32 {
+        self.ranks.iter().map(|rank| rank.threads).max().unwrap_or(1)
+    }
+
+    /// Whether its ranks are on different hosts.
+    pub fn is_between_hosts(&self) -> bool {
+        self.ranks.windows(2).any(|two| two[0].host != two[1].host)
+    }
+
+    /// Endpoints of each thread of a rank.
+    pub fn endpoints_of(&self, rank: usize) -> u32 {
+        let all = self.neighbours(rank).into_iter().map(|other| self.endpoints_towards(other));
+        all.fold(0, u32::saturating_add)
+    }
+
+    /// The endpoints that those of a thread are connected to, in the order of its own: by rank,
+    /// then by thread.
+    pub fn peers_of(&self, rank: usize, thread: usize) -> Vec<EndpointId> {
+        let mut peers = Vec::new();
+        for other in self.neighbours(rank) {
+            let before = self.neighbours(other).into_iter().take_while(|one| *one != rank);
+            let first: u32 = before.map(|one| self.endpoints_towards(one)).sum();
+            match self.wiring {
+                Wiring::Parallel => {
+                    peers.push(EndpointId { rank: other, thread, endpoint: first as usize });
+                }
+                Wiring::Mesh { each } => {
+                    let first = first as usize + thread * each as usize;
+                    let threads = self.ranks.get(other).map_or(0, |rank| rank.threads as usize);
+                    peers.extend((0..threads).flat_map(|thread| {
+                        let all = first..first + each as usize;
+                        all.map(move |endpoint| EndpointId { rank: other, thread, endpoint })
+                    }));
+                }
+            }
+        }
+        peers
+    }
+
+    /// What each thread of a rank is to connect to, in the order of its endpoints, from what each
+    /// endpoint of each thread of each rank has; `None`: these are not those of the topology.
+    pub fn route<T: Clone>(&self, rank: usize, of: &[Vec<Vec<T>>]) -> Option<Vec<Vec<T>>> {
+        let is_whole = |rank: &usize| {
+            let (threads, each) = (self.ranks[*rank].threads, self.endpoints_of(*rank));
+            of.get(*rank).is_some_and(|of| {
+                of.len() == threads as usize && of.iter().all(|own| own.len() == each as usize)
+            })
+        };
+        if !self.neighbours(rank).iter().all(is_whole) {
+            return None;
+        }
+        let one = |peer: EndpointId| of.get(peer.rank)?.get(peer.thread)?.get(peer.endpoint).cloned();
+        let thread = |number: u32| self.peers_of(rank, number as usize).into_iter().map(one).collect();
+        (0..self.ranks.get(rank)?.threads).map(thread).collect()
+    }
+
+    /// Endpoints that a thread has for its connections to a rank.
+    fn endpoints_towards(&self, other: usize) -> u32 {
+        match self.wiring {
+            Wiring::Parallel => 1,
+            Wiring::Mesh { each } => {
+                self.ranks.get(other).map_or(0, |other| other.threads.saturating_mul(each))
+            }
+        }
+    }
+
+    /// The ranks that a rank is connected to, in the order of their numbers.
+    fn neighbours(&self, rank: usize) -> Vec<usize> {
+        match &self.connections {
+            Connections::AllToAll => (0..self.ranks.len()).filter(|one| *one != rank).collect(),
+            Connections::Pairs(pairs) => {
+                let both = pairs.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
+                let own = both.filter(|(from, _)| *from as usize == rank);
+                let mut others: Vec<usize> = own.map(|(_, to)| to as usize).collect();
+                others.sort_unstable();
+                others
+            }
+        }
+    }
+
+    /// The position of a role's first rank.
+    pub fn position(&self, role: Role) -> Option<usize> {
+        self.ranks.iter().position(|rank| rank.role == role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn threads_of_a_pair_are_connected_to_the_same_number() {
+        let topology = Topology::pair(3);
+        let peers: Vec<EndpointId> = (0..3).flat_map(|t| topology.peers_of(0, t)).collect();
+        let expected = |thread| EndpointId { rank: 1, thread, endpoint: 0 };
+        assert_eq!(peers, (0..3).map(expected).collect::<Vec<_>>());
+        assert_eq!((topology.endpoints_of(0), topology.endpoints_of(1)), (1, 1));
+    }
+
+    #[test]
+    fn a_mesh_connects_every_endpoint_once_and_both_sides_agree() {
+        for (clients, servers, each) in [(1, 1, 1), (2, 3, 2), (3, 2, 4), (1, 5, 1)] {
+            let topology = Topology::client_server(clients, servers, Wiring::Mesh { each });
+            let mut seen = BTreeSet::new();
+            for thread in 0..clients as usize {
+                let peers = topology.peers_of(0, thread);
+                assert_eq!(peers.len(), topology.endpoints_of(0) as usize);
+                for (endpoint, peer) in peers.iter().enumerate() {
+                    assert!(seen.insert((peer.thread, peer.endpoint)), "connected once");
+                    let back = topology.peers_of(1, peer.thread)[peer.endpoint];
+                    assert_eq!(back, EndpointId { rank: 0, thread, endpoint });
+                }
+            }
+            assert_eq!(seen.len() as u32, servers * topology.endpoints_of(1));
+        }
+    }
+    #[test]
+    fn every_rank_is_connected_to_every_other_where_all_are() {
+        let rank = |role| Rank { role, host: None, threads: 2 };
+        let ranks = vec![rank(Role::Client), rank(Role::Server), rank(Role::Server)];
+        let wiring = Wiring::Mesh { each: 2 };
+        let topology = Topology { ranks, connections: Connections::AllToAll, wiring };
+        for rank in 0..3 {
+            for thread in 0..2 {
+                let peers = topology.peers_of(rank, thread);
+                assert_eq!(peers.len(), topology.endpoints_of(rank) as usize);
+                for (endpoint, peer) in peers.into_iter().enumerate() {
+                    let back = topology.peers_of(peer.rank, peer.thread)[peer.endpoint];
+                    assert_eq!(back, EndpointId { rank, thread, endpoint });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_from_outside_and_no_plan_makes_is_refused() {
+        assert_eq!(Topology::pair(64).check(), Ok(()));
+        assert!(Topology::pair(65).check().is_err() && Topology::pair(0).check().is_err());
+        let mesh = |each| Topology::client_server(2, 2, Wiring::Mesh { each });
+        assert!(mesh(512).check().is_ok() && mesh(513).check().is_err());
+        assert!(mesh(u32::MAX).check().is_err());
+        let pairs = |pair| Topology { connections: Connections::Pairs(vec![pair]), ..Topology::pair(1) };
+        assert!(pairs((0, 2)).check().is_err() && pairs((1, 1)).check().is_err());
+        let nobody = Topology { ranks: Vec::new(), ..Topology::pair(1) };
+        assert!(nobody.check().is_err());
+    }
+}

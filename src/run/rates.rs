@@ -1,0 +1,54 @@
+//! Rates of a run: what its rounds posted and delivered, and in what time.
+
+use super::analysis::RoundSeen;
+use super::tally::between;
+use crate::plan::Schedule;
+use crate::record::schema::RateFigure;
+use crate::stats::RateMetric;
+use crate::stats::rate::{Delivered, rate};
+
+/// What each round posted and delivered, in messages.
+#[derive(Default)]
+pub struct Rates {
+    /// Arrived or came back.
+    pub delivered: Vec<Delivered>,
+    /// Sent.
+    pub posted: Vec<Delivered>,
+}
+
+impl Rates {
+    /// Takes a round whose samples are single messages.
+    pub fn take(&mut self, seen: &RoundSeen<'_>) {
+        if seen.round.samples_in_histogram_only > 0 {
+            // Stamps are those of the first messages; all have been counted.
+            let seconds = seen.round.length_ns / 1e9;
+            let all = |work: u64| Delivered { work: work as f64, seconds };
+            self.posted.push(all(seen.round.counts.sent));
+            self.delivered.push(all(seen.round.counts.received));
+            return;
+        }
+        let samples = &seen.samples.samples;
+        self.posted.push(between(samples.iter().map(|s| s.submit_ns), 1.0));
+        self.delivered.push(between(samples.iter().map(|s| s.receive_ns), 1.0));
+    }
+
+    /// Messages per second: delivered in a closed loop; offered, achieved and delivered where a
+    /// schedule sets the times.
+    pub fn figures(&self, schedule: Schedule) -> Vec<RateFigure> {
+        let delivered = figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0);
+        let Some(offered) = schedule.rate() else { return vec![delivered] };
+        let offered = [Delivered { work: offered.0, seconds: 1.0 }];
+        vec![
+            figure(RateMetric::OfferedRate, "msg/s", &offered, 1.0),
+            figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
+            delivered,
+        ]
+    }
+}
+
+/// A rate over all rounds, of so much for each piece of work.
+pub fn figure(metric: RateMetric, unit: &str, work: &[Delivered], each: f64) -> RateFigure {
+    let scaled: Vec<Delivered> =
+        work.iter().map(|d| Delivered { work: d.work * each, ..*d }).collect();
+    RateFigure { metric, unit: unit.into(), rate: rate(&scaled) }
+}
