@@ -10,7 +10,8 @@ use wiregauge::agent::rehearse;
 use wiregauge::clock::{Calibration, Clock, Source, Timebase, Tsc, anchors};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::{self, Arrivals, Generator};
-use wiregauge::plan::{Case, Pattern, Request, Schedule, TimerKind};
+use wiregauge::pattern::oneway;
+use wiregauge::plan::{Case, Schedule, TimerKind};
 use wiregauge::units::{MessageRate, Span};
 
 /// Messages of a batch, about 1 ms: an interruption spoils one batch and no more.
@@ -20,7 +21,7 @@ const BATCHES: u32 = 500;
 const WAITS: usize = 20_000;
 
 fn case(schedule: Schedule, timer: TimerKind) -> Case {
-    let case = Request::new(Pattern::Oneway).plan().unwrap().cases.remove(0);
+    let case = oneway::request(oneway::Asked::default()).plan().unwrap().cases.remove(0);
     Case { schedule, timer, ..case }
 }
 

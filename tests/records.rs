@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
+use wiregauge::pattern::registry;
+use wiregauge::pattern::registry;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::VERSION;
-use wiregauge::report::{html, table, view};
+use wiregauge::report::{html, table};
 
 /// Run directories that older builds left, without samples: `v1/latency`.
 fn older() -> Vec<PathBuf> {
@@ -24,8 +26,9 @@ fn records_of_older_versions_are_read_and_shown() {
         assert_eq!(record.version, VERSION, "{}", dir.display());
         let warning = record.warnings.iter().find(|warning| warning.kind == "not_isolated");
         assert!(warning.is_some_and(|warning| !warning.sentence.is_empty()));
-        let text = table::runs(&record, view::PATTERNS) + &table::notes(&record);
-        let page = html::render(&record, view::PATTERNS, std::iter::empty::<Result<_, String>>());
+        let text = table::runs(&record, &registry::views()) + &table::notes(&record);
+        let page =
+            html::render(&record, &registry::views(), std::iter::empty::<Result<_, String>>());
         for run in &record.runs {
             assert!(text.contains(run.case.transport.name()), "{text}");
             for warning in run.warnings.iter().chain(&record.warnings) {

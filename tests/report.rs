@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use wiregauge::pattern::registry;
 use wiregauge::record::schema::{ClockOffset, Record, Round};
-use wiregauge::report::{html, view};
+use wiregauge::report::html;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 
 fn summary(count: u64, max: Value) -> Value {
@@ -71,7 +72,7 @@ fn samples(round: u32, latencies: &[f64]) -> RoundSamples {
 }
 
 fn page(record: &Record, rounds: Vec<Result<RoundSamples, String>>) -> String {
-    html::render(record, view::PATTERNS, rounds)
+    html::render(record, &registry::views(), rounds)
 }
 
 #[test]

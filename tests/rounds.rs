@@ -86,7 +86,7 @@ fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &Fin
 }
 
 fn is_carried(pattern: PatternRef, over: TransportKind) -> bool {
-    pattern.is_carried_by(&over.descriptor())
+    pattern.is_carried_by(over.descriptor())
 }
 
 fn loses_nothing(case: &Case) -> bool {

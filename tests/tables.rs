@@ -7,7 +7,7 @@ use wiregauge::record::schema::{
     CaseRecord, ClockReport, Counts, Figure, Instrument, Metric, PlanRecord, RateFigure,
     RateMetric, Record, RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
 };
-use wiregauge::report::{table, view};
+use wiregauge::report::table;
 use wiregauge::stats::{Interval, Rate, Value, summarize};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate};
@@ -138,7 +138,7 @@ fn surveyed() -> Record {
 
 #[test]
 fn the_survey_is_one_table_with_a_line_for_each_transport_and_wait() {
-    let text = table::runs(&surveyed(), view::PATTERNS);
+    let text = table::runs(&surveyed(), &registry::views());
     let rows = rows(&text);
     assert_eq!(
         rows[0],
@@ -174,7 +174,7 @@ fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
     let mut found = surveyed();
     found.runs.push(found.runs[0].clone());
     assert_eq!(
-        rows(&table::runs(&found, view::PATTERNS))
+        rows(&table::runs(&found, &registry::views()))
             .iter()
             .filter(|row| row.contains(&"busy"))
             .count(),
@@ -189,7 +189,7 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
     let mut found = record(request.plan().unwrap());
     found.runs[0].figures.push(figure(Metric::HalfRtt, 1000.0, 200, f64::INFINITY));
     found.runs[0].figures.push(figure(Metric::Rtt, 2000.0, 200, f64::INFINITY));
-    let text = table::runs(&found, view::PATTERNS);
+    let text = table::runs(&found, &registry::views());
     let rows = rows(&text);
     // A round trip is twice its half: one line tells both.
     assert_eq!(rows.len(), 2, "{text}");
@@ -211,7 +211,7 @@ fn offered_achieved_and_delivered_rates_stand_side_by_side() {
     found.runs[0].rates.push(rate(RateMetric::OfferedRate, 1e4));
     found.runs[0].rates.push(rate(RateMetric::AchievedRate, 9_990.0));
     found.runs[0].rates.push(rate(RateMetric::MessageRate, 9_000.0));
-    let text = table::runs(&found, view::PATTERNS);
+    let text = table::runs(&found, &registry::views());
     let metrics: Vec<&str> = rows(&text)[1..4].iter().map(|row| row[2]).collect();
     assert_eq!(metrics, ["one_way", "response", "service"]);
     let last = text.lines().last().unwrap();
@@ -232,7 +232,7 @@ fn bandwidth_is_told_in_bytes_and_bits() {
         run.rates.push(rate(RateMetric::Bandwidth, 1.25e9));
         run.rates.push(rate(RateMetric::MessageRate, 1000.0));
     }
-    let text = table::runs(&found, view::PATTERNS);
+    let text = table::runs(&found, &registry::views());
     assert_eq!(
         rows(&text)[1][..9],
         ["tcp", "block", "both", "64", "64", "1250", "±63", "10.00", "±0.50"]
@@ -310,7 +310,8 @@ fn noise_has_a_line_a_cpu_and_a_histogram_without_empty_bins() {
 #[test]
 fn no_line_depends_on_a_terminal() {
     let found = surveyed();
-    let text =
-        table::runs(&found, view::PATTERNS) + &table::notes(&found) + &table::noise(&found.noise);
+    let text = table::runs(&found, &registry::views())
+        + &table::notes(&found)
+        + &table::noise(&found.noise);
     assert!(!text.contains('\x1b') && text.lines().all(|line| !line.ends_with(' ')));
 }

@@ -335,9 +335,9 @@ fn few_files_know_a_pattern_by_name() {
         let in_list = |line: &str| line.contains("pattern::{") && words(line).contains(&&*name);
         let names_it = |source: &Source| {
             let lines = source.lines.iter().zip(&source.code);
-            lines.filter(|(_, code)| !code.trim().is_empty()).any(|(line, _)| {
-                known.iter().any(|known| line.contains(known)) || in_list(line)
-            })
+            lines
+                .filter(|(_, code)| !code.trim().is_empty())
+                .any(|(line, _)| known.iter().any(|known| line.contains(known)) || in_list(line))
         };
         let files: Vec<String> = sources()
             .into_iter()

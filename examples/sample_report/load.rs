@@ -4,10 +4,10 @@ use crate::samples::{normal, summarise, uniform};
 use crate::{case, record};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use wiregauge::plan::study::{Graph, GraphKind, Series, Spread};
-use wiregauge::plan::*;
+use wiregauge::pattern::{load, stream};
+use wiregauge::plan::study::{Graph, GraphKind, Series, Spread, Study};
+use wiregauge::plan::{Case, Schedule, Wait};
 use wiregauge::record::schema::{Figure, Metric, RateFigure, RateMetric, Record, Run};
-use wiregauge::signal::signal::Shape;
 use wiregauge::stats::{Interval, Rate, Value};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{MessageRate, Span};
@@ -19,10 +19,11 @@ const MESSAGES: usize = 4000;
 pub fn curve() -> Record {
     let mut cases = Vec::new();
     for (transport, capacity) in [(TransportKind::Tcp, 2e5), (TransportKind::Shm, 1e6)] {
-        let of = |schedule, clients| Case {
-            schedule,
-            load: Load { clients, ..Load::default() },
-            ..case(Pattern::Load, transport, Wait::Busy, 116)
+        let of = |schedule, clients| {
+            let slo = "p99<50us".parse().ok();
+            let spec = load::Spec { clients, slo, ..load::Spec::default() };
+            let asked = load::Asked { spec, ..load::Asked::default() };
+            Case { schedule, ..case(load::request(asked), transport, Wait::Busy, 116) }
         };
         cases.push(of(Schedule::ClosedLoop, 64));
         for share in [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.1] {
@@ -30,7 +31,6 @@ pub fn curve() -> Record {
         }
     }
     let mut record = record::record("load", cases);
-    record.plan.search.slo = "p99<50us".parse().ok();
     for run in &mut record.runs {
         let capacity = if run.case.transport == TransportKind::Tcp { 2e5 } else { 1e6 };
         serve(run, capacity);
@@ -48,11 +48,11 @@ fn serve(run: &mut Run, capacity: f64) {
         true => (Metric::Response, offered.min(capacity)),
         false => (Metric::Rtt, capacity),
     };
+    let clients = run.case.spec::<load::Spec>("load").map_or(0, |spec| spec.clients);
     let one = |i: usize, rng: &mut ChaCha8Rng| {
         let queued = -(1.0 - uniform(rng)).ln() * 1e9 / capacity;
         let late = (load - 1.0).max(0.0) * 4e7 * i as f64 / MESSAGES as f64;
-        let clients = f64::from(run.case.load.clients.max(1));
-        idle_ns * clients + queued / (1.0 - load.min(0.99)) + late
+        idle_ns * f64::from(clients.max(1)) + queued / (1.0 - load.min(0.99)) + late
     };
     let rounds: Vec<Vec<f64>> =
         (0..5).map(|_| (0..MESSAGES).map(|i| one(i, &mut rng)).collect()).collect();
@@ -87,13 +87,11 @@ pub fn surface() -> Record {
     let mut cases = Vec::new();
     for rate in [1e2, 1e3, 1e4, 1e5] {
         for values in [1_u32, 8, 64] {
-            let stream = Stream { shape: Shape::default(), values, keep: None };
-            cases.push(Case {
-                schedule: Schedule::Periodic { rate: MessageRate(rate) },
-                stream: Some(stream),
-                rpc: None,
-                ..case(Pattern::Oneway, TransportKind::Shm, Wait::Busy, 24 + 8 * u64::from(values))
-            });
+            let rates = vec![MessageRate(rate)];
+            let asked = stream::Asked { rates, ..stream::Asked::default() };
+            let request = stream::request(asked, &[values]);
+            let bytes = 24 + 8 * u64::from(values);
+            cases.push(case(request, TransportKind::Shm, Wait::Busy, bytes));
         }
     }
     let mut record = record::record("run", cases);
@@ -101,7 +99,8 @@ pub fn surface() -> Record {
     record.plan.study = Some(surfaces(record.runs.len() as u32));
     for run in &mut record.runs {
         let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index));
-        let values = run.case.stream.as_ref().map_or(0.0, |stream| f64::from(stream.values));
+        let values =
+            run.case.spec::<stream::Spec>("stream").map_or(0.0, |spec| f64::from(spec.values));
         let offered = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
         let median = 900.0 + 9.0 * values - 120.0 * offered.log10();
         let one = |rng: &mut ChaCha8Rng| median * (0.05 * normal(rng)).exp();

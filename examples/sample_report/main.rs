@@ -15,9 +15,10 @@ mod study;
 
 use record::record;
 use std::convert::Infallible;
-use wiregauge::plan::*;
+use wiregauge::pattern::{bandwidth, latency, registry};
+use wiregauge::plan::{Bound, Case, Request, Wait};
 use wiregauge::record::schema::*;
-use wiregauge::report::{html, view};
+use wiregauge::report::html;
 use wiregauge::sample::RoundSamples;
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, Span};
@@ -48,7 +49,7 @@ fn main() -> std::io::Result<()> {
     };
     let mut record = record(name, cases);
     record.plan.study = (kind == "study").then(|| study::study(&record.plan.cases));
-    let latencies = record.runs.iter().filter(|r| r.case.pattern == Pattern::Latency).count();
+    let latencies = record.runs.iter().filter(|r| r.case.pattern == "latency").count();
     let per_round = total / latencies as u64 / u64::from(ROUNDS);
     let mut all = Vec::new();
     for run in &mut record.runs {
@@ -63,7 +64,8 @@ fn main() -> std::io::Result<()> {
 
 fn write(out: &str, record: &Record, samples: Vec<RoundSamples>) -> std::io::Result<()> {
     let started = std::time::Instant::now();
-    let page = html::render(record, view::PATTERNS, samples.into_iter().map(Ok::<_, Infallible>));
+    let page =
+        html::render(record, &registry::views(), samples.into_iter().map(Ok::<_, Infallible>));
     println!("rendered {} B in {:.0?}", page.len(), started.elapsed());
     std::fs::write(out, page)?;
     std::fs::write(format!("{out}.json"), serde_json::to_string(record)?)
@@ -102,9 +104,9 @@ fn survey_cases() -> Vec<Case> {
             .into_iter()
             .chain([(Unix, Wait::Block), (Tcp, Wait::Block)])
     {
-        cases.push(case(Pattern::Latency, transport, wait, 64));
-        cases.push(case(Pattern::Bandwidth, transport, wait, 64));
-        cases.push(case(Pattern::Bandwidth, transport, wait, 65536));
+        cases.push(case(latency(), transport, wait, 64));
+        cases.push(case(bandwidth(), transport, wait, 64));
+        cases.push(case(bandwidth(), transport, wait, 65536));
     }
     cases
 }
@@ -113,39 +115,37 @@ fn sweep_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in [TransportKind::Shm, TransportKind::Tcp] {
         for size in [8, 64, 1024, 16384, 131_072] {
-            cases.push(case(Pattern::Latency, transport, Wait::Busy, size));
+            cases.push(case(latency(), transport, Wait::Busy, size));
         }
         for size in [64, 1024, 16384, 131_072, 1 << 20] {
-            cases.push(case(Pattern::Bandwidth, transport, Wait::Busy, size));
+            cases.push(case(bandwidth(), transport, Wait::Busy, size));
         }
     }
     cases
 }
 
-fn case(pattern: Pattern, transport: TransportKind, wait: Wait, size: u64) -> Case {
+fn latency() -> Request {
+    latency::request(latency::Asked::default())
+}
+
+fn bandwidth() -> Request {
+    bandwidth::request(bandwidth::Asked::default())
+}
+
+/// The first case of a request, over this transport and of this size.
+fn case(request: Request, transport: TransportKind, wait: Wait, size: u64) -> Case {
+    let request = Request {
+        transports: vec![transport],
+        waits: vec![wait],
+        sizes: vec![Bytes(size)],
+        ..request
+    };
     Case {
-        pattern,
-        transport,
-        wait,
-        threads: 1,
-        size: Bytes(size),
         bound: Bound { count: None, time: Some(Span(200_000_000)) },
         warmup: WARMUP,
-        pause: Span(0),
-        burst: 1,
-        window: 64,
-        direction: Direction::Uni,
-        schedule: Schedule::ClosedLoop,
-        trace: None,
-        timer: TimerKind::Busy,
-        load: Load::default(),
-        stream: None,
-        rpc: None,
-        check: false,
         loss_after: Span(1_000_000_000),
         timeout: Span(5_000_000_000),
-        settings: Settings::default(),
         seed: size,
-        ends: Default::default(),
+        ..request.plan().expect("a plan").cases.remove(0)
     }
 }

@@ -3,7 +3,8 @@
 use crate::ROUNDS;
 use std::collections::BTreeMap;
 use wiregauge::host::Environment;
-use wiregauge::plan::*;
+use wiregauge::pattern::registry;
+use wiregauge::plan::{Case, CpuPair, Rounds, Wait};
 use wiregauge::record::schema::*;
 use wiregauge::units::Span;
 use wiregauge::warning::Warning;
@@ -12,13 +13,14 @@ fn run(index: usize, case: Case) -> Run {
     let word = |v: serde_json::Value| v.as_str().unwrap_or_default().to_owned();
     let transport = word(serde_json::to_value(case.transport).unwrap());
     let wait = word(serde_json::to_value(case.wait).unwrap());
-    let pattern = word(serde_json::to_value(case.pattern).unwrap());
+    let analysis = registry::analysis(case.pattern.name()).unwrap();
     let (cpus, governor) = ("CPU 2".to_owned(), "powersave".to_owned());
     let governor = Warning::Governor { cpus, governor };
     let warnings = (case.wait == Wait::Block).then(|| RecordedWarning::from(&governor));
     Run {
         index: index as u32,
-        label: format!("{transport} {wait} {} B {pattern}", case.size.0),
+        label: format!("{transport} {wait} {} B {}", case.size.0, case.pattern.name()),
+        headline: analysis.measured(&case)[0].to_owned(),
         complete: true,
         stopped: "the intervals of p50 and p99 are within 2 %".to_owned(),
         rounds: (0..ROUNDS)
@@ -26,11 +28,11 @@ fn run(index: usize, case: Case) -> Run {
             .collect(),
         figures: Vec::new(),
         rates: Vec::new(),
-        lengths: None,
+        details: None,
         counts: Counts::default(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
         warnings: warnings.into_iter().collect(),
-        case,
+        case: CaseRecord::of(&case),
     }
 }
 
@@ -52,14 +54,13 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         finished: "2026-01-02T03:05:11Z".to_owned(),
         complete: true,
         faults: Vec::new(),
-        plan: Plan {
-            search: load::Search::default(),
+        plan: PlanRecord {
             name: name.to_owned(),
-            cases: cases.clone(),
+            cases: cases.iter().map(CaseRecord::of).collect(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
             hosts: Vec::new(),
             pairs: None,
-            at_once: Vec::new(),
+            concurrent: Vec::new(),
             cpus: vec![CpuPair { client: 2, server: 3 }],
             untrue_clock: None,
             seed: 11,

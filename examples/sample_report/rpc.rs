@@ -4,10 +4,11 @@ use crate::samples::{summarise, uniform};
 use crate::{case, record};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use wiregauge::plan::rpc::{Slowdown, Wanted};
-use wiregauge::plan::workload::Workload;
-use wiregauge::plan::*;
-use wiregauge::record::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use wiregauge::pattern::rpc::workload::Workload;
+use wiregauge::pattern::rpc::{
+    self, Lengths, MeanSlowdown, OfSize, Short, Slowdown, Spec, Unloaded,
+};
+use wiregauge::plan::{Case, Request, Wait};
 use wiregauge::record::schema::{Figure, Metric, Record, Run};
 use wiregauge::stats::Rate;
 use wiregauge::transport::TransportKind;
@@ -21,20 +22,19 @@ const BYTES_A_NS: f64 = 1.0;
 
 /// Two workloads over two transports, of which the second slows its requests down twice as much.
 pub fn lengths() -> Record {
-    let wanted = Wanted {
+    let asked = rpc::Asked {
         workloads: ["w3", "w1"]
             .map(|name| Workload::shipped(name).expect("a shipped workload"))
             .to_vec(),
-        ..Wanted::default()
+        rates: vec![MessageRate(20_000.0)],
+        ..rpc::Asked::default()
     };
     let request = Request {
         transports: vec![TransportKind::Tcp, TransportKind::Unix],
-        rates: vec![MessageRate(20_000.0)],
-        rpc: Some(wanted),
-        ..Request::new(Pattern::Load)
+        ..rpc::request(asked)
     };
     let plan = request.plan().expect("a plan");
-    let usual = case(Pattern::Load, TransportKind::Tcp, Wait::Busy, 64);
+    let usual = case(crate::latency(), TransportKind::Tcp, Wait::Busy, 64);
     let cases = plan.cases.into_iter().map(|one| Case { seed: usual.seed, ..one }).collect();
     let mut record = record::record("rpc", cases);
     record.runs.iter_mut().for_each(fill);
@@ -43,8 +43,8 @@ pub fn lengths() -> Record {
 
 fn fill(run: &mut Run) {
     let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index));
-    let rpc = run.case.rpc.clone().expect("a case of rpc");
-    run.label = run.case.label();
+    let rpc = run.case.spec::<Spec>("rpc").expect("a case of rpc");
+    run.label = run.case.label.clone();
     let factor = if run.case.transport == TransportKind::Tcp { 1.0 } else { 2.0 };
     let load = if rpc.unloaded { 0.0 } else { factor };
     let unloaded_ns = |size: u32| BASE_NS + 2.0 * f64::from(size) / BYTES_A_NS;
@@ -77,7 +77,7 @@ fn fill(run: &mut Run) {
     run.figures.push(figure(metric, sizes[sizes.len() / 2].summary.clone()));
     run.figures.extend((!rpc.unloaded).then(|| figure(Metric::Short, summary)));
     let mean = Rate { value: 1.0 + load, interval: None, rounds: vec![1.0 + load] };
-    run.lengths = Some(Lengths {
+    let lengths = Lengths {
         metric,
         short: (!rpc.unloaded).then(|| Short {
             longest: sizes[0].size,
@@ -88,5 +88,6 @@ fn fill(run: &mut Run) {
         slowdowns: vec![MeanSlowdown { by: Slowdown::UnloadedP50, mean }],
         baseline: (!rpc.unloaded).then_some(2),
         link: Some(1e9),
-    });
+    };
+    run.details = Some(serde_json::to_value(lengths).expect("lengths are JSON"));
 }

@@ -3,8 +3,8 @@
 use crate::{ROUNDS, WARMUP};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use wiregauge::plan::{Case, Pattern, Wait};
-use wiregauge::record::schema::{Figure, RateFigure, Run};
+use wiregauge::plan::Wait;
+use wiregauge::record::schema::{CaseRecord, Figure, RateFigure, Run};
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{
     Interval, Metric, Quantile, Rate, RateMetric, RoundSummary, Summary, Value,
@@ -14,7 +14,7 @@ use wiregauge::transport::TransportKind;
 const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// Median, spread (of the logarithm) and share of slow ones of a made-up transport.
-fn behaviour(case: &Case) -> (f64, f64, f64) {
+fn behaviour(case: &CaseRecord) -> (f64, f64, f64) {
     let (base, per_byte) = match case.transport {
         TransportKind::Shm => (96.0, 0.04),
         TransportKind::Unix => (1_310.0, 0.06),
@@ -37,7 +37,7 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
 /// Draws the rounds of a run and fills in its figures.
 pub fn measure(run: &mut Run, per_round: u64, lossy: bool) -> Vec<RoundSamples> {
     let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index) + 7);
-    if run.case.pattern == Pattern::Bandwidth {
+    if run.case.pattern == "bandwidth" {
         run.rates = rates(&run.case, &mut rng);
         return Vec::new();
     }
@@ -158,7 +158,7 @@ pub fn summarise(rounds: &[Vec<f64>]) -> Summary {
     }
 }
 
-fn rates(case: &Case, rng: &mut ChaCha8Rng) -> Vec<RateFigure> {
+fn rates(case: &CaseRecord, rng: &mut ChaCha8Rng) -> Vec<RateFigure> {
     let (median, ..) = behaviour(case);
     let rounds: Vec<f64> =
         (0..ROUNDS).map(|_| 3.1e9 / median * (1.0 + 0.02 * normal(rng))).collect();

@@ -1,14 +1,15 @@
 //! A made-up study.
 
+use wiregauge::plan::Study;
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
-use wiregauge::plan::{Case, Pattern, Study};
+use wiregauge::record::schema::CaseRecord;
 use wiregauge::transport::TransportKind;
 use wiregauge::units::Bytes;
 
 /// A study of the sweep with figures that nobody has published.
-pub fn study(cases: &[Case]) -> Study {
-    let of = |pattern: Pattern, transport: TransportKind| {
-        let fits = |case: &Case| case.pattern == pattern && case.transport == transport;
+pub fn study(cases: &[CaseRecord]) -> Study {
+    let of = |pattern: &str, transport: TransportKind| {
+        let fits = |case: &CaseRecord| case.pattern == pattern && case.transport == transport;
         let numbers = (0_u32..).zip(cases).filter(|(_, case)| fits(case));
         numbers.map(|(number, _)| number).collect::<Vec<u32>>()
     };
@@ -53,10 +54,10 @@ pub fn study(cases: &[Case]) -> Study {
         source: Some("N. Nobody, A made-up book, 1900".to_owned()),
         quick: false,
         series: vec![
-            series("shm", Pattern::Latency, TransportKind::Shm),
-            series("tcp", Pattern::Latency, TransportKind::Tcp),
-            series("shm stream", Pattern::Bandwidth, TransportKind::Shm),
-            series("tcp stream", Pattern::Bandwidth, TransportKind::Tcp),
+            series("shm", "latency", TransportKind::Shm),
+            series("tcp", "latency", TransportKind::Tcp),
+            series("shm stream", "bandwidth", TransportKind::Shm),
+            series("tcp stream", "bandwidth", TransportKind::Tcp),
         ],
         graphs: vec![
             against,

@@ -4,17 +4,18 @@
 
 use libfuzzer_sys::fuzz_target;
 use wiregauge::control::frame::read_body;
-use wiregauge::remote::daemon::caps::{Caps, Inspector, Stage};
+use wiregauge::pattern::registry;
+use wiregauge::remote::daemon::caps::{Caps, Inspector, SessionState};
 
 fuzz_target!(|data: &[u8]| {
     let mut channel = data;
-    let mut inspector = Inspector::new(Caps::default());
+    let mut inspector = Inspector::new(Caps::default(), registry::find);
     while let Ok(body) = read_body(&mut channel) {
         if let Err(sentence) = inspector.admit(&body) {
             assert!(!sentence.is_empty() && !sentence.contains('\n'));
             return;
         }
-        assert_ne!(*inspector.stage(), Stage::Silent);
-        assert!(inspector.patience().is_some() || *inspector.stage() == Stage::KeepingTime);
+        assert_ne!(*inspector.state(), SessionState::Silent);
+        assert!(inspector.patience().is_some() || *inspector.state() == SessionState::KeepingTime);
     }
 });

@@ -3,10 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use wiregauge::cli::entry;
+use wiregauge::pattern::registry;
 use wiregauge::plan::study::file;
 
 fuzz_target!(|text: &str| {
-    let study = match file::parse("study.toml", text) {
+    let study = match file::parse(&registry::names(), "study.toml", text) {
         Ok(study) => study,
         Err(wrong) => return one_sentence(&wrong),
     };

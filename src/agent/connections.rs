@@ -5,9 +5,7 @@ use crate::plan::Case;
 use crate::plan::topology::Wiring;
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::optional::{DeviceClock, LiveWord};
-use crate::transport::{
-    Blob, Connected, Endpoint, NamedValues, Opening, Setup, SetupError, Slot,
-};
+use crate::transport::{Blob, Connected, Endpoint, NamedValues, Opening, Setup, SetupError, Slot};
 use std::collections::BTreeMap;
 
 /// What is tried when the kernel is to watch several connections.

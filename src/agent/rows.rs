@@ -24,3 +24,30 @@ pub fn rows(case: &Case, per_second: f64) -> u64 {
     let offered = offered.map(|rows| rows.min(MOST_COUNT / threads));
     by_count.or(offered).unwrap_or(by_time)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::{oneway, registry};
+    use crate::plan::{Request, Schedule};
+    use crate::transport::Role;
+    use crate::units::{MessageRate, Span};
+
+    /// Rows of a round one way of so many messages per second and seconds.
+    fn oneway(rate: f64, seconds: u64) -> u64 {
+        let request = Request {
+            schedule: Schedule::Periodic { rate: MessageRate(rate) },
+            time: Some(Span(seconds * 1_000_000_000)),
+            ..oneway::request(oneway::Asked::default())
+        };
+        let case = request.plan().unwrap().cases.remove(0);
+        registry::execution("oneway").unwrap().rows(&case, Role::Server)
+    }
+
+    #[test]
+    fn a_schedule_one_way_has_a_row_for_each_message_up_to_the_most() {
+        assert!((10_000_000..13_000_000).contains(&oneway(1e6, 10)));
+        assert!((1000..5000).contains(&oneway(1e3, 1)));
+        assert_eq!(oneway(1e6, 60), MOST_COUNT);
+    }
+}

@@ -7,10 +7,11 @@
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::{LoopContext, PatternExecution, ThreadContext};
-use crate::agent::setup::setup;
 use crate::agent::rehearse;
+use crate::agent::setup::setup;
 use crate::clock::{
-    AnyClock, Clock, epoch_of_day, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
+    AnyClock, Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
+    epoch_of_day,
 };
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
@@ -261,8 +262,7 @@ impl RoleRunner {
         let rows = arena.capacity() as u64;
         let mut role_loop =
             self.pattern.prepare(&ThreadContext { role, ..self.context(time, rows) })?;
-        let mut connections =
-            Connections::simulated(case, &setup(case, role, assignment.cookie))?;
+        let mut connections = Connections::simulated(case, &setup(case, role, assignment.cookie))?;
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let mut plan = Loop::new(case, ticks);
         role_loop.tune(&mut plan, &ticks);

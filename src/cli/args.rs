@@ -361,13 +361,13 @@ static CONGESTIONS: OptionDef = transport::CONGESTION.list();
 
 impl Args for TransportArguments {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let one_or_list = |option: &&'static OptionDef| match option.name == CONGESTIONS.name {
+        let one_or_list = |option: &'static OptionDef| match option.name == CONGESTIONS.name {
             true => &CONGESTIONS,
-            false => *option,
+            false => option,
         };
         let arguments = definitions()
             .iter()
-            .map(|option| tables::argument(one_or_list(&option)).help_heading(TRANSPORT));
+            .map(|option| tables::argument(one_or_list(option)).help_heading(TRANSPORT));
         command.args(arguments)
     }
 

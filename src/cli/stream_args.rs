@@ -8,7 +8,7 @@ use crate::plan::{Refusal, Request};
 use crate::signal::Kind;
 use crate::signal::file::Keep;
 use crate::signal::format::Format;
-use crate::signal::signal::{Shape, Signal};
+use crate::signal::source::{Shape, Signal};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -2,9 +2,9 @@
 
 use crate::clock::Source;
 use crate::host;
-use crate::plan::pairs::AtOnce;
 use crate::pattern::bandwidth::Direction;
 use crate::pattern::rpc::Slowdown;
+use crate::plan::pairs::AtOnce;
 use crate::plan::sweep::{self, SweepError};
 use crate::plan::{TimerKind, Wait, host_spec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
@@ -106,8 +106,8 @@ pub fn sample_formats() -> impl TypedValueParser<Value = signal::format::Format>
     one_of(signal::format::Format::ALL, |format| format.name())
 }
 
-pub fn signals() -> impl TypedValueParser<Value = signal::signal::Signal> {
-    one_of(signal::signal::Signal::ALL, |signal| signal.name())
+pub fn signals() -> impl TypedValueParser<Value = signal::source::Signal> {
+    one_of(signal::source::Signal::ALL, |signal| signal.name())
 }
 
 pub fn kinds() -> impl TypedValueParser<Value = signal::Kind> {

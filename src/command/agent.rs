@@ -1,10 +1,10 @@
 //! `agent`: run the agent daemon, or offer a pairing. `pair`: pair with a daemon.
 
-use crate::pattern::registry;
 use super::console::{complain, print};
 use super::process::program;
 use super::{CommandError, Exit};
 use crate::cli::Standing;
+use crate::pattern::registry;
 use crate::plan::Refusal;
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};

@@ -1,10 +1,10 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
 use super::hosts::{self, ProbeRequest};
-use crate::pattern::registry;
 use super::{CommandError, Exit, measure, process};
 use crate::cli::Output;
 use crate::clock::Source;
+use crate::pattern::registry;
 use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Pairs, Place, Plan, Rounds};
 use crate::remote::host::RemoteHost;

@@ -1,6 +1,5 @@
 //! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
 
-use serde_json::Value;
 use super::console::{print, print_json};
 use super::measure::refuse;
 use super::{CommandError, Exit};
@@ -13,6 +12,7 @@ use crate::stats::{Difference, compare};
 use crate::units::quantile_name;
 use crate::warning::Warning;
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// One side of a comparison: a record and which of its runs.

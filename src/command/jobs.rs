@@ -1,9 +1,9 @@
 //! Joins the processes of a job before anything is measured: rank 0 becomes the controller, the
 //! others its agents.
 
-use crate::pattern::registry;
 use super::CommandError;
 use super::process::{interrupts, program};
+use crate::pattern::registry;
 use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Place};
 use crate::remote::job::rank::Rank;

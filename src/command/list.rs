@@ -29,7 +29,7 @@ fn listed(kind: TransportKind) -> Listed {
         transport: kind.name(),
         available: available.is_ok(),
         reason: available.err(),
-        patterns: registry::carried_by(&descriptor),
+        patterns: registry::carried_by(descriptor),
         largest_bytes: descriptor.largest,
         loses: descriptor.loses,
         ordered: descriptor.ordered,

@@ -5,18 +5,18 @@ use super::hosts::{self, ProbeRequest};
 use super::process::{interrupts, program};
 use super::progress::Progress;
 use super::{CommandError, Exit};
-use crate::pattern::{registry, survey};
 use crate::cli::Output;
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
+use crate::pattern::{registry, survey};
 use crate::plan::{Place, Plan, Refusal, Request};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
-use crate::report::{html, table, view};
+use crate::report::{html, table};
 use crate::run::{Stage, Watcher, conduct};
 use crate::transport::Role;
 use crate::units::Bytes;
@@ -124,7 +124,9 @@ pub fn carry_out(
     let record = record?;
     tell(&record, writer, output.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
-        (true, _) if view::breaks_bound(&record) => Exit::Exceeded,
+        (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
+            Exit::Exceeded
+        }
         (true, _) => Exit::Right,
         (false, true) => Exit::Incomplete,
         (false, false) if interrupted.load(Ordering::Relaxed) => Exit::Incomplete,
@@ -161,7 +163,7 @@ pub fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), C
         table::notes(record).lines().for_each(|line| complain(&line));
         return Ok(());
     }
-    print(table::runs(record, view::PATTERNS).as_bytes())?;
+    print(table::runs(record, &registry::views()).as_bytes())?;
     print(table::notes(record).as_bytes())?;
     if let Some(path) = kept {
         print(format!("kept in {}\n", path.display()).as_bytes())?;
@@ -172,7 +174,7 @@ pub fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), C
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
 fn keep(record: &Record, mut writer: Writer) -> Result<std::path::PathBuf, CommandError> {
     let reader = SampleReader::open(&writer.close_samples()?)?;
-    let report = html::render(record, view::PATTERNS, rounds(reader));
+    let report = html::render(record, &registry::views(), rounds(reader));
     Ok(writer.finish(record, &report)?)
 }
 

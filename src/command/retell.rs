@@ -3,9 +3,10 @@
 use super::console::{complain, print};
 use super::measure::rounds;
 use super::{CommandError, Exit};
+use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
-use crate::report::{html, table, view};
+use crate::report::{html, table};
 use std::path::{Path, PathBuf};
 
 /// Retells. Every directory is tried; the first error is the command's.
@@ -30,7 +31,7 @@ fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
         head.push_str(" (INCOMPLETE)");
     }
     print(
-        format!("{head}\n{}{}", table::runs(&record, view::PATTERNS), table::notes(&record))
+        format!("{head}\n{}{}", table::runs(&record, &registry::views()), table::notes(&record))
             .as_bytes(),
     )?;
     if with_html {
@@ -44,7 +45,7 @@ fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
                 sentence
             })
         });
-        let page = html::render(&record, view::PATTERNS, samples);
+        let page = html::render(&record, &registry::views(), samples);
         replace(&dir.join(REPORT_FILE), &page)?;
         if let Some(error) = wrong {
             return Err(error.into());

@@ -2,7 +2,6 @@
 
 mod fitting;
 
-use crate::pattern::registry;
 use super::console::{complain, print};
 use super::hosts::{self, ProbeRequest};
 use super::measure::{carry_out, refuse};
@@ -10,6 +9,7 @@ use super::{CommandError, Exit};
 use crate::cli::{Output, entry};
 use crate::clock::Source;
 use crate::host;
+use crate::pattern::registry;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};

@@ -15,10 +15,10 @@
 //! `Probe` is answered by `Probed` before anything runs, and `KeepTime` by `KeepsTime` while rounds
 //! run.
 
+use super::case::CaseFrame;
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
 use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
-use super::case::CaseFrame;
 use crate::plan::{Case, FindPattern};
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};

@@ -18,7 +18,8 @@ pub mod survey;
 
 use crate::agent::execution::PatternExecution;
 use crate::plan::PatternSpec;
+use crate::report::view::PatternView;
 use crate::run::analysis::PatternAnalysis;
 
 /// A pattern: all that the stages need of one.
-pub trait Pattern: PatternSpec + PatternExecution + PatternAnalysis {}
+pub trait Pattern: PatternSpec + PatternExecution + PatternAnalysis + PatternView {}

@@ -1,8 +1,10 @@
 //! The patterns that this build has: one line each.
 
+use super::survey::Survey;
 use super::{Pattern, bandwidth, latency, load, oneway, rpc, stream};
 use crate::agent::execution::{PatternExecution, Patterns};
 use crate::plan::PatternRef;
+use crate::report::view::PatternView;
 use crate::run::analysis::{PatternAnalysis, RunPatterns};
 use crate::transport::Descriptor;
 
@@ -25,6 +27,12 @@ pub fn names() -> Vec<&'static str> {
 pub fn carried_by(descriptor: &Descriptor) -> Vec<&'static str> {
     let carried = PATTERNS.iter().filter(|pattern| pattern.is_carried_by(descriptor));
     carried.map(|pattern| pattern.name()).collect()
+}
+
+/// What reports show of all, and of the survey that is made of them.
+pub fn views() -> Vec<&'static dyn PatternView> {
+    let own = PATTERNS.iter().map(|pattern| *pattern as &dyn PatternView);
+    std::iter::once(&Survey as &dyn PatternView).chain(own).collect()
 }
 
 /// The pattern of a name, as plans know it.

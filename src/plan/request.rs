@@ -2,8 +2,8 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place,
-    Plan, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Trace, Wait, cpus,
+    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place, Plan, Rounds,
+    Schedule, Settings, Spec, Specification, TimerKind, Topology, Trace, Wait, cpus,
 };
 use crate::transport::{Traffic, TransportKind, TransportRequest};
 use crate::units::{Bytes, Span, Untrue};
@@ -273,9 +273,7 @@ impl Request {
             (self.settings.text("stamp-complete") == Some("device"), "--stamp-complete device"),
         ];
         match options.into_iter().find(|(is_given, _)| *is_given) {
-            Some((_, name)) => {
-                refuse(format!("{} does not support {name}", self.pattern.name()))
-            }
+            Some((_, name)) => refuse(format!("{} does not support {name}", self.pattern.name())),
             None => Ok(()),
         }
     }
@@ -318,7 +316,7 @@ impl Request {
                  thread; write --threads 1"
             ));
         }
-        if !self.pattern.is_carried_by(&descriptor) {
+        if !self.pattern.is_carried_by(descriptor) {
             return refuse(format!(
                 "{transport} does not support {}; `wiregauge list` shows what it does",
                 self.pattern.name()
@@ -340,7 +338,11 @@ fn check_together(case: &Case) -> Result<(), Refusal> {
 }
 
 /// Refuses a case whose transport does not carry its traffic, with what to do instead.
-pub fn check_traffic(transport: TransportKind, needs: Traffic, instead: &str) -> Result<(), Refusal> {
+pub fn check_traffic(
+    transport: TransportKind,
+    needs: Traffic,
+    instead: &str,
+) -> Result<(), Refusal> {
     let carried = transport.descriptor().traffic;
     if carried.iter().any(|traffic| traffic.same_kind(needs)) {
         return Ok(());
@@ -378,4 +380,40 @@ pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(
 /// For `return`: a refusal.
 pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(sentence.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::{load, oneway};
+    use crate::units::MessageRate;
+
+    #[test]
+    fn a_trace_is_played_to_its_end() {
+        let lines: String = (0..30_000).map(|n| format!("{n}us\n")).collect();
+        let trace = Trace::parse("t", &lines).unwrap();
+        let schedule = Schedule::Trace { rate: trace.rate() };
+        let requests =
+            [oneway::request(oneway::Asked::default()), load::request(load::Asked::default())];
+        for request in requests {
+            let request = Request { trace: Some(trace.clone()), schedule, ..request };
+            assert_eq!(request.plan().unwrap().cases[0].bound.count, Some(30_000));
+        }
+    }
+
+    #[test]
+    fn the_warm_up_is_at_most_a_tenth_of_what_is_expected() {
+        let warmup = |count, time, schedule| {
+            let usual = oneway::request(oneway::Asked::default());
+            let request = Request { count, time, schedule, ..usual };
+            request.plan().unwrap().cases[0].warmup
+        };
+        let slow = Schedule::Periodic { rate: MessageRate(5e3) };
+        let tenth_of_a_second = Some(Span(100_000_000));
+        assert_eq!(warmup(None, None, Schedule::ClosedLoop), 1000);
+        assert_eq!(warmup(Some(500), None, Schedule::ClosedLoop), 50);
+        assert_eq!(warmup(None, tenth_of_a_second, Schedule::ClosedLoop), 1000);
+        assert_eq!(warmup(None, tenth_of_a_second, slow), 50);
+        assert_eq!(warmup(Some(100), tenth_of_a_second, slow), 10);
+    }
 }

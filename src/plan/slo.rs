@@ -38,3 +38,21 @@ impl std::fmt::Display for Slo {
         write!(f, "p{percent} < {}", self.below)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_a_quantile_and_a_time() {
+        let slo: Slo = "p99<50us".parse().unwrap();
+        assert_eq!(slo, Slo { quantile: 0.99, below: Span(50_000) });
+        assert_eq!(slo.to_string(), "p99 < 50 us");
+        let slo: Slo = "p99.9 < 1ms".parse().unwrap();
+        assert_eq!((slo.quantile, slo.to_string().as_str()), (0.999, "p99.9 < 1 ms"));
+        for bad in ["p99", "p98<1us", "p99<0us", "p99<50", "99<1us", "p99>1us", ""] {
+            let sentence = bad.parse::<Slo>().unwrap_err();
+            assert!(sentence.contains("'p99<50us'"), "{sentence}");
+        }
+    }
+}

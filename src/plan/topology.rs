@@ -112,7 +112,7 @@ impl Topology {
             && self.ranks.iter().all(|rank| threads.contains(&rank.threads));
         let is_small = is_small
             && are_ranks
-            && (0..ranks).all(|rank| self.endpoints_of(rank) <= MOST_ENDPOINTS);
+            && (0..ranks).all(|rank| (1..=MOST_ENDPOINTS).contains(&self.endpoints_of(rank)));
         match is_small {
             true => Ok(()),
             false => Err(format!(
@@ -203,8 +203,10 @@ impl Topology {
         if !self.neighbours(rank).iter().all(is_whole) {
             return None;
         }
-        let one = |peer: EndpointId| of.get(peer.rank)?.get(peer.thread)?.get(peer.endpoint).cloned();
-        let thread = |number: u32| self.peers_of(rank, number as usize).into_iter().map(one).collect();
+        let one =
+            |peer: EndpointId| of.get(peer.rank)?.get(peer.thread)?.get(peer.endpoint).cloned();
+        let thread =
+            |number: u32| self.peers_of(rank, number as usize).into_iter().map(one).collect();
         (0..self.ranks.get(rank)?.threads).map(thread).collect()
     }
 
@@ -241,6 +243,8 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::rpc;
+    use crate::plan::Request;
     use std::collections::BTreeSet;
 
     #[test]
@@ -293,10 +297,40 @@ mod tests {
         assert!(Topology::pair(65).check().is_err() && Topology::pair(0).check().is_err());
         let mesh = |each| Topology::client_server(2, 2, Wiring::Mesh { each });
         assert!(mesh(512).check().is_ok() && mesh(513).check().is_err());
-        assert!(mesh(u32::MAX).check().is_err());
-        let pairs = |pair| Topology { connections: Connections::Pairs(vec![pair]), ..Topology::pair(1) };
+        assert!(mesh(u32::MAX).check().is_err() && mesh(0).check().is_err());
+        let pairs =
+            |pair| Topology { connections: Connections::Pairs(vec![pair]), ..Topology::pair(1) };
         assert!(pairs((0, 2)).check().is_err() && pairs((1, 1)).check().is_err());
         let nobody = Topology { ranks: Vec::new(), ..Topology::pair(1) };
         assert!(nobody.check().is_err());
+    }
+
+    #[test]
+    fn each_connection_connects_to_the_one_that_connects_to_it() {
+        let asked = rpc::Asked {
+            server_ports: vec![3],
+            connections: vec![2],
+            clients: vec![1],
+            baseline: false,
+            ..rpc::Asked::default()
+        };
+        let request = Request { threads: vec![2], ..rpc::request(asked) };
+        let topology = request.plan().unwrap().cases.remove(0).topology;
+        let named = |rank: usize| -> Vec<Vec<[usize; 2]>> {
+            let all = topology.endpoints_of(rank) as usize;
+            (0..topology.ranks[rank].threads as usize)
+                .map(|thread| (0..all).map(|endpoint| [thread, endpoint]).collect())
+                .collect()
+        };
+        let of = [named(0), named(1)];
+        let [at_client, at_server] = [0, 1].map(|rank| topology.route(rank, &of).unwrap());
+        assert_eq!((at_client.len(), at_server.len()), (2, 3));
+        for (thread, endpoints) in at_client.iter().enumerate() {
+            assert_eq!(endpoints.len(), 6);
+            for (endpoint, other) in endpoints.iter().enumerate() {
+                assert_eq!(at_server[other[0]][other[1]], [thread, endpoint]);
+            }
+        }
+        assert_eq!(topology.route(0, &[named(0), named(0)]), None);
     }
 }

@@ -4,8 +4,8 @@
 use crate::plan::study::Study;
 use crate::plan::topology::HostPair;
 use crate::plan::{
-    Axis, Bound, Case, CpuPair, HostSpec, Pairs, Plan, Rounds, Schedule, Settings, TimerKind, Topology, Trace,
-    Wait, cpus, pairs,
+    Axis, Bound, Case, CpuPair, HostSpec, Pairs, Plan, Rounds, Schedule, Settings, TimerKind,
+    Topology, Trace, Wait, cpus, pairs,
 };
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
@@ -91,6 +91,11 @@ impl CaseRecord {
     pub fn spec<T: DeserializeOwned>(&self, pattern: &str) -> Option<T> {
         let own = Some(&self.spec).filter(|_| self.pattern == pattern);
         T::deserialize(own?).ok()
+    }
+
+    /// Where it stands on an axis of graphs.
+    pub fn on_axis(&self, axis: Axis) -> Option<f64> {
+        self.axes.get(&axis).copied()
     }
 
     /// Threads that measured: the client's.

@@ -13,7 +13,7 @@ mod tables;
 
 use super::curves::{self, Reduced};
 use super::model::Section;
-use super::view::{self, View};
+use super::view::{self, PatternView};
 use crate::record::schema::{Record, RecordedWarning};
 use crate::sample::RoundSamples;
 use crate::warning::Warning;
@@ -43,7 +43,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 /// and what came before it is shown.
 pub fn render<E: std::fmt::Display>(
     record: &Record,
-    patterns: &[View],
+    patterns: &[&dyn PatternView],
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> String {
     let reduced = curves::reduce(record, rounds);

@@ -42,7 +42,8 @@ impl Comparisons {
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
             let of_host = |case: &Case| {
-                case.topology.is_between_hosts() && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
+                case.topology.is_between_hosts()
+                    && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
             };
             let one_way = |case: &&Case| stage.is_one_way(case) && of_host(case);
             let needed = plan.cases.iter().find(one_way);

@@ -1,8 +1,8 @@
 //! From the rounds of a case to its run in the record.
 
-use super::cpus;
 use super::analysis::{Collector, Completion, PatternAnalysis, RoundSeen};
 use super::beyond;
+use super::cpus;
 use super::included;
 use super::stop::Stop;
 use super::tally::add;

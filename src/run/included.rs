@@ -7,10 +7,7 @@ use crate::transport::Wait;
 use std::collections::BTreeMap;
 
 /// The pairs that stand in the record.
-pub(super) fn of(
-    case: &Case,
-    analysis: &dyn PatternAnalysis,
-) -> BTreeMap<String, String> {
+pub(super) fn of(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<String, String> {
     let wait = match case.wait {
         Wait::Busy => "busy: both ends poll without a pause".to_string(),
         Wait::Block => "block: both ends sleep in the kernel".to_string(),

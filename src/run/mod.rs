@@ -301,7 +301,8 @@ impl Conductor<'_, '_> {
                 patterns.push(case.pattern);
             }
         }
-        let analyses = patterns.iter().filter_map(|pattern| (self.stage.patterns.analysis)(pattern.name()));
+        let analyses =
+            patterns.iter().filter_map(|pattern| (self.stage.patterns.analysis)(pattern.name()));
         analyses.flat_map(|analysis| analysis.next_cases(&self.plan, &self.runs)).collect()
     }
 
@@ -432,7 +433,10 @@ impl Conductor<'_, '_> {
         let base = timebase(case, self.time, &finished);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
-        let mut known = |role| match Some(()).filter(|()| self.stage.is_one_way(case)).and_then(|()| self.comparisons.of(case, role))? {
+        let mut known = |role| match Some(())
+            .filter(|()| self.stage.is_one_way(case))
+            .and_then(|()| self.comparisons.of(case, role))?
+        {
             Ok(known) => Some(known),
             Err(fault) => {
                 unknown = Some(fault);

@@ -2,12 +2,12 @@
 
 use crate::agent::remote_memory::REPORT;
 use crate::clock::LocalNs;
+use crate::control::case::CaseFrame;
 use crate::control::fault::{Fault, Handled};
 use crate::control::frame::FrameError;
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::control::case::CaseFrame;
 use crate::plan::{Case, Ending};
 use crate::remote::host::RemoteHost;
 use crate::remote::process::{Agent, AgentMessage, AgentPlace};
@@ -188,12 +188,7 @@ impl Round<'_> {
         }
     }
 
-    fn assignment(
-        &self,
-        role: Role,
-        cookie: [u8; 32],
-        one_process: bool,
-    ) -> Assignment<CaseFrame> {
+    fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment<CaseFrame> {
         let host = self.remote_host(role);
         let own_parts = &self.parts[index(role)];
         let cpus = self.conditions.cpus_of(self.case);

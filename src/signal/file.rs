@@ -273,7 +273,7 @@ pub fn read(path: &Path, format: Format, kind: Kind) -> Result<Vec<super::Sample
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signal::signal::{Shape, Source};
+    use crate::signal::source::{Shape, Source};
     use crate::signal::{METADATA, put_metadata};
 
     fn path(name: &str) -> PathBuf {

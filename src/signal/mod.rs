@@ -1,6 +1,6 @@
 //! Streams of samples: a time and up to 1024 values each, as a real-time simulator sends them.
 //!
-//! Takes a [`signal::Source`]; gives the bytes of a message, and of a file that VILLASnode reads
+//! Takes a [`source::Source`]; gives the bytes of a message, and of a file that VILLASnode reads
 //! too. A message is 24 bytes of metadata (number, origin time) and 8 bytes a value.
 //!
 //! Must never: know who carries the message, or wait for a disk in a measured loop
@@ -8,7 +8,7 @@
 
 pub mod file;
 pub mod format;
-pub mod signal;
+pub mod source;
 
 use serde::{Deserialize, Serialize};
 

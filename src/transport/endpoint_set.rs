@@ -159,8 +159,7 @@ impl EndpointSet<Box<dyn Endpoint>> {
     /// Takes the ends out as their own type, where all are of type `E`. The set is empty until they
     /// are put back. Both allocate.
     pub fn take_typed<E: Endpoint>(&mut self) -> Option<EndpointSet<E>> {
-        let is_one = |end: &Box<dyn Endpoint>| (&**end as &dyn Any).is::<E>();
-        if !self.ends.iter().all(is_one) {
+        if !self.ends.iter().all(|end| (&**end as &dyn Any).is::<E>()) {
             return None;
         }
         let typed = |end: Box<dyn Endpoint>| Some(*(end as Box<dyn Any>).downcast::<E>().ok()?);

@@ -10,7 +10,7 @@ use wiregauge::pattern::stream::loops::{self, Steps};
 use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{MessageCounts, Recorder};
-use wiregauge::signal::signal::{Shape, Signal, Source};
+use wiregauge::signal::source::{Shape, Signal, Source};
 use wiregauge::signal::{Kind, Sample, Value, read_message};
 
 const DAY_NS: u64 = 7_000_000_000;

@@ -1,15 +1,15 @@
 //! The rows that judge what leaves the program: a run through agents, directory, report and
 //! exports.
 
-use crate::pattern::registry;
 use super::Row;
 use super::simulate::ping_pong;
+use crate::pattern::registry;
 use crate::plan::{Plan, Rounds};
 use crate::record::directory::SAMPLES_FILE;
 use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
 use crate::report::export::{CSV_HEADER, Format, Selection, export_to};
-use crate::report::{html, table, view};
+use crate::report::{html, table};
 use crate::run::{Silent, Stage, conduct};
 use crate::sample::{RoundSamples, Sample};
 use crate::units::{Bytes, Span};
@@ -66,7 +66,8 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         writer.append(round)
     };
     let record = conduct(&plan, &stage, &mut take, &mut Silent).map_err(|e| say(&e))?;
-    let page = html::render(&record, view::PATTERNS, injected.iter().cloned().map(Ok::<_, String>));
+    let page =
+        html::render(&record, &registry::views(), injected.iter().cloned().map(Ok::<_, String>));
     writer.finish(&record, &page).map_err(|e| say(&e))?;
     Ok(Kept { base, dir, record, injected })
 }
@@ -110,7 +111,9 @@ fn forms_with_stall(kept: &Kept) -> Result<Vec<(&'static str, bool)>, String> {
         // The table tells a round trip by its half, in us.
         (
             "table",
-            table::runs(&record, view::PATTERNS).split_whitespace().any(|field| field == "2500"),
+            table::runs(&record, &registry::views())
+                .split_whitespace()
+                .any(|field| field == "2500"),
         ),
         ("record.json", json.is_some_and(|summary| summary.max.0 == 5e6)),
         // The page's table holds the exact value in ns beside the one that is shown; it shows

@@ -1,12 +1,12 @@
 //! The rows that need the program itself as a process.
 
-use crate::pattern::registry;
 use super::Row;
 use super::simulate::round_trips;
 use crate::agent::serve::PLAY;
 use crate::control::frame;
 use crate::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 use crate::control::secret;
+use crate::pattern::registry;
 use crate::plan::Request;
 use crate::record::schema::Metric;
 use crate::run::{Silent, Stage, conduct};

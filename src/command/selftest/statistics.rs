@@ -2,7 +2,7 @@
 //! statistics.
 
 use super::Row;
-use super::simulate::{ping_pong, with_pause, play, scheduled};
+use super::simulate::{ping_pong, play, scheduled, with_pause};
 use crate::loops::Ended;
 use crate::plan::{Bound, Case, Schedule};
 use crate::sample::Flags;

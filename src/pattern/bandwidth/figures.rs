@@ -112,13 +112,7 @@ impl Collector for Volume {
 }
 
 /// One sample for every `stride` messages that arrived: it has the stamps of the last.
-fn marks(
-    case: &Case,
-    rows: &[Row],
-    sent: &[Row],
-    flag: Flags,
-    time: End<'_>,
-) -> Vec<Sample> {
+fn marks(case: &Case, rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>) -> Vec<Sample> {
     let stride = case.stride();
     let of = |(number, row): (usize, &Row)| {
         let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);

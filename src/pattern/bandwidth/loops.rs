@@ -4,13 +4,13 @@
 //! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
 //! delivered between the first stamp after the warm-up and the last.
 
+use crate::clock::{Clock, Ticks};
 use crate::loops::flow::Flow;
 use crate::loops::gate::Gate;
 use crate::loops::one_sided::past;
 use crate::loops::payload;
 use crate::loops::waiter::{Waited, Waiter};
 use crate::loops::{Ended, Loop};
-use crate::clock::{Clock, Ticks};
 use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Events, Link};

@@ -1,10 +1,11 @@
 //! As many messages as the transport takes, one way or both.
 
-pub mod one_sided;
-pub mod loops;
 mod execution;
 mod figures;
+pub mod loops;
+pub mod one_sided;
 mod spec;
+mod view;
 mod window;
 
 pub use spec::{Asked, Bandwidth, Direction, Spec, request};

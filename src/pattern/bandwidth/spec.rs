@@ -3,7 +3,8 @@
 use crate::pattern::latency::check_burst;
 use crate::plan::request::{MOST_WINDOW, refuse, within};
 use crate::plan::{
-    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Refusal, Request,
+    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Refusal,
+    Request,
 };
 use crate::transport::{Descriptor, Traffic, TransportKind};
 use crate::units::{Bytes, Span};

@@ -4,11 +4,15 @@ use super::Latency;
 use super::spec::Spec;
 use crate::plan::Case;
 use crate::record::schema::RateFigure;
+use crate::report::view::PatternView;
 use crate::run::analysis::{Collector, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::stats::Metric;
 use std::any::Any;
 use std::collections::BTreeMap;
+
+/// Its distributions are shown as those of any pattern.
+impl PatternView for Latency {}
 
 impl PatternAnalysis for Latency {
     fn metrics(&self, case: &Case) -> Vec<Metric> {

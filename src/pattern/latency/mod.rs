@@ -1,12 +1,12 @@
 //! Ping-pong: one message (or one burst) there and back before the next.
 
-pub mod one_sided;
 mod execution;
 mod figures;
+pub mod one_sided;
 mod spec;
 
-pub use spec::{Asked, Latency, Spec, request};
 pub(in crate::pattern) use figures::{Nothing, batching};
 pub(in crate::pattern) use spec::check_burst;
+pub use spec::{Asked, Latency, Spec, request};
 
 impl super::Pattern for Latency {}

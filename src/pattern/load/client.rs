@@ -1,14 +1,14 @@
 //! The client of `load`: requests for objects, by a schedule whatever became of the last, or so
 //! many at a time, each when one has been answered. The server is in [`super::server`].
 
+use super::server;
+use super::spec::MOST_OUTSTANDING;
+use crate::clock::{Clock, TickSpan, Ticks};
 use crate::loops::flow::Flow;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use super::server;
-use super::spec::MOST_OUTSTANDING;
 use crate::loops::waiter::{POLLS, Waiter};
 use crate::loops::{Ended, Loop};
-use crate::clock::{Clock, TickSpan, Ticks};
 use crate::sample::Flags;
 use crate::sample::recorder::{Recorder, Times};
 use crate::transport::{Endpoint, Events, Link};
@@ -279,8 +279,7 @@ impl<E: Endpoint> Line for OneServer<'_, E> {
             for arrival in events.arrivals() {
                 let message = self.endpoint.payload(arrival.slot);
                 let sequence = message.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
-                let is_other =
-                    plan.check && !server::is_answer(message, sequence, self.objects);
+                let is_other = plan.check && !server::is_answer(message, sequence, self.objects);
                 take(sequence, receive, is_other);
             }
         }

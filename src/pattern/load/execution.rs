@@ -1,10 +1,10 @@
 //! The roles of requests: a client that asks by a schedule or so many at a time, and the server
 //! with its table.
 
+use super::Load;
 use super::client::{self, Line, OneServer, Outstanding};
 use super::server::{self, Store};
 use super::spec::Spec;
-use super::Load;
 use crate::agent::error::AgentError;
 use crate::agent::execution::{Endpoints, LoopContext, PatternExecution, RoleLoop, ThreadContext};
 use crate::agent::rows::{MESSAGES_PER_SECOND, rows};
@@ -37,9 +37,7 @@ impl PatternExecution for Load {
 pub(in crate::pattern) fn rows_of_requests(case: &Case, role: Role) -> u64 {
     match role {
         Role::Server => 0,
-        Role::Client => {
-            rows(case, MESSAGES_PER_SECOND).min(MOST_ROWS / u64::from(case.threads()))
-        }
+        Role::Client => rows(case, MESSAGES_PER_SECOND).min(MOST_ROWS / u64::from(case.threads())),
     }
 }
 
@@ -61,8 +59,7 @@ impl RoleLoop for Requests {
         recorder: &mut Recorder<'_>,
     ) -> Ended {
         let (waiter, clock) = (context.waiter(), context.clock);
-        let measured =
-            Measured { spec: self.spec, store: self.store.as_ref(), context, recorder };
+        let measured = Measured { spec: self.spec, store: self.store.as_ref(), context, recorder };
         compiled::run(endpoints.end(0), waiter, clock, measured)
     }
 }
@@ -80,9 +77,9 @@ impl Compiled for Measured<'_, '_, '_> {
         let (gate, plan) = (context.gate, context.plan);
         match (store, spec.buffers) {
             // Its polls are timed, so it makes them.
-            (Some(store), Some(_)) => server::server::<_, _, _, true>(
-                endpoint, Busy, clock, gate, plan, store, recorder,
-            ),
+            (Some(store), Some(_)) => {
+                server::server::<_, _, _, true>(endpoint, Busy, clock, gate, plan, store, recorder)
+            }
             (Some(store), None) => server::server::<_, _, _, false>(
                 endpoint, waiter, clock, gate, plan, store, recorder,
             ),

@@ -6,13 +6,14 @@ use crate::clock::TickSpan;
 use crate::control::protocol::Outcome;
 use crate::pattern::latency;
 use crate::pattern::oneway::SCHEDULED;
-use crate::plan::{Case, Plan, PatternSpec};
+use crate::plan::{Case, PatternSpec, Plan};
 use crate::record::schema::RateFigure;
 use crate::run::analysis::{Collector, NextCase, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::Rates;
 use crate::run::round::Part;
-use crate::run::search::{self, Point};
+use crate::run::search;
+use crate::stats::knee::Point;
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, RateMetric};
 use crate::units::MessageRate;
@@ -20,7 +21,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 
 /// What a request costs each end.
-pub(in crate::pattern) const COSTS: [RateMetric; 2] = [RateMetric::CpuClient, RateMetric::CpuServer];
+pub(in crate::pattern) const COSTS: [RateMetric; 2] =
+    [RateMetric::CpuClient, RateMetric::CpuServer];
 
 impl PatternAnalysis for Load {
     fn metrics(&self, case: &Case) -> Vec<Metric> {

@@ -1,11 +1,12 @@
 //! Requests that a server answers from a table of objects, from idle to saturation.
 
-pub mod server;
-mod execution;
 pub mod client;
+mod execution;
 mod figures;
 mod probe;
+pub mod server;
 mod spec;
+mod view;
 
 pub use client::{Line, Looked};
 pub(in crate::pattern) use execution::{ask, rows_of_requests};

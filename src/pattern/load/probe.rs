@@ -79,3 +79,54 @@ pub fn probed(plan: &Plan, probe: usize) -> Option<usize> {
     let mut points = group.iter().map(|number| *number as usize);
     points.find(|number| plan.cases.get(*number).is_some_and(|case| !case.spec::<Spec>().probe))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::load;
+    use crate::transport::TransportKind;
+    use crate::units::Bytes;
+
+    fn request() -> Request {
+        let asked = Asked {
+            spec: Spec {
+                object_size: Bytes(1000),
+                probe_rate: Some(MessageRate(500.0)),
+                ..Spec::default()
+            },
+            rates: vec![MessageRate(1e4), MessageRate(1e5)],
+            clients: Vec::new(),
+        };
+        let mut request = load::request(asked);
+        request.schedule = Schedule::Periodic { rate: MessageRate(1e4) };
+        request.time = Some(Span(2_000_000_000));
+        request
+    }
+
+    #[test]
+    fn each_point_has_a_probe_of_small_requests_at_the_same_time_and_one_is_alone() {
+        let plan = request().plan().unwrap();
+        assert_eq!((plan.cases.len(), &*plan.concurrent), (5, &[vec![0, 3], vec![1, 4]][..]));
+        assert_eq!([2, 3, 4].map(|probe| probed(&plan, probe)), [None, Some(0), Some(1)]);
+        let probes: Vec<&Case> =
+            plan.cases.iter().filter(|case| case.spec::<Spec>().probe).collect();
+        for probe in probes {
+            assert_eq!((probe.size, probe.bound.time), (Bytes(116), Some(Span(2_000_000_000))));
+            assert_eq!(probe.schedule, Schedule::Poisson { rate: MessageRate(500.0) });
+            assert_eq!(probe.warmup, 100);
+        }
+        assert_eq!(plan.cpus_at_once(), 2);
+        let labels: Vec<String> = (0..5).map(|case| plan.label(case)).collect();
+        assert_eq!(labels[2], "probe tcp busy 116 B at 500/s, alone");
+        assert_eq!(labels[4], format!("probe tcp busy 116 B at 500/s, beside {}", labels[1]));
+    }
+
+    #[test]
+    fn a_probe_that_cannot_be_beside_a_load_is_refused() {
+        let refused = |request: Request| request.plan().unwrap_err().0;
+        let counted = Request { count: Some(10), time: None, ..request() };
+        assert!(refused(counted).contains("write --time"));
+        let simulated = Request { transports: vec![TransportKind::Synthetic], ..request() };
+        assert!(refused(simulated).contains("not possible over synthetic"));
+    }
+}

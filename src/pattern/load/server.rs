@@ -1,11 +1,11 @@
 //! The server of `load`: a table of objects in memory, a request for one of them, and the pools of
 //! buffers through which requests come and answers go.
 
+use super::spec::{Buffers, HEAD, MOST_BUFFERS, Spec};
+use crate::clock::{Clock, TickSpan, Ticks};
 use crate::loops::gate::Gate;
 use crate::loops::waiter::{POLLS, Waited, Waiter, look};
 use crate::loops::{Ended, Loop};
-use crate::clock::{Clock, TickSpan, Ticks};
-use super::spec::{Buffers, HEAD, MOST_BUFFERS, Spec};
 use crate::sample::recorder::{PoolUse, Recorder};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 use super::probe;
 use crate::plan::request::{refuse, within};
 use crate::plan::{
-    self, Axis, Bound, Case, CasesSoFar, Combination, PatternRef, PatternRequest,
-    PatternSpec, Plan, Refusal, Request, Schedule, Settings, Slo, Wait,
+    self, Axis, Bound, Case, CasesSoFar, Combination, PatternRef, PatternRequest, PatternSpec,
+    Plan, Refusal, Request, Schedule, Settings, Slo, Wait,
 };
 use crate::transport::{Descriptor, Role, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -277,12 +277,14 @@ impl PatternRequest for Asked {
             // It begins with what the server can do.
             return vec![at(Schedule::ClosedLoop, Spec { clients: SATURATING, ..spec })];
         }
-        let closed = self.clients.iter().map(|clients| {
-            at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec })
-        });
-        let open = self.rates.iter().map(|rate| {
-            at(request.schedule.at(*rate), Spec { clients: 0, ..spec })
-        });
+        let closed = self
+            .clients
+            .iter()
+            .map(|clients| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec }));
+        let open = self
+            .rates
+            .iter()
+            .map(|rate| at(request.schedule.at(*rate), Spec { clients: 0, ..spec }));
         let cases: Vec<Case> = closed.chain(open).collect();
         if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
     }
@@ -309,5 +311,37 @@ impl Asked {
         let pools = [("signal-every", "1"), ("inline", "off")];
         let pools = pools.iter().filter(|_| self.spec.buffers.is_some());
         with_defaults(&request.settings, transport, pools.copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_verbs_the_pools_are_the_queues_of_the_server_alone() {
+        let pools = |receive, signal| {
+            let buffers = Some(Buffers { transmit: 8, receive });
+            let spec = Spec { buffers, ..Spec::default() };
+            let mut request = request(Asked { spec, ..Asked::default() });
+            request.transports = vec![TransportKind::Verbs];
+            if let Some(every) = signal {
+                request.settings.set("signal-every", every).unwrap();
+            }
+            request.plan()
+        };
+        let case = pools(24, None).unwrap().cases.remove(0);
+        let ends = [Role::Client, Role::Server];
+        let [client, server] = ends.map(|role| case.pattern.settings_of(&case, role));
+        let depths = |end: &Settings| (end.count("send-depth"), end.count("receive-depth"));
+        assert_eq!(depths(&server), (Some(8), Some(24)));
+        assert_eq!(depths(&client), (None, None));
+        // Each reply completes by itself, and its buffer is in use until then.
+        for end in [client, server] {
+            assert_eq!((end.text("signal-every"), end.text("inline")), (Some("1"), Some("off")));
+        }
+        let typed = pools(24, Some("4")).unwrap().cases.remove(0);
+        assert_eq!(typed.settings.text("signal-every"), Some("4"));
+        assert!(pools(15, None).unwrap_err().0.contains("16 receives at least"));
     }
 }

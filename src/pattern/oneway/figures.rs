@@ -5,6 +5,7 @@ use crate::clock::Ticks;
 use crate::pattern::latency;
 use crate::plan::Case;
 use crate::record::schema::RateFigure;
+use crate::report::view::PatternView;
 use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::Rates;
@@ -16,14 +17,11 @@ use crate::units::Bytes;
 use std::any::Any;
 use std::collections::BTreeMap;
 
+/// Its distributions are shown as those of any pattern.
+impl PatternView for Oneway {}
+
 impl PatternAnalysis for Oneway {
-    fn samples(
-        &self,
-        case: &Case,
-        _: usize,
-        rows: [&[Row]; 2],
-        times: Times<'_>,
-    ) -> Vec<Sample> {
+    fn samples(&self, case: &Case, _: usize, rows: [&[Row]; 2], times: Times<'_>) -> Vec<Sample> {
         samples(case.size, rows, times)
     }
 

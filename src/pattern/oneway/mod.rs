@@ -1,8 +1,8 @@
 //! Messages one way, stamped at both ends by clocks that agree.
 
-pub mod sender;
 mod execution;
 mod figures;
+pub mod sender;
 mod spec;
 
 pub(in crate::pattern) use figures::{SCHEDULED, samples};

@@ -1,12 +1,12 @@
 //! The open loop: messages one way, sent when the schedule says so, whatever became of the last.
 //! The receiver is [`closed::server`](crate::loops::closed::server), which then answers nothing.
 
+use crate::clock::{Clock, Ticks};
 use crate::loops::flow::Flow;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::Waiter;
 use crate::loops::{Ended, Loop};
-use crate::clock::{Clock, Ticks};
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Events};
 

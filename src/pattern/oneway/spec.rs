@@ -93,8 +93,8 @@ impl PatternRequest for Asked {
                 operation.name()
             ));
         }
-        let is_carried = request.schedule.is_open()
-            || over.descriptor().carries(Traffic::Echo { every: 1 });
+        let is_carried =
+            request.schedule.is_open() || over.descriptor().carries(Traffic::Echo { every: 1 });
         match is_carried {
             true => Ok(()),
             false => refuse(format!("oneway over {over} needs --rate: it has no way back")),

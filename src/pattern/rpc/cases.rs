@@ -12,8 +12,8 @@ const UNLOADED: u64 = 20_000;
 const UNLOADED_OF_LENGTH: (u64, u64) = (20, 1000);
 
 /// Connections of each pair of ports.
-pub(super) fn connections_of(case: &Case) -> u32 {
-    match case.topology.wiring {
+pub(super) fn connections_of(topology: &Topology) -> u32 {
+    match topology.wiring {
         Wiring::Mesh { each } => each,
         Wiring::Parallel => 1,
     }

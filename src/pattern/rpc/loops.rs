@@ -4,13 +4,13 @@
 //! The first word of each message has the low half of the request's number, and the length of its
 //! reply: who knows the case knows the rest.
 
-use crate::loops::gate::Gate;
 use super::draws::Draws;
 use super::spec::SHORTEST;
-use crate::pattern::load::{Line, Looked};
+use crate::clock::{Clock, Ticks};
+use crate::loops::gate::Gate;
 use crate::loops::waiter::{POLLS, Waiter};
 use crate::loops::{Ended, Loop, payload};
-use crate::clock::{Clock, Ticks};
+use crate::pattern::load::{Line, Looked};
 use crate::sample::recorder::Recorder;
 use crate::transport::endpoint_set::{self, EndpointSet};
 use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};

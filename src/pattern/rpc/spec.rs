@@ -7,8 +7,8 @@ use crate::pattern::load::{MOST_BUFFERS, MOST_OUTSTANDING};
 use crate::plan::request::{MOST_THREADS, refuse, within};
 use crate::plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
 use crate::plan::{
-    self, Axis, Bound, Case, CasesSoFar, Combination, Ending, PatternRef, PatternRequest, PatternSpec,
-    Refusal, Request, Schedule, Settings, Topology, Wait,
+    self, Axis, Bound, Case, CasesSoFar, Combination, Ending, PatternRef, PatternRequest,
+    PatternSpec, Refusal, Request, Schedule, Settings, Topology, Wait,
 };
 use crate::transport::{Descriptor, Role, Traffic, TransportKind};
 use crate::units::{ByteRate, Bytes, MessageRate, Span};
@@ -277,7 +277,7 @@ impl PatternSpec for Rpc {
         let spec = case.spec::<Spec>();
         let settings = settings_in_label(&case.settings);
         let servers = case.threads_of(Role::Server);
-        let each = cases::connections_of(case);
+        let each = cases::connections_of(&case.topology);
         let mut ports = match (case.threads(), servers, each) {
             (1, 1, 1) => String::new(),
             (own, others, 1) => format!(" {own} to {others} ports"),
@@ -415,7 +415,8 @@ impl Asked {
                  congestion controls as --congestion cubic,bbr",
             );
         }
-        if !self.congestions.is_empty() && !request.transports.iter().any(|one| has_congestion(*one))
+        if !self.congestions.is_empty()
+            && !request.transports.iter().any(|one| has_congestion(*one))
         {
             let all = TransportKind::ALL.iter().filter(|one| has_congestion(**one));
             let names: Vec<&str> = all.map(|one| one.name()).collect();

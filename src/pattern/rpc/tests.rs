@@ -2,8 +2,10 @@
 
 use super::workload::Workload;
 use super::*;
-use crate::plan::topology::Wiring;
-use crate::plan::{Case, PatternSpec, Plan, Refusal, Request, Topology, Wait};
+use crate::control::case::CaseFrame;
+use crate::pattern::registry;
+use crate::plan::topology::{MOST_ENDPOINTS, Wiring};
+use crate::plan::{Case, Plan, Refusal, Request, Topology, Wait};
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate};
 use std::sync::Arc;
@@ -102,7 +104,7 @@ fn what_a_transport_cannot_carry_is_refused_with_what_it_can() {
     assert!(refusal.contains("synthetic"), "{refusal}");
     assert!(over(TransportKind::Tcp, w("w1"), 7).is_err(), "shorter than the shortest");
     // One length is sent as it is, whatever distributions are cut to.
-    let fixed = planned(|request, asked| {
+    let fixed = planned(|_, asked| {
         asked.clients = vec![1];
         asked.workloads = vec![Workload::fixed(Bytes(5_000_000))];
     });
@@ -124,7 +126,7 @@ fn several_connections_that_cannot_be_watched_are_polled() {
     assert!(over(TransportKind::Shm, Wait::Block, 1).is_ok());
     let refusal = over(TransportKind::Shm, Wait::Block, 3).unwrap_err().0;
     assert!(refusal.contains("--wait busy"), "{refusal}");
-    assert!(over(TransportKind::Tcp, Wait::Busy, MOST_CONNECTIONS + 1).is_err());
+    assert!(over(TransportKind::Tcp, Wait::Busy, MOST_ENDPOINTS + 1).is_err());
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn a_port_has_its_share_of_the_load_and_a_schedule_of_its_own() {
 
 #[test]
 fn lengths_are_those_of_the_workload_and_of_nothing_but_the_number() {
-    let plan = planned(|request, asked| {
+    let plan = planned(|_, asked| {
         asked.workloads = vec![w("w2")];
         asked.server_ports = vec![3];
         asked.connections = vec![2];
@@ -211,10 +213,7 @@ fn what_does_not_fit_is_not_played() {
     });
     let case = plan.unwrap().cases.remove(0);
     // As an end that knows nothing but the case and the room for a message takes it.
-    let fits = |case: &Case| match Rpc.read_spec(case.spec.to_json()) {
-        Ok(spec) => Rpc.check_foreign(&Case { spec, ..case.clone() }).is_ok(),
-        Err(_) => false,
-    };
+    let fits = |case: &Case| CaseFrame::new(case).read(registry::find).is_ok();
     let in_room = |size| fits(&Case { size, ..case.clone() });
     let longest = spec(&case).longest();
     assert!(in_room(longest) && !in_room(Bytes(longest.0 - 1)));

@@ -14,7 +14,7 @@ use crate::loops::waiter::{Busy, Waiter};
 use crate::loops::{Ended, Loop, closed};
 use crate::plan::Case;
 use crate::sample::recorder::Recorder;
-use crate::signal::signal::Source;
+use crate::signal::source::Source;
 use crate::transport::{Endpoint, NamedValues, Role};
 use crate::units::Span;
 

@@ -21,13 +21,7 @@ use std::collections::BTreeMap;
 const METRICS: [Metric; 4] = [Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness];
 
 impl PatternAnalysis for Stream {
-    fn samples(
-        &self,
-        case: &Case,
-        _: usize,
-        rows: [&[Row]; 2],
-        times: Times<'_>,
-    ) -> Vec<Sample> {
+    fn samples(&self, case: &Case, _: usize, rows: [&[Row]; 2], times: Times<'_>) -> Vec<Sample> {
         oneway::samples(case.size, rows, times)
     }
 
@@ -79,7 +73,8 @@ impl PatternAnalysis for Stream {
     }
 
     fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
-        let mut notes = BTreeMap::from([("batching".to_string(), "one message a flush".to_string())]);
+        let mut notes =
+            BTreeMap::from([("batching".to_string(), "one message a flush".to_string())]);
         if !case.check {
             notes.insert("payload".to_string(), "samples, not verified".to_string());
         }

@@ -2,16 +2,16 @@
 //! sample a step and leaves out the steps that it comes too late for. The receiver is
 //! [`closed::server_with`](crate::loops::closed::server_with), which may pass each message on to a file ([`Taker`]).
 
+use crate::clock::{Clock, Ticks, Timebase};
+use crate::loops::closed::Taker;
 use crate::loops::flow::Flow;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::Waiter;
-use crate::loops::closed::Taker;
 use crate::loops::{Ended, Loop};
-use crate::clock::{Clock, Ticks, Timebase};
 use crate::sample::recorder::Recorder;
 use crate::signal::file::Sink;
-use crate::signal::signal::Source;
+use crate::signal::source::Source;
 use crate::signal::{METADATA, TimeOfDay, put_metadata};
 use crate::transport::{Endpoint, Events, Slot};
 

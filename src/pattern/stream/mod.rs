@@ -1,10 +1,11 @@
 //! A stream of samples as a real-time simulator sends them, one a step.
 
-pub mod loops;
-pub mod kept;
 mod execution;
 mod figures;
+pub mod kept;
+pub mod loops;
 mod spec;
+mod view;
 
 pub use spec::{Asked, RATE, Spec, Stream, VALUES, message, request};
 

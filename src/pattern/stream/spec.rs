@@ -7,7 +7,7 @@ use crate::plan::{
     Request, Schedule,
 };
 use crate::signal::file::Keep;
-use crate::signal::signal::Shape;
+use crate::signal::source::Shape;
 use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
 use crate::transport::{Descriptor, Traffic};
 use crate::units::{Bytes, MessageRate};

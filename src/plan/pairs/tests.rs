@@ -5,9 +5,18 @@ use crate::pattern::bandwidth::{self, Direction};
 use crate::pattern::{latency, load, oneway};
 use crate::plan::{Request, Schedule};
 use crate::transport::TransportKind;
-use crate::units::MessageRate;
+use crate::units::{MessageRate, Span};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+
+const ONE: latency::Spec = latency::Spec { pause: Span(0), burst: 1 };
+const LATENCY: &dyn PatternRequest = &ONE;
+const ONEWAY: &dyn PatternRequest = &oneway::Asked(ONE);
+const BANDWIDTH: &dyn PatternRequest = &towards(Direction::Uni);
+
+const fn towards(direction: Direction) -> bandwidth::Asked {
+    bandwidth::Asked { burst: 1, window: 64, direction }
+}
 
 fn spec(name: &str) -> Node {
     let (host, ssh) = (name.to_string(), vec!["ssh".to_string()]);
@@ -63,10 +72,10 @@ fn all_pairs_of_ten_thousand_hosts_are_planned_without_keeping_them() {
 #[test]
 fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
     let all = Pairs::All { at_once: AtOnce::Matching };
-    let latency = layout(nodes(4), all, &latency::Asked::default()).unwrap();
+    let latency = layout(nodes(4), all, LATENCY).unwrap();
     assert_eq!((latency.pairs.len(), latency.concurrent.len(), latency.hosts.len()), (6, 3, 3));
     assert_eq!(latency.concurrent, [[0, 1], [2, 3], [4, 5]]);
-    let oneway = layout(nodes(4), all, &oneway::Asked::default()).unwrap();
+    let oneway = layout(nodes(4), all, ONEWAY).unwrap();
     assert_eq!((oneway.pairs.len(), oneway.concurrent.len()), (12, 6));
     let distinct: BTreeSet<HostPair> = oneway.pairs.iter().copied().collect();
     assert_eq!(distinct.len(), 12);
@@ -74,40 +83,35 @@ fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
         Place::Hosts(nodes(4), pairs).count(asked.is_directed())
     };
     let drawn = Pairs::Bisection { matchings: 5 };
-    assert_eq!((counted(&latency::Asked::default(), all), counted(&oneway::Asked::default(), all)), (6, 12));
-    assert_eq!(
-        (counted(&bandwidth::Asked::default(), drawn), counted(&latency::Asked::default(), Pairs::First)),
-        (10, 1)
-    );
+    assert_eq!((counted(LATENCY, all), counted(ONEWAY, all)), (6, 12));
+    assert_eq!((counted(BANDWIDTH, drawn), counted(LATENCY, Pairs::First)), (10, 1));
     for numbers in &oneway.concurrent {
         let mut busy = BTreeSet::new();
         for ends in numbers.iter().map(|number| oneway.pairs[*number as usize]) {
             assert!(busy.insert(ends.client) && busy.insert(ends.server));
         }
     }
-    let both_ways =
-        bandwidth::Asked { direction: Direction::Bi, ..bandwidth::Asked::default() };
-    let both = Place::Hosts(nodes(4), all).layout(&both_ways, 1).unwrap();
+    let both = Place::Hosts(nodes(4), all).layout(&towards(Direction::Bi), 1).unwrap();
     assert_eq!(both.pairs.len(), 6);
 }
 
 #[test]
 fn pairs_run_one_by_one_in_matchings_or_all_together() {
-    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, &latency::Asked::default()).unwrap();
+    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, LATENCY).unwrap();
     assert!(at_once(AtOnce::Pair).concurrent.is_empty());
     assert_eq!(at_once(AtOnce::All).concurrent, [[0, 1, 2]]);
     assert_eq!(at_once(AtOnce::Matching).concurrent, [[0], [1], [2]]);
-    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, &bandwidth::Asked::default()).unwrap();
+    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, BANDWIDTH).unwrap();
     assert_eq!((drawn.concurrent.len(), drawn.pairs.len()), (5, 10));
 }
 
 #[test]
 fn two_hosts_are_client_and_server() {
     let two = vec![spec("a"), spec("b")];
-    let plain = layout(two, Pairs::First, &oneway::Asked::default()).unwrap();
+    let plain = layout(two, Pairs::First, ONEWAY).unwrap();
     assert_eq!(plain.pairs, [HostPair { client: Some(0), server: Some(1) }]);
     assert_eq!(plain.hosts.len(), 2);
-    let here = layout(nodes(2), Pairs::First, &oneway::Asked::default()).unwrap();
+    let here = layout(nodes(2), Pairs::First, ONEWAY).unwrap();
     assert_eq!(here.pairs, [HostPair { client: None, server: Some(0) }]);
 }
 
@@ -115,16 +119,16 @@ fn two_hosts_are_client_and_server() {
 fn wrong_lists_of_hosts_are_refused() {
     let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
     let all = Pairs::All { at_once: AtOnce::default() };
-    assert!(refused(nodes(1), all, &latency::Asked::default()).contains("1 hosts are not allowed"));
-    assert!(refused(nodes(3), Pairs::First, &latency::Asked::default()).contains("write --all-pairs"));
+    assert!(refused(nodes(1), all, LATENCY).contains("1 hosts are not allowed"));
+    assert!(refused(nodes(3), Pairs::First, LATENCY).contains("write --all-pairs"));
     let twice = vec![spec("a"), spec("b"), spec("a")];
-    assert!(refused(twice, all, &latency::Asked::default()).contains("the host 'a' is named twice"));
+    assert!(refused(twice, all, LATENCY).contains("the host 'a' is named twice"));
     let drawn = Pairs::Bisection { matchings: 1 };
-    assert!(refused(nodes(4), drawn, &latency::Asked::default()).contains("patterns that measure bandwidth only"));
+    assert!(refused(nodes(4), drawn, LATENCY).contains("patterns that measure bandwidth only"));
     let none = Pairs::Bisection { matchings: 0 };
-    assert!(refused(nodes(4), none, &bandwidth::Asked::default()).contains("write 1 to 1000 matchings"));
+    assert!(refused(nodes(4), none, BANDWIDTH).contains("write 1 to 1000 matchings"));
     let many = Pairs::All { at_once: AtOnce::All };
-    assert!(refused(nodes(40), many, &latency::Asked::default()).contains("780 pairs at the same time"));
+    assert!(refused(nodes(40), many, LATENCY).contains("780 pairs at the same time"));
 }
 
 #[test]

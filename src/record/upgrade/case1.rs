@@ -60,14 +60,10 @@ fn case(case: &mut Value, label: &str, search: &Value) {
         _ => json!({ "pause": pause, "burst": burst }),
     };
     let (servers, wiring) = match rpc.is_object() {
-        true => {
-            (rpc["server_ports"].clone(), json!({ "mesh": { "each": rpc["connections"] } }))
-        }
+        true => (rpc["server_ports"].clone(), json!({ "mesh": { "each": rpc["connections"] } })),
         false => (threads.clone(), json!("parallel")),
     };
-    let rank = |role: &str, threads: Value| {
-        json!({ "role": role, "host": hosts[role], "threads": threads })
-    };
+    let rank = |role: &str, threads: Value| json!({ "role": role, "host": hosts[role], "threads": threads });
     let topology = json!({
         "ranks": [rank("client", threads), rank("server", servers)],
         "connections": { "pairs": [[0, 1]] },
@@ -82,8 +78,8 @@ fn case(case: &mut Value, label: &str, search: &Value) {
     if let Some(rate) = old.get("schedule").and_then(rate) {
         axes["rate"] = rate.into();
     }
-    let is_preparation = spec["unloaded"] == true
-        || spec["loads"].as_array().is_some_and(|loads| !loads.is_empty());
+    let is_preparation =
+        spec["unloaded"] == true || spec["loads"].as_array().is_some_and(|loads| !loads.is_empty());
     rename(old, "options", "settings");
     old.insert("pattern".into(), name.into());
     old.insert("spec".into(), spec);
@@ -140,7 +136,8 @@ mod tests {
     #[test]
     fn a_stream_is_a_pattern_of_its_own_and_a_mesh_is_a_topology() {
         let old = |more: Value| {
-            let mut case = json!({ "pattern": "load", "size": 8, "threads": 2, "ends": { "server": 0 } });
+            let mut case =
+                json!({ "pattern": "load", "size": 8, "threads": 2, "ends": { "server": 0 } });
             case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             let mut record = json!({ "plan": { "cases": [case], "at_once": [[0]] }, "runs": [] });
             upgrade(&mut record);
@@ -161,7 +158,8 @@ mod tests {
     #[test]
     fn what_is_no_case_breaks_nothing() {
         for strange in [json!(null), json!({ "pattern": 3 }), json!({ "pattern": "load" })] {
-            let mut record = json!({ "plan": { "cases": [strange] }, "runs": [{ "case": strange }] });
+            let mut record =
+                json!({ "plan": { "cases": [strange] }, "runs": [{ "case": strange }] });
             upgrade(&mut record);
         }
     }

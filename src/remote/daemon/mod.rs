@@ -14,10 +14,10 @@ pub mod pairing;
 mod session;
 pub mod tls;
 
-use crate::plan::FindPattern;
 use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::protocol::FromAgent;
+use crate::plan::FindPattern;
 use caps::Caps;
 use identity::Identity;
 use log::Log;

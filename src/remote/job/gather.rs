@@ -6,10 +6,10 @@ use super::{
     Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, parse_published,
     pmi, published, sharing,
 };
-use crate::plan::FindPattern;
 use crate::control::frame;
 use crate::control::protocol::VERSION;
 use crate::control::secret;
+use crate::plan::FindPattern;
 use crate::plan::HostSpec;
 use crate::remote::daemon::identity::{End, Identity};
 use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
@@ -262,7 +262,7 @@ fn serve_until_end(
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
     let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
-    answer.map_err(|sentence| Fault::Refused(sentence))?;
+    answer.map_err(Fault::Refused)?;
     reader.deadline = None;
     // No more messages follow: the connection closes when rank 0 exits or is killed.
     let _ = reader.read(&mut [0]);

@@ -241,9 +241,9 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
             series.map_or(Cell::None, |series| series.name.as_str().into())
         }));
     }
-    if record.runs.iter().any(|run| run.case.threads > 1) {
+    if record.runs.iter().any(|run| run.case.threads() > 1) {
         own.push(number("threads", "", |row: &T| {
-            row.run().map_or(Cell::None, |run| Cell::Count(run.case.threads.into()))
+            row.run().map_or(Cell::None, |run| Cell::Count(run.case.threads().into()))
         }));
     }
     own

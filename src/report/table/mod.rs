@@ -15,11 +15,11 @@ mod section;
 pub use grid::{Cell, Grid};
 pub use notes::notes;
 
-use super::view::{self, View};
+use super::view::{self, PatternView};
 use crate::record::schema::{Noise, Record};
 
 /// The results of a record: those of its runs by the views of patterns, and each graph.
-pub fn runs(record: &Record, patterns: &[View]) -> String {
+pub fn runs(record: &Record, patterns: &[&dyn PatternView]) -> String {
     let mut sections: Vec<_> = view::pairs(record).into_iter().collect();
     // A line for each of many pairs would hide what they show together; the page has them.
     if record.plan.pairs.is_none() {

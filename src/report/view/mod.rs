@@ -3,21 +3,15 @@
 //! A pattern has a view of its own, which knows what its runs are made of. The others go by what a
 //! record says of any run.
 
-mod bandwidth;
 mod clocks;
-mod load;
 mod noise;
 mod pairs;
 mod results;
 mod rounds;
-mod rpc;
-mod stream;
 mod study;
-mod survey;
 mod sweep;
 
 pub use clocks::{notes as clock_notes, section as clocks};
-pub use load::breaks_bound;
 pub use noise::{section as noise, sentence as noise_sentence, tables as noise_tables};
 pub use pairs::{notes as pair_notes, section as pairs};
 pub use rounds::section as rounds;
@@ -27,17 +21,31 @@ pub use sweep::section as sweep;
 use super::model::Section;
 use crate::record::schema::Record;
 
-/// What one kind of run shows; `None` where a record has none.
-pub type View = fn(&Record) -> Option<Section>;
+/// What a report needs of a pattern, or of several together.
+pub trait PatternView: Sync {
+    /// All that a record says of its runs in a form of its own; `None` where there is nothing.
+    fn section(&self, _record: &Record) -> Option<Section> {
+        None
+    }
 
-/// The views of patterns.
-pub const PATTERNS: &[View] = &[load::section, rpc::section, stream::section, bandwidth::section];
+    /// Whether its section stands for all results: nothing else is said of these runs.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether a limit that was asked for is exceeded in all that was measured.
+    fn exceeds_limit(&self, _record: &Record) -> bool {
+        false
+    }
+}
 
 /// The results of all runs: what no pattern shows by itself first.
-pub fn results(record: &Record, patterns: &[View]) -> Vec<Section> {
-    if let Some(survey) = survey::section(record) {
-        return vec![survey];
+pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
+    let whole = patterns.iter().filter(|pattern| pattern.is_whole());
+    if let Some(whole) = whole.filter_map(|pattern| pattern.section(record)).next() {
+        return vec![whole];
     }
-    let own: Vec<Section> = patterns.iter().filter_map(|view| view(record)).collect();
+    let shown = patterns.iter().filter(|pattern| !pattern.is_whole());
+    let own: Vec<Section> = shown.filter_map(|pattern| pattern.section(record)).collect();
     results::section(record, &own).into_iter().chain(own).collect()
 }

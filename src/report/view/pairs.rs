@@ -1,7 +1,7 @@
 //! Pairs of several hosts: matrices, slow pairs, effective bisection bandwidth.
 
-use crate::plan::{Case, Ends, Pairs};
-use crate::record::schema::{Bisection, Metric, Record, Run, SlowPair};
+use crate::plan::{HostPair, Pairs};
+use crate::record::schema::{Bisection, CaseRecord, Metric, Record, Run, SlowPair};
 use crate::report::model::{
     Cell, HeatCell, HeatMap, Note, OfRun, Section, Show, Table, figure, number, text,
 };
@@ -23,7 +23,7 @@ pub fn section(record: &Record) -> Option<Section> {
 /// Pairs that were drawn at random and measured at the same time.
 struct Halves<'a> {
     found: &'a Bisection,
-    case: &'a Case,
+    case: &'a CaseRecord,
 }
 
 impl OfRun for Halves<'_> {
@@ -107,8 +107,12 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     if !matches!(record.plan.pairs, Some(Pairs::All { .. })) {
         return Vec::new();
     }
-    let mut hosts: Vec<Option<u32>> =
-        record.plan.cases.iter().flat_map(|case| [case.ends.client, case.ends.server]).collect();
+    let mut hosts: Vec<Option<u32>> = record
+        .plan
+        .cases
+        .iter()
+        .flat_map(|case| [case.hosts().client, case.hosts().server])
+        .collect();
     hosts.sort_unstable();
     hosts.dedup();
     let mut matrices: Vec<HeatMap> = Vec::new();
@@ -122,7 +126,7 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
                     matrices.len() - 1
                 }
             };
-            let Ends { client, server } = run.case.ends;
+            let HostPair { client, server } = run.case.hosts();
             let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
             let (row, column) = (place(client), place(server));
             let cell = HeatCell { row, column, value: Value(value), run: run.index };
@@ -139,7 +143,7 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
 /// The figures of a run, each with the matrix in which it stands.
 fn figures(run: &Run) -> Vec<(HeatMap, f64)> {
     let map = |name: String, unit: &str, scale: f64, more_is_better: bool| HeatMap {
-        title: format!("{name}, {}", run.case.label()),
+        title: format!("{name}, {}", run.case.label),
         unit: unit.into(),
         scale,
         more_is_better,

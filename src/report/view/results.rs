@@ -48,14 +48,14 @@ fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
 
 fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let quantile = |p| move |line: &Line<'_>| Cell::quantile(line.summary(), p);
-    let has_pace = runs.iter().any(|run| run.case.pace().is_some());
+    let has_pace = runs.iter().any(|run| run.case.point.is_some());
     let pace = has_pace.then(|| {
-        text("pace", |line: &Line<'_>| line.run.case.pace().map_or(Cell::None, Cell::from))
+        text("pace", |line: &Line<'_>| line.run.case.point.clone().map_or(Cell::None, Cell::from))
     });
     let pair = record
         .plan
         .pairs
-        .map(|_| text("pair", |line: &Line<'_>| record.plan.ends_of(&line.run.case)));
+        .map(|_| text("pair", |line: &Line<'_>| record.plan.hosts_of(&line.run.case)));
     let named = [pair, pace].into_iter().flatten().map(|field| field.show(Show::Page));
     let above = format!("above {}", record.plan.threshold);
     let fields = [

@@ -1,8 +1,8 @@
 //! Pairs and matchings whose figures are known.
 
 use super::*;
-use crate::plan::pairs::{AtOnce, Node, Place};
 use crate::pattern;
+use crate::plan::pairs::{AtOnce, Node, Place};
 use crate::plan::{HostSpec, Request};
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::{Metric, Rate, Value, summarize};

@@ -20,7 +20,7 @@ impl VerbsEndpoint {
     #[inline(always)]
     pub(super) fn receive(&mut self, events: &mut Events) {
         let Some(found) = self.completions_of(Queue::Receive, events.most()) else { return };
-        let header = if self.shape.service == Service::Ud { GRH as u32 } else { 0 };
+        let header = if self.config.service == Service::Ud { GRH as u32 } else { 0 };
         for number in 0..found {
             let completion = self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
@@ -30,7 +30,7 @@ impl VerbsEndpoint {
             let slot = completion.wr_id as u32;
             self.handed[self.handed_count] = slot;
             self.handed_count += 1;
-            let length = match self.shape.operation {
+            let length = match self.config.operation {
                 // The message lies where the immediate value says, and not where the receive was.
                 Operation::WriteImm => {
                     // SAFETY: a receive with an immediate value has it in this member.
@@ -52,7 +52,7 @@ impl VerbsEndpoint {
         for number in 0..found {
             let completion = self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
-                self.failed(&completion, self.shape.operation.name());
+                self.failed(&completion, self.config.operation.name());
             } else {
                 self.order.completed(completion.wr_id);
                 if let Some(stamps) = &mut self.stamps {
@@ -77,7 +77,7 @@ impl VerbsEndpoint {
         };
         let into = &mut self.lists.completions[..most];
         let stamps = &mut self.lists.stamps[..most];
-        let found = match self.shape.polling {
+        let found = match self.config.polling {
             // SAFETY: a live queue, and room for as many completions.
             Polling::Classic => unsafe {
                 inline::poll_cq(queue.raw(), most as c_int, into.as_mut_ptr())

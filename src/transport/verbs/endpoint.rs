@@ -31,9 +31,9 @@ pub(super) struct Lists {
     pub stamps: [u64; MOST_EVENTS],
 }
 
-/// What an end is, once it is connected.
+/// The configuration of a connected end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct EndpointConfig {
     pub service: Service,
     pub operation: Operation,
     pub posting: Posting,
@@ -70,7 +70,7 @@ pub struct VerbsEndpoint {
     #[allow(dead_code, reason = "kept alive")]
     pub(super) connection: Option<Connection>,
     pub(super) lists: Box<Lists>,
-    pub(super) shape: Shape,
+    pub(super) config: EndpointConfig,
     pub(super) other: Address,
     /// Sends in the list, not yet posted.
     pub(super) staged: usize,
@@ -110,15 +110,15 @@ const LOOK_AFTER: u32 = 64;
 /// ten milliseconds.
 const READ_ASYNC_AFTER: u32 = 1 << 20;
 
-/// What an endpoint is made of.
-pub(super) struct Made {
+/// The parts of an endpoint.
+pub(super) struct EndpointParts {
     pub pairs: Vec<(QueuePair, u32)>,
     pub shared: Option<SharedReceives>,
     pub route: Option<AddressHandle>,
     pub send_queue: CompletionQueue,
     pub receive_queue: CompletionQueue,
     pub memory: Memory,
-    pub shape: Shape,
+    pub config: EndpointConfig,
     pub other: Address,
     pub device: (String, u8),
     pub before: Counters,
@@ -127,7 +127,7 @@ pub(super) struct Made {
 
 impl VerbsEndpoint {
     /// The endpoint of queue pairs that may send. `key` is the other end's for datagrams.
-    pub(super) fn new(made: Made, key: u32) -> VerbsEndpoint {
+    pub(super) fn new(parts: EndpointParts, key: u32) -> VerbsEndpoint {
         let lists = Lists {
             sends: [ibv_send_wr::default(); MOST_EVENTS],
             send_pieces: [ibv_sge::default(); MOST_EVENTS],
@@ -137,17 +137,17 @@ impl VerbsEndpoint {
             stamps: [0; MOST_EVENTS],
         };
         let mut endpoint = VerbsEndpoint {
-            order: Order::new(made.pairs.len(), made.shape.signal_every),
-            pairs: made.pairs,
-            shared: made.shared,
-            route: made.route,
-            send_queue: made.send_queue,
-            receive_queue: made.receive_queue,
-            memory: made.memory,
+            order: Order::new(parts.pairs.len(), parts.config.signal_every),
+            pairs: parts.pairs,
+            shared: parts.shared,
+            route: parts.route,
+            send_queue: parts.send_queue,
+            receive_queue: parts.receive_queue,
+            memory: parts.memory,
             connection: None,
             lists: Box::new(lists),
-            shape: made.shape,
-            other: made.other,
+            config: parts.config,
+            other: parts.other,
             staged: 0,
             first: 0,
             reported: 0,
@@ -161,9 +161,9 @@ impl VerbsEndpoint {
             ahead: 0,
             link: Link::Up,
             errors: Errors::default(),
-            device: made.device,
-            before: made.before,
-            stamps: made.stamps,
+            device: parts.device,
+            before: parts.before,
+            stamps: parts.stamps,
         };
         endpoint.prepare(key);
         endpoint
@@ -177,7 +177,7 @@ impl VerbsEndpoint {
     /// Writes what no message changes.
     fn prepare(&mut self, key_of_other: u32) {
         let key = self.memory.registration().local_key();
-        let opcode = opcode_of(self.shape.operation);
+        let opcode = opcode_of(self.config.operation);
         let lists = &mut *self.lists;
         for number in 0..MOST_EVENTS {
             lists.send_pieces[number].lkey = key;
@@ -221,7 +221,7 @@ impl VerbsEndpoint {
     /// it are there too or never will be: a queue pair keeps the order of its own messages.
     #[inline(always)]
     fn passes_gap(&mut self, size: usize) -> bool {
-        if !self.shape.service.loses() {
+        if !self.config.service.loses() {
             return false;
         }
         let pairs = self.pairs.len() as u64;
@@ -249,11 +249,11 @@ impl VerbsEndpoint {
     /// taken here, and reported by the next poll.
     #[inline(always)]
     fn is_full(&mut self) -> bool {
-        if self.order.posted() - self.order.retired() < self.shape.send_depth {
+        if self.order.posted() - self.order.retired() < self.config.send_depth {
             return false;
         }
         self.reap();
-        self.order.posted() - self.order.retired() >= self.shape.send_depth
+        self.order.posted() - self.order.retired() >= self.config.send_depth
     }
 
     /// Reports what has completed. A payload that was copied when it was posted may be written
@@ -261,7 +261,7 @@ impl VerbsEndpoint {
     #[inline(always)]
     fn report(&mut self, events: &mut Events) {
         let mut done = self.order.retired();
-        if self.shape.inline && self.shape.signal_every > 1 {
+        if self.config.inline && self.config.signal_every > 1 {
             let flushed = self.order.posted() - self.staged as u64;
             done = done.max(self.order.next_signalled().min(flushed));
         }
@@ -320,7 +320,7 @@ impl Endpoint for VerbsEndpoint {
         let mut length = length;
         let number = self.order.posted();
         let target = number % u64::from(self.other.slots);
-        if self.shape.operation == Operation::Write && self.shape.watches_memory {
+        if self.config.operation == Operation::Write && self.config.watches_memory {
             let lap = number / u64::from(self.other.slots);
             self.memory.bytes(at + length, 1)[0] = marker(lap);
             length += 1;
@@ -333,15 +333,15 @@ impl Endpoint for VerbsEndpoint {
         piece.length = length as u32;
         let send = &mut self.lists.sends[place];
         send.wr_id = number;
-        send.send_flags = if self.shape.inline { IBV_SEND_INLINE } else { 0 };
-        if self.shape.service == Service::Ud {
+        send.send_flags = if self.config.inline { IBV_SEND_INLINE } else { 0 };
+        if self.config.service == Service::Ud {
             send.wr.ud.remote_qpn = self.pairs[self.order.turn()].1;
         }
         if self.order.take() {
             send.send_flags |= IBV_SEND_SIGNALED;
         }
         let address = self.other.memory + target * self.other.stride;
-        match self.shape.operation {
+        match self.config.operation {
             Operation::Send => {}
             Operation::SendImm => send.__bindgen_anon_1.imm_data = (number as u32).to_be(),
             Operation::WriteImm => {
@@ -367,7 +367,7 @@ impl Endpoint for VerbsEndpoint {
         if self.staged == 0 {
             return;
         }
-        let error = match self.shape.posting {
+        let error = match self.config.posting {
             Posting::Classic => self.ring_classic(),
             Posting::Extended => self.ring_extended(),
         };
@@ -381,9 +381,9 @@ impl Endpoint for VerbsEndpoint {
     #[inline(always)]
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        if self.shape.watches_memory {
+        if self.config.watches_memory {
             self.watch(events);
-        } else if !self.shape.send_only {
+        } else if !self.config.send_only {
             self.give_back();
             self.receive(events);
         }
@@ -407,7 +407,7 @@ impl Endpoint for VerbsEndpoint {
 
     fn live_word(&mut self, slot: Slot, at: usize) -> Option<Box<dyn LiveWord>> {
         let layout = self.memory.layout;
-        let fits = !self.shape.inline && !slot.has_arrived() && at + 8 <= layout.size;
+        let fits = !self.config.inline && !slot.has_arrived() && at + 8 <= layout.size;
         let at = layout.sending_at(slot.number()) + at;
         let word = fits.then(|| self.memory.live(at)).flatten()?;
         Some(Box::new(word))
@@ -435,7 +435,7 @@ impl Endpoint for VerbsEndpoint {
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {
             inline::req_notify_cq(self.receive_queue.raw())
-                | match self.shape.reaps_busily {
+                | match self.config.reaps_busily {
                     true => 0,
                     false => inline::req_notify_cq(self.send_queue.raw()),
                 }
@@ -446,7 +446,7 @@ impl Endpoint for VerbsEndpoint {
         if self.poll(events) {
             return;
         }
-        if self.shape.reaps_busily && self.order.awaits() {
+        if self.config.reaps_busily && self.order.awaits() {
             return;
         }
         let channel = &self.receive_queue.channel;
@@ -454,7 +454,7 @@ impl Endpoint for VerbsEndpoint {
         let mut watched =
             [PollFd::new(&completed, PollFlags::IN), PollFd::new(&async_event, PollFlags::IN)];
         // EINTR comes back with nothing, as the contract allows.
-        let _ = poll(&mut watched, self.shape.patience.as_ref());
+        let _ = poll(&mut watched, self.config.patience.as_ref());
         let has_async_event = !watched[1].revents().is_empty();
         self.receive_queue.channel.drain();
         if has_async_event {

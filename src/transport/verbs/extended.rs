@@ -55,7 +55,7 @@ impl VerbsEndpoint {
                 // The flag for inline is the call's own business, but the provider of Soft-RoCE
                 // (rdma-core 44 and, so far, later) forgets it.
                 (*qp).wr_flags = send.send_flags;
-                match self.shape.operation {
+                match self.config.operation {
                     Operation::Send => ((*qp).wr_send?)(qp),
                     Operation::SendImm => {
                         ((*qp).wr_send_imm?)(qp, send.__bindgen_anon_1.imm_data);
@@ -84,11 +84,11 @@ impl VerbsEndpoint {
                         ((*qp).wr_atomic_cmp_swp?)(qp, at.rkey, at.remote_addr, compare, swap);
                     }
                 }
-                if self.shape.service == Service::Ud {
+                if self.config.service == Service::Ud {
                     let to = send.wr.ud;
                     ((*qp).wr_set_ud_addr?)(qp, to.ah, to.remote_qpn, to.remote_qkey);
                 }
-                if self.shape.inline {
+                if self.config.inline {
                     let length = piece.length as usize;
                     ((*qp).wr_set_inline_data?)(qp, piece.addr as *mut _, length);
                 } else {

@@ -35,7 +35,7 @@ use address::Address;
 use cm::Connection;
 use counters::Counters;
 pub use endpoint::VerbsEndpoint;
-use endpoint::{Made, Shape};
+use endpoint::{EndpointConfig, EndpointParts};
 use memory::{Layout, Memory};
 use options::{Polling, Service, Signal, VerbsOptions};
 use queues::{Depths, Queues};
@@ -202,14 +202,14 @@ impl Opening for VerbsOpening {
     fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
         let other = Address::read(other, &self.own)?;
         let options = &self.options;
-        let shape = self.shape();
-        let route = match shape.service {
+        let config = self.config();
+        let route = match config.service {
             Service::Ud => {
                 Some(self.domain.address(address::route(&self.adapter, &other, options))?)
             }
             Service::Rc | Service::Uc => None,
         };
-        let effective_settings = self.effective_settings(&shape, &other);
+        let effective_settings = self.effective_settings(&config, &other);
         let before = Counters::of_port(&self.adapter.name, self.adapter.port);
         let stamps = match options.stamps_complete() && self.setup.role == Role::Client {
             true => Some(Stamps::of(&self.adapter.context, &self.adapter.name)?),
@@ -217,21 +217,21 @@ impl Opening for VerbsOpening {
         };
         let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = *self;
         let numbers = other.pairs.iter().map(|(number, _)| *number);
-        let made = Made {
+        let parts = EndpointParts {
             pairs: queues.pairs.into_iter().zip(numbers).collect(),
             shared: queues.shared,
             route,
             send_queue: queues.send,
             receive_queue: queues.receive,
             memory,
-            shape,
+            config,
             other,
             device: (adapter.name.clone(), adapter.port),
             before,
             stamps,
         };
-        let mut endpoint = VerbsEndpoint::new(made, datagram_key(&setup, &options));
-        if !shape.send_only && !shape.watches_memory {
+        let mut endpoint = VerbsEndpoint::new(parts, datagram_key(&setup, &options));
+        if !config.send_only && !config.watches_memory {
             endpoint.post_receives().map_err(|errno| {
                 SetupError::system("posting receives")(std::io::Error::from_raw_os_error(errno))
             })?;
@@ -264,7 +264,7 @@ impl Opening for VerbsOpening {
 }
 
 impl VerbsOpening {
-    fn shape(&self) -> Shape {
+    fn config(&self) -> EndpointConfig {
         let (setup, options) = (&self.setup, &self.options);
         let (service, operation) = (self.own.service, self.own.operation);
         let one_sided = setup.traffic == Traffic::OneSided;
@@ -291,7 +291,7 @@ impl VerbsOpening {
                 tv_nsec: i64::from(span.subsec_nanos()),
             }
         });
-        Shape {
+        EndpointConfig {
             service,
             operation,
             posting: options.posting,
@@ -311,15 +311,15 @@ impl VerbsOpening {
     }
 
     /// What the two ends have agreed on, and what the adapter allows.
-    fn effective_settings(&self, shape: &Shape, other: &Address) -> NamedValues {
+    fn effective_settings(&self, config: &EndpointConfig, other: &Address) -> NamedValues {
         let adapter = &self.adapter;
         let rate = std::fs::read_to_string(port_folder(&adapter.name, adapter.port).join("rate"));
         let mut all = vec![
             ("device", adapter.name.clone()),
             ("port", adapter.port.to_string()),
             ("link_rate", rate.unwrap_or_default().trim().to_string()),
-            ("service", shape.service.name().into()),
-            ("operation", shape.operation.name().into()),
+            ("service", config.service.name().into()),
+            ("operation", config.operation.name().into()),
             ("connect", if self.connection.is_some() { "cm" } else { "exchange" }.into()),
             ("queue_pairs", self.depths.pairs.to_string()),
             (
@@ -327,9 +327,9 @@ impl VerbsOpening {
                 if self.queues.shared.is_some() { "on" } else { "off" }.into(),
             ),
             ("mtu", address::path_mtu(&self.own, other).to_string()),
-            ("inline", if shape.inline { "on" } else { "off" }.into()),
+            ("inline", if config.inline { "on" } else { "off" }.into()),
             ("inline_granted", self.queues.inline_granted.to_string()),
-            ("signal_every", shape.signal_every.to_string()),
+            ("signal_every", config.signal_every.to_string()),
             ("send_depth", self.depths.send.to_string()),
             ("receive_depth", self.depths.receive.to_string()),
             ("send_slots", self.depths.slots.to_string()),
@@ -339,8 +339,8 @@ impl VerbsOpening {
             lid => ("lid", lid.to_string()),
         });
         all.push(("gid_index", adapter.gid_index.to_string()));
-        all.push(("post", shape.posting.name().into()));
-        all.push(("poll", shape.polling.name().into()));
+        all.push(("post", config.posting.name().into()));
+        all.push(("poll", config.polling.name().into()));
         let pages = if self.options.huge_pages { "huge" } else { "normal" };
         all.push(("pages", pages.into()));
         if let Some(node) = crate::host::rdma_node(Some(&adapter.name)) {

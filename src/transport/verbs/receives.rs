@@ -24,7 +24,7 @@ impl VerbsEndpoint {
         match self.pairs.len() {
             1 => 0,
             _ if self.shared.is_some() => 0,
-            _ => slot as usize / self.shape.receives,
+            _ => slot as usize / self.config.receives,
         }
     }
 
@@ -43,7 +43,7 @@ impl VerbsEndpoint {
 
     #[inline(always)]
     fn stage_receive(&mut self, place: usize, slot: u32) {
-        let headed = self.shape.service == Service::Ud;
+        let headed = self.config.service == Service::Ud;
         let header = if headed { GRH } else { 0 };
         let at = self.memory.layout.arrival_at(slot as usize) - header;
         let piece = &mut self.lists.receive_pieces[place];
@@ -103,8 +103,8 @@ impl VerbsEndpoint {
     /// Notes that an answer is sent from an arrival: it may not be given back before that is done.
     #[inline(always)]
     pub(super) fn lend(&mut self, slot: u32) {
-        let lies_elsewhere = self.shape.operation == Operation::WriteImm;
-        if self.shape.watches_memory || self.shape.inline || lies_elsewhere {
+        let lies_elsewhere = self.config.operation == Operation::WriteImm;
+        if self.config.watches_memory || self.config.inline || lies_elsewhere {
             return;
         }
         for place in &mut self.handed[..self.handed_count] {

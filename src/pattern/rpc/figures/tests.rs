@@ -1,9 +1,8 @@
 //! Slowdowns and tails of made-up times.
 
 use super::*;
-use crate::plan::rpc::{Reply, Wanted};
-use crate::plan::workload::Workload;
-use crate::plan::{Pattern, Request};
+use crate::pattern::rpc::workload::Workload;
+use crate::pattern::rpc::{Asked, Reply, request};
 use crate::units::{Bytes, MessageRate};
 
 /// A loaded case of two lengths, echoed.
@@ -11,12 +10,9 @@ fn case() -> Case {
     let steps = vec![(Bytes(100), 0.75), (Bytes(10_100), 1.0)];
     let workload =
         Workload { name: "two".into(), what: String::new(), steps, largest: Bytes(10_100) };
-    let request = Request {
-        rates: vec![MessageRate(1000.0)],
-        rpc: Some(Wanted { workloads: vec![workload], ..Wanted::default() }),
-        ..Request::new(Pattern::Load)
-    };
-    request.plan().unwrap().cases.remove(0)
+    let asked =
+        Asked { workloads: vec![workload], rates: vec![MessageRate(1000.0)], ..Asked::default() };
+    request(asked).plan().unwrap().cases.remove(0)
 }
 
 fn by_size(rounds: &[(u32, Vec<Vec<f64>>)]) -> BySize {
@@ -38,7 +34,8 @@ fn lengths(
     baseline: Option<&Baseline>,
     threshold_ns: f64,
 ) -> Option<Lengths> {
-    super::lengths(case, times, baseline, threshold_ns).map(|found| found.lengths)
+    let found = super::lengths(case, times, baseline, threshold_ns);
+    serde_json::from_value(found.details?).ok()
 }
 
 #[test]
@@ -67,9 +64,12 @@ fn a_slowdown_is_a_time_over_that_of_the_same_length() {
 
 #[test]
 fn a_link_that_was_named_is_not_found() {
-    let mut case = case();
-    case.rpc.as_mut().unwrap().link = Some(crate::units::ByteRate(2e9));
-    case.rpc.as_mut().unwrap().reply = Reply::Short(Bytes(100));
+    let case = case();
+    let case = case.with_spec(Spec {
+        link: Some(crate::units::ByteRate(2e9)),
+        reply: Reply::Short(Bytes(100)),
+        ..case.spec::<Spec>().clone()
+    });
     let times = by_size(&[(10_100, vec![vec![1.0]])]);
     let found = lengths(&case, &times, Some(&baseline()), f64::INFINITY).unwrap();
     assert_eq!(found.sizes[0].unloaded.serialisation_ns, Some(10_000.0 + 5_100.0));
@@ -118,9 +118,11 @@ fn the_shortest_tenth_is_short_only_below_a_frame() {
         (100, vec![vec![2.0; 45]]),
         (5000, vec![vec![3.0; 50]]),
     ]);
-    let found = super::lengths(&case(), &times, None, f64::INFINITY).unwrap();
-    assert_eq!(found.lengths.short.unwrap().longest, 100);
-    assert_eq!(found.short.unwrap().count, 50);
+    let case = case();
+    assert_eq!(lengths(&case, &times, None, f64::INFINITY).unwrap().short.unwrap().longest, 100);
+    let found = super::lengths(&case, &times, None, f64::INFINITY).figures;
+    let [short] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((short.metric, short.summary.count), (Metric::Short, 50));
     let times = by_size(&[(2000, vec![vec![3.0; 50]])]);
-    assert!(lengths(&case(), &times, None, f64::INFINITY).unwrap().short.is_none());
+    assert!(lengths(&case, &times, None, f64::INFINITY).unwrap().short.is_none());
 }

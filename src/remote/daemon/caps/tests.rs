@@ -95,7 +95,8 @@ fn each_thread_counts() {
     without_berth.slots.pop();
     assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
     let mut endless = threads(1);
-    (endless.case.topology, endless.slots) = (Topology::pair(65), vec![endless.slots[0].clone(); 65]);
+    (endless.case.topology, endless.slots) =
+        (Topology::pair(65), vec![endless.slots[0].clone(); 65]);
     assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
 }
 

@@ -87,7 +87,7 @@ pub fn columns(kind: GraphKind) -> &'static [Axis] {
 fn at(run: &Run, kind: GraphKind) -> Vec<f64> {
     let of = |axis: &Axis| match axis {
         Axis::Answered => rate_of(run, RateMetric::MessageRate).map_or(f64::NAN, |(rate, _)| rate),
-        _ => axis.of(&run.case).unwrap_or(f64::NAN),
+        _ => run.case.on_axis(*axis).unwrap_or(f64::NAN),
     };
     columns(kind).iter().map(of).collect()
 }
@@ -100,7 +100,7 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
         let cases = study.cases(series);
         let of = |run: &&Run| {
             cases.contains(&run.index)
-                && !run.case.prepares()
+                && !run.case.is_preparation
                 && graph.size.is_none_or(|size| size == run.case.size)
         };
         let mut runs: Vec<&Run> = record.runs.iter().filter(of).collect();

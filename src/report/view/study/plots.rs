@@ -192,8 +192,8 @@ fn tells_apart(kind: GraphKind, axis: Against) -> bool {
 }
 
 fn of(axis: Against, run: &Run) -> Option<f64> {
-    let has_values = axis == Against::Size && Against::Values.of(&run.case).is_some();
-    axis.of(&run.case).filter(|_| !has_values)
+    let has_values = axis == Against::Size && run.case.on_axis(Against::Values).is_some();
+    run.case.on_axis(axis).filter(|_| !has_values)
 }
 
 /// A figure over one quantity.

@@ -73,7 +73,7 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
         "source",
     ]);
     for line in lines {
-        let known = |axis: Against| axis.of(&line.run.case).unwrap_or(f64::NAN).into();
+        let known = |axis: Against| line.run.case.on_axis(axis).unwrap_or(f64::NAN).into();
         let is_rate = RateMetric::from_name(line.metric).is_some();
         let figure = if is_rate { "rate".into() } else { quantile_name(graph.quantile) };
         let [low, high] = Field::bounds(line.figure.and_then(|(_, bounds)| bounds));

@@ -1,10 +1,11 @@
 //! A survey in one table: the runs of a transport and wait side by side.
 
-use crate::plan::{Pattern, Wait};
+use crate::plan::Wait;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::curves::headline;
 use crate::report::model::{Cell, Note, OfRun, Section, Show, Table, ends, figure, number, text};
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
+use crate::report::view::PatternView;
 use crate::transport::TransportKind;
 use crate::units::Bytes;
 
@@ -34,8 +35,21 @@ impl OfRun for Row<'_> {
     }
 }
 
+/// Latency and bandwidth of each transport side by side.
+pub struct Survey;
+
+impl PatternView for Survey {
+    fn section(&self, record: &Record) -> Option<Section> {
+        section(record)
+    }
+
+    fn is_whole(&self) -> bool {
+        true
+    }
+}
+
 /// The table; `None` where there is no survey, or a row would hide a run.
-pub fn section(record: &Record) -> Option<Section> {
+fn section(record: &Record) -> Option<Section> {
     let rows = match record.plan.name.as_str() {
         "survey" => fold(record)?,
         _ => return None,
@@ -118,7 +132,7 @@ fn fold(record: &Record) -> Option<Vec<Row<'_>>> {
 fn row(record: &Record, place: (TransportKind, Wait)) -> Option<Row<'_>> {
     let of = |run: &&Run| (run.case.transport, run.case.wait) == place;
     let (rates, latencies): (Vec<&Run>, Vec<&Run>) =
-        record.runs.iter().filter(of).partition(|run| is_of_rates(record, run.case.pattern));
+        record.runs.iter().filter(of).partition(|run| is_of_rates(record, &run.case.pattern));
     if latencies.len() > 1 || rates.len() > 2 {
         return None;
     }
@@ -130,7 +144,7 @@ fn row(record: &Record, place: (TransportKind, Wait)) -> Option<Row<'_>> {
 }
 
 /// Whether the runs of a pattern answer with a bandwidth: a failed one has no figure of its own.
-fn is_of_rates(record: &Record, pattern: Pattern) -> bool {
+fn is_of_rates(record: &Record, pattern: &str) -> bool {
     let mut runs = record.runs.iter().filter(|run| run.case.pattern == pattern);
     runs.any(|run| run.rates.iter().any(|rate| rate.metric == RateMetric::Bandwidth))
 }

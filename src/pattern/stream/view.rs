@@ -1,11 +1,13 @@
 //! Runs of `stream`: what became of their steps.
 
-use crate::plan::stream::Stream;
+use super::Stream;
+use super::spec::Spec;
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::model::{Cell, Note, OfRun, Section, Show, Table, ends, figure, number, own};
 use crate::report::number::{MEGABYTES, PERCENT};
+use crate::report::view::PatternView;
 
-struct Steps<'a>(&'a Run, &'a Stream);
+struct Steps<'a>(&'a Run, Spec);
 
 impl OfRun for Steps<'_> {
     fn run(&self) -> Option<&Run> {
@@ -13,9 +15,15 @@ impl OfRun for Steps<'_> {
     }
 }
 
+impl PatternView for Stream {
+    fn section(&self, record: &Record) -> Option<Section> {
+        section(record)
+    }
+}
+
 /// All that a record says of them; `None` where there are no such runs.
-pub fn section(record: &Record) -> Option<Section> {
-    let runs = || record.runs.iter().filter_map(|run| Some(Steps(run, run.case.stream.as_ref()?)));
+fn section(record: &Record) -> Option<Section> {
+    let runs = || record.runs.iter().filter_map(|run| Some(Steps(run, run.case.spec("stream")?)));
     let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);
     let fields = [
         number("values", "", |row: &Steps<'_>| Cell::Count(row.1.values.into())),

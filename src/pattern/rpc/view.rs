@@ -1,9 +1,10 @@
 //! Runs of `rpc`: what the load did to requests of all lengths, and to each.
 
-use crate::plan::Rpc;
-use crate::plan::rpc::Slowdown;
-use crate::plan::workload::Workload;
-use crate::record::lengths::{Lengths, OfSize, Short};
+use super::Rpc;
+use super::cases::connections_of;
+use super::lengths::{Lengths, OfSize, Short};
+use super::spec::{Slowdown, Spec};
+use super::workload::Workload;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
     Axis, Cell, Data, Field, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table,
@@ -12,10 +13,14 @@ use crate::report::model::{
 use crate::report::number::{
     GIGABITS, PERCENT, THOUSANDS, US, bytes, count, quantile_name, short, time,
 };
+use crate::report::view::PatternView;
 use crate::stats::Summary;
+use crate::transport::Role;
 
 /// Lengths of one run that the terminal shows; the page has all.
 const MOST_LENGTHS: usize = 20;
+/// As records name the pattern.
+const NAME: &str = "rpc";
 /// Labels along the axis of lengths.
 const TICKS: u32 = 10;
 
@@ -23,7 +28,7 @@ const TICKS: u32 = 10;
 #[derive(Clone, Copy)]
 struct Sent<'a> {
     run: &'a Run,
-    rpc: &'a Rpc,
+    rpc: &'a Spec,
     lengths: &'a Lengths,
 }
 
@@ -67,7 +72,7 @@ impl<'a> Sent<'a> {
                 let bits = rate.0 * self.rpc.workload.mean() * GIGABITS;
                 format!("{bits:.3} Gb/s").into()
             }
-            None => format!("{} clients", self.run.case.load.clients).into(),
+            None => format!("{} clients", self.rpc.clients).into(),
         }
     }
 
@@ -95,17 +100,24 @@ impl Length<'_> {
     }
 }
 
+impl PatternView for Rpc {
+    fn section(&self, record: &Record) -> Option<Section> {
+        section(record)
+    }
+}
+
 /// All that a record says of them; `None` where there are no such runs.
-pub fn section(record: &Record) -> Option<Section> {
-    let runs: Vec<Sent<'_>> = record
-        .runs
-        .iter()
-        .filter_map(|run| {
-            Some(Sent { run, rpc: run.case.rpc.as_ref()?, lengths: run.lengths.as_ref()? })
-        })
-        .collect();
+fn section(record: &Record) -> Option<Section> {
+    let read = |run: &Run| {
+        let lengths: Lengths = serde_json::from_value(run.details.clone()?).ok()?;
+        Some((run.case.spec::<Spec>(NAME)?, lengths))
+    };
+    let known: Vec<(&Run, (Spec, Lengths))> =
+        record.runs.iter().filter_map(|run| Some((run, read(run)?))).collect();
+    let sent = known.iter().map(|(run, (rpc, lengths))| Sent { run, rpc, lengths });
+    let runs: Vec<Sent<'_>> = sent.collect();
     let mut section = Section::new("rpc", "Requests by message size");
-    let mut own = record.runs.iter().filter(|run| run.case.rpc.is_some());
+    let mut own = record.runs.iter().filter(|run| run.case.pattern == NAME);
     section.distributions = own.by_ref().map(|run| run.index).collect();
     section.rates = section.distributions.clone();
     section.results.extend(requests(record, &runs));
@@ -138,8 +150,9 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let short = |p| move |sent: &Sent<'_>| Cell::quantile(sent.run.summary(Metric::Short), p);
     let fields = [
         text("ports", |sent: &Sent<'_>| {
-            let (own, others) = (sent.run.case.threads, sent.rpc.server_ports);
-            match sent.rpc.connections {
+            let topology = &sent.run.case.topology;
+            let (own, others) = (sent.run.case.threads(), topology.threads_of(Role::Server));
+            match connections_of(topology) {
                 1 => format!("{own}:{others}"),
                 each => format!("{own}:{others} x {each}"),
             }
@@ -446,8 +459,8 @@ fn data(runs: &[Sent<'_>]) -> Data {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lengths::Unloaded;
     use super::*;
-    use crate::record::lengths::Unloaded;
     use crate::stats::{Interval, Value, summarize};
 
     fn sizes(count: u32) -> Vec<OfSize> {

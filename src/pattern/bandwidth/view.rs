@@ -1,25 +1,40 @@
 //! Runs of `bandwidth`: bytes and messages that arrived per second.
 
-use crate::plan::{Direction, Pattern};
+use super::Bandwidth;
+use super::spec::{Direction, Spec};
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::model::{Cell, Note, Section, Show, Table, ends, figure, number, own, text};
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
+use crate::report::view::PatternView;
+
+/// As records name the pattern.
+const NAME: &str = "bandwidth";
+
+fn spec(run: &Run) -> Spec {
+    run.case.spec(NAME).unwrap_or_default()
+}
+
+impl PatternView for Bandwidth {
+    fn section(&self, record: &Record) -> Option<Section> {
+        section(record)
+    }
+}
 
 /// All that a record says of them; `None` where there are no such runs.
-pub fn section(record: &Record) -> Option<Section> {
-    let runs = || record.runs.iter().filter(|run| run.case.pattern == Pattern::Bandwidth);
+fn section(record: &Record) -> Option<Section> {
+    let runs = || record.runs.iter().filter(|run| run.case.pattern == NAME);
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
     let pair = record
         .plan
         .pairs
-        .map(|_| text("pair", |run: &&Run| record.plan.ends_of(&run.case)).show(Show::Page));
+        .map(|_| text("pair", |run: &&Run| record.plan.hosts_of(&run.case)).show(Show::Page));
     let fields = [
-        text("ways", |run: &&Run| match run.case.direction {
+        text("ways", |run: &&Run| match spec(run).direction {
             Direction::Uni => "one",
             Direction::Bi => "both",
         }),
         number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)),
-        number("window", "", |run: &&Run| Cell::Count(run.case.window.into())),
+        number("window", "", |run: &&Run| Cell::Count(spec(run).window.into())),
         figure("MB/s", "", rate(RateMetric::Bandwidth, MEGABYTES)),
         figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
         figure("k msg/s", "", rate(RateMetric::MessageRate, THOUSANDS)).key("rate"),

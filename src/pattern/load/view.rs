@@ -1,7 +1,8 @@
 //! Runs of `load`: how the answers slow down as the load rises, and what the server's pools cost.
 
-use crate::plan::load::Slo;
-use crate::plan::{Case, Pattern};
+use super::Load;
+use super::spec::Spec;
+use crate::plan::Slo;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
     Axis, Cell, Data, Field, Mark, Note, OfRun, Plot, Point as Dot, Section, Series, Shape, Show,
@@ -10,6 +11,7 @@ use crate::report::model::{
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
+use crate::report::view::PatternView;
 use crate::stats::Quantile;
 use crate::stats::knee::{self, Point};
 use crate::units::Bytes;
@@ -19,8 +21,18 @@ const LEAST: usize = 2;
 /// The quantiles of each curve.
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
+impl PatternView for Load {
+    fn section(&self, record: &Record) -> Option<Section> {
+        section(record)
+    }
+
+    fn exceeds_limit(&self, record: &Record) -> bool {
+        breaks_bound(record)
+    }
+}
+
 /// All that a record says of them; `None` where there are no such runs.
-pub fn section(record: &Record) -> Option<Section> {
+fn section(record: &Record) -> Option<Section> {
     let curves = curves(record);
     let mut section = Section::new("load", "Responses under load");
     let found = found(record, &curves);
@@ -34,15 +46,15 @@ pub fn section(record: &Record) -> Option<Section> {
         section.data.push(data(&curves));
         section.plots = plots(record, &curves).to_vec();
     }
-    let own = |run: &&Run| run.case.load.probe || is_load(run);
+    let own = |run: &&Run| run.case.pattern == NAME;
     let own: Vec<u32> = record.runs.iter().filter(own).map(|run| run.index).collect();
     (section.distributions, section.rates) = (own.clone(), own);
     section.filled()
 }
 
 /// Whether there is a bound that some curve keeps at no rate.
-pub fn breaks_bound(record: &Record) -> bool {
-    let Some(slo) = record.plan.search.slo else { return false };
+fn breaks_bound(record: &Record) -> bool {
+    let Some(slo) = slo(record) else { return false };
     let curves = curves(record);
     let mut open = curves.iter().filter(|curve| !curve.open.is_empty()).peekable();
     open.peek().is_none() || open.any(|curve| curve.highest(slo).is_none())
@@ -78,13 +90,34 @@ impl<'a> Curve<'a> {
     }
 }
 
+/// As records name the pattern.
+const NAME: &str = "load";
+
+/// What a run asked.
+fn spec(run: &Run) -> Spec {
+    run.case.spec(NAME).unwrap_or_default()
+}
+
+/// The limit that the highest rate was wanted for.
+fn slo(record: &Record) -> Option<Slo> {
+    record.runs.iter().find_map(|run| spec(run).slo)
+}
+
+/// The point beside which a probe ran; `None` where it ran alone.
+fn probed(record: &Record, probe: &Run) -> Option<usize> {
+    let group = record.plan.concurrent.iter().find(|group| group.contains(&probe.index))?;
+    let mut points = group.iter().map(|number| *number as usize);
+    points.find(|number| record.runs.get(*number).is_some_and(|run| !spec(run).probe))
+}
+
 fn is_load(run: &Run) -> bool {
-    run.case.command() == Pattern::Load.name()
+    run.case.pattern == NAME && !spec(run).probe
 }
 
 /// What the points of one curve share.
-fn place(case: &Case) -> (&'static str, &'static str, Bytes, u32, u32) {
-    let buffers = case.load.buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
+fn place(run: &Run) -> (&'static str, &'static str, Bytes, u32, u32) {
+    let case = &run.case;
+    let buffers = spec(run).buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
     (case.transport.name(), case.wait.name(), case.size, buffers.0, buffers.1)
 }
 
@@ -93,24 +126,24 @@ fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> = record.runs.iter().filter(|run| is_load(run)).collect();
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
     runs.sort_by(|a, b| {
-        place(&a.case)
-            .cmp(&place(&b.case))
-            .then(a.case.load.clients.cmp(&b.case.load.clients))
+        place(a)
+            .cmp(&place(b))
+            .then(spec(a).clients.cmp(&spec(b).clients))
             .then(offered(a).total_cmp(&offered(b)))
     });
     runs
 }
 
 fn curves(record: &Record) -> Vec<Curve<'_>> {
-    let bounded = record.plan.search.slo.map_or(0.99, |slo| slo.quantile);
+    let bounded = slo(record).map_or(0.99, |slo| slo.quantile);
     let series = |run: &Run| record.plan.study.as_ref()?.series_of(run.index);
     let mut curves: Vec<(_, Curve<'_>)> = Vec::new();
     for run in runs(record) {
-        let key = (series(run).map(|series| series.name.as_str()), place(&run.case));
+        let key = (series(run).map(|series| series.name.as_str()), place(run));
         let at = match curves.iter().position(|(known, _)| *known == key) {
             Some(at) => at,
             None => {
-                let name = key.0.map_or_else(|| name(&run.case), String::from);
+                let name = key.0.map_or_else(|| name(run), String::from);
                 curves.push((key, Curve { name, closed: Vec::new(), open: Vec::new() }));
                 curves.len() - 1
             }
@@ -133,8 +166,9 @@ fn point(run: &Run, bounded: f64) -> Option<Point> {
 }
 
 /// The name of a curve outside a study.
-fn name(case: &Case) -> String {
-    let buffers = case.load.buffers.map_or_else(String::new, |buffers| {
+fn name(run: &Run) -> String {
+    let case = &run.case;
+    let buffers = spec(run).buffers.map_or_else(String::new, |buffers| {
         format!(" TX {} RX {}", buffers.transmit, buffers.receive)
     });
     format!("{} {}{buffers}", case.transport, case.wait.name())
@@ -150,7 +184,7 @@ fn main_metric(run: &Run) -> Metric {
 }
 
 fn clients(run: &Run) -> Cell {
-    match run.case.load.clients {
+    match spec(run).clients {
         0 => Cell::None,
         clients => Cell::Count(clients.into()),
     }
@@ -164,11 +198,11 @@ fn points(record: &Record) -> Option<Table> {
     let summary = |run: &&Run| run.summary(main_metric(run)).cloned();
     let fields = [
         number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).show(Show::Page),
-        number("object", "B", |run: &&Run| Cell::Size(run.case.load.object_size.0)),
+        number("object", "B", |run: &&Run| Cell::Size(spec(run).object_size.0)),
         text("metric", |run: &&Run| main_metric(run).name()).show(Show::Page),
         number("clients", "", |run: &&Run| match run.case.schedule.is_open() {
             true => Cell::None,
-            false => Cell::Count(run.case.load.clients.into()),
+            false => Cell::Count(spec(run).clients.into()),
         }),
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
         number("sent", "k/s", rate(RateMetric::AchievedRate, THOUSANDS)),
@@ -206,9 +240,9 @@ impl OfRun for Probe<'_> {
 
 /// What a small message suffers beside each point, and where it is alone.
 fn probes(record: &Record) -> Option<Table> {
-    let beside = |probe: &Run| record.plan.probed(probe.index as usize);
+    let beside = |probe: &Run| probed(record, probe);
     let points = std::iter::once(None).chain(runs(record).into_iter().map(Some));
-    let all = || record.runs.iter().filter(|run| run.case.load.probe);
+    let all = || record.runs.iter().filter(|run| run.case.pattern == NAME && spec(run).probe);
     let rows = points.flat_map(|point: Option<&Run>| {
         let number = point.map(|run| run.index as usize);
         all().filter(move |run| beside(run) == number).map(move |run| Probe { run, beside: point })
@@ -225,7 +259,7 @@ fn probes(record: &Record) -> Option<Table> {
         number("clients", "", |probe: &Probe<'_>| probe.beside.map_or(Cell::None, clients)),
         number("offered", "k/s", move |probe: &Probe<'_>| offered(probe.beside, THOUSANDS)),
         number("probe", "/s", move |probe: &Probe<'_>| offered(Some(probe.run), 1.0)),
-        number("object", "B", |probe: &Probe<'_>| Cell::Size(probe.run.case.load.object_size.0)),
+        number("object", "B", |probe: &Probe<'_>| Cell::Size(spec(probe.run).object_size.0)),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
@@ -242,13 +276,13 @@ fn probes(record: &Record) -> Option<Table> {
 /// What the server's pools cost.
 fn pools(record: &Record) -> Option<Table> {
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
-    let buffers = |run: &Run| run.case.load.buffers.map(|pool| (pool.transmit, pool.receive));
+    let buffers = |run: &Run| spec(run).buffers.map(|pool| (pool.transmit, pool.receive));
     let pool = |size: Option<u32>| size.map_or(Cell::None, |size| Cell::Count(size.into()));
     let fields = [
         text("transport", |run: &&Run| run.case.transport.name()),
         number("tx", "", move |run: &&Run| pool(buffers(run).map(|both| both.0))),
         number("rx", "", move |run: &&Run| pool(buffers(run).map(|both| both.1))),
-        number("clients", "", |run: &&Run| Cell::Count(run.case.load.clients.into())),
+        number("clients", "", |run: &&Run| Cell::Count(spec(run).clients.into())),
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
         figure("completions/poll", "", rate(RateMetric::CompletionsPerPoll, 1.0)),
@@ -258,7 +292,7 @@ fn pools(record: &Record) -> Option<Table> {
         number("empty polls/read", "", rate(RateMetric::EmptyPolls, 1.0)),
         number("full polls/read", "", rate(RateMetric::FullPolls, 1.0)),
     ];
-    let rows = runs(record).into_iter().filter(|run| run.case.load.buffers.is_some());
+    let rows = runs(record).into_iter().filter(|run| spec(run).buffers.is_some());
     let table = Table::of(rows, own(record).into_iter().chain(fields))?;
     Some(table.caption(Note::new("The server's buffer pools", Show::Page)))
 }
@@ -275,7 +309,7 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
                 next(curve, knee, "; the next rate measured is")
             ));
         }
-        let Some(slo) = record.plan.search.slo else { continue };
+        let Some(slo) = slo(record) else { continue };
         out.push(match curve.highest(slo) {
             Some((_, at)) => format!(
                 "slo: {name}: {slo} holds up to {} k/s{}",
@@ -296,7 +330,7 @@ fn next(curve: &Curve<'_>, at: &Point, words: &str) -> String {
 }
 
 fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
-    let slo = record.plan.search.slo;
+    let slo = slo(record);
     let bound = slo.map_or_else(String::new, |slo| format!(" The horizontal line is {slo}."));
     let note = format!(
         "p50 solid, p99 dashed, p99.9 dotted; bars: 95 % intervals. The diamond is the knee: the \
@@ -378,7 +412,7 @@ fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
         let rates = rates.into_iter().filter_map(|(word, metric)| {
             Some(format!("{word} {}", per_second(rate(run, metric)?)))
         });
-        let clients = match run.case.load.clients {
+        let clients = match spec(run).clients {
             0 => String::new(),
             clients => format!("{clients} clients, "),
         };
@@ -437,7 +471,7 @@ fn data(curves: &[Curve<'_>]) -> Data {
                 let found: Option<&Quantile> =
                     summary.and_then(|summary| summary.quantiles.iter().find(|q| q.p == p));
                 let [value, low, high] = Field::quantile(found);
-                let clients = f64::from(run.case.load.clients);
+                let clients = f64::from(spec(run).clients);
                 data.rows.push(vec![
                     curve.name.as_str().into(),
                     run.index.into(),

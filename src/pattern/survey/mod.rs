@@ -1,5 +1,9 @@
 //! The survey's plan: what every transport that works here gives, in less than a minute.
 
+mod view;
+
+pub use view::Survey;
+
 use super::{bandwidth, latency};
 use crate::plan::request::{ROUNDS, WARMUP};
 use crate::plan::{Case, Combination, Plan, Request, Rounds, Wait};
@@ -62,4 +66,3 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
 fn of(request: Request, count: impl Into<Option<u64>>, time: Span, seed: u64) -> Request {
     Request { count: count.into(), time: Some(time), warmup: Some(WARMUP), seed, ..request }
 }
-
