@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use wiregauge::pattern::registry;
-use wiregauge::pattern::registry;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::VERSION;
 use wiregauge::report::{html, table};

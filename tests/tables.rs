@@ -1,4 +1,5 @@
 //! The terminal's tables: what they promise to a reader and to awk.
+#![allow(clippy::unwrap_used)]
 
 use wiregauge::host::Noise;
 use wiregauge::pattern::{bandwidth, latency, oneway, registry, survey};
