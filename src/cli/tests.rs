@@ -144,8 +144,10 @@ fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
     ];
     for line in lines {
         let sentence = refusal(line);
-        let says =
-            ["allowed", "write", "use ", "give", "name", "knows", "has 1 to", "may use", "0 to"];
+        let says = [
+            "allowed", "write", "use ", "give", "name", "supports", "knows", "has 1 to", "may use",
+            "0 to",
+        ];
         assert!(says.iter().any(|word| sentence.contains(word)), "{line}: {sentence}");
         assert!(!sentence.contains('\n') && !sentence.contains("--help'"), "{line}: {sentence}");
     }

@@ -57,9 +57,10 @@ pub struct Case {
 impl Case {
     /// The specification as the pattern's own type. Only the pattern of a case knows the type, and
     /// makes it ([`super::PatternSpec::read_spec`]).
-    #[expect(clippy::expect_used, reason = "a pattern is only called with cases that it has made")]
     pub fn spec<T: Any>(&self) -> &T {
-        self.spec.get().expect("a case holds the specification of its own pattern")
+        #[expect(clippy::expect_used, reason = "a pattern is only called with cases it has made")]
+        let spec = self.spec.get().expect("a case holds the specification of its own pattern");
+        spec
     }
 
     /// The same case with another specification.

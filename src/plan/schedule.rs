@@ -1,4 +1,5 @@
-//! When messages are sent: by the answers (a closed loop), or by a schedule of absolute times. Pure.
+//! When messages are sent: by the answers (a closed loop), or by a schedule of absolute times.
+//! Pure.
 
 use crate::units::{MessageRate, Span};
 use serde::{Deserialize, Serialize};

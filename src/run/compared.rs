@@ -1,6 +1,7 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
-use super::{ConductError, Stage, Time, clocks, final_clock, other_host, set_clock, whole};
+use super::time::Time;
+use super::{ConductError, Stage, clocks, other_host, whole};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
@@ -37,7 +38,7 @@ pub fn compare(
     length: Span,
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
-    let time = set_clock(stage.clock)?;
+    let time = Time::calibrate(stage.clock)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;
@@ -103,7 +104,7 @@ fn record(
         complete: !interrupted,
         faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
         plan: PlanRecord::of(plan),
-        clock: final_clock(time),
+        clock: time.report(),
         instrument,
         noise: Vec::new(),
         runs: Vec::new(),

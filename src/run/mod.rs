@@ -24,15 +24,16 @@ pub mod start_barrier;
 mod stop;
 pub mod tally;
 mod threads;
+mod time;
 mod warnings;
 mod whole;
 
 pub use error::ConductError;
 pub use progress::{Silent, Watcher};
 
-use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
+use crate::clock::Source;
 use crate::control::fault::Fault;
-use crate::host::{self, Choice, CpuPair, Environment, Noise};
+use crate::host::{Choice, CpuPair, Environment, Noise};
 use crate::plan::{Case, PatternRef, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{
@@ -55,13 +56,8 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use time::Time;
 
-/// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
-/// less than 1 ppm, 10 ps in 10 us.
-const CALIBRATION: Duration = Duration::from_millis(100);
-/// Anchors of that calibration.
-const ANCHORS: u32 = 11;
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
 /// Messages of the null transport before each round.
@@ -87,24 +83,17 @@ pub struct Stage<'a> {
 
 impl Stage<'_> {
     /// What the pattern of a case makes of its samples.
-    #[expect(clippy::expect_used, reason = "cases are made by patterns of the same list")]
     pub fn analysis(&self, case: &Case) -> &'static dyn PatternAnalysis {
-        (self.patterns.analysis)(case.pattern.name()).expect("the pattern of a case is in the list")
+        let found = (self.patterns.analysis)(case.pattern.name());
+        #[expect(clippy::expect_used, reason = "cases are made by patterns of the same list")]
+        let analysis = found.expect("the pattern of a case is in the list");
+        analysis
     }
 
     /// Whether a case takes times from a stamp of one end to one of the other.
     pub fn is_one_way(&self, case: &Case) -> bool {
         self.analysis(case).is_one_way()
     }
-}
-
-/// The clock of a run and what is known of it.
-struct Time {
-    source: Source,
-    reason: String,
-    anchors: Vec<Anchor>,
-    base: Timebase,
-    reading: Reading,
 }
 
 /// Where every round's samples go as they come.
@@ -118,7 +107,7 @@ pub fn conduct(
     watcher: &mut dyn Watcher,
 ) -> Result<Record, ConductError> {
     let started = jiff::Timestamp::now();
-    let time = set_clock(stage.clock)?;
+    let time = Time::calibrate(stage.clock)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
@@ -156,7 +145,7 @@ pub fn conduct(
         complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
         faults,
         plan: PlanRecord::of(plan),
-        clock: final_clock(&time),
+        clock: time.report(),
         instrument: whole.instrument(&runs),
         noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
         runs: Vec::new(),
@@ -227,38 +216,6 @@ fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost
         noise,
         clock_cost,
     }
-}
-
-fn set_clock(asked: Option<Source>) -> Result<Time, ConductError> {
-    if asked == Some(Source::Ptp) {
-        host::Discipline::read().stated_error_ns().map_err(ConductError::Refused)?;
-    }
-    let (source, reason) = match asked {
-        Some(source) => (source, "asked for".to_string()),
-        None => Source::choose(),
-    };
-    let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
-    let calibration = Calibration::of(source, &anchors)
-        .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
-    let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-    let base = Timebase::new(epoch, calibration.ns_per_tick);
-    let reading = source.measure_reading(&base);
-    Ok(Time { source, reason, anchors, base, reading })
-}
-
-/// The clock's report. Samples were converted by the calibration before the first round; one over
-/// the whole run, far longer, tells by how much that was wrong.
-fn final_clock(time: &Time) -> ClockReport {
-    let mut anchors = time.anchors.clone();
-    anchors.push(Anchor::take_from(time.source));
-    let used = 1.0 / time.base.ns_per_tick;
-    let whole = Calibration::of(time.source, &anchors);
-    let whole = whole.unwrap_or_else(|| Calibration::exact(0.0));
-    let mut report = clock::report(time.source, &time.reason, &whole, &time.reading);
-    let off_ppb = (used * whole.ns_per_tick - 1.0).abs() * 1e9;
-    report.frequency_hz = used * 1e9;
-    report.residual_ppb += off_ppb;
-    report
 }
 
 struct Conductor<'a, 'w> {
@@ -430,7 +387,7 @@ impl Conductor<'_, '_> {
         case: &Case,
         finished: Finished,
     ) -> Result<Option<Fault>, ConductError> {
-        let base = timebase(case, self.time, &finished);
+        let base = self.time.of_round(case, &finished);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
         let mut known = |role| match Some(())
@@ -512,14 +469,4 @@ fn counts(
 /// A round's own seed, so that rounds are repetitions and not copies.
 fn round_seed(seed: u64, round: u32) -> u64 {
     seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-/// The time of a round: of this host, or of the simulation, whose ticks are nanoseconds.
-fn timebase(case: &Case, time: &Time, finished: &Finished) -> Timebase {
-    if !case.transport.simulates_time() {
-        return time.base;
-    }
-    let first = finished.client.first().and_then(|part| part.arena.rows().first());
-    let first = first.map_or(Ticks(0), |row| row.submit);
-    Timebase::nanoseconds(first)
 }

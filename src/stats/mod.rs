@@ -5,8 +5,8 @@
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
 //! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
 //! [`stationarity`]). All figures are quantiles of nearest rank with an interval ([`quantile`]),
-//! driven by how many independent samples a series is worth ([`effective`]) and by what differs from
-//! round to round ([`student`]).
+//! driven by how many independent samples a series is worth ([`effective`]) and by what differs
+//! from round to round ([`student`]).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 

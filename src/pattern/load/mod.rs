@@ -4,6 +4,7 @@ pub mod client;
 mod execution;
 mod figures;
 mod probe;
+mod request;
 pub mod server;
 mod spec;
 mod view;
@@ -11,8 +12,7 @@ mod view;
 pub use client::{Line, Looked};
 pub(in crate::pattern) use execution::{ask, rows_of_requests};
 pub(in crate::pattern) use figures::{Costs, metrics, rates};
-pub use spec::{
-    Asked, Buffers, Load, MOST_BUFFERS, MOST_OUTSTANDING, OBJECT_SIZE, Search, Spec, request,
-};
+pub use request::{Asked, Load, request};
+pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, OBJECT_SIZE, Search, Spec};
 
 impl super::Pattern for Load {}

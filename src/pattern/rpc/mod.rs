@@ -8,6 +8,7 @@ mod figures;
 mod lengths;
 pub mod loops;
 pub mod receivers;
+mod request;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub mod workload;
 pub use cases::{carried_shares, is_baseline_of, share_of, unloaded};
 pub use draws::Draws;
 pub use lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
-pub use spec::{Asked, LONGEST, OUTSTANDING, Reply, Rpc, SHORTEST, Slowdown, Spec, request};
+pub use request::{Asked, Rpc, request};
+pub use spec::{LONGEST, OUTSTANDING, Reply, SHORTEST, Slowdown, Spec};
 
 impl super::Pattern for Rpc {}

@@ -1,104 +1,25 @@
 //! Runs of `rpc`: what the load did to requests of all lengths, and to each.
 
+mod plots;
+mod sent;
+
 use super::Rpc;
 use super::cases::connections_of;
-use super::lengths::{Lengths, OfSize, Short};
-use super::spec::{Slowdown, Spec};
-use super::workload::Workload;
+use super::lengths::{Lengths, OfSize};
+use super::spec::Spec;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
-    Axis, Cell, Data, Field, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table,
-    TableField, Unit, figure, number, own, text,
+    Cell, Data, Field, Note, OfRun, Section, Show, Table, TableField, figure, number, own, text,
 };
-use crate::report::number::{
-    GIGABITS, PERCENT, THOUSANDS, US, bytes, count, quantile_name, short, time,
-};
+use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
 use crate::report::view::PatternView;
-use crate::stats::Summary;
 use crate::transport::Role;
+use sent::{Length, Sent, explained};
 
 /// Lengths of one run that the terminal shows; the page has all.
 const MOST_LENGTHS: usize = 20;
 /// As records name the pattern.
 const NAME: &str = "rpc";
-/// Labels along the axis of lengths.
-const TICKS: u32 = 10;
-
-/// A run with what it sends, and what the record says of its lengths.
-#[derive(Clone, Copy)]
-struct Sent<'a> {
-    run: &'a Run,
-    rpc: &'a Spec,
-    lengths: &'a Lengths,
-}
-
-/// One length of it.
-struct Length<'a> {
-    sent: Sent<'a>,
-    of: &'a OfSize,
-}
-
-impl OfRun for Sent<'_> {
-    fn run(&self) -> Option<&Run> {
-        Some(self.run)
-    }
-}
-
-impl OfRun for Length<'_> {
-    fn run(&self) -> Option<&Run> {
-        Some(self.sent.run)
-    }
-}
-
-impl<'a> Sent<'a> {
-    /// All requests.
-    fn summary(&self) -> Option<&'a Summary> {
-        self.run.summary(self.lengths.metric)
-    }
-
-    /// The mean slowdown by the definition of the run; of unloaded requests there is none.
-    fn slowdown(&self) -> Cell {
-        let mut known = self.lengths.slowdowns.iter().filter(|_| !self.rpc.unloaded);
-        match known.find(|one| one.by == self.rpc.slowdown) {
-            Some(found) => Cell::figure(found.mean.value, found.mean.interval, 1.0),
-            None => Cell::None,
-        }
-    }
-
-    fn load(&self) -> Cell {
-        match self.run.case.schedule.rate() {
-            _ if self.rpc.unloaded => "unloaded".into(),
-            Some(rate) => {
-                let bits = rate.0 * self.rpc.workload.mean() * GIGABITS;
-                format!("{bits:.3} Gb/s").into()
-            }
-            None => format!("{} clients", self.rpc.clients).into(),
-        }
-    }
-
-    fn lengths(self) -> impl Iterator<Item = Length<'a>> {
-        self.lengths.sizes.iter().map(move |of| Length { sent: self, of })
-    }
-}
-
-impl Length<'_> {
-    /// What its times are held against; of unloaded requests nothing.
-    fn base_ns(&self) -> Option<f64> {
-        self.of.unloaded.by(self.sent.rpc.slowdown).filter(|_| !self.sent.rpc.unloaded)
-    }
-
-    fn unloaded(&self) -> Cell {
-        let is_median = self.sent.rpc.slowdown == Slowdown::UnloadedP50;
-        let interval = self.of.unloaded.p50_interval.filter(|_| is_median);
-        self.base_ns().map_or(Cell::None, |ns| Cell::figure(ns, interval, US))
-    }
-
-    fn slowdown(&self, p: f64) -> Cell {
-        let found =
-            self.of.slowdown(self.sent.rpc.slowdown, p).filter(|_| self.base_ns().is_some());
-        found.map_or(Cell::None, |(ratio, interval)| Cell::figure(ratio, interval, 1.0))
-    }
-}
 
 impl PatternView for Rpc {
     fn section(&self, record: &Record) -> Option<Section> {
@@ -123,7 +44,7 @@ fn section(record: &Record) -> Option<Section> {
     section.results.extend(requests(record, &runs));
     section.tables.extend(lengths(record, &runs));
     section.tables.extend(runs.iter().filter_map(|sent| lengths_of(*sent)));
-    section.plots = plots(&runs);
+    section.plots = plots::of(&runs);
     section.data.push(data(&runs));
     section.filled()
 }
@@ -177,17 +98,6 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let notes = [format!("slowdown: the mean over all answered requests of {}", explained(by))];
     let caption = Note::new("Requests of all lengths; short: the shortest tenth", Show::Page);
     Some(table.caption(caption).notes(notes))
-}
-
-/// What the times of each length are held against.
-fn explained(by: Slowdown) -> &'static str {
-    match by {
-        Slowdown::UnloadedP50 => "its time over the median of unloaded requests of its length",
-        Slowdown::UnloadedMin => "its time over the shortest of unloaded requests of its length",
-        Slowdown::Serialisation => {
-            "its time over that of the shortest unloaded request and both messages on the link"
-        }
-    }
 }
 
 /// The columns of one length, the times named after `metric`.
@@ -253,167 +163,6 @@ fn shown(sizes: &[OfSize]) -> Vec<&OfSize> {
     shown
 }
 
-/// The plots: those of each workload, whose lengths are the axis, and the tail of the short ones.
-fn plots(runs: &[Sent<'_>]) -> Vec<Plot> {
-    let mut workloads: Vec<Vec<Sent<'_>>> = Vec::new();
-    for sent in runs {
-        let same =
-            |group: &&mut Vec<Sent<'_>>| group[0].rpc.workload.steps == sent.rpc.workload.steps;
-        match workloads.iter_mut().find(same) {
-            Some(group) => group.push(*sent),
-            None => workloads.push(vec![*sent]),
-        }
-    }
-    let several = workloads.len() > 1;
-    let mut plots = Vec::new();
-    for (at, own) in workloads.iter().enumerate() {
-        let name = &own[0].rpc.workload.name;
-        let of = if several { format!(", {name}") } else { String::new() };
-        let number = if at == 0 { String::new() } else { format!("-{}", at + 1) };
-        plots.extend(plots_of(own).into_iter().map(|mut plot| {
-            plot.title.push_str(&of);
-            plot.id.push_str(&number);
-            plot
-        }));
-    }
-    plots.extend(tail(runs));
-    plots
-}
-
-/// How much each length is slowed down, and how long each takes.
-fn plots_of(runs: &[Sent<'_>]) -> Vec<Plot> {
-    let loaded: Vec<Sent<'_>> = runs.iter().copied().filter(|sent| !sent.rpc.unloaded).collect();
-    let Some(some) = loaded.iter().find(|sent| sent.lengths.sizes.len() > 1) else {
-        return Vec::new();
-    };
-    let x = axis(&some.rpc.workload);
-    let plot = |id: &str, title: &str, note: String, label: &str, unit, series| Plot {
-        id: id.into(),
-        title: title.into(),
-        note,
-        height: 340,
-        x: x.clone(),
-        y: Axis { label: label.into(), unit, log: true, ..Axis::default() },
-        series,
-        ..Plot::default()
-    };
-    let metric = some.lengths.metric;
-    let times = if metric == Metric::Rtt { "Round trips" } else { "Responses" };
-    let mut plots = Vec::new();
-    if loaded.iter().any(|sent| sent.lengths().any(|row| row.base_ns() > Some(0.0))) {
-        let mut by: Vec<&str> = loaded.iter().map(|sent| explained(sent.rpc.slowdown)).collect();
-        by.dedup();
-        let note = format!("Of each request: {}. p50 solid, p99 dashed.", by.join(", or "));
-        let ratio = |row: &Length<'_>, ns: f64| ns / row.base_ns().unwrap_or(f64::NAN);
-        let series = steps(&loaded, ratio, |v| format!("{}×", short(v)));
-        let title = "Slowdown against message size";
-        plots.push(plot("rpc-slowdown", title, note, "slowdown", Unit::Times, series));
-    }
-    let note = format!("{times}. p50 solid, p99 dashed.");
-    let series = steps(runs, |_, ns| ns, time);
-    let title = "Time against message size";
-    plots.push(plot("rpc-time", title, note, metric.name(), Unit::Time, series));
-    plots
-}
-
-/// Linear in the number of messages, so that each length is as wide as its share.
-fn axis(workload: &Workload) -> Axis {
-    let ticks: Vec<f64> = (0..=TICKS).map(|tick| f64::from(tick) / f64::from(TICKS)).collect();
-    let size = |share: &f64| {
-        let reaches = |(_, up_to): &&(crate::units::Bytes, f64)| *up_to >= share - 1e-9;
-        let found = workload.steps.iter().find(reaches).or(workload.steps.last());
-        found.map_or(String::new(), |(size, _)| bytes(size.0))
-    };
-    Axis {
-        label: "message size, by the share of messages that are no longer".into(),
-        range: Some([0.0, 1.0]),
-        labels: ticks.iter().map(size).collect(),
-        ticks,
-        ..Axis::default()
-    }
-}
-
-/// A step for each length of each run, `value` of its quantiles.
-fn steps(
-    runs: &[Sent<'_>],
-    value: impl Fn(&Length<'_>, f64) -> f64,
-    shown: impl Fn(f64) -> String,
-) -> Vec<Series> {
-    let mut all = Vec::new();
-    for (at, sent) in runs.iter().enumerate() {
-        for (dash, p) in [0.5, 0.99].into_iter().enumerate() {
-            let name = quantile_name(p);
-            let (mut points, mut before) = (Vec::new(), 0.0);
-            for row in sent.lengths() {
-                // By the workload, for unloaded requests too, of which each length is as frequent.
-                let step =
-                    sent.rpc.workload.steps.iter().find(|step| step.0.0 == u64::from(row.of.size));
-                let to = step.map_or(row.of.share, |step| step.1);
-                let x = std::mem::replace(&mut before, to);
-                let found = row.of.summary.quantiles.iter().find(|quantile| quantile.p == p);
-                let found = found.and_then(|quantile| quantile.value);
-                let y = found.map_or(f64::NAN, |ns| value(&row, ns.0));
-                if !(y > 0.0 && y.is_finite()) {
-                    continue;
-                }
-                let lost = match row.of.summary.lost {
-                    0 => String::new(),
-                    lost => format!(", {lost} lost"),
-                };
-                let (size, n) = (bytes(row.of.size.into()), count(row.of.summary.count));
-                let text = format!("{size}: {name} {}, n = {n}{lost}", shown(y));
-                points.push(Point { x, to: Some(to), y, text, ..Point::default() });
-            }
-            let name = format!("{} {name}", sent.run.label);
-            let (style, colour) = (Style::Path, Some(at));
-            all.push(Series { name, style, colour, dash, points, ..Series::default() });
-        }
-    }
-    all
-}
-
-/// The fraction of the short requests that took longer.
-fn tail(runs: &[Sent<'_>]) -> Option<Plot> {
-    fn short_of<'a>(sent: &Sent<'a>) -> Option<(Sent<'a>, &'a Short)> {
-        Some((*sent, sent.lengths.short.as_ref().filter(|one| one.tail.len() > 1)?))
-    }
-    let own = || runs.iter().filter_map(short_of);
-    let longest = own().map(|(_, short)| short.longest).max()?;
-    let series = own().enumerate().map(|(at, (sent, short_ones))| {
-        let n = count(sent.run.summary(Metric::Short).map_or(0, |summary| summary.count));
-        let usable = short_ones.tail.iter().filter(|(ns, above)| *above > 0.0 && ns.is_finite());
-        let point = |&(ns, above): &(f64, f64)| Point {
-            x: ns,
-            y: above,
-            text: format!("{} % took longer than {}, n = {n}", short(PERCENT * above), time(ns)),
-            ..Point::default()
-        };
-        let (name, style, colour) = (sent.run.label.clone(), Style::Path, Some(at));
-        Series { name, style, colour, points: usable.map(point).collect(), ..Series::default() }
-    });
-    let series: Vec<Series> = series.collect();
-    let lowest = series.iter().flat_map(|one| &one.points).map(|point| point.y);
-    let lowest = lowest.fold(1.0, f64::min);
-    Some(Plot {
-        id: "rpc-short".into(),
-        title: "Short requests: the share that took longer".into(),
-        note: format!(
-            "The shortest tenth of all requests, up to {}. Lost ones took longer than all.",
-            bytes(longest.into())
-        ),
-        height: 340,
-        x: Axis { label: "time".into(), unit: Unit::Time, log: true, ..Axis::default() },
-        y: Axis {
-            label: "took longer".into(),
-            log: true,
-            range: Some([lowest / 1.5, 1.0]),
-            ..Axis::default()
-        },
-        series,
-        ..Plot::default()
-    })
-}
-
 fn data(runs: &[Sent<'_>]) -> Data {
     let mut data = Data::new([
         "run",
@@ -460,6 +209,7 @@ fn data(runs: &[Sent<'_>]) -> Data {
 #[cfg(test)]
 mod tests {
     use super::super::lengths::Unloaded;
+    use super::super::spec::Slowdown;
     use super::*;
     use crate::stats::{Interval, Value, summarize};
 

@@ -1,5 +1,5 @@
-//! The file in which the receiver of a stream keeps its samples: opened before the round, written by
-//! a thread beside the loop, and counted at the end.
+//! The file in which the receiver of a stream keeps its samples: opened before the round, written
+//! by a thread beside the loop, and counted at the end.
 
 use super::spec::Spec;
 use crate::agent::error::AgentError;

@@ -1,6 +1,7 @@
 //! The source of a stream of samples: the open loop of a real-time simulator, which makes one
 //! sample a step and leaves out the steps that it comes too late for. The receiver is
-//! [`closed::server_with`](crate::loops::closed::server_with), which may pass each message on to a file ([`Taker`]).
+//! [`closed::server_with`](crate::loops::closed::server_with), which may pass each message on to a
+//! file ([`Taker`]).
 
 use crate::clock::{Clock, Ticks, Timebase};
 use crate::loops::closed::Taker;

@@ -18,7 +18,9 @@ pub fn upgrade(record: &mut Value) {
         let label = run["label"].as_str().unwrap_or_default().to_string();
         // Of a study the series stood before the label.
         let own = label.split_once(": ").filter(|_| plan_is_study).map_or(&*label, |(_, own)| own);
-        case(&mut run["case"], own, &search);
+        if let Some(measured) = run.get_mut("case") {
+            case(measured, own, &search);
+        }
         let headline = headline(run);
         let Some(run) = run.as_object_mut() else { continue };
         run.insert("headline".into(), headline);
@@ -63,7 +65,10 @@ fn case(case: &mut Value, label: &str, search: &Value) {
         true => (rpc["server_ports"].clone(), json!({ "mesh": { "each": rpc["connections"] } })),
         false => (threads.clone(), json!("parallel")),
     };
-    let rank = |role: &str, threads: Value| json!({ "role": role, "host": hosts[role], "threads": threads });
+    let rank = |role: &str, threads: Value| {
+        let host = &hosts[role];
+        json!({ "role": role, "host": host, "threads": threads })
+    };
     let topology = json!({
         "ranks": [rank("client", threads), rank("server", servers)],
         "connections": { "pairs": [[0, 1]] },

@@ -1,5 +1,5 @@
-//! From version 1: `doubts` of a kind and a text become `warnings`, what ended a round is no longer a
-//! word or a sentence, and cases have the specification of their pattern.
+//! From version 1: `doubts` of a kind and a text become `warnings`, what ended a round is no longer
+//! a word or a sentence, and cases have the specification of their pattern.
 
 use crate::warning::{KINDS, Severity};
 use serde_json::{Value, json};

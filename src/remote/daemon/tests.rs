@@ -39,7 +39,7 @@ fn a_host_has_one_identity_that_only_its_owner_reads() {
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let wrong = Identity::of_host(&folder.0).err().unwrap();
-    assert!(wrong.contains("may be read by others") && wrong.contains("chmod 600"), "{wrong}");
+    assert!(wrong.contains("is readable by other users") && wrong.contains("chmod 600"), "{wrong}");
     fs::write(&file, "nothing").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let wrong = Identity::of_host(&folder.0).err().unwrap();

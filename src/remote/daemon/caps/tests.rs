@@ -77,7 +77,9 @@ fn a_rate_that_is_too_high_or_has_no_end_is_refused() {
     let paced = |pause| assignment(|request| request.asked = self::paced(pause));
     assert_eq!(said(&caps, paced(1_000_000)), Ok(()));
     let wrong = said(&caps, paced(500_000)).unwrap_err();
-    assert!(wrong.ends_with("and this round is of 2.000 k msg/s"), "{wrong}");
+    let sentence = "the round sends 2.000 k msg/s, and this agent allows at most 1.000 k msg/s \
+                    (--highest-rate)";
+    assert_eq!(wrong, sentence);
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn each_thread_counts() {
     let paced = assignment(|request| {
         (request.threads, request.asked) = (vec![2], self::paced(1_500_000));
     });
-    assert!(said(&caps, paced).unwrap_err().contains("and this round is of 1.33"));
+    assert!(said(&caps, paced).unwrap_err().contains("the round sends 1.33"));
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, threads(1)), Ok(()));
     assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
@@ -159,7 +161,7 @@ fn a_round_that_runs_has_its_end_set_once() {
 fn only_the_first_frame_may_be_of_another_version() {
     let mut inspector = Inspector::new(Caps::default(), registry::find);
     assert_eq!(inspector.admit(&[77, 1, 2]), Ok(()), "the process behind says what is wrong");
-    assert!(inspector.admit(&[77, 1, 2]).unwrap_err().contains("not of this protocol"));
+    assert!(inspector.admit(&[77, 1, 2]).unwrap_err().contains("invalid control frame"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn a_secret_is_used_once() {
     let (first, second) = (Offer::open(&folder.0).unwrap(), Offer::open(&folder.0).unwrap());
     assert_eq!(first.secret, secret);
     assert_eq!(first.claim(), Ok(()));
-    assert!(second.claim().unwrap_err().contains("used already"));
+    assert!(second.claim().unwrap_err().contains("already used"));
     assert!(Offer::open(&folder.0).is_err());
 }
 

@@ -1,0 +1,337 @@
+//! What is asked of load, and the cases that it becomes: one for each rate and number of clients,
+//! and the probes beside them.
+
+use super::probe;
+use super::spec::{MOST_BUFFERS, MOST_OUTSTANDING, Spec};
+use crate::plan::request::{refuse, within};
+use crate::plan::{
+    self, Axis, Bound, Case, CasesSoFar, Combination, PatternRef, PatternRequest, PatternSpec,
+    Plan, Refusal, Request, Schedule, Settings, Wait,
+};
+use crate::transport::{Descriptor, Role, Traffic, TransportKind};
+use crate::units::{MessageRate, Span};
+use serde_json::Value;
+
+/// The pattern.
+pub struct Load;
+
+/// Clients of the closed loop with which a search begins: as many as there are buffers, so that
+/// the server never waits for a request.
+pub(super) const SATURATING: u32 = MOST_BUFFERS;
+/// Time of a round where neither a time nor a count is given.
+const TIME: Span = Span(200_000_000);
+/// Bytes of an index for each object, about: key and place in a table that is at least half full.
+const INDEX_BYTES: u64 = 34;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// What all cases have.
+    pub spec: Spec,
+    /// Rates, each a case.
+    pub rates: Vec<MessageRate>,
+    /// Numbers of clients, each a case.
+    pub clients: Vec<u32>,
+}
+
+/// A request with the defaults.
+pub fn request(asked: Asked) -> Request {
+    let size = asked.spec.message();
+    Request::new(PatternRef(&Load), asked, size)
+}
+
+impl PatternSpec for Load {
+    fn name(&self) -> &'static str {
+        "load"
+    }
+
+    fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
+        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        spec.check_numbers().map_err(|wrong| wrong.to_string())?;
+        Ok(plan::Spec::new(spec))
+    }
+
+    fn check_foreign(&self, case: &Case) -> Result<(), String> {
+        match case.size == case.spec::<Spec>().message() {
+            true => Ok(()),
+            false => Err("a message of load is as long as an object and its header".into()),
+        }
+    }
+
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
+        descriptor.carries(Traffic::Echo { every: 1 })
+    }
+
+    fn traffic(&self, _: &Case) -> Traffic {
+        Traffic::Echo { every: 1 }
+    }
+
+    fn queue_depth(&self, _: &Case) -> u32 {
+        MOST_BUFFERS
+    }
+
+    /// The pools are the server's queues, and the client's are as deep as without them.
+    fn settings_of(&self, case: &Case, role: Role) -> Settings {
+        let pools = case.spec::<Spec>().buffers.filter(|_| role == Role::Server);
+        let depths = pools.map_or_else(Vec::new, |pools| {
+            let of = |depth: u32| depth.to_string();
+            vec![("send-depth", of(pools.transmit)), ("receive-depth", of(pools.receive))]
+        });
+        let depths = depths.iter().map(|(name, depth)| (*name, depth.as_str()));
+        with_defaults(&case.settings, case.transport, depths)
+    }
+
+    fn point(&self, case: &Case) -> Option<String> {
+        let clients = case.spec::<Spec>().clients;
+        let rate = case.schedule.rate().filter(|_| clients == 0);
+        Some(match rate {
+            Some(rate) => format!("at {}/s", rate.0.round()),
+            None => format!("of {clients} clients"),
+        })
+    }
+
+    fn label(&self, case: &Case) -> String {
+        let name = if case.spec::<Spec>().probe { "probe" } else { self.name() };
+        case.label_as(name, "")
+    }
+
+    fn label_in(&self, plan: &Plan, number: usize) -> Option<String> {
+        let case = plan.cases.get(number).filter(|case| case.spec::<Spec>().probe)?;
+        Some(match probe::probed(plan, number) {
+            Some(point) => {
+                let beside = plan.cases.get(point).map(Case::label).unwrap_or_default();
+                format!("{}, beside {beside}", case.label())
+            }
+            None => format!("{}, alone", case.label()),
+        })
+    }
+
+    fn server_memory(&self, case: &Case) -> u64 {
+        let spec = case.spec::<Spec>();
+        spec.objects.saturating_mul(spec.object_size.0.saturating_add(INDEX_BYTES))
+    }
+
+    fn cpus_before(&self, case: &Case) -> u32 {
+        u32::from(case.spec::<Spec>().probe)
+    }
+
+    fn on_axis(&self, case: &Case, axis: Axis) -> Option<f64> {
+        let clients = case.spec::<Spec>().clients;
+        (axis == Axis::Clients && clients > 0).then_some(f64::from(clients))
+    }
+}
+
+/// Settings with more of them, where the transport has those and they were not given.
+fn with_defaults<'a>(
+    settings: &Settings,
+    transport: TransportKind,
+    defaults: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Settings {
+    let mut settings = settings.clone();
+    for (name, text) in defaults.filter(|(name, _)| transport.has_setting(name)) {
+        let set = settings.set_default(name, text);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+    settings
+}
+
+impl PatternRequest for Asked {
+    fn usual_bound(&self) -> Bound {
+        Bound { count: None, time: Some(TIME) }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        self.spec.check_numbers()?;
+        let most = u64::from(MOST_OUTSTANDING);
+        for clients in &self.clients {
+            within("--clients", Some(u64::from(*clients)), 1, most)?;
+        }
+        request.refuse_stamps()?;
+        if request.threads.iter().any(|threads| *threads > 1) {
+            return refuse("load has one thread of each end; write --threads 1");
+        }
+        check_probe(self, request)?;
+        let Some(buffers) = self.spec.buffers else { return Ok(()) };
+        for transport in &request.transports {
+            let least = transport.descriptor().least_receives;
+            if buffers.receive < least {
+                return refuse(format!(
+                    "--rx-buffers {} is not possible over {transport}, whose queues have {least} \
+                     receives at least",
+                    buffers.receive
+                ));
+            }
+        }
+        match request.waits.iter().find(|wait| **wait != Wait::Busy) {
+            None => Ok(()),
+            Some(wait) => refuse(format!(
+                "--tx-buffers counts and times polls, which --wait {} does not make; allowed is \
+                 --wait busy",
+                wait.name()
+            )),
+        }
+    }
+
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        let at = |schedule: Schedule, spec: Spec| {
+            let scheduled = Request { schedule, ..request.clone() };
+            let mut case = scheduled.case(of, spec);
+            case.settings = self.settings(request, of.transport);
+            case
+        };
+        let spec = self.spec;
+        if spec.search.is_some() {
+            // It begins with what the server can do.
+            return vec![at(Schedule::ClosedLoop, Spec { clients: SATURATING, ..spec })];
+        }
+        let closed = self
+            .clients
+            .iter()
+            .map(|clients| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec }));
+        let open = self
+            .rates
+            .iter()
+            .map(|rate| at(request.schedule.at(*rate), Spec { clients: 0, ..spec }));
+        let cases: Vec<Case> = closed.chain(open).collect();
+        if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
+    }
+
+    fn check_in_study(&self) -> Result<(), Refusal> {
+        match self.spec.search {
+            None => Ok(()),
+            Some(_) => refuse(
+                "a study has no search over load; write rate, clients or trace for each [[load]]",
+            ),
+        }
+    }
+
+    fn add_beside(&self, so_far: &mut CasesSoFar, first: usize) {
+        add_probes(self, so_far, first);
+    }
+}
+
+impl Asked {
+    /// The transport's settings. Where the pools are the server's real queues each reply has a
+    /// completion of its own, and its buffer is in use until then, unless something else was asked
+    /// for.
+    fn settings(&self, request: &Request, transport: TransportKind) -> Settings {
+        let pools = [("signal-every", "1"), ("inline", "off")];
+        let pools = pools.iter().filter(|_| self.spec.buffers.is_some());
+        with_defaults(&request.settings, transport, pools.copied())
+    }
+}
+
+/// Adds the probes of the cases from `first` on: one beside each, and one that runs alone, with
+/// which the others compare.
+fn add_probes(asked: &Asked, so_far: &mut CasesSoFar, first: usize) {
+    let Some(rate) = asked.spec.probe_rate else { return };
+    let CasesSoFar { cases, concurrent } = so_far;
+    let points = first..cases.len();
+    let alone = cases.get(first).map(|point| probe::probe(point, rate));
+    cases.extend(alone);
+    for point in points {
+        concurrent.push(vec![point as u32, cases.len() as u32]);
+        cases.push(probe::probe(&cases[point], rate));
+    }
+}
+
+/// Refuses a probe where it cannot run beside the load.
+fn check_probe(asked: &Asked, request: &Request) -> Result<(), Refusal> {
+    if asked.spec.probe_rate.is_none() {
+        return Ok(());
+    }
+    if request.count.is_some() {
+        return refuse(
+            "--probe with --count is not allowed: the probe lasts as long as the load beside it; \
+             write --time",
+        );
+    }
+    if request.place.pairs().is_some() {
+        return refuse(
+            "--probe with --all-pairs or --bisection is not allowed: it is beside one load",
+        );
+    }
+    match request.transports.iter().find(|one| one.descriptor().one_process) {
+        None => Ok(()),
+        Some(simulated) => refuse(format!(
+            "--probe is not possible over {simulated}, where nothing runs at the same time"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::Buffers;
+    use super::*;
+    use crate::units::Bytes;
+
+    #[test]
+    fn over_verbs_the_pools_are_the_queues_of_the_server_alone() {
+        let pools = |receive, signal| {
+            let buffers = Some(Buffers { transmit: 8, receive });
+            let spec = Spec { buffers, ..Spec::default() };
+            let mut request = request(Asked { spec, ..Asked::default() });
+            request.transports = vec![TransportKind::Verbs];
+            if let Some(every) = signal {
+                request.settings.set("signal-every", every).unwrap();
+            }
+            request.plan()
+        };
+        let case = pools(24, None).unwrap().cases.remove(0);
+        let ends = [Role::Client, Role::Server];
+        let [client, server] = ends.map(|role| case.pattern.settings_of(&case, role));
+        let depths = |end: &Settings| (end.count("send-depth"), end.count("receive-depth"));
+        assert_eq!(depths(&server), (Some(8), Some(24)));
+        assert_eq!(depths(&client), (None, None));
+        // Each reply completes by itself, and its buffer is in use until then.
+        for end in [client, server] {
+            assert_eq!((end.text("signal-every"), end.text("inline")), (Some("1"), Some("off")));
+        }
+        let typed = pools(24, Some("4")).unwrap().cases.remove(0);
+        assert_eq!(typed.settings.text("signal-every"), Some("4"));
+        assert!(pools(15, None).unwrap_err().0.contains("16 receives at least"));
+    }
+
+    fn with_probe() -> Request {
+        let asked = Asked {
+            spec: Spec {
+                object_size: Bytes(1000),
+                probe_rate: Some(MessageRate(500.0)),
+                ..Spec::default()
+            },
+            rates: vec![MessageRate(1e4), MessageRate(1e5)],
+            clients: Vec::new(),
+        };
+        let mut request = request(asked);
+        request.schedule = Schedule::Periodic { rate: MessageRate(1e4) };
+        request.time = Some(Span(2_000_000_000));
+        request
+    }
+
+    #[test]
+    fn each_point_has_a_probe_of_small_requests_at_the_same_time_and_one_is_alone() {
+        let plan = with_probe().plan().unwrap();
+        assert_eq!((plan.cases.len(), &*plan.concurrent), (5, &[vec![0, 3], vec![1, 4]][..]));
+        assert_eq!([2, 3, 4].map(|probe| probe::probed(&plan, probe)), [None, Some(0), Some(1)]);
+        let probes: Vec<&Case> =
+            plan.cases.iter().filter(|case| case.spec::<Spec>().probe).collect();
+        for probe in probes {
+            assert_eq!((probe.size, probe.bound.time), (Bytes(116), Some(Span(2_000_000_000))));
+            assert_eq!(probe.schedule, Schedule::Poisson { rate: MessageRate(500.0) });
+            assert_eq!(probe.warmup, 100);
+        }
+        assert_eq!(plan.cpus_at_once(), 2);
+        let labels: Vec<String> = (0..5).map(|case| plan.label(case)).collect();
+        assert_eq!(labels[2], "probe tcp busy 116 B at 500/s, alone");
+        assert_eq!(labels[4], format!("probe tcp busy 116 B at 500/s, beside {}", labels[1]));
+    }
+
+    #[test]
+    fn a_probe_that_cannot_be_beside_a_load_is_refused() {
+        let refused = |request: Request| request.plan().unwrap_err().0;
+        let counted = Request { count: Some(10), time: None, ..with_probe() };
+        assert!(refused(counted).contains("write --time"));
+        let simulated = Request { transports: vec![TransportKind::Synthetic], ..with_probe() };
+        assert!(refused(simulated).contains("not possible over synthetic"));
+    }
+}

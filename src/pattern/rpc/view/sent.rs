@@ -1,0 +1,95 @@
+//! What sections of `rpc` are made from: a run with what it sends, and each length of it.
+
+use crate::pattern::rpc::lengths::{Lengths, OfSize};
+use crate::pattern::rpc::spec::{Slowdown, Spec};
+use crate::record::schema::Run;
+use crate::report::model::{Cell, OfRun};
+use crate::report::number::{GIGABITS, US};
+use crate::stats::Summary;
+
+/// A run with what it sends, and what the record says of its lengths.
+#[derive(Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub run: &'a Run,
+    pub rpc: &'a Spec,
+    pub lengths: &'a Lengths,
+}
+
+/// One length of it.
+pub(super) struct Length<'a> {
+    pub sent: Sent<'a>,
+    pub of: &'a OfSize,
+}
+
+impl OfRun for Sent<'_> {
+    fn run(&self) -> Option<&Run> {
+        Some(self.run)
+    }
+}
+
+impl OfRun for Length<'_> {
+    fn run(&self) -> Option<&Run> {
+        Some(self.sent.run)
+    }
+}
+
+impl<'a> Sent<'a> {
+    /// All requests.
+    pub fn summary(&self) -> Option<&'a Summary> {
+        self.run.summary(self.lengths.metric)
+    }
+
+    /// The mean slowdown by the definition of the run; of unloaded requests there is none.
+    pub fn slowdown(&self) -> Cell {
+        let mut known = self.lengths.slowdowns.iter().filter(|_| !self.rpc.unloaded);
+        match known.find(|one| one.by == self.rpc.slowdown) {
+            Some(found) => Cell::figure(found.mean.value, found.mean.interval, 1.0),
+            None => Cell::None,
+        }
+    }
+
+    pub fn load(&self) -> Cell {
+        match self.run.case.schedule.rate() {
+            _ if self.rpc.unloaded => "unloaded".into(),
+            Some(rate) => {
+                let bits = rate.0 * self.rpc.workload.mean() * GIGABITS;
+                format!("{bits:.3} Gb/s").into()
+            }
+            None => format!("{} clients", self.rpc.clients).into(),
+        }
+    }
+
+    pub fn lengths(self) -> impl Iterator<Item = Length<'a>> {
+        self.lengths.sizes.iter().map(move |of| Length { sent: self, of })
+    }
+}
+
+impl Length<'_> {
+    /// What its times are held against; of unloaded requests nothing.
+    pub fn base_ns(&self) -> Option<f64> {
+        self.of.unloaded.by(self.sent.rpc.slowdown).filter(|_| !self.sent.rpc.unloaded)
+    }
+
+    pub fn unloaded(&self) -> Cell {
+        let is_median = self.sent.rpc.slowdown == Slowdown::UnloadedP50;
+        let interval = self.of.unloaded.p50_interval.filter(|_| is_median);
+        self.base_ns().map_or(Cell::None, |ns| Cell::figure(ns, interval, US))
+    }
+
+    pub fn slowdown(&self, p: f64) -> Cell {
+        let found =
+            self.of.slowdown(self.sent.rpc.slowdown, p).filter(|_| self.base_ns().is_some());
+        found.map_or(Cell::None, |(ratio, interval)| Cell::figure(ratio, interval, 1.0))
+    }
+}
+
+/// What the times of each length are held against.
+pub(super) fn explained(by: Slowdown) -> &'static str {
+    match by {
+        Slowdown::UnloadedP50 => "its time over the median of unloaded requests of its length",
+        Slowdown::UnloadedMin => "its time over the shortest of unloaded requests of its length",
+        Slowdown::Serialisation => {
+            "its time over that of the shortest unloaded request and both messages on the link"
+        }
+    }
+}
