@@ -95,11 +95,11 @@ fn each_thread_counts() {
     assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
     let mut without_berth = threads(2);
     without_berth.slots.pop();
-    assert!(said(&Caps::default(), without_berth).unwrap_err().contains("so large"));
+    assert!(said(&Caps::default(), without_berth).unwrap_err().contains("exceeds every limit"));
     let mut endless = threads(1);
     (endless.case.topology, endless.slots) =
         (Topology::pair(65), vec![endless.slots[0].clone(); 65]);
-    assert!(said(&Caps::default(), endless).unwrap_err().contains("so large"));
+    assert!(said(&Caps::default(), endless).unwrap_err().contains("exceeds every limit"));
 }
 
 #[test]
