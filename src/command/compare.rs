@@ -172,7 +172,6 @@ fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
         }
     }
     for metric in RateMetric::ALL {
-        use crate::stats::limit::Figures;
         let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
         push(metric.name().to_string(), Quantity::Rate(metric), compare::rates(a, b));
     }

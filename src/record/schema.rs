@@ -452,7 +452,12 @@ impl Run {
 
     /// The value of one quantile of one metric, where it may be shown.
     pub fn quantile(&self, metric: Metric, p: f64) -> Option<Value> {
-        self.summary(metric)?.quantiles.iter().find(|q| q.p == p)?.value
+        self.summary(metric)?.quantile(p)?.value
+    }
+
+    /// A rate, where the run has it.
+    pub fn rate(&self, metric: RateMetric) -> Option<&Rate> {
+        self.rates.iter().find(|figure| figure.metric == metric).map(|figure| &figure.rate)
     }
 }
 
@@ -462,6 +467,6 @@ impl crate::stats::limit::Figures for Run {
     }
 
     fn rate(&self, metric: RateMetric) -> Option<&Rate> {
-        self.rates.iter().find(|figure| figure.metric == metric).map(|figure| &figure.rate)
+        Run::rate(self, metric)
     }
 }

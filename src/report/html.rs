@@ -76,7 +76,7 @@ pub fn render<E: std::fmt::Display>(
     page.push_str(PLOTS);
     put_all(&mut page, &overall);
     if record.clocks.is_empty() {
-        page.push_str(&tables::runs(record));
+        put_all(&mut page, &Vec::from_iter(view::runs(record)));
     }
     page.push_str(&tables::environment(record));
     page.push_str(&tables::plan(record));

@@ -34,7 +34,7 @@ impl RunSoFar {
         self.warnings.extend(self.clocks_disagree());
         figures.retain(|figure| {
             let Some(bound_ns) = figure.clock_bound_ns else { return true };
-            let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5);
+            let half = figure.summary.quantile(0.5);
             let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
             let is_told = p50_ns > bound_ns;
             if !is_told {

@@ -355,7 +355,7 @@ impl RunSoFar {
         };
         let summary = self.summary(metric, f64::INFINITY);
         [0.5, 0.99].iter().all(|p| {
-            let quantile = summary.quantiles.iter().find(|q| q.p == *p);
+            let quantile = summary.quantile(*p);
             // A quantile that cannot be shown does not hold the rounds up.
             quantile.is_none_or(|q| q.value.is_none_or(|value| within(value.0, q.interval)))
         })
@@ -430,7 +430,7 @@ impl RunSoFar {
     pub fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
         let quantile = |p: f64| {
-            let found = summary.quantiles.iter().find(|quantile| quantile.p == p);
+            let found = summary.quantile(p);
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
         let counts = (self.counts.sent, self.counts.held_up);

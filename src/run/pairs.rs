@@ -54,7 +54,7 @@ pub fn headline(run: &Run) -> Option<(&'static str, f64, Option<Interval>)> {
     }
     // The metrics of a run stand in the order of what they answer.
     let figure = run.figures.first()?;
-    let half = figure.summary.quantiles.iter().find(|quantile| quantile.p == 0.5)?;
+    let half = figure.summary.quantile(0.5)?;
     Some((figure.metric.name(), half.value?.0, half.interval))
 }
 

@@ -25,7 +25,7 @@ impl Whole<'_> {
         let floor: Vec<&Vec<f64>> =
             runs.iter().flat_map(|run| &run.floor).filter(|floor| !floor.is_empty()).collect();
         let floor = summarize(&floor, f64::INFINITY);
-        let quantile = |p: f64| floor.quantiles.iter().find(|q| q.p == p).copied();
+        let quantile = |p: f64| floor.quantile(p).copied();
         let value = |p: f64| quantile(p).and_then(|q| q.value).map_or(f64::NAN, |value| value.0);
         let upper = quantile(0.99)
             .and_then(|q| q.interval)

@@ -181,7 +181,7 @@ impl Figure {
         match self {
             Figure::Quantile(metric, p) => {
                 let summary = figures.summary(metric)?;
-                let q = summary.quantiles.iter().find(|q| q.p == p)?;
+                let q = summary.quantile(p)?;
                 Some((q.value?.0, q.interval))
             }
             Figure::Max(m) => extreme(m, |s| (s.max, s.rounds.iter().map(|r| r.max.0).collect())),

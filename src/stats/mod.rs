@@ -171,6 +171,13 @@ pub struct Summary {
     pub iqr_within: f64,
 }
 
+impl Summary {
+    /// One quantile, where it was computed.
+    pub fn quantile(&self, p: f64) -> Option<&Quantile> {
+        self.quantiles.iter().find(|quantile| quantile.p == p)
+    }
+}
+
 /// One round of a [`Summary`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundSummary {

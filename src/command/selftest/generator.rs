@@ -55,7 +55,7 @@ pub fn t7_stall() -> Row {
             let played = play(&Case { schedule, loss_after, seed: SEED, ..case })?;
             let p99 = |metric| {
                 let all = summarize(&[durations(&played.samples, metric)], f64::INFINITY);
-                let found = all.quantiles.iter().find(|quantile| quantile.p == 0.99);
+                let found = all.quantile(0.99);
                 found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
             };
             Ok([p99(Metric::Response), p99(Metric::Service)])

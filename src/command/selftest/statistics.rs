@@ -22,7 +22,7 @@ fn round_trips(case: &Case) -> Result<Summary, String> {
 }
 
 fn shown(summary: &Summary, p: f64) -> Option<f64> {
-    summary.quantiles.iter().find(|q| q.p == p)?.value.map(|value| value.0)
+    summary.quantile(p)?.value.map(|value| value.0)
 }
 
 /// A row of what was measured, or of why it could not be.
@@ -49,7 +49,7 @@ pub fn t3_too_few() -> Row {
     let what = ("T3", "1000 samples", "p99.9 is \"n too small\" or has an interval");
     let done = || {
         let summary = round_trips(&ping_pong("normal(1us,300ns)", 1000)?)?;
-        let p999 = summary.quantiles.iter().find(|q| q.p == 0.999).ok_or("no p99.9")?;
+        let p999 = summary.quantile(0.999).ok_or("no p99.9")?;
         let (measured, passes) = match (p999.value, p999.interval) {
             (None, _) => ("n too small".to_string(), true),
             (Some(value), Some(_)) => (format!("{} ns with an interval", value.0), true),

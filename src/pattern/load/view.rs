@@ -6,13 +6,12 @@ use crate::plan::Slo;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
     Axis, Cell, Data, Field, Mark, Note, OfRun, Plot, Point as Dot, Section, Series, Shape, Show,
-    Style, Table, Unit, ends, figure, number, own, text,
+    Style, Table, Unit, ends, fields, figure, number, own, text,
 };
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
 use crate::report::view::PatternView;
-use crate::stats::Quantile;
 use crate::stats::knee::{self, Point};
 use crate::units::Bytes;
 
@@ -175,7 +174,7 @@ fn name(run: &Run) -> String {
 }
 
 fn rate(run: &Run, metric: RateMetric) -> Option<f64> {
-    run.rates.iter().find(|figure| figure.metric == metric).map(|figure| figure.rate.value)
+    run.rate(metric).map(|rate| rate.value)
 }
 
 /// What a client waits for: the response of an open loop, the round trip of a closed one.
@@ -343,13 +342,8 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
         title: title.into(),
         note,
         height: 360,
-        x: Axis {
-            label: format!("requests {word} per second"),
-            unit: Unit::PerSecond,
-            log: true,
-            ..Axis::default()
-        },
-        y: Axis { label: "latency".into(), unit: Unit::Time, log: true, ..Axis::default() },
+        x: Axis::log(format!("requests {word} per second"), Unit::PerSecond),
+        y: Axis::log("latency", Unit::Time),
         series: curves
             .iter()
             .enumerate()
@@ -400,7 +394,7 @@ fn series(curve: &Curve<'_>, at: usize, metric: RateMetric) -> Vec<Series> {
 fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
     let latency = main_metric(run);
     let summary = run.summary(latency)?;
-    let found = summary.quantiles.iter().find(|quantile| quantile.p == p)?;
+    let found = summary.quantile(p)?;
     let (x, y) = (rate(run, metric)?, found.value?.0);
     let usable = |v: f64| v > 0.0 && v.is_finite();
     (usable(x) && usable(y)).then(|| {
@@ -446,47 +440,29 @@ fn marks(curves: &[Curve<'_>], slo: Slo, metric: RateMetric, word: &str) -> Vec<
 }
 
 fn data(curves: &[Curve<'_>]) -> Data {
-    let mut data = Data::new([
-        "curve",
-        "run",
-        "loop",
-        "clients",
-        "offered_per_s",
-        "sent_per_s",
-        "answered_per_s",
-        "metric",
-        "figure",
-        "value_ns",
-        "low_ns",
-        "high_ns",
-        "count",
-    ]);
+    let mut data = Data::new(
+        "curve run loop clients offered_per_s sent_per_s answered_per_s metric figure \
+         value_ns low_ns high_ns count",
+    );
     for curve in curves {
         let open = curve.open.iter().map(|(run, _)| ("open", *run));
         let closed = curve.closed.iter().map(|run| ("closed", *run));
         for (kind, run) in open.chain(closed) {
             let summary = run.summary(main_metric(run));
             for p in QUANTILES {
-                let rate = |metric| rate(run, metric).unwrap_or(f64::NAN).into();
-                let found: Option<&Quantile> =
-                    summary.and_then(|summary| summary.quantiles.iter().find(|q| q.p == p));
+                let rate = |metric| rate(run, metric);
+                let offered = rate(RateMetric::OfferedRate);
+                let (sent, answered) =
+                    (rate(RateMetric::AchievedRate), rate(RateMetric::MessageRate));
+                let found = summary.and_then(|summary| summary.quantile(p));
                 let [value, low, high] = Field::quantile(found);
-                let clients = f64::from(spec(run).clients);
-                data.rows.push(vec![
-                    curve.name.as_str().into(),
-                    run.index.into(),
-                    kind.into(),
-                    Some(clients).filter(|n| *n > 0.0).unwrap_or(f64::NAN).into(),
-                    rate(RateMetric::OfferedRate),
-                    rate(RateMetric::AchievedRate),
-                    rate(RateMetric::MessageRate),
-                    main_metric(run).name().into(),
-                    quantile_name(p).into(),
-                    value,
-                    low,
-                    high,
-                    summary.map_or(0, |summary| summary.count).into(),
-                ]);
+                let clients = Some(f64::from(spec(run).clients)).filter(|n| *n > 0.0);
+                let (metric, p) = (main_metric(run).name(), quantile_name(p));
+                let count = summary.map_or(0, |summary| summary.count);
+                data.rows.push(fields! {
+                    &curve.name, run.index, kind, clients, offered, sent, answered, metric, p,
+                    value, low, high, count
+                });
             }
         }
     }

@@ -240,7 +240,7 @@ fn lengths(
 }
 
 fn half(summary: &Summary) -> Option<&Quantile> {
-    summary.quantiles.iter().find(|quantile| quantile.p == 0.5)
+    summary.quantile(0.5)
 }
 
 fn p50(summary: &Summary) -> Option<f64> {

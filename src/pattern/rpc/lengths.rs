@@ -59,7 +59,7 @@ impl OfSize {
     /// known.
     pub fn slowdown(&self, by: Slowdown, p: f64) -> Option<(f64, Option<Interval>)> {
         let unloaded_ns = self.unloaded.by(by)?;
-        let found = self.summary.quantiles.iter().find(|quantile| quantile.p == p)?;
+        let found = self.summary.quantile(p)?;
         let own = self.unloaded.p50_interval.filter(|_| by == Slowdown::UnloadedP50);
         let exact = Interval { low: Value(unloaded_ns), high: Value(unloaded_ns) };
         let unloaded = (unloaded_ns, Some(own.unwrap_or(exact)));

@@ -9,7 +9,8 @@ use super::lengths::{Lengths, OfSize};
 use super::spec::Spec;
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
-    Cell, Data, Field, Note, OfRun, Section, Show, Table, TableField, figure, number, own, text,
+    Cell, Data, Field, Note, OfRun, Section, Show, Table, TableField, fields, figure, number, own,
+    text,
 };
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
 use crate::report::view::PatternView;
@@ -164,43 +165,20 @@ fn shown(sizes: &[OfSize]) -> Vec<&OfSize> {
 }
 
 fn data(runs: &[Sent<'_>]) -> Data {
-    let mut data = Data::new([
-        "run",
-        "label",
-        "size_bytes",
-        "reply_bytes",
-        "share",
-        "figure",
-        "value_ns",
-        "low",
-        "high",
-        "count",
-        "lost",
-        "unloaded_p50_ns",
-        "unloaded_min_ns",
-        "serialisation_ns",
-    ]);
+    let mut data = Data::new(
+        "run label size_bytes reply_bytes share figure value_ns low high count lost \
+         unloaded_p50_ns unloaded_min_ns serialisation_ns",
+    );
     for row in runs.iter().flat_map(|sent| sent.lengths()) {
         let Length { sent, of } = row;
         for quantile in &of.summary.quantiles {
             let [value, low, high] = Field::quantile(Some(quantile));
-            let known = |ns: Option<f64>| ns.unwrap_or(f64::NAN).into();
-            data.rows.push(vec![
-                sent.run.index.into(),
-                sent.run.label.as_str().into(),
-                of.size.into(),
-                of.reply.into(),
-                of.share.into(),
-                quantile_name(quantile.p).into(),
-                value,
-                low,
-                high,
-                of.summary.count.into(),
-                of.summary.lost.into(),
-                known(of.unloaded.p50_ns),
-                known(of.unloaded.min_ns),
-                known(of.unloaded.serialisation_ns),
-            ]);
+            let (run, label, name) = (sent.run.index, &sent.run.label, quantile_name(quantile.p));
+            let (OfSize { summary, unloaded, .. }, share) = (of, of.share);
+            data.rows.push(fields! {
+                run, label, of.size, of.reply, share, name, value, low, high, summary.count,
+                summary.lost, unloaded.p50_ns, unloaded.min_ns, unloaded.serialisation_ns
+            });
         }
     }
     data

@@ -151,6 +151,7 @@ fn row(row: &Row, columns: &[Place<'_>]) -> String {
 fn field(cell: &Cell, place: &Place<'_>) -> String {
     let mut class = Vec::new();
     class.extend(place.column.is_number.then_some("n"));
+    class.extend(place.column.is_prose.then_some("text"));
     class.extend((*cell == Cell::None).then_some("none"));
     class.extend(matches!(cell, Cell::Bad(_)).then_some("bad"));
     let class = match class.is_empty() {
@@ -263,4 +264,63 @@ pub fn plots(sections: &[Section]) -> String {
     collect(sections, &mut drawn);
     drawn.retain(|one| !one.plots.is_empty() || !one.surfaces.is_empty());
     serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::{HeatCell, Show, figure, number, text};
+    use crate::stats::Value;
+
+    struct Row(f64);
+
+    impl crate::report::model::OfRun for Row {
+        fn is_complete(&self) -> bool {
+            self.0.is_finite()
+        }
+    }
+
+    #[test]
+    fn figures_keep_their_exact_values_and_align_on_the_point() {
+        let interval = Interval { low: Value(90.0), high: Value(f64::INFINITY) };
+        let fields = [
+            text("<name>", |_: &Row| "<b>"),
+            figure("p50", "us", move |row: &Row| Cell::figure(row.0, Some(interval), 1e-3)),
+            number("lost", "", |_: &Row| Cell::lost(1000)),
+            number("n", "", |_: &Row| Cell::Count(1)).show(Show::Terminal),
+        ];
+        let html = table(&Table::of([Row(100.0), Row(f64::INFINITY)], fields).unwrap());
+        assert!(html.contains("&lt;name&gt;") && html.contains("<th scope=\"row\">&lt;b&gt;</th>"));
+        assert!(html.contains("<data value=\"100\">0<span class=\"f5\">.1000</span></data>"));
+        assert!(html.contains("data-low=\"90\" data-high=\"inf\">0.0900 – ∞</span>"), "{html}");
+        assert!(html.contains("<data value=\"inf\">∞<span class=\"f5\"></span></data>"), "{html}");
+        assert!(html.contains("<td class=\"n bad\" data-k=\"lost\"><data value=\"1000\">"));
+        assert_eq!(html.matches("incomplete").count(), 1);
+        assert!(!html.contains("data-k=\"n\""));
+    }
+
+    #[test]
+    fn a_matrix_is_darkest_where_it_is_worst() {
+        let mut one = HeatMap { unit: "MB/s".into(), scale: 1e-6, ..HeatMap::default() };
+        one.more_is_better = true;
+        one.names = ["a", "<b>"].map(String::from).to_vec();
+        for (row, value) in [(0, 1e9), (1, 4e9)] {
+            one.insert(HeatCell { row, column: 1 - row, value: Value(value), run: row as u32 });
+        }
+        let html = map(&one);
+        assert!(html.contains("--heat:1.000\" title=\"a to &lt;b&gt;: 1000 MB/s\""), "{html}");
+        assert!(html.contains("--heat:0.000\" title=\"&lt;b&gt; to a: 4000 MB/s\""), "{html}");
+    }
+
+    #[test]
+    fn a_section_without_anything_is_nothing_and_its_parts_are_drawn_too() {
+        assert_eq!(section(&Section::new("empty", "Empty")), "");
+        let mut whole = Section::new("study", "A study");
+        let mut part = Section::new("graph-0", "A graph");
+        part.plots = vec![Plot { id: "study-0".into(), ..Plot::default() }];
+        whole.parts = vec![part];
+        assert!(section(&whole).contains("<div data-plots=\"graph-0\"></div>"));
+        assert!(plots(&[whole]).starts_with("[{\"id\":\"graph-0\",\"plots\":[{\"id\":\"study-0\""));
+        assert_eq!(plots(&[Section::new("empty", "Empty")]), "[]");
+    }
 }

@@ -1,7 +1,7 @@
-//! The other parts of the page that are text: title, warnings, runs, environment, plan, data.
+//! The other parts of the page that are text: title, warnings, environment, plan, data.
 
 use super::escape;
-use crate::record::schema::{Record, RecordedWarning, Run};
+use crate::record::schema::{Record, RecordedWarning};
 use crate::report::curves::{BINS_PER_DECADE, EXACT_HEAD, EXACT_TAIL, Reduced};
 use crate::report::number::{count, span};
 use crate::report::warnings::{self, Entry, Group};
@@ -106,98 +106,6 @@ fn warning_group(record: &Record, group: &Group<'_>) -> String {
         escape(&first.kind),
         severity = first.severity,
     )
-}
-
-/// What became of the messages of each run, and what its figures include. What all
-/// runs share is said once.
-pub fn runs(record: &Record) -> String {
-    let common = Common::of(record);
-    let mut out = String::from(
-        "<section id=\"runs\" aria-labelledby=\"h-runs\">\n<h2 id=\"h-runs\">Runs</h2>\n",
-    );
-    if !common.included.is_empty() {
-        out.push_str(&format!("<p>All figures include: {}.</p>\n", escape(&common.included)));
-    }
-    if let Some(stopped) = &common.stopped {
-        out.push_str(&format!("<p>All runs stopped because: {}.</p>\n", escape(stopped)));
-    }
-    out.push_str(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"h-runs\">\n\
-         <table><caption><span>Messages by what became of them</span></caption>\
-         <thead><tr><th scope=\"col\">Run</th><th scope=\"col\" class=\"n\">Rounds</th>",
-    );
-    for name in ["Sent", "Warm-up", "Received", "Lost", "Duplicates", "Reordered", "Corrupt"] {
-        out.push_str(&format!("<th scope=\"col\" class=\"n\">{name}</th>"));
-    }
-    if common.stopped.is_none() {
-        out.push_str("<th scope=\"col\">Stopped because</th>");
-    }
-    if common.differs {
-        out.push_str("<th scope=\"col\">Includes</th>");
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    record.runs.iter().for_each(|run| out.push_str(&run_row(run, &common)));
-    out.push_str("</tbody></table></div>\n</section>\n");
-    out
-}
-
-/// What is the same in all runs.
-struct Common {
-    stopped: Option<String>,
-    included: String,
-    names: Vec<String>,
-    differs: bool,
-}
-
-impl Common {
-    fn of(record: &Record) -> Self {
-        let runs = &record.runs;
-        let first = runs.first();
-        let same_stop = |r: &&Run| runs.iter().all(|other| other.stopped == r.stopped);
-        let stopped = first.filter(same_stop).map(|r| r.stopped.trim_end_matches('.').to_owned());
-        let in_all = |(k, v): &(&String, &String)| {
-            runs.iter().all(|r| r.included.get(*k).is_some_and(|other| other == *v))
-        };
-        let shared: Vec<_> = first.iter().flat_map(|r| r.included.iter()).filter(in_all).collect();
-        Common {
-            stopped,
-            included: included(shared.iter().copied()),
-            differs: runs.iter().any(|r| r.included.len() > shared.len()),
-            names: shared.into_iter().map(|(k, _)| k.clone()).collect(),
-        }
-    }
-}
-
-fn included<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> String {
-    let words = |(k, v): (&String, &String)| format!("{}: {v}", k.replace('_', " "));
-    pairs.map(words).collect::<Vec<_>>().join("; ")
-}
-
-fn run_row(run: &Run, common: &Common) -> String {
-    let c = &run.counts;
-    let mark = if run.complete { "" } else { " <span class=\"bad\">incomplete</span>" };
-    let mut out = format!("<tr><th scope=\"row\">{}{mark}</th>", escape(&run.label));
-    for n in [
-        run.rounds.len() as u64,
-        c.sent,
-        c.warmup,
-        c.received,
-        c.lost,
-        c.duplicates,
-        c.reordered,
-        c.corrupt,
-    ] {
-        out.push_str(&format!("<td class=\"n\">{}</td>", count(n)));
-    }
-    if common.stopped.is_none() {
-        out.push_str(&format!("<td class=\"text\">{}</td>", escape(&run.stopped)));
-    }
-    if common.differs {
-        let own = run.included.iter().filter(|(k, _)| !common.names.contains(k));
-        out.push_str(&format!("<td class=\"text\">{}</td>", escape(&included(own))));
-    }
-    out.push_str("</tr>\n");
-    out
 }
 
 /// Everything in the environment, whatever it holds.

@@ -13,11 +13,12 @@ mod plot;
 mod table;
 
 pub use map::{HeatCell, HeatMap, Surface, SurfacePoint};
+pub(crate) use plot::fields;
 pub use plot::{
     Axis, Curve, CurveKind, Data, Field, Mark, Plot, Point, Series, Shape, Style, Unit,
 };
 pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Row, Table};
-pub use table::{ends, figure, number, own, text};
+pub use table::{ends, figure, number, own, prose, text};
 
 use serde::{Deserialize, Serialize};
 

@@ -40,6 +40,28 @@ pub struct Axis {
     pub is_names: bool,
 }
 
+impl Axis {
+    pub fn linear(label: impl Into<String>, unit: Unit, range: [f64; 2]) -> Axis {
+        Axis { label: label.into(), unit, range: Some(range), ..Axis::default() }
+    }
+
+    /// It holds all points, with some room.
+    pub fn log(label: impl Into<String>, unit: Unit) -> Axis {
+        Axis { label: label.into(), unit, log: true, ..Axis::default() }
+    }
+
+    /// A slot for each name; a slot reaches `room` to both sides of its number.
+    pub fn names(names: Vec<String>, room: f64) -> Axis {
+        let range = Some([-room, names.len().max(1) as f64 - 1.0 + room]);
+        let ticks = (0..names.len()).map(|slot| slot as f64).collect();
+        Axis { range, ticks, labels: names, is_names: true, ..Axis::default() }
+    }
+
+    pub fn between(self, low: f64, high: f64) -> Axis {
+        Axis { range: Some([low, high]), ..self }
+    }
+}
+
 /// What the numbers of an axis are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -234,6 +256,12 @@ impl Field {
     }
 }
 
+impl From<Option<f64>> for Field {
+    fn from(number: Option<f64>) -> Field {
+        number.map_or_else(Field::none, Field::from)
+    }
+}
+
 impl From<f64> for Field {
     /// JSON has no infinity.
     fn from(number: f64) -> Field {
@@ -263,14 +291,28 @@ impl From<&str> for Field {
     }
 }
 
+impl From<&String> for Field {
+    fn from(text: &String) -> Field {
+        Field::Text(text.clone())
+    }
+}
+
 impl From<String> for Field {
     fn from(text: String) -> Field {
         Field::Text(text)
     }
 }
 
+/// A row of [`Data`].
+macro_rules! fields {
+    ($($field:expr),* $(,)?) => { vec![$($crate::report::model::Field::from($field)),*] };
+}
+pub(crate) use fields;
+
 impl Data {
-    pub fn new<const N: usize>(head: [&str; N]) -> Data {
-        Data { head: head.map(String::from).to_vec(), rows: Vec::new() }
+    /// The names of its columns, parted by spaces.
+    pub fn new(head: &str) -> Data {
+        let head = head.split_whitespace().map(String::from).collect();
+        Data { head, rows: Vec::new() }
     }
 }

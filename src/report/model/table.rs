@@ -33,6 +33,8 @@ pub struct Column {
     pub key: String,
     /// Aligned on the decimal point; words else.
     pub is_number: bool,
+    /// Sentences, which may take several lines.
+    pub is_prose: bool,
     /// The terminal has a column for the error, the page an interval below each figure.
     pub with_error: bool,
     pub show: Show,
@@ -126,7 +128,7 @@ impl Cell {
     /// A quantile in us.
     pub fn quantile(summary: Option<&Summary>, p: f64) -> Cell {
         let Some(summary) = summary else { return Cell::None };
-        match summary.quantiles.iter().find(|quantile| quantile.p == p) {
+        match summary.quantile(p) {
             Some(found) => match found.value {
                 Some(Value(ns)) => Cell::figure(ns, found.interval, US),
                 None => Cell::TooSmall,
@@ -158,8 +160,8 @@ impl Cell {
 
     /// A rate and its error.
     pub fn rate(run: Option<&Run>, metric: RateMetric, scale: f64) -> Cell {
-        let found = run.and_then(|run| run.rates.iter().find(|figure| figure.metric == metric));
-        match found.map(|figure| &figure.rate).filter(|rate| !rate.value.is_nan()) {
+        let found = run.and_then(|run| run.rate(metric));
+        match found.filter(|rate| !rate.value.is_nan()) {
             Some(rate) => Cell::figure(rate.value, rate.interval, scale),
             None => Cell::None,
         }
@@ -177,7 +179,9 @@ impl Cell {
 
 /// What a row of a table is made of: the run to which it belongs, if any.
 pub trait OfRun {
-    fn run(&self) -> Option<&Run>;
+    fn run(&self) -> Option<&Run> {
+        None
+    }
 
     /// Whether all was measured that it is made of.
     fn is_complete(&self) -> bool {
@@ -201,6 +205,13 @@ pub struct Field<'a, T> {
 pub fn text<'a, T, C: Into<Cell>>(head: &str, cell: impl Fn(&T) -> C + 'a) -> Field<'a, T> {
     let column = Column { head: head.into(), key: head.into(), ..Column::default() };
     Field { column, cell: Box::new(move |row| cell(row).into()) }
+}
+
+/// A column of sentences.
+pub fn prose<'a, T, C: Into<Cell>>(head: &str, cell: impl Fn(&T) -> C + 'a) -> Field<'a, T> {
+    let mut field = text(head, cell);
+    field.column.is_prose = true;
+    field
 }
 
 /// A column of numbers without an error.

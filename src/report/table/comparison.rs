@@ -1,7 +1,6 @@
 //! Differences of two runs.
 
 use super::section;
-use crate::record::schema::Run;
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
 use crate::report::number::{PERCENT, US};
 use crate::report::scale::Scale;
@@ -41,11 +40,7 @@ pub struct Line<'a> {
     pub difference: Option<&'a Difference>,
 }
 
-impl OfRun for Line<'_> {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for Line<'_> {}
 
 impl Line<'_> {
     /// What is of the difference; `None` where n is too small.

@@ -94,3 +94,62 @@ fn map(map: &HeatMap) -> String {
     }
     out + &grid.to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::{HeatCell, OfRun, Show, figure, number, text};
+    use crate::stats::{Interval, Value};
+
+    impl OfRun for f64 {}
+
+    fn made() -> Table {
+        let around = |v: f64| Interval { low: Value(0.9 * v), high: Value(1.1 * v) };
+        let time = move |v: &f64| match v {
+            v if v.is_nan() => Cell::TooSmall,
+            v => Cell::figure(*v, Some(around(*v)), 1e-3),
+        };
+        let fields = [
+            text("name", |v: &f64| if v.is_nan() { Cell::None } else { "a  b".into() }),
+            number("size", "B", |_: &f64| Cell::Size(65536)),
+            number("n", "", |_: &f64| Cell::Count(10_000)).show(Show::Page),
+            figure("p50", "us", time),
+            number("share", "%", |_: &f64| Cell::fixed(12.0, 2).bad_if(true)),
+        ];
+        let table = Table::of([1500.0, f64::NAN], fields).unwrap();
+        table.caption(Note::new("above", Show::Page)).notes(["below\nit"])
+    }
+
+    #[test]
+    fn a_table_has_a_field_for_each_error_and_leaves_out_what_the_page_alone_shows() {
+        let text = table(&made()).unwrap();
+        let expected = "name  size B       p50 us      ±  share %\n\
+                        a b    65536        1.500  ±0.15    12.00\n\
+                        -      65536  n too small  -        12.00\n\
+                        below it\n";
+        assert_eq!(text, expected);
+        assert_eq!(table(&made().show(Show::Page)), None);
+    }
+
+    #[test]
+    fn the_tables_that_answer_the_question_come_first() {
+        let mut one = Section::new("one", "One");
+        one.notes = vec!["graph: one".into(), Note::new("hidden", Show::Page)];
+        one.tables = vec![made()];
+        let two = Section { results: vec![made()], ..Section::new("two", "Two") };
+        let blocks = blocks(&[one, two]);
+        assert!(blocks[0].starts_with("name") && blocks[1].starts_with("graph: one\nname"));
+        assert_eq!(blocks.len(), 2);
+    }
+
+    #[test]
+    fn a_large_matrix_is_its_range() {
+        let mut small = HeatMap { title: "p50".into(), scale: 1e-3, ..HeatMap::default() };
+        small.names = ["here", "there"].map(String::from).to_vec();
+        small.insert(HeatCell { row: 0, column: 1, value: Value(2500.0), run: 3 });
+        let rows: Vec<String> = map(&small).lines().map(String::from).collect();
+        assert_eq!(rows[2].split_whitespace().collect::<Vec<_>>(), ["here", "-", "2.500"]);
+        small.names = vec![String::new(); MOST + 1];
+        assert!(map(&small).ends_with("17 hosts, 2.500 to 2.500; the page shows all\n"));
+    }
+}

@@ -1,18 +1,13 @@
 //! Other hosts' clocks against this one's over a time: the offset with its bound, and the drift.
 
-use crate::record::schema::{
-    ClockCost, ClockHistory, ClockKnown, ClockPoint, OtherHost, Record, Run,
-};
+use crate::record::schema::{ClockCost, ClockHistory, ClockKnown, ClockPoint, OtherHost, Record};
 use crate::report::model::{
-    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, number,
+    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, fields,
+    number,
 };
 use crate::report::number::{US, short, span, time};
 
-impl OfRun for &ClockKnown {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for &ClockKnown {}
 
 /// What was known by then of each other host's clock; `None` where none was compared.
 pub fn section(record: &Record) -> Option<Section> {
@@ -71,8 +66,7 @@ fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
 fn axis(record: &Record) -> Axis {
     let ends = record.clocks.iter().filter_map(|history| history.points.last());
     let last = ends.map(|point| point.after_s).fold(0.0, f64::max);
-    let range = Some([0.0, (last * 1.02).max(1e-9)]);
-    Axis { label: "after".into(), unit: Unit::Seconds, range, ..Axis::default() }
+    Axis::linear("after", Unit::Seconds, [0.0, (last * 1.02).max(1e-9)])
 }
 
 /// A linear axis that holds all values, with some room.
@@ -83,7 +77,7 @@ fn around(label: &str, unit: Unit, values: impl Iterator<Item = f64>, least: f64
     });
     let (low, high): (f64, f64) = ends.unwrap_or((0.0, 1.0));
     let room = 0.08 * (high - low).max(least);
-    Axis { label: label.into(), unit, range: Some([low - room, high + room]), ..Axis::default() }
+    Axis::linear(label, unit, [low - room, high + room])
 }
 
 /// The offsets less the straight line through the first and the last.
@@ -171,18 +165,12 @@ fn drift(record: &Record) -> Plot {
 }
 
 fn data(record: &Record) -> Data {
-    let mut data =
-        Data::new(["host", "after_s", "offset_ns", "bound_ns", "drift_ppm", "drift_bound_ppm"]);
+    let mut data = Data::new("host after_s offset_ns bound_ns drift_ppm drift_bound_ppm");
     for history in &record.clocks {
+        let name = name(record, history);
         data.rows.extend(history.points.iter().map(|point| {
-            vec![
-                name(record, history).into(),
-                point.after_s.into(),
-                point.offset_ns.into(),
-                point.bound_ns.into(),
-                point.drift_ppm.into(),
-                point.drift_bound_ppm.into(),
-            ]
+            let (offset, drift) = (point.offset_ns, point.drift_ppm);
+            fields![&name, point.after_s, offset, point.bound_ns, drift, point.drift_bound_ppm]
         }));
     }
     data

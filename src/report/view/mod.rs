@@ -8,6 +8,7 @@ mod noise;
 mod pairs;
 mod results;
 mod rounds;
+mod runs;
 mod study;
 mod sweep;
 
@@ -15,6 +16,7 @@ pub use clocks::{notes as clock_notes, section as clocks};
 pub use noise::{section as noise, sentence as noise_sentence, tables as noise_tables};
 pub use pairs::{notes as pair_notes, section as pairs};
 pub use rounds::section as rounds;
+pub use runs::section as runs;
 pub use study::section as study;
 pub use sweep::section as sweep;
 

@@ -1,19 +1,15 @@
 //! Gaps that a spinning core saw: a line a CPU, and a histogram of each.
 
-use crate::record::schema::{Noise, Record, Run};
+use crate::record::schema::{Noise, Record};
 use crate::report::model::{
-    Axis, Cell, Data, OfRun, Plot, Point, Section, Series, Style, Table, Unit, number, text,
+    Axis, Cell, Data, OfRun, Plot, Point, Section, Series, Style, Table, Unit, fields, number, text,
 };
 use crate::report::number::{PERCENT, US, count, short, span};
 
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
-impl OfRun for &Noise {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for &Noise {}
 
 /// The share of its time that a CPU lost, in per cent.
 fn lost_percent(noise: &Noise) -> f64 {
@@ -55,11 +51,7 @@ struct Bin {
     most: u64,
 }
 
-impl OfRun for Bin {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for Bin {}
 
 fn bins(noise: &Noise) -> Vec<Bin> {
     let most = noise.histogram.iter().map(|(_, gaps)| *gaps).max().unwrap_or(0);
@@ -112,32 +104,23 @@ pub fn section(record: &Record) -> Option<Section> {
     });
     let series: Vec<Series> = series.collect();
     let most = series.iter().flat_map(|one| &one.points).map(|point| point.y).fold(1.0, f64::max);
-    let mut data = Data::new(["cpu", "length_from_ns", "gaps", "observed_ns"]);
+    let mut data = Data::new("cpu length_from_ns gaps observed_ns");
     for noise in &cpus {
-        data.rows.extend(noise.histogram.iter().map(|&(from_ns, gaps)| {
-            vec![noise.cpu.into(), from_ns.into(), gaps.into(), noise.observed_ns.into()]
-        }));
+        data.rows.extend(
+            noise
+                .histogram
+                .iter()
+                .map(|&(from_ns, gaps)| fields![noise.cpu, from_ns, gaps, noise.observed_ns]),
+        );
     }
+    let names = lengths.iter().map(|from_ns| span(*from_ns)).collect();
     let plot = Plot {
         id: "noise".into(),
         title: "Gaps by length".into(),
         note: "A tail in this range may come from the machine and not from the transport.".into(),
         height: 240,
-        x: Axis {
-            label: "length from".into(),
-            range: Some([-0.5, lengths.len() as f64 - 0.5]),
-            ticks: (0..lengths.len()).map(|slot| slot as f64).collect(),
-            labels: lengths.iter().map(|from_ns| span(*from_ns)).collect(),
-            is_names: true,
-            ..Axis::default()
-        },
-        y: Axis {
-            label: "gaps".into(),
-            unit: Unit::Count,
-            log: true,
-            range: Some([0.5, most * 1.5]),
-            ..Axis::default()
-        },
+        x: Axis { label: "length from".into(), ..Axis::names(names, 0.5) },
+        y: Axis::log("gaps", Unit::Count).between(0.5, most * 1.5),
         series,
         ..Plot::default()
     };

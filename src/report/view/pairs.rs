@@ -26,11 +26,7 @@ struct Halves<'a> {
     case: &'a CaseRecord,
 }
 
-impl OfRun for Halves<'_> {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for Halves<'_> {}
 
 impl Halves<'_> {
     /// A figure of the bandwidth that was found; it has none where no matching was whole.

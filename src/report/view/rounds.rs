@@ -3,7 +3,7 @@
 
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::curves::headline;
-use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Style, Unit};
+use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Style, Unit, fields};
 use crate::report::number::{
     MEGABYTES, PERCENT, bytes, fixed, interval, quantile_name, short, time,
 };
@@ -60,11 +60,10 @@ fn latencies(record: &Record) -> Vec<Group<'_>> {
 }
 
 fn bandwidths(record: &Record) -> Vec<Group<'_>> {
-    let of = |run: &'_ Run| {
-        let found = run.rates.iter().find(|figure| figure.metric == RateMetric::Bandwidth)?;
-        let (name, rate) = (found.metric.name().into(), &found.rate);
+    let of = |run| {
+        let (metric, rate) = (RateMetric::Bandwidth, Run::rate(run, RateMetric::Bandwidth)?);
         let (pooled, interval, rounds) = (rate.value, rate.interval, rate.rounds.clone());
-        Some(Group { run: record.runs.get(run.index as usize)?, name, pooled, interval, rounds })
+        Some(Group { run, name: metric.name().into(), pooled, interval, rounds })
     };
     record.runs.iter().filter_map(of).collect()
 }
@@ -118,19 +117,8 @@ fn add(
         title: title.into(),
         note,
         height: 330,
-        x: Axis {
-            range: Some([-0.5, runs.len() as f64 - 0.5]),
-            ticks: (0..runs.len()).map(|at| at as f64).collect(),
-            labels: labels(&runs),
-            is_names: true,
-            ..Axis::default()
-        },
-        y: Axis {
-            label: "difference to all rounds together".into(),
-            unit: Unit::Difference,
-            range: Some([-reach, reach]),
-            ..Axis::default()
-        },
+        x: Axis::names(labels(&runs), 0.5),
+        y: Axis::linear("difference to all rounds together", Unit::Difference, [-reach, reach]),
         series,
         data: section.data.len(),
         ..Plot::default()
@@ -196,12 +184,10 @@ fn labels(runs: &[&Run]) -> Vec<String> {
 }
 
 fn data(groups: &[Group<'_>]) -> Data {
-    let mut data = Data::new(["run", "label", "figure", "round", "value", "low", "high"]);
+    let mut data = Data::new("run label figure round value low high");
     for group in groups {
         let row = |round: Field, value: f64, [low, high]: [Field; 2]| {
-            let (label, name) = (group.run.label.as_str(), group.name.as_str());
-            let run = group.run.index.into();
-            vec![run, label.into(), name.into(), round, value.into(), low, high]
+            fields![group.run.index, &group.run.label, &group.name, round, value, low, high]
         };
         data.rows.push(row("all".into(), group.pooled, Field::bounds(group.interval)));
         let rounds = group.rounds.iter().enumerate();

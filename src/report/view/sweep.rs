@@ -2,7 +2,7 @@
 
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::curves::headline;
-use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Unit};
+use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Unit, fields};
 use crate::report::number::{bytes, count, interval, pace, quantile_name};
 use crate::report::scale::Scale;
 use crate::stats::Interval;
@@ -46,7 +46,7 @@ fn quantiles(run: &Run) -> Vec<Figure<'_>> {
         return Vec::new();
     };
     let figure = |p| {
-        let found = summary.quantiles.iter().find(|quantile| quantile.p == p)?;
+        let found = summary.quantile(p)?;
         let value = found.value.map_or(f64::NAN, |value| value.0);
         let (interval, count) = (found.interval, summary.count);
         Some(Figure { run, name: quantile_name(p), value, interval, count })
@@ -55,7 +55,7 @@ fn quantiles(run: &Run) -> Vec<Figure<'_>> {
 }
 
 fn rate(run: &Run, metric: RateMetric) -> Option<Figure<'_>> {
-    let rate = &run.rates.iter().find(|figure| figure.metric == metric)?.rate;
+    let rate = run.rate(metric)?;
     let (value, interval, count) = (rate.value, rate.interval, rate.rounds.len() as u64);
     Some(Figure { run, name: String::new(), value, interval, count })
 }
@@ -119,19 +119,8 @@ fn add(
         title: format!("{title} against size"),
         note,
         height: 320,
-        x: Axis {
-            label: "payload of a message".into(),
-            unit: Unit::Bytes,
-            log: true,
-            ticks,
-            ..Axis::default()
-        },
-        y: Axis {
-            label: if scale == Scale::Time { "latency" } else { scale.label() }.into(),
-            unit: scale.on_axis(),
-            log: true,
-            ..Axis::default()
-        },
+        x: Axis { ticks, ..Axis::log("payload of a message", Unit::Bytes) },
+        y: Axis::log(if scale == Scale::Time { "latency" } else { scale.label() }, scale.on_axis()),
         series,
         data: section.data.len(),
         ..Plot::default()
@@ -151,30 +140,14 @@ fn point(figure: &Figure<'_>, scale: Scale) -> Option<Point> {
 }
 
 fn data(groups: &[Group<'_>]) -> Data {
-    let mut data = Data::new([
-        "run",
-        "transport_wait",
-        "figure",
-        "size_bytes",
-        "value",
-        "low",
-        "high",
-        "count",
-    ]);
+    let mut data = Data::new("run transport_wait figure size_bytes value low high count");
     for (group, figure) in
         groups.iter().flat_map(|group| group.figures.iter().map(move |figure| (group, figure)))
     {
         let [low, high] = Field::bounds(figure.interval);
-        data.rows.push(vec![
-            figure.run.index.into(),
-            group.who.as_str().into(),
-            figure.name.as_str().into(),
-            figure.run.case.size.0.into(),
-            figure.value.into(),
-            low,
-            high,
-            figure.count.into(),
-        ]);
+        let Figure { run, name, value, count, .. } = figure;
+        let (who, size) = (&group.who, run.case.size.0);
+        data.rows.push(fields![run.index, who, name, size, *value, low, high, *count]);
     }
     data
 }

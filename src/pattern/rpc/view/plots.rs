@@ -51,7 +51,7 @@ fn plots_of(runs: &[Sent<'_>]) -> Vec<Plot> {
         note,
         height: 340,
         x: x.clone(),
-        y: Axis { label: label.into(), unit, log: true, ..Axis::default() },
+        y: Axis::log(label, unit),
         series,
         ..Plot::default()
     };
@@ -84,10 +84,9 @@ fn axis(workload: &Workload) -> Axis {
     };
     Axis {
         label: "message size, by the share of messages that are no longer".into(),
-        range: Some([0.0, 1.0]),
         labels: ticks.iter().map(size).collect(),
         ticks,
-        ..Axis::default()
+        ..Axis::default().between(0.0, 1.0)
     }
 }
 
@@ -108,7 +107,7 @@ fn steps(
                     sent.rpc.workload.steps.iter().find(|step| step.0.0 == u64::from(row.of.size));
                 let to = step.map_or(row.of.share, |step| step.1);
                 let x = std::mem::replace(&mut before, to);
-                let found = row.of.summary.quantiles.iter().find(|quantile| quantile.p == p);
+                let found = row.of.summary.quantile(p);
                 let found = found.and_then(|quantile| quantile.value);
                 let y = found.map_or(f64::NAN, |ns| value(&row, ns.0));
                 if !(y > 0.0 && y.is_finite()) {
@@ -160,13 +159,8 @@ fn tail(runs: &[Sent<'_>]) -> Option<Plot> {
             bytes(longest.into())
         ),
         height: 340,
-        x: Axis { label: "time".into(), unit: Unit::Time, log: true, ..Axis::default() },
-        y: Axis {
-            label: "took longer".into(),
-            log: true,
-            range: Some([lowest / 1.5, 1.0]),
-            ..Axis::default()
-        },
+        x: Axis::log("time", Unit::Time),
+        y: Axis::log("took longer", Unit::None).between(lowest / 1.5, 1.0),
         series,
         ..Plot::default()
     })

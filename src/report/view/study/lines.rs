@@ -2,7 +2,7 @@
 
 use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind, Reference};
-use crate::record::schema::{Metric, RateFigure, RateMetric, Record, Run};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::quantile_name;
 use crate::report::scale::Scale;
 use crate::stats::{Interval, Summary};
@@ -43,8 +43,8 @@ impl Line<'_> {
 
     /// Rounds of its rate.
     pub fn rounds(&self) -> usize {
-        let own = |rate: &&RateFigure| rate.metric.name() == self.metric;
-        self.run.rates.iter().find(own).map_or(0, |figure| figure.rate.rounds.len())
+        let rate = RateMetric::from_name(self.metric).and_then(|metric| self.run.rate(metric));
+        rate.map_or(0, |rate| rate.rounds.len())
     }
 
     /// Whether its run has given anything at all.
@@ -126,8 +126,8 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
 }
 
 fn rate_of(run: &Run, metric: RateMetric) -> Option<(f64, Option<Interval>)> {
-    let found = run.rates.iter().find(|figure| figure.metric == metric)?;
-    Some((found.rate.value, found.rate.interval)).filter(|(value, _)| !value.is_nan())
+    let rate = run.rate(metric)?;
+    Some((rate.value, rate.interval)).filter(|(value, _)| !value.is_nan())
 }
 
 fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interval>)> {
@@ -135,7 +135,7 @@ fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interva
         return rate_of(run, metric);
     }
     let summary = run.summary(Metric::from_name(metric)?)?;
-    let found = summary.quantiles.iter().find(|q| q.p == quantile)?;
+    let found = summary.quantile(quantile)?;
     Some((found.value?.0, found.interval))
 }
 

@@ -8,7 +8,7 @@ use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind};
 use crate::record::schema::{Record, Run};
 use crate::report::model::{
-    Cell, Note, OfRun, Section, Show, Table, TableField, figure, number, text,
+    Cell, Note, OfRun, Section, Show, Table, TableField, figure, number, prose, text,
 };
 use crate::report::number::{PERCENT, THOUSANDS};
 use crate::report::scale::Scale;
@@ -130,11 +130,7 @@ struct Source<'a> {
     notes: String,
 }
 
-impl OfRun for Source<'_> {
-    fn run(&self) -> Option<&Run> {
-        None
-    }
-}
+impl OfRun for Source<'_> {}
 
 fn sources(graph: &Graph) -> Option<Table> {
     let mut rows: Vec<Source<'_>> = Vec::new();
@@ -146,9 +142,9 @@ fn sources(graph: &Graph) -> Option<Table> {
         }
     }
     let fields = [
-        text("source", |row: &Source<'_>| row.source),
-        text("measured on", |row: &Source<'_>| row.system),
-        text("notes", |row: &Source<'_>| row.notes.clone()),
+        prose("source", |row: &Source<'_>| row.source),
+        prose("measured on", |row: &Source<'_>| row.system),
+        prose("notes", |row: &Source<'_>| row.notes.clone()),
     ];
     let table = Table::of(rows, fields)?.caption("Sources of the published figures");
     Some(Table { folded: true, show: Show::Page, ..table })

@@ -254,12 +254,9 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
     let own_ticks = graph.kind != GraphKind::AgainstAnswered;
     Plot {
         x: Axis {
-            label: label.into(),
-            unit,
-            log: true,
             range: Some(around(ticks.iter().copied(), 1.5)),
             ticks: if own_ticks { ticks } else { Vec::new() },
-            ..Axis::default()
+            ..Axis::log(label, unit)
         },
         y: Axis { log: !is_linear, range: Some(range), ..figures(graph) },
         series,
@@ -335,14 +332,8 @@ fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
     let most = points().map(|point| point.y).chain(highs).fold(0.0, f64::max);
     let most = if most > 0.0 { most } else { 1.0 };
     Plot {
-        x: Axis {
-            range: Some([-0.6, lines.len().max(1) as f64 - 0.4]),
-            ticks: (0..lines.len()).map(|slot| slot as f64).collect(),
-            labels: (0..lines.len()).map(name).collect(),
-            is_names: true,
-            ..Axis::default()
-        },
-        y: Axis { range: Some([0.0, most * 1.12]), ..figures(graph) },
+        x: Axis::names((0..lines.len()).map(name).collect(), 0.6),
+        y: figures(graph).between(0.0, most * 1.12),
         series,
         ..Plot::default()
     }
@@ -388,13 +379,10 @@ fn cdf(graph: &Graph, lines: &[Line<'_>]) -> Plot {
     let mut series = curves(graph, lines, CurveKind::Cdf, Style::Steps);
     series.extend(beside_curves(graph, lines, Style::PublishedPoints, 0.5));
     Plot {
-        x: Axis { label: "latency".into(), unit: Unit::Time, log: true, ..Axis::default() },
+        x: Axis::log("latency", Unit::Time),
         y: Axis {
-            label: "share no slower".into(),
-            unit: Unit::Share,
-            range: Some([0.0, 1.02]),
             ticks: vec![0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0],
-            ..Axis::default()
+            ..Axis::linear("share no slower", Unit::Share, [0.0, 1.02])
         },
         series,
         ..Plot::default()
@@ -407,14 +395,8 @@ fn histogram(graph: &Graph, lines: &[Line<'_>]) -> Plot {
     let mut series = curves(graph, lines, CurveKind::Histogram, Style::Steps);
     series.extend(beside_curves(graph, lines, Style::PublishedUpright, most));
     Plot {
-        x: Axis { label: "latency".into(), unit: Unit::Time, log: true, ..Axis::default() },
-        y: Axis {
-            label: "messages".into(),
-            unit: Unit::Count,
-            log: true,
-            range: Some([0.6, most * 2.0]),
-            ..Axis::default()
-        },
+        x: Axis::log("latency", Unit::Time),
+        y: Axis::log("messages", Unit::Count).between(0.6, most * 2.0),
         series,
         ..Plot::default()
     }

@@ -4,7 +4,7 @@ use super::lines::{Line, MANY_MISSED};
 use super::plots::{figures, is_rate, note, scale, word};
 use crate::plan::study::{Axis as Against, Graph};
 use crate::record::schema::RateMetric;
-use crate::report::model::{Axis, Data, Field, Surface, SurfacePoint, Unit};
+use crate::report::model::{Axis, Data, Field, Surface, SurfacePoint, Unit, fields};
 use crate::report::number::{interval, per_second, quantile_name};
 
 /// A surface for each series.
@@ -13,8 +13,6 @@ pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface>
     let surface = |(at, name): (usize, &String)| {
         let own = lines.iter().filter(|line| line.series == name && line.metric == graph.metric);
         let points: Vec<SurfacePoint> = own.filter_map(|line| surface_point(graph, line)).collect();
-        let axis =
-            |label: &str, unit| Axis { label: label.into(), unit, log: true, ..Axis::default() };
         (!points.is_empty()).then(|| Surface {
             id: if several { format!("study-{index}-{at}") } else { format!("study-{index}") },
             title: if several { format!("{}: {name}", graph.title) } else { graph.title.clone() },
@@ -22,8 +20,8 @@ pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface>
                 "{} Framed and in red: more than 10 % of the steps were missed.",
                 note(graph)
             ),
-            x: axis("samples per second", Unit::PerSecond),
-            y: axis("values of a sample", Unit::Count),
+            x: Axis::log("samples per second", Unit::PerSecond),
+            y: Axis::log("values of a sample", Unit::Count),
             z: Axis { log: !is_rate(graph), ..figures(graph) },
             points,
             data: 0,
@@ -56,48 +54,27 @@ fn surface_point(graph: &Graph, line: &Line<'_>) -> Option<SurfacePoint> {
 
 /// The figures of a graph, each published one beside ours.
 pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
-    let mut data = Data::new([
-        "graph",
-        "series",
-        "run",
-        "size_bytes",
-        "offered_per_s",
-        "values",
-        "clients",
-        "metric",
-        "figure",
-        "value",
-        "low",
-        "high",
-        "published",
-        "source",
-    ]);
+    let mut data = Data::new(
+        "graph series run size_bytes offered_per_s values clients metric figure value low \
+         high published source",
+    );
     for line in lines {
-        let known = |axis: Against| line.run.case.on_axis(axis).unwrap_or(f64::NAN).into();
+        let known = |axis: Against| line.run.case.on_axis(axis);
+        let (rate, values) = (known(Against::Rate), known(Against::Values));
         let is_rate = RateMetric::from_name(line.metric).is_some();
         let figure = if is_rate { "rate".into() } else { quantile_name(graph.quantile) };
         let [low, high] = Field::bounds(line.figure.and_then(|(_, bounds)| bounds));
-        let row = |published: Field, source: Field| {
-            vec![
-                graph.title.as_str().into(),
-                line.series.into(),
-                line.run.index.into(),
-                line.run.case.size.0.into(),
-                known(Against::Rate),
-                known(Against::Values),
-                known(Against::Clients),
-                line.metric.into(),
-                figure.as_str().into(),
-                line.figure.map_or(f64::NAN, |(value, _)| value).into(),
-                low.clone(),
-                high.clone(),
-                published,
-                source,
-            ]
+        let (run, size, clients) = (line.run.index, line.run.case.size.0, known(Against::Clients));
+        let value = line.figure.map(|(value, _)| value);
+        let row = |published: Field, source: &str| {
+            fields! {
+                &graph.title, line.series, run, size, rate, values, clients, line.metric, &figure,
+                value, low.clone(), high.clone(), published, source
+            }
         };
-        data.rows.push(row(Field::none(), Field::none()));
+        data.rows.push(row(Field::none(), ""));
         for beside in &line.beside {
-            data.rows.push(row(beside.value.into(), beside.reference.source.as_str().into()));
+            data.rows.push(row(beside.value.into(), &beside.reference.source));
         }
     }
     data
