@@ -16,9 +16,11 @@ fn main() -> ExitCode {
     let done = asked.and_then(|asked| {
         match asked {
             // Before all else: an agent's standard output is the control channel.
-            cli::Asked::Play => std::process::exit(agent::serve::main(registry::FOR_AGENTS).into()),
+            cli::Command::Play => {
+                std::process::exit(agent::serve::main(registry::FOR_AGENTS).into())
+            }
             // The same of the way to a standing one.
-            cli::Asked::Dial { host, port } => {
+            cli::Command::Dial { host, port } => {
                 std::process::exit(remote::daemon::dial::main(&host, port).into())
             }
             asked => command::run(asked, typed),

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::*;
+use wiregauge::options::Named;
 use wiregauge::record::directory::{default_name, parse_record};
 use wiregauge::record::{
     RecordError, RunDirectory, SampleReader, SampleWriter, Writer, read_record,
@@ -449,7 +450,7 @@ fn every_format_is_read_back_by_strict_parsers() {
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
     for format in [Format::Parquet, Format::Csv, Format::Json] {
-        let path = scratch.join(&format!("exported.{format}"));
+        let path = scratch.join(&format!("exported.{}", format.name()));
         export(&dir, format, &Selection::default(), Some(&path)).unwrap();
         command.arg(path);
     }
@@ -492,7 +493,7 @@ fn a_selection_leaves_out_what_it_says() {
 #[test]
 fn every_format_has_a_name_that_is_read_back() {
     for format in Format::ALL {
-        assert_eq!(format.to_string().parse(), Ok(format));
+        assert_eq!(Format::from_name(format.name()), Some(*format));
     }
-    assert!("xml".parse::<Format>().unwrap_err().contains("csv, json, parquet"));
+    assert_eq!(Format::from_name("xml"), None);
 }

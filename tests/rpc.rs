@@ -270,11 +270,11 @@ fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
     assert_eq!(lengths.slowdowns.len(), 3, "each length was measured unloaded, too");
 
     for (more, says) in [
-        ("--workload w1", "goes without --workload"),
-        ("--clients 2", "one of --clients"),
-        ("--load 0.5", "--load comes by poisson"),
+        ("--workload w1", "without --workload"),
+        ("--clients 2", "exclude each other"),
+        ("--load 0.5", "exclude each other"),
         ("--ports 2", "write --ports 1"),
-        ("--rps 1k", "goes without --rps and --gbps"),
+        ("--rps 1k", "exclude each other"),
     ] {
         let ended = wiregauge(&scratch, &words(&format!("rpc --trace calls {more} --out no")));
         assert_eq!(ended.code, Some(2), "{more}: {ended:?}");

@@ -1,35 +1,33 @@
-//! An entry of a study as the arguments of its command, so that a word can never mean one thing
-//! in a study and another on the command line.
+//! An entry of a study as the options of its command, so that a word can never mean one thing in a
+//! study and another on the command line.
 
-use super::{Asked, args, parse, refuse};
+use super::{Command, common_options, refuse, tables};
+use crate::options::{Given, UsageError};
+use crate::pattern::Pattern;
+use crate::pattern::registry::PATTERNS;
 use crate::plan::Request;
-use crate::plan::study::file::{self, Entry, Given, TYPED, WHOLE, Word};
+use crate::plan::study::file::{self, Entry, TYPED, WHOLE, Word, WordValue};
 use crate::plan::written::{Misplaced, Written};
-use std::ffi::OsString;
+use crate::transport::definitions::definitions;
 
 /// The request of an entry, or what is wrong with it and where that stands.
 pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
-    let definition = args::definition();
-    let name = entry.command;
-    let mut typed: Vec<OsString> = vec!["wiregauge".into(), name.into()];
+    let pattern = PATTERNS.iter().find(|pattern| pattern.name() == entry.command);
+    let Some(pattern) = pattern else {
+        return Err(written.wrong(&entry.place, format!("'{}' measures nothing", entry.command)));
+    };
+    let mut given = tables::given_of_pattern(*pattern);
     for word in &entry.words {
-        let Some(argument) = argument(&definition, name, written, word)? else { continue };
-        // Alone first: then a refusal belongs to this word and no other.
-        let alone = ["wiregauge".into(), name.into(), argument.clone()];
-        let mut once = definition.clone();
-        if let Err(error) = once.try_get_matches_from_mut(&alone) {
-            let sentence = refuse::refusal(&definition, &alone, &error).0;
-            return Err(written.wrong(&word.place, sentence));
-        }
-        typed.push(argument);
+        set(&mut given, *pattern, written, word)?;
     }
-    match parse(&typed) {
-        Ok(Asked::Measure { request, .. }) => Ok(*request),
+    let measured = given.check_together().and_then(|()| common_options::measure(*pattern, &given));
+    match measured {
+        Ok(Command::Measure { request, .. }) => Ok(*request),
         Ok(_) => Err(written.wrong(&entry.place, "this asks for no measurement")),
-        Err(refusal) => {
-            let named = entry.words.iter().find(|word| names(&refusal.0, &word.key));
+        Err(UsageError(sentence)) => {
+            let named = entry.words.iter().find(|word| names(&sentence, &word.key));
             let place = named.map_or(&entry.place, |word| &word.place);
-            Err(written.wrong(place, refusal.0))
+            Err(written.wrong(place, refuse::plain(&sentence)))
         }
     }
 }
@@ -43,42 +41,46 @@ fn names(sentence: &str, key: &str) -> bool {
         .any(|(at, _)| sentence[at + option.len()..].chars().next().is_none_or(ends))
 }
 
-/// `--key=value`; nothing for an option that is switched off.
-fn argument(
-    definition: &clap::Command,
-    name: &str,
+/// Gives an option the value of a word; nothing for a flag that is switched off.
+fn set(
+    given: &mut Given,
+    pattern: &dyn Pattern,
     written: &Written,
     word: &Word,
-) -> Result<Option<OsString>, Misplaced> {
+) -> Result<(), Misplaced> {
     let key = word.key.as_str();
-    let command = definition.find_subcommand(name);
-    let found = command
-        .and_then(|command| command.get_arguments().find(|known| known.get_long() == Some(key)));
-    let Some(found) = found.filter(|_| key != "help") else {
-        let sentence = format!("{name} has no word '{key}'; allowed are {}", allowed(command));
+    let Some(option) = given.definition(key) else {
+        let sentence = format!("{} has no word '{key}': use {}", pattern.name(), allowed(given));
         return Err(written.wrong(&word.key_place, sentence));
     };
-    match (found.get_action().takes_values(), &word.value) {
-        (true, Given::Text(text)) => Ok(Some(format!("--{key}={text}").into())),
-        (true, Given::Switch(on)) => {
-            let on = if *on { "on" } else { "off" };
-            Ok(Some(format!("--{key}={on}").into()))
+    let text = match (option.takes_value(), &word.value) {
+        (_, WordValue::Switch(true)) => "on",
+        (true, WordValue::Switch(false)) => "off",
+        (false, WordValue::Switch(false)) => return Ok(()),
+        (true, WordValue::Text(text)) => text,
+        (false, WordValue::Text(_)) => {
+            return Err(
+                written.wrong(&word.place, format!("'{key}' is a switch: use true or false"))
+            );
         }
-        (false, Given::Switch(true)) => Ok(Some(format!("--{key}").into())),
-        (false, Given::Switch(false)) => Ok(None),
-        (false, Given::Text(_)) => {
-            Err(written.wrong(&word.place, format!("'{key}' is a switch; write true or false")))
-        }
-    }
+    };
+    let set = given.set(key, text);
+    set.map_err(|wrong| written.wrong(&word.place, refuse::plain(&wrong.0)))
 }
 
-/// What an entry may hold.
-fn allowed(command: Option<&clap::Command>) -> String {
-    let own =
-        |word: &&str| !TYPED.contains(word) && !WHOLE.contains(word) && !file::is_elsewhere(word);
-    let words = command.into_iter().flat_map(clap::Command::get_arguments);
-    let words: Vec<&str> = words.filter_map(clap::Arg::get_long).filter(own).collect();
-    format!("series, {}, and below [all] also {}", words.join(", "), WHOLE.join(", "))
+/// What an entry may hold, but for the options of the transports.
+fn allowed(given: &Given) -> String {
+    let own = |word: &&str| {
+        let is_setting = definitions().iter().any(|setting| setting.name == *word);
+        !is_setting && !TYPED.contains(word) && !WHOLE.contains(word) && !file::is_elsewhere(word)
+    };
+    let words = given.definitions().iter().filter(|option| !option.is_hidden);
+    let words: Vec<&str> = words.map(|option| option.name).filter(own).collect();
+    format!(
+        "series, {}, an option of its transport (wiregauge help NAME), and below [all] also {}",
+        words.join(", "),
+        WHOLE.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -132,11 +134,11 @@ mod tests {
     fn a_word_that_is_wrong_is_pointed_at() {
         let entry = "[[latency]]\nseries = \"s\"\n";
         for (words, place, says) in [
-            ("sise = 8\n", "a.toml:4:1", "latency has no word 'sise'; allowed are series, size, "),
+            ("sise = 8\n", "a.toml:4:1", "latency has no word 'sise': use series, size, "),
             ("size = \"8..\"\n", "a.toml:4:8", "--size: sweep '8..' is not allowed; write A..B"),
-            ("transport = \"tpc\"\n", "a.toml:4:13", "'tpc' is not known; allowed are tcp, "),
-            ("check = \"yes\"\n", "a.toml:4:9", "'check' is a switch; write true or false"),
-            ("count = 0\n", "a.toml:4:9", "--count 0 is not allowed; write 1 to "),
+            ("transport = \"tpc\"\n", "a.toml:4:13", "unknown value 'tpc': use tcp, "),
+            ("check = \"yes\"\n", "a.toml:4:9", "'check' is a switch: use true or false"),
+            ("count = 0\n", "a.toml:4:9", "--count: '0' is out of range: use 1 to "),
             ("count = true\n", "a.toml:4:9", "--count: invalid number 'on'"),
             ("rate = 5\n", "a.toml:4:1", "latency has no word 'rate'"),
             ("help = true\n", "a.toml:4:1", "latency has no word 'help'"),

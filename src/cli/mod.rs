@@ -1,28 +1,25 @@
 //! What was typed. Nothing outside this folder knows the argument parser.
 //!
-//! Takes the arguments; gives an [`Asked`] with validated parts, or a [`Refusal`] in one sentence.
+//! Takes the arguments; gives a [`Command`] with validated parts, or a [`UsageError`], a sentence.
+//! Options are declared as tables: those of all patterns in `common_options`, those of a pattern
+//! with the pattern, those of a transport with the transport, those of all else in `commands`.
 //!
 //! Must never: measure, write a file, or print.
 
-mod agent_args;
-mod args;
-mod checked;
-mod cpu_args;
+mod command_def;
+mod commands;
+mod common_options;
+mod definition;
 pub mod entry;
-mod host_args;
-mod load_args;
 mod place;
 mod refuse;
-mod rpc_args;
-mod schedule_args;
-mod stream_args;
 mod tables;
-mod testbed_args;
-mod text;
+mod testbed;
 mod values;
 
 use crate::clock::Source;
-use crate::plan::{CpuPair, HostSpec, Place, Refusal, Request};
+use crate::options::UsageError;
+use crate::plan::{CpuPair, HostSpec, Place, Request};
 use crate::remote::daemon::caps::Caps;
 use crate::remote::daemon::network::Network;
 use crate::remote::job::rank::Rank;
@@ -30,7 +27,6 @@ use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
 use crate::units::{Span, Untrue};
-use clap::FromArgMatches;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,7 +42,7 @@ pub struct Output {
 
 /// What was asked for.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Command {
     /// Measure every transport.
     Survey {
         /// CPUs of the roles.
@@ -174,8 +170,8 @@ pub enum Asked {
     TestbedNet(Box<crate::testbed::net::Wanted>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
-    /// Be an agent that stands, or offer a pairing with one.
-    Agent(Box<Standing>),
+    /// Run an agent daemon, or offer a pairing with one.
+    Agent(Box<DaemonOptions>),
     /// Pair with one.
     Pair {
         /// Its host.
@@ -185,7 +181,7 @@ pub enum Asked {
     },
     /// Be the agent of one round.
     Play,
-    /// Carry a control channel to an agent that stands.
+    /// Carry a control channel to an agent daemon.
     Dial {
         /// Its host.
         host: String,
@@ -194,30 +190,27 @@ pub enum Asked {
     },
 }
 
-/// An agent that stands.
+/// How an agent daemon runs.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct DaemonOptions {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether only a pairing is offered.
     pub pair: bool,
     /// Where its identity is; `None`: where it usually is.
     pub folder: Option<PathBuf>,
-    /// From where drivers may come; empty: from everywhere.
+    /// From where controllers may come; empty: from everywhere.
     pub allow: Vec<Network>,
     /// What they may do.
     pub caps: Caps,
 }
 
 /// Reads the arguments, the program's name first.
-pub fn parse(typed: &[OsString]) -> Result<Asked, Refusal> {
-    let mut definition = args::definition();
-    let parsed = definition
-        .try_get_matches_from_mut(typed)
-        .and_then(|mut matches| args::Arguments::from_arg_matches_mut(&mut matches));
-    match parsed {
-        Ok(arguments) => checked::asked(arguments),
-        Err(error) if refuse::is_text(&error) => Ok(Asked::Text(error.to_string().into_bytes())),
+pub fn parse(typed: &[OsString]) -> Result<Command, UsageError> {
+    let mut definition = definition::definition(false);
+    match definition.try_get_matches_from_mut(typed) {
+        Ok(matches) => definition::read(&matches),
+        Err(error) if refuse::is_text(&error) => Ok(Command::Text(error.to_string().into_bytes())),
         Err(error) => Err(refuse::refusal(&definition, typed, &error)),
     }
 }

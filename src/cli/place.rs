@@ -1,9 +1,9 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
-use super::host_args::{PlacementArguments, RankArguments, ReachArguments};
-use super::values::{self, Host, Ssh};
+use super::values::{self, Host};
+use crate::options::{Given, UsageError};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
-use crate::plan::{HostSpec, Pairs, Place, Refusal};
+use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
 use std::io::Read;
@@ -13,9 +13,9 @@ use std::path::Path;
 const LONGEST_FILE: u64 = 4 << 20;
 
 /// The place that was asked for, and which process of a job this is.
-pub fn place(typed: PlacementArguments) -> Result<(Place, Option<Rank>), Refusal> {
-    let pairs = typed.pairs()?;
-    if let Some(found) = rank_of(&typed.job, &typed.reach)? {
+pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
+    let pairs = pairs(given);
+    if let Some(found) = rank_of(given)? {
         let mut others = ranks_beside(&found);
         let place = match (found.ranks, pairs) {
             (2, Pairs::First) => Place::To(others.remove(0)),
@@ -29,22 +29,37 @@ pub fn place(typed: PlacementArguments) -> Result<(Place, Option<Rank>), Refusal
         };
         return Ok((place, Some(found)));
     }
-    if pairs != Pairs::First && !typed.reach.names_hosts() {
-        let option = if typed.all_pairs { "--all-pairs" } else { "--bisection" };
-        return refuse(format!("{option} needs several hosts; write --hosts A,B,C"));
+    if pairs != Pairs::First && !names_hosts(given) {
+        let option = if given.flag("all-pairs") { "--all-pairs" } else { "--bisection" };
+        return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
     }
-    Ok((of(typed.reach, pairs)?, None))
+    Ok((of_hosts(given, pairs)?, None))
+}
+
+/// Whether another host is named.
+fn names_hosts(given: &Given) -> bool {
+    ["to", "hosts", "hosts-file"].iter().any(|name| given.is_given(name))
+}
+
+fn pairs(given: &Given) -> Pairs {
+    match (given.flag("all-pairs"), given.count32("bisection")) {
+        (true, _) => Pairs::All { at_once: given.choice("at-once").unwrap_or_default() },
+        (false, Some(matchings)) => Pairs::Bisection { matchings },
+        (false, None) => Pairs::First,
+    }
 }
 
 /// Which process of a job this is, where it is one; hosts are not named then.
-fn rank_of(job: &RankArguments, reach: &ReachArguments) -> Result<Option<Rank>, Refusal> {
-    let RankArguments { rank, ranks, leader } = job;
-    let job = RankOptions { rank: *rank, ranks: *ranks, leader: leader.clone() };
-    let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(Refusal)?;
+fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
+    let job = RankOptions {
+        rank: given.count32("rank"),
+        ranks: given.count32("ranks"),
+        leader: given.read("leader", values::leader),
+    };
+    let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(UsageError)?;
     match &found {
-        Some(found) if reach.names_hosts() => refuse(format!(
-            "hosts are named, and this is rank {} of the {} that a launcher has started; leave the \
-             names out, or write --ranks 1",
+        Some(found) if names_hosts(given) => refuse(format!(
+            "hosts are named, but this is rank {} of {} of a job: name no hosts, or use --ranks 1",
             found.rank, found.ranks
         )),
         _ => Ok(found),
@@ -57,58 +72,45 @@ fn ranks_beside(own: &Rank) -> Vec<HostSpec> {
 }
 
 /// The other hosts of a command that measures no pairs, and which process of a job this is.
-pub fn others(
-    typed: ReachArguments,
-    job: &RankArguments,
-    command: &str,
-) -> Result<(Vec<HostSpec>, Option<Rank>), Refusal> {
-    if let Some(found) = rank_of(job, &typed)? {
+pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
+    if let Some(found) = rank_of(given)? {
         return Ok((ranks_beside(&found), Some(found)));
     }
-    Ok((named(typed, command)?, None))
-}
-
-fn named(typed: ReachArguments, command: &str) -> Result<Vec<HostSpec>, Refusal> {
     let spec = |node: Node| match node {
         Node::Here => None,
         Node::Remote(spec) => Some(spec),
     };
-    match of(typed, Pairs::First)? {
+    match of_hosts(given, Pairs::First)? {
         Place::Here => {
-            refuse(format!("{command} needs other hosts; write --to HOST or --hosts A,B"))
+            refuse(format!("{command} needs remote hosts: use --to HOST or --hosts A,B"))
         }
-        Place::To(spec) => Ok(vec![spec]),
-        Place::Hosts(nodes, _) => Ok(nodes.into_iter().filter_map(spec).collect()),
+        Place::To(spec) => Ok((vec![spec], None)),
+        Place::Hosts(nodes, _) => Ok((nodes.into_iter().filter_map(spec).collect(), None)),
     }
 }
 
-fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
-    if let Some(option) = typed.means_nothing()? {
-        return refuse(format!("{option} needs another host; write --to HOST or --hosts A,B"));
+fn of_hosts(given: &Given, pairs: Pairs) -> Result<Place, UsageError> {
+    let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
+    if let Some(option) = of_ssh.filter(|_| !names_hosts(given)) {
+        return refuse(format!("--{option} needs a remote host: use --to HOST or --hosts A,B"));
     }
-    let of_ssh = typed.of_ssh();
-    let ReachArguments { to, hosts, hosts_file, remote_binary, push, ssh } = typed;
-    let hosts = match &hosts_file {
-        Some(path) => of_file(path)?,
-        None => hosts,
+    let to = given.read("to", values::host);
+    let hosts = match given.text("hosts-file") {
+        Some(path) => of_file(Path::new(path))?,
+        None => given.read_list("hosts", values::host),
     };
-    if push && remote_binary.is_some() {
-        return refuse(
-            "--push copies this program, and --remote-binary names another one; write one of the \
-             two",
-        );
-    }
     if let Some(option) =
         of_ssh.filter(|_| to.iter().chain(&hosts).all(|host| host.agent.is_some()))
     {
         return refuse(format!(
-            "{option} is for hosts that ssh reaches; an agent that stands is there already"
+            "--{option} is for hosts that ssh reaches, and an agent daemon runs there already"
         ));
     }
-    let ssh = ssh.map_or_else(|| vec!["ssh".into()], |Ssh(words)| words);
+    let ssh = given.read("ssh", values::ssh).unwrap_or_else(|| vec!["ssh".into()]);
+    let binary: Option<String> = given.get("remote-binary");
     let spec = |Host { name, agent }: Host| {
-        let (ssh, binary) = (ssh.clone(), remote_binary.clone());
-        let push = push && agent.is_none();
+        let (ssh, binary) = (ssh.clone(), binary.clone());
+        let push = given.flag("push") && agent.is_none();
         HostSpec { host: name, agent, ssh, binary, push, key: None }
     };
     let node = |host: Host| match host.name == HERE && host.agent.is_none() {
@@ -122,61 +124,11 @@ fn of(typed: ReachArguments, pairs: Pairs) -> Result<Place, Refusal> {
     })
 }
 
-impl ReachArguments {
-    /// Whether another host is named.
-    pub fn names_hosts(&self) -> bool {
-        self.to.is_some() || !self.hosts.is_empty() || self.hosts_file.is_some()
-    }
-
-    /// An option that means nothing without another host, where none is named.
-    fn means_nothing(&self) -> Result<Option<&'static str>, Refusal> {
-        let places = [
-            ("--to", self.to.is_some()),
-            ("--hosts", !self.hosts.is_empty()),
-            ("--hosts-file", self.hosts_file.is_some()),
-        ];
-        let given: Vec<&str> =
-            places.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-        if let [first, second, ..] = given.as_slice() {
-            return refuse(format!("{first} and {second} both name hosts; write one of the two"));
-        }
-        Ok(self.of_ssh().filter(|_| given.is_empty()))
-    }
-
-    /// An option that only ssh knows.
-    fn of_ssh(&self) -> Option<&'static str> {
-        let asked = [
-            ("--remote-binary", self.remote_binary.is_some()),
-            ("--push", self.push),
-            ("--ssh", self.ssh.is_some()),
-        ];
-        asked.into_iter().find(|(_, asked)| *asked).map(|(name, _)| name)
-    }
-}
-
-impl PlacementArguments {
-    fn pairs(&self) -> Result<Pairs, Refusal> {
-        let several = self.all_pairs || self.bisection.is_some();
-        if several && self.reach.to.is_some() {
-            return refuse("--to names one host, which has no pairs; write --hosts A,B,C");
-        }
-        match (self.all_pairs, self.at_once, self.bisection) {
-            (true, _, Some(_)) => {
-                refuse("--all-pairs and --bisection are two questions; write one of the two")
-            }
-            (false, Some(_), _) => refuse("--at-once needs --all-pairs; write both"),
-            (true, at_once, None) => Ok(Pairs::All { at_once: at_once.unwrap_or_default() }),
-            (false, None, Some(matchings)) => Ok(Pairs::Bisection { matchings }),
-            (false, None, None) => Ok(Pairs::First),
-        }
-    }
-}
-
 /// The hosts of a file: the first word of each line, `#` begins a comment.
-fn of_file(path: &Path) -> Result<Vec<Host>, Refusal> {
+fn of_file(path: &Path) -> Result<Vec<Host>, UsageError> {
     let shown = path.display();
     let cannot = |error: std::io::Error| {
-        Refusal(format!("--hosts-file: '{shown}' cannot be read ({error})"))
+        UsageError(format!("--hosts-file: cannot read '{shown}' ({error})"))
     };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(cannot)?;
@@ -187,7 +139,7 @@ fn of_file(path: &Path) -> Result<Vec<Host>, Refusal> {
     hosts(&text, &shown.to_string())
 }
 
-fn hosts(text: &str, file: &str) -> Result<Vec<Host>, Refusal> {
+fn hosts(text: &str, file: &str) -> Result<Vec<Host>, UsageError> {
     let mut hosts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
@@ -195,9 +147,9 @@ fn hosts(text: &str, file: &str) -> Result<Vec<Host>, Refusal> {
         let Some(name) = words.next() else { continue };
         let place = format!("--hosts-file: {file}:{}", number + 1);
         if words.next().is_some() {
-            return refuse(format!("{place}: a line has one host; write it alone"));
+            return refuse(format!("{place}: a line has one host"));
         }
-        hosts.push(values::host(name).map_err(|why| Refusal(format!("{place}: {why}")))?);
+        hosts.push(values::host(name).map_err(|why| UsageError(format!("{place}: {why}")))?);
     }
     match hosts.len() {
         0 => refuse(format!("--hosts-file: {file} names no host; write one a line")),
@@ -208,8 +160,8 @@ fn hosts(text: &str, file: &str) -> Result<Vec<Host>, Refusal> {
     }
 }
 
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal(sentence.into()))
+fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
+    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]
@@ -228,7 +180,7 @@ mod tests {
     fn what_is_wrong_in_a_file_has_its_line() {
         let refused = |text: &str| hosts(text, "f").unwrap_err().0;
         assert!(refused("a\nb c\n").starts_with("--hosts-file: f:2: a line has one host"));
-        assert!(refused("a\n-b\n").starts_with("--hosts-file: f:2: '-b' is not allowed"));
+        assert!(refused("a\n-b\n").starts_with("--hosts-file: f:2: invalid host '-b'"));
         assert!(refused("# none\n").contains("names no host"));
         let many = "n\n".repeat(MOST_HOSTS + 1);
         assert!(refused(&many).contains("at most 10000 are allowed"));

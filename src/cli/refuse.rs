@@ -1,6 +1,6 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
-use crate::plan::Refusal;
+use crate::options::UsageError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ pub fn is_text(error: &clap::Error) -> bool {
 }
 
 /// The sentence.
-pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> Refusal {
-    Refusal(plain(&sentence(definition, typed, error)))
+pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> UsageError {
+    UsageError(plain(&sentence(definition, typed, error)))
 }
 
 /// One line: what was typed may hold anything.
-fn plain(sentence: &str) -> String {
+pub fn plain(sentence: &str) -> String {
     let shown = |c: char| match c {
         c if c.is_control() => c.escape_default().to_string(),
         c => c.to_string(),
@@ -39,32 +39,32 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let near = near(error, ContextKind::SuggestedArg);
-            unknown(definition, command, &name, &argument) + &near
+            unknown(definition, command, &name, &argument, &near)
         }
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             let near = near(error, ContextKind::SuggestedSubcommand);
-            format!("there is no command '{typed}'; allowed are {}{near}", commands(command))
+            format!("there is no command '{typed}'{near}: use {}", commands(command))
         }
         ErrorKind::InvalidValue => invalid_value(error, &argument),
         ErrorKind::ValueValidation => match error.source() {
             Some(reason) => format!("{option}: {reason}"),
             None => {
                 let value = text(ContextKind::InvalidValue).unwrap_or_default();
-                format!("{option}: '{value}' is not allowed")
+                format!("{option}: invalid value '{value}'")
             }
         },
         ErrorKind::MissingRequiredArgument => {
-            format!("{name} needs {argument}; {}", usage(command))
+            format!("{name} needs {argument}: {}", usage(command))
         }
         ErrorKind::ArgumentConflict => conflict(error, &name, option),
-        ErrorKind::InvalidUtf8 => "an argument is not UTF-8 text; write plain text".to_owned(),
-        ErrorKind::TooManyValues => format!("{option} takes no value; write {option} alone"),
+        ErrorKind::InvalidUtf8 => "an argument is not UTF-8: use plain text".to_owned(),
+        ErrorKind::TooManyValues => format!("{option} takes no value: use {option} alone"),
         ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
-            format!("{option} has the wrong number of values; {}", usage(command))
+            format!("{option} has the wrong number of values: {}", usage(command))
         }
         ErrorKind::NoEquals => format!("{option} needs a value as {option}=VALUE"),
-        _ => format!("the arguments are not understood; {}", usage(command)),
+        _ => format!("cannot parse the arguments: {}", usage(command)),
     }
 }
 
@@ -100,9 +100,9 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
 /// What the parser takes for the nearest to what was typed.
 fn near(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
-        Some(ContextValue::String(near)) => format!("; '{near}' is the nearest"),
+        Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
         Some(ContextValue::Strings(all)) if !all.is_empty() => {
-            format!("; '{}' is the nearest", all[0])
+            format!(" (did you mean '{}'?)", all[0])
         }
         _ => String::new(),
     }
@@ -119,10 +119,16 @@ fn unknown(
     command: &clap::Command,
     name: &str,
     argument: &str,
+    near: &str,
 ) -> String {
-    let allowed = allowed(command);
     if !argument.starts_with('-') {
-        return format!("{name} does not take '{argument}'; allowed are {allowed}");
+        let operands: Vec<String> = command.get_positionals().map(|one| one.to_string()).collect();
+        let commands = commands(command);
+        return match (commands.is_empty(), operands.is_empty()) {
+            (false, _) => format!("{name} does not take '{argument}': use {commands}"),
+            (_, false) => format!("{name} does not take '{argument}': {}", usage(command)),
+            (true, true) => format!("{name} takes options only, not '{argument}': {}", see(name)),
+        };
     }
     let elsewhere: Vec<&str> = definition
         .get_subcommands()
@@ -130,10 +136,18 @@ fn unknown(
         .map(clap::Command::get_name)
         .collect();
     let hint = match elsewhere.as_slice() {
-        [] => String::new(),
-        some => format!(", which is for {}", some.join(", ")),
+        [] => near.to_owned(),
+        some => format!(", which is an option of {}", some.join(", ")),
     };
-    format!("{name} has no option '{argument}'{hint}; allowed are {allowed}")
+    format!("{name} has no option '{argument}'{hint}: {}", see(name))
+}
+
+/// Where all options are listed.
+fn see(name: &str) -> String {
+    match name {
+        "wiregauge" => "see wiregauge --help".into(),
+        command => format!("see wiregauge help {command}"),
+    }
 }
 
 fn invalid_value(error: &clap::Error, argument: &str) -> String {
@@ -144,11 +158,11 @@ fn invalid_value(error: &clap::Error, argument: &str) -> String {
         _ => String::new(),
     };
     match (value.as_str(), allowed.as_str()) {
-        ("", "") => format!("{option} needs a value; write {argument}"),
-        ("", allowed) => format!("{option} needs a value; allowed are {allowed}"),
+        ("", "") => format!("{option} needs a value: use {argument}"),
+        ("", allowed) => format!("{option} needs a value: use {allowed}"),
         (value, allowed) => {
             let near = near(error, ContextKind::SuggestedValue);
-            format!("{option}: '{value}' is not known; allowed are {allowed}{near}")
+            format!("{option}: unknown value '{value}'{near}: use {allowed}")
         }
     }
 }
@@ -157,18 +171,18 @@ fn conflict(error: &clap::Error, name: &str, option: &str) -> String {
     let prior = context(error, ContextKind::PriorArg).unwrap_or_default();
     let prior = option_name(&prior);
     if let Some(command) = context(error, ContextKind::InvalidSubcommand) {
-        return format!("{prior} must stand after '{command}'; write wiregauge {command} {prior}");
+        return format!("{prior} must follow '{command}': use wiregauge {command} {prior}");
     }
     if prior == option || prior.is_empty() {
-        return format!("{option} is given twice to {name}; give it once");
+        return format!("{option} is given twice to {name}: use it once");
     }
-    format!("{option} and {prior} exclude each other; give one of them")
+    format!("{option} and {prior} exclude each other: use one of them")
 }
 
 fn usage(command: &clap::Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let words: Vec<&str> = usage.trim_start_matches("Usage: ").split_whitespace().collect();
-    format!("write {}", words.join(" "))
+    format!("use {}", words.join(" "))
 }
 
 fn commands(definition: &clap::Command) -> String {
@@ -180,12 +194,4 @@ fn commands(definition: &clap::Command) -> String {
 fn options(command: &clap::Command) -> impl Iterator<Item = String> + '_ {
     let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
     shown.filter_map(|argument| argument.get_long().map(|long| format!("--{long}")))
-}
-
-/// What may stand after a command: commands, operands, options.
-fn allowed(command: &clap::Command) -> String {
-    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
-    let commands = commands.map(|command| command.get_name().to_owned());
-    let operands = command.get_positionals().map(|operand| operand.to_string());
-    commands.chain(operands).chain(options(command)).collect::<Vec<_>>().join(", ")
 }

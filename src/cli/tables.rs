@@ -1,9 +1,20 @@
-//! From option tables to the parser's own definition, and back to the values that were given.
+//! From tables to the parser's own definition, and from what it found to the values that were
+//! given. Completions, the man page and help are made from the same definition.
 
-use crate::options::{Kind, OptionDef};
+use super::command_def::{CommandDef, Operand, Typed};
+use super::{Command, common_options};
+use crate::options::{Given, Kind, OptionDef, UsageError};
+use crate::pattern::Pattern;
+use crate::transport::TransportKind;
+use crate::transport::definitions::definitions;
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
+
+/// Columns of the help where the terminal is wider or there is none.
+pub const HELP_WIDTH: usize = 100;
+
+const SETTINGS: &str = "Transport settings";
 
 /// An option as the parser's own argument.
 pub fn argument(option: &'static OptionDef) -> Arg {
@@ -11,35 +22,101 @@ pub fn argument(option: &'static OptionDef) -> Arg {
         .long(option.name)
         .help(option.help_text())
         .help_heading(option.heading)
+        .required(option.is_required)
         .hide(option.is_hidden);
-    let Some(names) = option.choices() else {
-        let parse = |text: &str| option.check_one(text).map(|()| text.to_owned());
-        return match option.kind {
-            Kind::Flag => argument.action(ArgAction::SetTrue),
-            _ => with_value(argument, option).value_parser(parse),
-        };
-    };
-    let is_switch = matches!(option.kind, Kind::Switch);
-    let argument = with_value(argument, option).hide_possible_values(is_switch);
-    argument.value_parser(PossibleValuesParser::new(names))
-}
-
-fn with_value(argument: Arg, option: &OptionDef) -> Arg {
-    let argument = argument.value_name(option.metavar);
-    match option.is_list {
+    if let Kind::Flag = option.kind {
+        return argument.action(ArgAction::SetTrue);
+    }
+    let argument = argument.value_name(option.metavar).allow_negative_numbers(true);
+    let argument = match option.is_list {
         true => argument.action(ArgAction::Append).value_delimiter(','),
         false => argument,
+    };
+    match option.choices() {
+        Some(names) => {
+            let is_switch = matches!(option.kind, Kind::Switch);
+            argument.value_parser(PossibleValuesParser::new(names)).hide_possible_values(is_switch)
+        }
+        None => {
+            argument.value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))
+        }
     }
 }
 
-/// What was typed of an option.
-pub fn typed(matches: &ArgMatches, option: &OptionDef) -> Option<String> {
-    if matches.value_source(option.name) != Some(ValueSource::CommandLine) {
-        return None;
+/// Takes what was typed of the options of `given`.
+pub fn take(matches: &ArgMatches, mut given: Given) -> Result<Given, UsageError> {
+    for option in given.definitions().to_vec() {
+        if matches.value_source(option.name) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let text = match option.kind {
+            Kind::Flag => "on".to_owned(),
+            _ => {
+                let typed = matches.get_many::<String>(option.name).into_iter().flatten();
+                typed.map(String::as_str).collect::<Vec<_>>().join(",")
+            }
+        };
+        given.set(option.name, text)?;
     }
-    if !option.takes_value() {
-        return Some("on".into());
+    given.check_together().map(|()| given)
+}
+
+/// What can be given to a pattern's command: its own options, those that all patterns have, and
+/// those of all transports.
+pub fn given_of_pattern(pattern: &dyn Pattern) -> Given {
+    let transports = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
+    let tables = [pattern.options()].into_iter().chain(common_options::ALL.iter().copied());
+    Given::of_tables(tables.chain(transports))
+}
+
+/// A pattern's command, with the options of all transports in its help or without.
+pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::Command {
+    let transports: Vec<&str> = TransportKind::ALL.iter().map(|one| one.name()).collect();
+    let after = format!(
+        "Examples:{}\n\nOptions of a transport: wiregauge help NAME, where NAME is {}.",
+        pattern.examples(),
+        transports.join(", ")
+    );
+    let given = given_of_pattern(pattern);
+    let is_setting = |option: &OptionDef| {
+        pattern.options().iter().all(|own| own.name != option.name)
+            && definitions().iter().any(|setting| setting.name == option.name)
+    };
+    let arguments = given.definitions().iter().map(|option| match is_setting(option) {
+        true => argument(option).help_heading(SETTINGS).hide(!with_settings),
+        false => argument(option),
+    });
+    clap::Command::new(pattern.name()).about(pattern.about()).after_help(after).args(arguments)
+}
+
+/// A command that measures no pattern.
+pub fn of_command(command: &'static CommandDef) -> clap::Command {
+    let after = match (command.examples, command.notes) {
+        ("", "") => String::new(),
+        (examples, "") => format!("Examples:{examples}"),
+        (examples, notes) => format!("Examples:{examples}\n\n{notes}"),
+    };
+    let given = Given::of_tables(command.tables.iter().copied());
+    clap::Command::new(command.name)
+        .about(command.about)
+        .after_help(after)
+        .hide(command.is_hidden)
+        .args(command.operands.iter().map(Operand::argument))
+        .args(given.definitions().iter().map(|option| argument(option)))
+        .subcommands(command.commands.iter().map(of_command))
+        .subcommand_required(!command.commands.is_empty())
+        .arg_required_else_help(false)
+}
+
+/// What a command asks for.
+pub fn read_command(command: &CommandDef, matches: &ArgMatches) -> Result<Command, UsageError> {
+    if let Some((name, below)) = matches.subcommand()
+        && let Some(command) = command.commands.iter().find(|command| command.name == name)
+    {
+        return read_command(command, below);
     }
-    let typed = matches.get_many::<String>(option.name).into_iter().flatten();
-    Some(typed.map(String::as_str).collect::<Vec<_>>().join(","))
+    let given = take(matches, Given::of_tables(command.tables.iter().copied()))?;
+    let operands = command.operands.iter();
+    let operands = operands.map(|operand| (operand.name, operand.typed(matches))).collect();
+    (command.read)(Typed { given, operands })
 }

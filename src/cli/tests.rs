@@ -8,21 +8,21 @@ use crate::transport::TransportKind;
 use crate::units::{Bytes, MessageRate};
 use proptest::prelude::*;
 
-fn asked(line: &str) -> Result<Asked, Refusal> {
+fn asked(line: &str) -> Result<Command, UsageError> {
     let words = std::iter::once("wiregauge").chain(line.split_whitespace());
     parse(&words.map(OsString::from).collect::<Vec<_>>())
 }
 
 fn request(line: &str) -> Request {
     match asked(line) {
-        Ok(Asked::Measure { request, .. }) => *request,
+        Ok(Command::Measure { request, .. }) => *request,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 fn refusal(line: &str) -> String {
     match asked(line) {
-        Err(Refusal(sentence)) => sentence,
+        Err(UsageError(sentence)) => sentence,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -32,11 +32,11 @@ fn no_command_is_the_survey() {
     for line in ["", "survey"] {
         let found = asked(line).unwrap();
         assert!(
-            matches!(&found, Asked::Survey { cpus, seed: 1, clock: None, .. } if cpus.is_empty()),
+            matches!(&found, Command::Survey { cpus, seed: 1, clock: None, .. } if cpus.is_empty()),
             "{line}"
         );
     }
-    let Ok(Asked::Survey { output, .. }) = asked("--json --out nowhere") else { panic!() };
+    let Ok(Command::Survey { output, .. }) = asked("--json --out nowhere") else { panic!() };
     assert!(output.json && output.directory == Some("nowhere".into()));
 }
 
@@ -97,9 +97,9 @@ fn a_rate_makes_a_schedule() {
 fn an_option_of_another_command_is_refused_with_that_command() {
     assert!(
         refusal("latency --rate 1k")
-            .contains("'--rate', which is for oneway, load, stream; allowed")
+            .contains("'--rate', which is an option of oneway, stream, load: see")
     );
-    assert!(refusal("latency --window 3").contains("which is for bandwidth"));
+    assert!(refusal("latency --window 3").contains("which is an option of bandwidth, load"));
 }
 
 #[test]
@@ -145,8 +145,14 @@ fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
     for line in lines {
         let sentence = refusal(line);
         let says = [
-            "allowed", "write", "use ", "give", "name", "supports", "knows", "has 1 to", "may use",
-            "0 to",
+            "allowed",
+            "write",
+            "use ",
+            "see wiregauge",
+            "supports",
+            "needs",
+            "has 1 to",
+            "may use",
         ];
         assert!(says.iter().any(|word| sentence.contains(word)), "{line}: {sentence}");
         assert!(!sentence.contains('\n') && !sentence.contains("--help'"), "{line}: {sentence}");
@@ -156,7 +162,7 @@ fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
 #[test]
 fn help_version_completions_and_manual_are_texts() {
     let text = |line: &str| match asked(line) {
-        Ok(Asked::Text(text)) => String::from_utf8(text).unwrap(),
+        Ok(Command::Text(text)) => String::from_utf8(text).unwrap(),
         other => panic!("{line}: {other:?}"),
     };
     assert!(text("--version").starts_with("wiregauge "));
@@ -171,7 +177,9 @@ fn help_version_completions_and_manual_are_texts() {
 
 #[test]
 fn the_definition_is_sound() {
-    args::definition().debug_assert();
+    for with_settings in [true, false] {
+        definition::definition(with_settings).debug_assert();
+    }
 }
 
 proptest! {
@@ -191,7 +199,7 @@ proptest! {
         ),
     ) {
         let typed = ["wiregauge", command].map(String::from).into_iter().chain(words);
-        if let Err(Refusal(sentence)) = parse(&typed.map(OsString::from).collect::<Vec<_>>()) {
+        if let Err(UsageError(sentence)) = parse(&typed.map(OsString::from).collect::<Vec<_>>()) {
             prop_assert!(!sentence.contains(char::is_control), "{:?}", sentence);
         }
     }

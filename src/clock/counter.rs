@@ -170,6 +170,8 @@ pub enum Source {
     Ptp,
 }
 
+crate::options::named!(Source);
+
 impl Source {
     /// All of them, the preferred one first.
     pub const ALL: [Source; 3] = [Source::Tsc, Source::MonotonicRaw, Source::Ptp];

@@ -3,7 +3,7 @@
 use super::console::{complain, print};
 use super::process::program;
 use super::{CommandError, Exit};
-use crate::cli::Standing;
+use crate::cli::DaemonOptions;
 use crate::pattern::registry;
 use crate::plan::Refusal;
 use crate::remote::daemon::identity::{self, Identity, peers};
@@ -23,7 +23,7 @@ fn folder(named: Option<PathBuf>) -> Result<PathBuf, CommandError> {
 }
 
 /// Runs the daemon until it is stopped, or offers a pairing.
-pub fn agent(asked: Standing) -> Result<Exit, CommandError> {
+pub fn agent(asked: DaemonOptions) -> Result<Exit, CommandError> {
     let folder = folder(asked.folder)?;
     let identity = Identity::of_host(&folder).map_err(CommandError::Unable)?;
     if asked.pair {

@@ -16,7 +16,7 @@ mod run;
 pub mod selftest;
 mod testbed;
 
-use crate::cli::Asked;
+use crate::cli::Command;
 use crate::control::fault::Fault;
 use crate::plan::Refusal;
 use crate::plan::written::Misplaced;
@@ -119,19 +119,19 @@ impl CommandError {
 }
 
 /// Does what was asked.
-pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
+pub fn run(asked: Command, typed: Vec<String>) -> Result<Exit, CommandError> {
     match asked {
-        Asked::Survey { cpus, seed, clock, output } => {
+        Command::Survey { cpus, seed, clock, output } => {
             measure::survey(cpus, seed, clock, output, typed)
         }
-        Asked::Measure { mut request, clock, output, rank } => {
+        Command::Measure { mut request, clock, output, rank } => {
             let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut request.place))? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Controls(others) => others,
             };
             measure::measure(*request, clock, output, typed)
         }
-        Asked::Run {
+        Command::Run {
             study,
             only,
             quick,
@@ -150,7 +150,7 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
-        Asked::Clocks { mut to, time, interface, clock, untrue, output, rank } => {
+        Command::Clocks { mut to, time, interface, clock, untrue, output, rank } => {
             let _others = match jobs::join(rank.as_deref(), to.iter_mut())? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Controls(others) => others,
@@ -158,28 +158,28 @@ pub fn run(asked: Asked, typed: Vec<String>) -> Result<Exit, CommandError> {
             let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
             clocks::clocks(asked, typed)
         }
-        Asked::Hosts { mut hosts, json, rank } => {
+        Command::Hosts { mut hosts, json, rank } => {
             let _others = match jobs::join(rank.as_deref(), hosts.iter_mut())? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Controls(others) => others,
             };
             hosts::hosts(hosts, json)
         }
-        Asked::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
-        Asked::List { json } => list::list(json),
-        Asked::Report { dirs, html } => retell::report(&dirs, html),
-        Asked::Export { dir, format, selection, out } => {
+        Command::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
+        Command::List { json } => list::list(json),
+        Command::Report { dirs, html } => retell::report(&dirs, html),
+        Command::Export { dir, format, selection, out } => {
             export::export(&dir, format, &selection, out.as_deref())?;
             Ok(Exit::Right)
         }
-        Asked::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
-        Asked::Testbed(wanted) => testbed::testbed(&wanted),
-        Asked::TestbedNet(wanted) => testbed::net(&wanted),
-        Asked::Selftest { json } => selftest::selftest(json),
-        Asked::Text(text) => console::print(&text),
-        Asked::Agent(standing) => agent::agent(*standing),
-        Asked::Pair { host, port } => agent::pair(&host, port),
-        Asked::Play | Asked::Dial { .. } => started_before(),
+        Command::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
+        Command::Testbed(wanted) => testbed::testbed(&wanted),
+        Command::TestbedNet(wanted) => testbed::net(&wanted),
+        Command::Selftest { json } => selftest::selftest(json),
+        Command::Text(text) => console::print(&text),
+        Command::Agent(standing) => agent::agent(*standing),
+        Command::Pair { host, port } => agent::pair(&host, port),
+        Command::Play | Command::Dial { .. } => started_before(),
     }
 }
 

@@ -77,6 +77,8 @@ pub struct OptionDef {
     pub is_list: bool,
     /// Whether help leaves it out.
     pub is_hidden: bool,
+    /// Whether it must be given.
+    pub is_required: bool,
     /// Options that it cannot be given with.
     pub excludes: &'static [&'static str],
     /// Options that it must be given with.
@@ -108,6 +110,7 @@ impl OptionDef {
             heading: None,
             is_list: false,
             is_hidden: false,
+            is_required: false,
             excludes: &[],
             needs: &[],
         }
@@ -125,7 +128,12 @@ impl OptionDef {
 
     /// A whole number.
     pub const fn count(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Count { least: 0, most: u64::MAX }, "N", help)
+        Self::new(name, Kind::Count { least: 0, most: u32::MAX as u64 }, "N", help)
+    }
+
+    /// A number that need not be whole.
+    pub const fn decimal(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Text(check_decimal), "VALUE", help)
     }
 
     /// A number of bytes.
@@ -164,6 +172,11 @@ impl OptionDef {
         help: &'static str,
     ) -> Self {
         Self::new(name, Kind::Text(check), "TEXT", help)
+    }
+
+    /// A path, or another text that is checked where it is used.
+    pub const fn path(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Kind::Text(|_| Ok(())), "FILE", help)
     }
 
     /// With limits; of a time in nanoseconds.
@@ -210,6 +223,11 @@ impl OptionDef {
     /// Not in help.
     pub const fn hidden(self) -> Self {
         OptionDef { is_hidden: true, ..self }
+    }
+
+    /// It must be given.
+    pub const fn required(self) -> Self {
+        OptionDef { is_required: true, ..self }
     }
 
     /// Not with these.
@@ -266,7 +284,10 @@ impl OptionDef {
         if (limits.0..=limits.1).contains(&number) {
             return Ok(());
         }
-        let allowed = self.shown_limits().unwrap_or_default();
+        let allowed = match (self.kind, limits) {
+            (Kind::Time { .. }, (1, _)) => "a time above 0".into(),
+            (_, (least, most)) => self.shown_limits().unwrap_or(format!("{least} to {most}")),
+        };
         Err(format!("'{text}' is out of range: use {allowed}"))
     }
 
@@ -281,6 +302,7 @@ impl OptionDef {
         match (least, most) {
             // What a type can hold is no limit that a person needs to be told.
             (0, most) if most >= u64::from(u32::MAX) => None,
+            (1, _) if matches!(self.kind, Kind::Time { .. }) => None,
             (least, most) if most >= u64::from(u32::MAX) => {
                 Some(format!("{} or more", show(least)))
             }
@@ -292,13 +314,18 @@ impl OptionDef {
     pub fn help_text(&self) -> String {
         let mut text = self.help.to_owned();
         if let Some(limits) = self.shown_limits() {
-            text.push_str(&format!(", {limits}"));
+            text.push_str(&format!(" [range: {limits}]"));
         }
         if let Some(default) = self.default.map(Cow::from).or(self.default_note.map(Cow::from)) {
             text.push_str(&format!(" [default: {default}]"));
         }
         text
     }
+}
+
+fn check_decimal(text: &str) -> Result<(), String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map(drop).ok_or_else(|| format!("invalid number '{text}': use one such as 0.5 or 50"))
 }
 
 /// A whole number, with k (10^3) or M (10^6) after it.

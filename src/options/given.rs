@@ -249,6 +249,6 @@ mod tests {
     #[test]
     fn help_has_limits_and_default() {
         let depth = TABLE.iter().find(|one| matches!(one.kind, Kind::Count { .. })).unwrap();
-        assert_eq!(depth.help_text(), "Queue depth, 1 to 64 [default: 16]");
+        assert_eq!(depth.help_text(), "Queue depth [range: 1 to 64] [default: 16]");
     }
 }

@@ -1,18 +1,20 @@
 //! The patterns: what is asked of a connection. Read this first.
 //!
-//! A pattern is a folder: its specification (`spec.rs`: options, limits, what it needs of a
-//! transport), its measured loops, how its samples become figures, and its tables and plots. The
-//! stages before it define what they need of a pattern as traits and are handed the [`registry`];
-//! none of them knows a pattern by name. To add one: a folder, one line in the registry, one row in
-//! docs/patterns.md.
+//! A pattern is a folder: its options as data (`options.rs`), its specification (`spec.rs`: limits,
+//! what it needs of a transport), its measured loops, how its samples become figures, its tables
+//! and plots. The stages before it define what they need of a pattern as traits and are handed the
+//! [`registry`]; none of them knows a pattern by name. To add one: a folder, one line in the
+//! registry, one row in docs/patterns.md.
 #![warn(missing_docs)]
 
 pub mod bandwidth;
 pub mod latency;
 pub mod load;
 pub mod oneway;
+pub mod options;
 pub mod registry;
 pub mod rpc;
+mod schedule_options;
 pub mod stream;
 pub mod survey;
 
@@ -20,6 +22,10 @@ use crate::agent::execution::PatternExecution;
 use crate::plan::PatternSpec;
 use crate::report::view::PatternView;
 use crate::run::analysis::PatternAnalysis;
+use options::PatternOptions;
 
 /// A pattern: all that the stages need of one.
-pub trait Pattern: PatternSpec + PatternExecution + PatternAnalysis + PatternView {}
+pub trait Pattern:
+    PatternSpec + PatternExecution + PatternAnalysis + PatternView + PatternOptions
+{
+}

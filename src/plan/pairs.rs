@@ -49,6 +49,8 @@ pub enum AtOnce {
     All,
 }
 
+crate::options::named!(AtOnce);
+
 impl AtOnce {
     /// All.
     pub const ALL: [AtOnce; 3] = [AtOnce::Pair, AtOnce::Matching, AtOnce::All];

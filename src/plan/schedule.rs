@@ -83,6 +83,8 @@ pub enum TimerKind {
     IoUring,
 }
 
+crate::options::named!(TimerKind);
+
 impl TimerKind {
     /// All.
     pub const ALL: &'static [TimerKind] =

@@ -1,7 +1,7 @@
 //! Sweeps of sizes as a person writes them: `64`, `8,64,1KiB`, `8..64KiB*2`, `8..64+8`,
 //! `1kB..100kB/8`.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, MessageRate};
 
 /// Most sizes of one sweep: more would take a day and are a slip.
 pub const MOST_POINTS: usize = 1000;
@@ -116,6 +116,36 @@ pub fn perturbed(sizes: &[Bytes]) -> Vec<Bytes> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Most rates of a list or sweep.
+const MOST_RATES: usize = 100;
+
+/// Rates of load, rising, each once.
+pub fn rates(text: &str) -> Result<Vec<MessageRate>, String> {
+    let form = || format!("invalid rates '{text}': use 50k, 10k,20k or 1k..100k/8 (8 steps)");
+    let mut rates: Vec<f64> = Vec::new();
+    for part in text.split(',') {
+        let one = |text: &str| text.trim().parse::<MessageRate>().map(|rate| rate.0);
+        let Some((first, rest)) = part.split_once("..") else {
+            rates.push(one(part).map_err(|error| error.to_string())?);
+            continue;
+        };
+        let (last, steps) = rest.split_once('/').ok_or_else(form)?;
+        let (first, last) = (one(first).map_err(|_| form())?, one(last).map_err(|_| form())?);
+        let steps: usize = steps.trim().parse().map_err(|_| form())?;
+        if !(2..=MOST_RATES).contains(&steps) || last <= first {
+            return Err(form());
+        }
+        let share = |step: usize| step as f64 / (steps - 1) as f64;
+        rates.extend((0..steps).map(|step| first * (last / first).powf(share(step))));
+    }
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    match rates.len() {
+        1..=MOST_RATES => Ok(rates.into_iter().map(MessageRate).collect()),
+        many => Err(format!("'{text}' has {many} rates: use at most {MOST_RATES}")),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Takes a run directory; gives one file or stream, a row a message. Memory is bounded by a row
 //! group of the samples and the record, however long the run was.
 
+use crate::options::Named;
 use crate::record::directory::{EPOCH, SAMPLES_FILE, publish};
 use crate::record::{RecordError, SampleReader, SampleWriter, read_record};
 use crate::sample::{Flags, RoundSamples, Sample};
@@ -10,7 +11,6 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use thiserror::Error;
 
 /// What an export is written as.
@@ -26,27 +26,15 @@ pub enum Format {
     Parquet,
 }
 
-impl Format {
-    /// All of them, in the order in which they are listed for a person.
-    pub const ALL: [Format; 3] = [Format::Csv, Format::Json, Format::Parquet];
-}
+impl Named for Format {
+    const ALL: &'static [Format] = &[Format::Csv, Format::Json, Format::Parquet];
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    fn name(self) -> &'static str {
+        match self {
             Format::Csv => "csv",
             Format::Json => "json",
             Format::Parquet => "parquet",
-        })
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Format, String> {
-        let found = Format::ALL.into_iter().find(|f| f.to_string() == text);
-        found.ok_or_else(|| format!("'{text}' is not a format; allowed are csv, json, parquet"))
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub enum Kind {
     Complex,
 }
 
+crate::options::named!(Kind);
+
 impl Kind {
     /// All.
     pub const ALL: [Kind; 4] = [Kind::Float, Kind::Integer, Kind::Boolean, Kind::Complex];

@@ -60,6 +60,8 @@ const MIX: [Signal; 7] = [
     Signal::Counter,
 ];
 
+crate::options::named!(Signal);
+
 impl Signal {
     /// All.
     pub const ALL: [Signal; 9] = [

@@ -19,3 +19,5 @@ impl Default for Settings {
         Settings::of_definitions(Arc::clone(definitions()))
     }
 }
+
+crate::options::named!(TransportKind);

@@ -155,6 +155,6 @@ fn a_node_s_address_is_asked_for_and_belongs_to_streams() {
     refused("--transport villas --node-in 127.0.0.1:12000", "--node-out");
     refused(
         "--transport villas --node-in here --node-out there",
-        "'here' is not allowed; write ADDRESS:PORT",
+        "invalid address 'here': use ADDRESS:PORT",
     );
 }

@@ -4,6 +4,7 @@ mod execution;
 mod figures;
 pub mod loops;
 pub mod one_sided;
+mod options;
 mod spec;
 mod view;
 mod window;

@@ -1,5 +1,6 @@
 //! What bandwidth asks: how many messages are on the way, and whether data goes both ways.
 
+use crate::options::Named;
 use crate::pattern::latency::check_burst;
 use crate::plan::request::{MOST_WINDOW, refuse, within};
 use crate::plan::{
@@ -31,6 +32,17 @@ pub enum Direction {
     Uni,
     /// Both ways at once.
     Bi,
+}
+
+impl Named for Direction {
+    const ALL: &'static [Direction] = &[Direction::Uni, Direction::Bi];
+
+    fn name(self) -> &'static str {
+        match self {
+            Direction::Uni => "uni",
+            Direction::Bi => "bi",
+        }
+    }
 }
 
 /// The specification of a case, and what was asked for: it has no lists.

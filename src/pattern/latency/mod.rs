@@ -3,6 +3,7 @@
 mod execution;
 mod figures;
 pub mod one_sided;
+pub(in crate::pattern) mod options;
 mod spec;
 
 pub(in crate::pattern) use figures::{Nothing, batching};

@@ -3,6 +3,7 @@
 pub mod client;
 mod execution;
 mod figures;
+mod options;
 mod probe;
 mod request;
 pub mod server;
@@ -13,6 +14,6 @@ pub use client::{Line, Looked};
 pub(in crate::pattern) use execution::{ask, rows_of_requests};
 pub(in crate::pattern) use figures::{Costs, metrics, rates};
 pub use request::{Asked, Load, request};
-pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, OBJECT_SIZE, Search, Spec};
+pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};
 
 impl super::Pattern for Load {}

@@ -2,6 +2,7 @@
 
 mod execution;
 mod figures;
+mod options;
 pub mod sender;
 mod spec;
 

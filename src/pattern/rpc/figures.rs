@@ -4,6 +4,7 @@ use super::draws::Draws;
 use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 use super::spec::{Slowdown, Spec};
 use super::{Rpc, cases};
+use crate::options::Named;
 use crate::pattern::{latency, load};
 use crate::plan::{Case, PatternSpec, Plan};
 use crate::record::schema::{Counts, Figure, RateFigure};

@@ -7,6 +7,7 @@ mod execution;
 mod figures;
 mod lengths;
 pub mod loops;
+mod options;
 pub mod receivers;
 mod request;
 mod spec;

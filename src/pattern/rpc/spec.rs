@@ -2,6 +2,7 @@
 //! outstanding, and what their times are compared with. Pure.
 
 use super::workload::Workload;
+use crate::options::Named;
 use crate::units::{ByteRate, Bytes};
 use serde::{Deserialize, Serialize};
 
@@ -65,13 +66,11 @@ pub enum Slowdown {
     Serialisation,
 }
 
-impl Slowdown {
-    /// All.
-    pub const ALL: &'static [Slowdown] =
+impl Named for Slowdown {
+    const ALL: &'static [Slowdown] =
         &[Slowdown::UnloadedP50, Slowdown::UnloadedMin, Slowdown::Serialisation];
 
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Slowdown::UnloadedP50 => "unloaded_p50",
             Slowdown::UnloadedMin => "unloaded_min",

@@ -4,6 +4,7 @@ mod execution;
 mod figures;
 pub mod kept;
 pub mod loops;
+mod options;
 mod spec;
 mod view;
 

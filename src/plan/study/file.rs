@@ -78,7 +78,7 @@ pub struct Word {
     /// The option's name.
     pub key: String,
     /// What it is given.
-    pub value: Given,
+    pub value: WordValue,
     /// Where the name stands.
     pub key_place: Place,
     /// Where the value stands.
@@ -87,7 +87,7 @@ pub struct Word {
 
 /// The value of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum WordValue {
     /// A text or a number, or a list of them with commas between.
     Text(String),
     /// `true` or `false`.
@@ -230,14 +230,14 @@ fn words(written: &Written, table: &mut Fields<'_>) -> Result<Vec<Word>, Misplac
     let word = |(key, field): (String, Field<'_>)| {
         let (key_place, place) = (field.key_place.clone(), field.place.clone());
         let value = match field.value {
-            DeValue::Boolean(on) => Given::Switch(on),
+            DeValue::Boolean(on) => WordValue::Switch(on),
             DeValue::Array(_) => {
                 let parts = written.list(&key, field)?;
                 let parts: Result<Vec<String>, Misplaced> =
                     parts.iter().map(|part| plain(written, &key, part)).collect();
-                Given::Text(parts?.join(","))
+                WordValue::Text(parts?.join(","))
             }
-            _ => Given::Text(plain(written, &key, &field)?),
+            _ => WordValue::Text(plain(written, &key, &field)?),
         };
         Ok(Word { key, value, key_place, place })
     };

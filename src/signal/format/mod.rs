@@ -30,6 +30,8 @@ pub enum Format {
     Json,
 }
 
+crate::options::named!(Format);
+
 impl Format {
     /// All.
     pub const ALL: [Format; 4] = [Format::Binary, Format::Human, Format::Csv, Format::Json];

@@ -38,12 +38,14 @@ pub enum Topology {
     Ring,
 }
 
+crate::options::named!(Topology);
+
 impl Topology {
     /// All.
     pub const ALL: [Topology; 3] = [Topology::Star, Topology::Pair, Topology::Ring];
 
     /// As it is typed.
-    pub fn name(&self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Topology::Star => "star",
             Topology::Pair => "pair",

@@ -66,14 +66,14 @@ fn a_study_is_read_in_the_order_in_which_it_is_written() {
     let commands: Vec<&str> = study.entries.iter().map(|entry| entry.command).collect();
     assert_eq!(commands, ["latency", "bandwidth", "latency"]);
     assert_eq!(series(&study.entries), ["tcp", "stream"]);
-    let words = |entry: usize| -> Vec<(String, Given)> {
+    let words = |entry: usize| -> Vec<(String, WordValue)> {
         let words = study.entries[entry].words.iter();
         words.map(|word| (word.key.clone(), word.value.clone())).collect()
     };
-    let text = |key: &str, value: &str| (key.to_owned(), Given::Text(value.to_owned()));
+    let text = |key: &str, value: &str| (key.to_owned(), WordValue::Text(value.to_owned()));
     assert_eq!(words(0), [text("rounds", "3"), text("size", "8..64*2"), text("transport", "tcp")]);
     assert_eq!(words(1), [text("rounds", "3"), text("transport", "tcp,unix"), text("size", "64")]);
-    assert_eq!(words(2)[3], ("check".to_owned(), Given::Switch(true)));
+    assert_eq!(words(2)[3], ("check".to_owned(), WordValue::Switch(true)));
 }
 
 #[test]

@@ -1,0 +1,410 @@
+//! The commands that measure no pattern: what each takes, and what it asks for.
+
+use super::command_def::{CommandDef, Operand, Typed};
+use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
+use super::{Command, DaemonOptions, place, testbed, values};
+use crate::host;
+use crate::options::{Given, OptionDef, UsageError};
+use crate::pattern::options::MEASUREMENT;
+use crate::plan::Place;
+use crate::plan::host_spec::AGENT_PORT;
+use crate::remote::daemon::caps::Caps;
+use crate::remote::daemon::network::Network;
+use crate::report::export::{Format, Selection};
+use crate::stats::limit::Limit;
+use crate::transport::{TransportKind, settings};
+use crate::units::{MessageRate, Untrue};
+use std::path::{Path, PathBuf};
+
+/// All of them but the survey.
+pub const OTHERS: &[CommandDef] = &[
+    RUN,
+    LIST,
+    REPORT,
+    EXPORT,
+    COMPARE,
+    SELFTEST,
+    CLOCKS,
+    HOSTS,
+    AGENT,
+    PAIR,
+    NOISE,
+    testbed::TESTBED,
+];
+
+/// Those that wiregauge itself starts.
+pub const INTERNAL: &[CommandDef] = &[PLAY_ROLE, DIAL_AGENT];
+
+/// The same as no command.
+pub const SURVEY: CommandDef = CommandDef {
+    about: "Measure every transport that works on this machine (the same as no command)",
+    tables: &[CPUS, DRAW, RECORD],
+    ..CommandDef::new("survey", |typed| {
+        Ok(Command::Survey {
+            cpus: common::cpus(&typed.given, &Place::Here)?,
+            seed: common::seed(&typed.given),
+            clock: typed.given.choice("clock"),
+            output: common::output(&typed.given, None)?,
+        })
+    })
+};
+
+const RUN: CommandDef = CommandDef {
+    about: "Run a study and compare it with published figures; without a name, list the studies",
+    examples: "
+  wiregauge run
+  wiregauge run sockets/overview --quick
+  wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result",
+    operands: &[Operand::new("STUDY", "A study's file, or the name of a shipped study").optional()],
+    tables: &[
+        &[
+            OptionDef::path("only", "Only these series")
+                .metavar("SERIES")
+                .list()
+                .heading(MEASUREMENT),
+            OptionDef::flag(
+                "quick",
+                "At most 3 rounds and a tenth of the messages and time: check that all works",
+            )
+            .heading(MEASUREMENT),
+        ],
+        REACH,
+        PAIRS,
+        RANK,
+        &[settings::INTERFACE.heading(common::PLACEMENT)],
+        CPUS,
+        DRAW,
+        RECORD,
+    ],
+    ..CommandDef::new("run", run)
+};
+
+const LIST: CommandDef = CommandDef {
+    about: "List transports, what each can do, and why one is not available",
+    tables: &[&[JSON]],
+    ..CommandDef::new("list", |typed| Ok(Command::List { json: typed.given.flag("json") }))
+};
+
+const REPORT: CommandDef = CommandDef {
+    about: "Print the tables and write the HTML page again, from records alone",
+    examples: "
+  wiregauge report wiregauge-runs/*-latency",
+    operands: &[Operand::new("DIR", "Run directories").many()],
+    tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")]],
+    ..CommandDef::new("report", |typed| {
+        let dirs: Vec<PathBuf> = typed.operands("DIR").iter().map(PathBuf::from).collect();
+        dirs.iter().try_for_each(|directory| check_run_directory(directory))?;
+        Ok(Command::Report { dirs, html: !typed.given.flag("no-html") })
+    })
+};
+
+const EXPORT: CommandDef = CommandDef {
+    about: "Write the samples of a run in a format that other programs read",
+    examples: "
+  wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
+  wiregauge export DIR --format parquet --out samples.parquet --without-warmup",
+    operands: &[Operand::new("DIR", "Run directory")],
+    tables: &[&[
+        OptionDef::choice::<Format>("format", "Format of the samples").metavar("FORMAT").required(),
+        OptionDef::path("out", "New file to write").metavar("FILE").default_note("stdout"),
+        OptionDef::count("run", "Only these runs of the record, by number").list(),
+        OptionDef::flag("without-warmup", "Leave out the warm-up"),
+    ]],
+    ..CommandDef::new("export", |typed| {
+        let dir = typed.path("DIR");
+        check_run_directory(&dir)?;
+        let Typed { given, .. } = typed;
+        let runs = given.counts32("run");
+        Ok(Command::Export {
+            dir,
+            format: given.choice("format").unwrap_or(Format::Csv),
+            selection: Selection { runs, without_warmup: given.flag("without-warmup") },
+            out: given.text("out").map(PathBuf::from),
+        })
+    })
+};
+
+const COMPARE: CommandDef = CommandDef {
+    about: "Show the difference of two runs, and fail where a limit is exceeded",
+    examples: "
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
+  wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'",
+    operands: &[
+        Operand::new(
+            "A",
+            "Baseline run directory, or some of its runs: DIR@transport=tcp,wait=busy,size=64",
+        ),
+        Operand::new("B", "Run directory to judge, or some of its runs"),
+    ],
+    tables: &[&[
+        OptionDef::parsed::<Limit>(
+            "fail-if",
+            "Exit with code 1 where this holds, such as half_rtt.p99>+10% or bandwidth<-5%; can be \
+             repeated",
+        )
+        .metavar("LIMIT")
+        .list(),
+        JSON,
+    ]],
+    ..CommandDef::new("compare", |typed| {
+        let given = &typed.given;
+        let limits = given
+            .read_list("fail-if", |text| text.parse().map(|limit: Limit| (text.to_owned(), limit)));
+        let text = |name| typed.operand(name).unwrap_or_default();
+        Ok(Command::Compare { a: text("A"), b: text("B"), limits, json: given.flag("json") })
+    })
+};
+
+const SELFTEST: CommandDef = CommandDef {
+    about: "Check the instrument itself against known answers",
+    tables: &[&[JSON]],
+    ..CommandDef::new("selftest", |typed| Ok(Command::Selftest { json: typed.given.flag("json") }))
+};
+
+const CLOCKS: CommandDef = CommandDef {
+    about: "Compare this host's clock with remote clocks: offset, drift and their error bounds",
+    examples: "
+  wiregauge clocks --to node07 --time 100s",
+    tables: &[
+        REACH,
+        RANK,
+        &[
+            OptionDef::time("time", "Duration").limits(1, u64::MAX).default("10s"),
+            settings::INTERFACE
+                .help(
+                    "Network interface, such as ib0, or this host's and the remote one's: ib0,ib1",
+                )
+                .default_note("that of the route ssh took"),
+            CLOCK.help("Clock of both hosts"),
+            OptionDef::parsed::<Untrue>(
+                "untrue-clock",
+                "Inject a known error into the remote clock, to test that it is found",
+            )
+            .metavar("SPEC")
+            .hidden(),
+        ],
+        RECORD,
+    ],
+    ..CommandDef::new("clocks", |Typed { given, .. }| {
+        let (to, rank) = place::others(&given, "clocks")?;
+        let place = to.first().cloned().map_or(Place::Here, Place::To);
+        let interface = given.get("interface");
+        common::check_interfaces(interface.clone(), &place)?;
+        Ok(Command::Clocks {
+            to,
+            time: given.time("time").unwrap_or_default(),
+            interface,
+            clock: given.choice("clock"),
+            untrue: given.get("untrue-clock"),
+            output: common::output(&given, rank.as_ref())?,
+            rank: rank.map(Box::new),
+        })
+    })
+};
+
+const HOSTS: CommandDef = CommandDef {
+    about: "Check remote hosts before a run: reachable, version, clock, transports and warnings",
+    examples: "
+  wiregauge hosts --hosts node1,node2,node3",
+    tables: &[REACH, RANK, &[JSON]],
+    ..CommandDef::new("hosts", |Typed { given, .. }| {
+        let (hosts, rank) = place::others(&given, "hosts")?;
+        Ok(Command::Hosts { hosts, json: given.flag("json"), rank: rank.map(Box::new) })
+    })
+};
+
+const LIMITS: &str = "Limits, whatever a controller asks for";
+
+const AGENT: CommandDef = CommandDef {
+    about: "Run an agent daemon, for hosts without ssh; only paired controllers can use it",
+    examples: "
+  wiregauge agent --listen 10.1.0.7 --allow 10.1.0.0/16 --longest-run 10min
+  wiregauge agent --pair",
+    tables: &[
+        &[
+            OptionDef::text(
+                "listen",
+                |text| values::listening(text).map(drop),
+                "Address of this host to listen on, such as 10.1.0.7, 10.1.0.7:7425 or [::]:7425",
+            )
+            .metavar("ADDRESS")
+            .default("127.0.0.1:7425"),
+            OptionDef::flag(
+                "pair",
+                "Print a one-time secret, with which a controller can pair for 10 min, and exit",
+            ),
+            OptionDef::parsed::<Network>(
+                "allow",
+                "Accept controllers from these addresses and networks only, such as \
+                 10.1.0.0/16,10.2.0.7",
+            )
+            .metavar("NETWORKS")
+            .list(),
+            OptionDef::path(
+                "identity",
+                "Directory of this agent's identity and of its paired controllers",
+            )
+            .metavar("DIR")
+            .default_note("WIREGAUGE_CONFIG, or wiregauge in the user's configuration directory"),
+        ],
+        &[
+            OptionDef::time("longest-run", "Longest round")
+                .limits(1, u64::MAX)
+                .default("1h")
+                .heading(LIMITS),
+            OptionDef::parsed::<MessageRate>(
+                "highest-rate",
+                "Highest message rate; rounds that send as fast as they can are then refused",
+            )
+            .metavar("RATE")
+            .default_note("any")
+            .heading(LIMITS),
+            OptionDef::size("most-memory", "Most memory of a round")
+                .default("2GiB")
+                .heading(LIMITS),
+            OptionDef::text(
+                "ports",
+                |text| values::ports(text).map(drop),
+                "Ports of tcp, udp, homa and clock exchanges, such as 7500-7599",
+            )
+            .metavar("A-B")
+            .default_note("any")
+            .heading(LIMITS),
+            OptionDef::choice::<TransportKind>("transports", "Transports")
+                .metavar("NAMES")
+                .list()
+                .default_note("all that connect hosts")
+                .heading(LIMITS),
+        ],
+    ],
+    ..CommandDef::new("agent", |typed| agent(&typed.given))
+};
+
+const AGENT_ADDRESS: Operand =
+    Operand::new("HOST[:PORT]", "Agent's host, such as node07, node07:7425 or [2001:db8::7]:7425")
+        .checked(|text| values::agent_address(text).map(drop));
+
+const PAIR: CommandDef = CommandDef {
+    about: "Pair with an agent, by the secret that `wiregauge agent --pair` prints there",
+    examples: "
+  wiregauge pair node07",
+    operands: &[AGENT_ADDRESS],
+    ..CommandDef::new("pair", |typed| {
+        agent_address(&typed).map(|(host, port)| Command::Pair { host, port })
+    })
+};
+
+const NOISE: CommandDef = CommandDef {
+    about: "Measure CPU noise: the gaps that a spinning core sees",
+    examples: "
+  wiregauge noise --cpus 2,3 --time 10s",
+    tables: &[&[
+        OptionDef::text(
+            "cpus",
+            |text| values::cpu_list(text).map(drop),
+            "CPUs to measure, such as 0-3,6",
+        )
+        .metavar("LIST")
+        .default_note("all that this process may use"),
+        OptionDef::time("time", "Duration").limits(1, u64::MAX).default("1s"),
+        OptionDef::choice::<crate::clock::Source>("clock", "Clock that the loop reads")
+            .default_note("tsc where it is invariant"),
+        JSON,
+    ]],
+    ..CommandDef::new("noise", |Typed { given, .. }| {
+        let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
+        for cpu in &cpus {
+            host::check_pair(*cpu, *cpu).map_err(UsageError::of_option("cpus"))?;
+        }
+        Ok(Command::Noise {
+            cpus,
+            time: given.time("time").unwrap_or_default(),
+            clock: given.choice("clock"),
+            json: given.flag("json"),
+        })
+    })
+};
+
+const PLAY_ROLE: CommandDef = CommandDef {
+    about: "Play the roles that the controller gives (started by wiregauge itself)",
+    is_hidden: true,
+    ..CommandDef::new("play-role", |_| Ok(Command::Play))
+};
+
+const DIAL_AGENT: CommandDef = CommandDef {
+    about: "Carry a control channel to an agent (started by wiregauge itself)",
+    is_hidden: true,
+    operands: &[AGENT_ADDRESS],
+    ..CommandDef::new("dial-agent", |typed| {
+        agent_address(&typed).map(|(host, port)| Command::Dial { host, port })
+    })
+};
+
+fn run(typed: Typed) -> Result<Command, UsageError> {
+    let given = &typed.given;
+    let (place, rank) = place::place(given)?;
+    let interface = given.get("interface");
+    common::check_interfaces(interface.clone(), &place)?;
+    Ok(Command::Run {
+        study: typed.operand("STUDY"),
+        only: values::each_once(given.list("only")),
+        quick: given.flag("quick"),
+        interface,
+        cpus: common::cpus(given, &place)?,
+        place,
+        seed: common::seed(given),
+        clock: given.choice("clock"),
+        output: common::output(given, rank.as_ref())?,
+        rank: rank.map(Box::new),
+    })
+}
+
+fn agent(given: &Given) -> Result<Command, UsageError> {
+    let default = Caps::default();
+    let transports = match given.is_given("transports") {
+        false => default.transports,
+        true => given.choices("transports"),
+    };
+    if let Some(local) = transports.iter().find(|one| !one.descriptor().between_hosts) {
+        let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
+        let names: Vec<&str> = reaching.map(|one| one.name()).collect();
+        return Err(UsageError(format!(
+            "--transports: {local} does not connect hosts: use {}",
+            names.join(", ")
+        )));
+    }
+    Ok(Command::Agent(Box::new(DaemonOptions {
+        listen: given
+            .read("listen", values::listening)
+            .unwrap_or(([127, 0, 0, 1], AGENT_PORT).into()),
+        pair: given.flag("pair"),
+        folder: given.text("identity").map(PathBuf::from),
+        allow: given.list("allow"),
+        caps: Caps {
+            longest_run: given.time("longest-run").unwrap_or(default.longest_run),
+            highest_rate: given.get("highest-rate"),
+            most_memory: given.size("most-memory").unwrap_or(default.most_memory),
+            ports: given.read("ports", values::ports),
+            transports,
+        },
+    })))
+}
+
+fn agent_address(typed: &Typed) -> Result<(String, u16), UsageError> {
+    let text = typed.operand("HOST[:PORT]").unwrap_or_default();
+    values::agent_address(&text).map_err(UsageError)
+}
+
+/// Whether a path may be a run directory. Its content is for the reader to judge.
+fn check_run_directory(path: &Path) -> Result<(), UsageError> {
+    let wrong = match path.metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+        Err(error) => format!("cannot be read ({error})"),
+    };
+    Err(UsageError(format!(
+        "'{}' {wrong}: use a run directory, such as those in wiregauge-runs",
+        path.display()
+    )))
+}

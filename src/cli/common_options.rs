@@ -1,0 +1,332 @@
+//! The options that all measuring commands have.
+
+use super::place;
+use super::values::{self, RoleCpus};
+use super::{Command, Output};
+use crate::clock::Source;
+use crate::host::{self, CpuPair};
+use crate::options::{Given, OptionDef, OptionTable, UsageError};
+use crate::pattern::Pattern;
+use crate::pattern::options::MEASUREMENT;
+use crate::plan::pairs::AtOnce;
+use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
+use crate::plan::{Place, Request, Wait};
+use crate::remote::job::rank::Rank;
+use crate::transport::definitions::definitions;
+use crate::transport::{Interfaces, Role, Settings, TransportKind};
+use std::path::PathBuf;
+
+const DURATION: &str = "Duration";
+/// The heading of where it runs.
+pub const PLACEMENT: &str = "Placement and clock";
+const HOSTS: &str = "Remote hosts";
+const JOB: &str = "Ranks of a job (set by srun, mpirun and such; rank 0 is the controller)";
+const OUTPUT: &str = "Output";
+
+/// What is measured over every transport.
+pub const WHAT: OptionTable = &[
+    OptionDef::choice::<TransportKind>("transport", "Transports to measure")
+        .metavar("NAMES")
+        .list()
+        .default("tcp")
+        .heading(MEASUREMENT),
+    OptionDef::choice::<Wait>("wait", "Wait modes of both ends")
+        .metavar("MODES")
+        .list()
+        .default("busy")
+        .heading(MEASUREMENT),
+    OptionDef::count(
+        "threads",
+        "Threads of each end, each with its own endpoint and CPU; --count, --time and --window are \
+         per thread; a list is a sweep",
+    )
+    .limits(1, MOST_THREADS as u64)
+    .list()
+    .default("1")
+    .heading(MEASUREMENT),
+    OptionDef::flag("perturb", "Also measure each size 3 bytes smaller and 3 bytes larger")
+        .heading(MEASUREMENT),
+    OptionDef::flag("check", "Fill each payload and verify it at the receiver")
+        .heading(MEASUREMENT),
+];
+
+/// When a round and a run end.
+pub const LENGTH: OptionTable = &[
+    OptionDef::count("count", "Messages of each round, such as 10000, 10k or 1M")
+        .limits(1, MOST_COUNT)
+        .default_note("10k for latency and oneway without --time")
+        .heading(DURATION),
+    OptionDef::time("time", "Duration of each round; with --count, the first limit ends it")
+        .limits(1, u64::MAX)
+        .default_note("200ms for bandwidth without --count")
+        .heading(DURATION),
+    OptionDef::count("rounds", "Rounds of each case, by fresh processes; with --until, at most")
+        .limits(1, MOST_ROUNDS as u64)
+        .default_note("5; 30 with --until")
+        .heading(DURATION),
+    OptionDef::text(
+        "until",
+        |text| values::percent(text).map(drop),
+        "Stop when the confidence intervals of p50 and p99 (bandwidth: of the rate) are this \
+         narrow, such as 5%",
+    )
+    .metavar("WIDTH")
+    .heading(DURATION),
+    OptionDef::count(
+        "warmup",
+        "Messages at the start of each round that are recorded but not in the figures",
+    )
+    .limits(0, MOST_COUNT)
+    .default_note("1000, at most a tenth of the expected count")
+    .heading(DURATION),
+    OptionDef::time("timeout", "Time without progress after which a round has stalled")
+        .limits(1, u64::MAX)
+        .default("10s")
+        .heading(DURATION),
+    OptionDef::time("loss-after", "Time after which a message counts as lost")
+        .limits(1, u64::MAX)
+        .default("100ms")
+        .heading(DURATION),
+];
+
+/// Which CPUs the ends use.
+pub const CPUS: OptionTable = &[OptionDef::text(
+    "cpus",
+    |text| values::role_cpus(text).map(drop),
+    "CPUs of the client and the server, such as 2,3, or lists for several threads, such as 0-3/4-7",
+)
+.metavar("A,B")
+.default_note("chosen")
+.heading(PLACEMENT)];
+
+/// The clock.
+pub const CLOCK: OptionDef = OptionDef::choice::<Source>("clock", "Timestamp clock")
+    .default_note("tsc where it is invariant")
+    .heading(PLACEMENT);
+
+/// The clock and the seed.
+pub const DRAW: OptionTable = &[
+    CLOCK,
+    OptionDef::text(
+        "seed",
+        |text| values::seed(text).map(drop),
+        "Random seed of the order of cases, of schedules and of payloads",
+    )
+    .metavar("N")
+    .default("1")
+    .heading(PLACEMENT),
+];
+
+/// The other hosts, and how they are reached.
+pub const REACH: OptionTable = &[
+    OptionDef::text(
+        "to",
+        |text| values::host(text).map(drop),
+        "Run the server on this host, by ssh (user@node07 or a name of ssh's configuration) or by \
+         an agent daemon (agent:node07)",
+    )
+    .metavar("HOST")
+    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"])
+    .heading(HOSTS),
+    OptionDef::text(
+        "hosts",
+        |text| values::host(text).map(drop),
+        "Hosts to measure between, such as node1,node2: client on the first, server on the second; \
+         'here' is this host",
+    )
+    .metavar("HOSTS")
+    .list()
+    .excludes(&["hosts-file"])
+    .heading(HOSTS),
+    OptionDef::path("hosts-file", "File with one host per line").metavar("FILE").heading(HOSTS),
+    OptionDef::text(
+        "remote-binary",
+        |text| values::line(text).map(drop),
+        "Path of wiregauge on the remote hosts",
+    )
+    .metavar("PATH")
+    .default_note("found by the remote shell")
+    .excludes(&["push"])
+    .heading(HOSTS),
+    OptionDef::flag("push", "Copy this program to the remote hosts first and remove it afterwards")
+        .heading(HOSTS),
+    OptionDef::text(
+        "ssh",
+        |text| values::ssh(text).map(drop),
+        "ssh command with its own options, such as 'ssh -F FILE -p 2222'",
+    )
+    .metavar("COMMAND")
+    .default("ssh")
+    .heading(HOSTS),
+];
+
+/// Which pairs of hosts are measured.
+pub const PAIRS: OptionTable = &[
+    OptionDef::flag("all-pairs", "Measure every pair of --hosts: a matrix, with slow pairs named")
+        .excludes(&["bisection"])
+        .heading(HOSTS),
+    OptionDef::choice::<AtOnce>(
+        "at-once",
+        "Pairs that run at the same time: one, a matching (no host in two pairs), or all",
+    )
+    .metavar("WHICH")
+    .default_note("matching")
+    .needs(&["all-pairs"])
+    .heading(HOSTS),
+    OptionDef::count(
+        "bisection",
+        "Measure this number of random perfect matchings of --hosts: effective bisection bandwidth",
+    )
+    .metavar("MATCHINGS")
+    .limits(0, u32::MAX as u64)
+    .heading(HOSTS),
+];
+
+/// Which process of a job this is. A launcher says it by itself.
+pub const RANK: OptionTable = &[
+    OptionDef::count("rank", "Rank of this process, from 0, where no launcher sets it")
+        .limits(0, u32::MAX as u64)
+        .heading(JOB),
+    OptionDef::count("ranks", "Number of ranks; 1: ignore the launcher and measure alone")
+        .limits(0, u32::MAX as u64)
+        .heading(JOB),
+    OptionDef::text(
+        "leader",
+        |text| values::leader(text).map(drop),
+        "Host of rank 0, such as node01 or 10.1.0.1:7426",
+    )
+    .metavar("HOST")
+    .heading(JOB),
+];
+
+/// What counts as slow.
+pub const THRESHOLD: OptionTable =
+    &[OptionDef::time("threshold", "Count samples above this time as slow")
+        .default("10us")
+        .heading(OUTPUT)];
+
+/// Where the output of a run goes.
+pub const RECORD: OptionTable = &[
+    OptionDef::path("out", "Run directory to write, which must not exist yet")
+        .metavar("DIR")
+        .default_note("wiregauge-runs/<UTC time>-<command>")
+        .heading(OUTPUT),
+    OptionDef::flag("json", "Print the record on stdout, and nothing else").heading(OUTPUT),
+];
+
+/// An option of the commands that print a table.
+pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a table");
+
+/// The tables of all measuring commands.
+pub const ALL: &[OptionTable] = &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD];
+
+/// A pattern's request with the options that all patterns have, and which process of a job this is.
+fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), UsageError> {
+    let (place, rank) = place::place(given)?;
+    let settings = settings_of(given)?;
+    check_interfaces(settings.interfaces(), &place)?;
+    if request.untrue_clock.is_some() && !place.is_remote() {
+        return Err(UsageError("--untrue-clock needs a remote host: use --to HOST as well".into()));
+    }
+    let request = Request {
+        transports: given.choices("transport"),
+        perturb: given.flag("perturb"),
+        waits: given.choices("wait"),
+        threads: match given.is_given("threads") {
+            true => values::each_once(given.counts32("threads")),
+            false => request.threads,
+        },
+        count: given.count("count"),
+        time: given.time("time"),
+        warmup: given.count("warmup"),
+        rounds: given.count32("rounds"),
+        until: given.read("until", values::percent),
+        timeout: given.time("timeout").unwrap_or(request.timeout),
+        loss_after: given.time("loss-after").unwrap_or(request.loss_after),
+        threshold: given.time("threshold").unwrap_or(request.threshold),
+        check: given.flag("check"),
+        cpus: cpus(given, &place)?,
+        settings,
+        place,
+        seed: seed(given),
+        ..request
+    };
+    Ok((request, rank))
+}
+
+/// The settings of the transport, but for those of which the command compares several.
+fn settings_of(given: &Given) -> Result<Settings, UsageError> {
+    let mut settings = Settings::default();
+    for option in definitions().iter() {
+        let is_its_own = given.definition(option.name).is_some_and(|own| own.is_list);
+        if given.is_given(option.name) && !is_its_own {
+            settings.set(option.name, given.text(option.name).unwrap_or_default())?;
+        }
+    }
+    Ok(settings)
+}
+
+/// The seed.
+pub fn seed(given: &Given) -> u64 {
+    given.read("seed", values::seed).unwrap_or(1)
+}
+
+/// Interfaces that have an address here; other hosts check their own.
+pub fn check_interfaces(typed: Option<Interfaces>, place: &Place) -> Result<(), UsageError> {
+    let Some(names) = typed else { return Ok(()) };
+    if place.pairs().is_some() && names.client != names.server {
+        return Err(UsageError(
+            "--interface with --all-pairs or --bisection is one name for all hosts: use one such \
+             as ib0"
+                .into(),
+        ));
+    }
+    let ends = [(Role::Client, &names.client), (Role::Server, &names.server)];
+    for (_, name) in ends.into_iter().filter(|(role, _)| place.is_here(*role)) {
+        host::address_of(name).map_err(UsageError::of_option("interface"))?;
+    }
+    Ok(())
+}
+
+/// A pair for each thread; none where they are to be chosen.
+pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
+    let typed = given.read("cpus", values::role_cpus);
+    let Some(RoleCpus(clients, servers)) = typed else { return Ok(Vec::new()) };
+    let pairs = clients.iter().zip(&servers).map(|(&client, &server)| {
+        // Another host checks its own.
+        let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
+            (true, true) => (client, server),
+            (true, false) => (client, client),
+            (false, true) => (server, server),
+            (false, false) => return Ok(CpuPair { client, server }),
+        };
+        host::check_pair(one, other).map(|_| CpuPair { client, server })
+    });
+    pairs.collect::<Result<_, host::CpuError>>().map_err(UsageError::of_option("cpus"))
+}
+
+/// Where the output of a run goes.
+pub fn output(given: &Given, rank: Option<&Rank>) -> Result<Output, UsageError> {
+    let directory = given.text("out").map(PathBuf::from);
+    // Only rank 0 of a job writes, and another one may come when it has begun to.
+    let writes = rank.is_none_or(|rank| rank.rank == 0);
+    if let Some(directory) = directory.as_ref().filter(|_| writes)
+        && directory.symlink_metadata().is_ok()
+    {
+        return Err(UsageError(format!(
+            "--out: '{}' exists already and is never overwritten: use a new directory",
+            directory.display()
+        )));
+    }
+    Ok(Output { directory, json: given.flag("json") })
+}
+
+/// The command that measures what was asked of a pattern.
+pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageError> {
+    let (request, rank) = apply(given, pattern.request(given)?)?;
+    // A wrong request is refused before a wrong place for what it would give.
+    request.clone().plan()?;
+    let output = output(given, rank.as_ref())?;
+    let (clock, rank) = (given.choice("clock"), rank.map(Box::new));
+    Ok(Command::Measure { request: Box::new(request), clock, output, rank })
+}

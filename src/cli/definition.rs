@@ -1,0 +1,184 @@
+//! The whole definition of the command line, and the texts that it gives itself.
+
+use super::command_def::{CommandDef, Operand};
+use super::tables::{self, argument, of_command, of_pattern, read_command};
+use super::{Command, commands, common_options, refuse};
+use crate::options::{Given, UsageError};
+use crate::pattern::registry::{self, PATTERNS};
+use crate::transport::TransportKind;
+use clap::ArgMatches;
+use std::ffi::OsString;
+
+const ABOUT: &str = "\
+Measure what an interconnect really gives a program, each figure with its own error.
+Without a command: a survey of every transport that works on this machine, in at most 60 s.";
+
+const EXAMPLES: &str = "\
+Examples:
+  wiregauge                                  every transport of this machine, in a minute
+  wiregauge latency --transport tcp,shm --size 8..64KiB*2
+  wiregauge oneway --transport udp --rate 10k --arrivals poisson
+  wiregauge bandwidth --transport unix --size 64KiB --direction bi
+  wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
+
+Exit codes: 0 right, 1 a limit was exceeded, 2 wrong use or refused, 3 incomplete run,
+4 nothing could run.";
+
+const COMPLETIONS: CommandDef = CommandDef {
+    about: "Print completions for a shell",
+    examples: "
+  wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge",
+    operands: &[Operand::new("SHELL", "The shell").one_of(SHELLS)],
+    ..CommandDef::new("completions", |typed| {
+        completions(&typed.operand("SHELL").unwrap_or_default()).map(Command::Text)
+    })
+};
+
+const MAN: CommandDef = CommandDef {
+    about: "Print the man page",
+    examples: "
+  wiregauge man > ~/.local/share/man/man1/wiregauge.1",
+    ..CommandDef::new("man", |_| man_page().map(Command::Text))
+};
+
+const HELP: CommandDef = CommandDef {
+    about: "Print help on a command, or the options of a transport",
+    examples: "
+  wiregauge help latency
+  wiregauge help verbs",
+    operands: &[Operand::new("NAME", "A command or a transport").optional().many()],
+    ..CommandDef::new("help", |typed| help(typed.operands("NAME")).map(Command::Text))
+};
+
+/// The commands that measure no pattern, but for the survey.
+fn others() -> impl Iterator<Item = &'static CommandDef> {
+    commands::OTHERS.iter().chain([&COMPLETIONS, &MAN, &HELP]).chain(commands::INTERNAL)
+}
+
+/// The whole definition, with the options of all transports in each pattern's help or without.
+pub fn definition(with_settings: bool) -> clap::Command {
+    let survey = &commands::SURVEY;
+    let root = clap::Command::new("wiregauge")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_value_name("COMMAND")
+        .disable_help_subcommand(true)
+        .max_term_width(tables::HELP_WIDTH)
+        .args(
+            Given::of_tables(survey.tables.iter().copied())
+                .definitions()
+                .iter()
+                .map(|o| argument(o)),
+        );
+    let patterns = PATTERNS.iter().map(|pattern| of_pattern(*pattern, with_settings));
+    let others = others().map(of_command);
+    root.subcommand(of_command(survey)).subcommands(patterns).subcommands(others)
+}
+
+/// What the parser found, as a command.
+pub fn read(matches: &ArgMatches) -> Result<Command, UsageError> {
+    let Some((name, below)) = matches.subcommand() else {
+        return read_command(&commands::SURVEY, matches);
+    };
+    if let Some(pattern) = PATTERNS.iter().find(|pattern| pattern.name() == name) {
+        let given = tables::take(below, tables::given_of_pattern(*pattern))?;
+        return common_options::measure(*pattern, &given);
+    }
+    match others().chain([&commands::SURVEY]).find(|command| command.name == name) {
+        Some(command) => read_command(command, below),
+        None => Err(UsageError(format!("there is no command '{name}'"))),
+    }
+}
+
+/// The shells whose completions are known.
+const SHELLS: &[&str] = &["bash", "elvish", "fish", "powershell", "zsh"];
+
+/// Completions for a shell.
+fn completions(shell: &str) -> Result<Vec<u8>, UsageError> {
+    let shell: clap_complete::Shell = shell.parse().map_err(UsageError)?;
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut definition(true), "wiregauge", &mut text);
+    Ok(text)
+}
+
+/// One page for all commands: each command's options after the overview, then each transport's.
+fn man_page() -> Result<Vec<u8>, UsageError> {
+    let refused = |error: std::io::Error| UsageError(format!("the man page: {error}"));
+    let mut text = Vec::new();
+    let mut definition = definition(false);
+    definition.build();
+    clap_mangen::Man::new(definition.clone()).render(&mut text).map_err(refused)?;
+    describe(&definition, "WIREGAUGE", &mut text).map_err(refused)?;
+    for transport in TransportKind::ALL {
+        text.extend(format!(".SH \"TRANSPORT {transport}\"\n").into_bytes());
+        let man = clap_mangen::Man::new(of_transport(*transport));
+        man.render_description_section(&mut text).map_err(refused)?;
+        man.render_options_section(&mut text).map_err(refused)?;
+    }
+    Ok(text)
+}
+
+/// The commands below one, and those below them.
+fn describe(above: &clap::Command, path: &str, text: &mut Vec<u8>) -> std::io::Result<()> {
+    for command in above.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let path = format!("{path} {}", command.get_name().to_uppercase());
+        text.extend(format!(".SH \"{path}\"\n").into_bytes());
+        let man = clap_mangen::Man::new(command.clone());
+        man.render_description_section(text)?;
+        man.render_options_section(text)?;
+        describe(command, &path, text)?;
+    }
+    Ok(())
+}
+
+/// Help on a command, or on the options of a transport.
+fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
+    let words: Vec<String> = names.iter().map(|word| word.to_string_lossy().into()).collect();
+    if let [name] = words.as_slice()
+        && let Some(transport) = TransportKind::from_name(name)
+    {
+        let text = of_transport(transport).render_help().to_string();
+        return Ok(text.into_bytes());
+    }
+    let mut known = &definition(false);
+    for word in &words {
+        known = known.find_subcommand(word).ok_or_else(|| {
+            let commands = known.get_subcommands().filter(|command| !command.is_hide_set());
+            let commands: Vec<&str> = commands.map(clap::Command::get_name).collect();
+            let transports: Vec<&str> = TransportKind::ALL.iter().map(|one| one.name()).collect();
+            UsageError(format!(
+                "no help on '{word}': use a command ({}) or a transport ({})",
+                commands.join(", "),
+                transports.join(", ")
+            ))
+        })?;
+    }
+    let typed = ["wiregauge"].into_iter().chain(words.iter().map(String::as_str));
+    let typed = typed.chain(["--help"]);
+    match definition(false).try_get_matches_from(typed) {
+        Err(text) if refuse::is_text(&text) => Ok(text.to_string().into_bytes()),
+        _ => Err(UsageError("there is no help on this".into())),
+    }
+}
+
+/// The options of a transport as a command's.
+fn of_transport(transport: TransportKind) -> clap::Command {
+    let descriptor = transport.descriptor();
+    let patterns = registry::carried_by(descriptor).join(", ");
+    let mut about = format!("Transport {transport}: {}\nCommands: {patterns}", descriptor.about);
+    if descriptor.settings.is_empty() {
+        about.push_str("\n\nIt has no options of its own.");
+        return clap::Command::new(transport.name())
+            .about(about)
+            .help_template("{about}\n")
+            .disable_help_flag(true);
+    }
+    clap::Command::new(transport.name())
+        .about(about)
+        .help_template("{about}\n\nOptions:\n{options}\n")
+        .max_term_width(tables::HELP_WIDTH)
+        .disable_help_flag(true)
+        .args(descriptor.settings.iter().map(tables::argument))
+}

@@ -1,0 +1,56 @@
+//! The options of oneway.
+
+use super::{Asked, Oneway, request};
+use crate::options::{Given, OptionDef, OptionTable, UsageError};
+use crate::pattern::latency;
+use crate::pattern::options::{BURST, MEASUREMENT, PAUSE, PatternOptions, SIZE, with_sizes};
+use crate::pattern::schedule_options::{ARRIVALS, Arrivals, OFF, ON, TIMER, TRACE, schedule};
+use crate::plan::Request;
+use crate::units::{MessageRate, Untrue};
+
+const OPTIONS: OptionTable = &[
+    SIZE,
+    BURST,
+    PAUSE,
+    OptionDef::parsed::<MessageRate>(
+        "rate",
+        "Messages per second of an open loop, such as 500, 10k or 1.5M",
+    )
+    .metavar("RATE")
+    .default_note("closed loop")
+    .heading(MEASUREMENT),
+    ARRIVALS.default_note("periodic"),
+    ON,
+    OFF,
+    TRACE,
+    TIMER,
+    OptionDef::parsed::<Untrue>(
+        "untrue-clock",
+        "Inject a known error into the remote clock, to test that it is found",
+    )
+    .metavar("SPEC")
+    .hidden(),
+];
+
+impl PatternOptions for Oneway {
+    fn about(&self) -> &'static str {
+        "Measure one-way latency"
+    }
+
+    fn examples(&self) -> &'static str {
+        "
+  wiregauge oneway --transport shm,unix
+  wiregauge oneway --transport udp --rate 10k --arrivals poisson --time 1s"
+    }
+
+    fn options(&self) -> OptionTable {
+        OPTIONS
+    }
+
+    fn request(&self, given: &Given) -> Result<Request, UsageError> {
+        let (schedule, trace) = schedule(given, given.get("rate"), Arrivals::Periodic)?;
+        let request = with_sizes(given, request(Asked(latency::options::spec(given))));
+        let (timer, untrue_clock) = (given.choice("timer"), given.get("untrue-clock"));
+        Ok(Request { schedule, trace, timer, untrue_clock, ..request })
+    }
+}

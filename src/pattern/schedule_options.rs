@@ -1,0 +1,107 @@
+//! The options of a schedule: when the messages of an open loop are sent, and what waits for it.
+
+use crate::options::{Given, Named, OptionDef, UsageError};
+use crate::plan::request::refuse;
+use crate::plan::{Schedule, TimerKind, Trace, trace};
+use crate::units::MessageRate;
+use std::io::Read;
+use std::path::Path;
+
+const SCHEDULE: &str = "Schedule (open loop)";
+
+/// The intervals of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    Periodic,
+    Poisson,
+    OnOff,
+}
+
+impl Named for Arrivals {
+    const ALL: &'static [Arrivals] = &[Arrivals::Periodic, Arrivals::Poisson, Arrivals::OnOff];
+
+    fn name(self) -> &'static str {
+        match self {
+            Arrivals::Periodic => "periodic",
+            Arrivals::Poisson => "poisson",
+            Arrivals::OnOff => "on-off",
+        }
+    }
+}
+
+pub const ARRIVALS: OptionDef =
+    OptionDef::choice::<Arrivals>("arrivals", "Arrival process: intervals between send times")
+        .metavar("KIND")
+        .heading(SCHEDULE);
+
+pub const ON: OptionDef =
+    OptionDef::time("on", "With --arrivals on-off: time of a burst, such as 1ms")
+        .limits(1, u64::MAX)
+        .heading(SCHEDULE);
+
+pub const OFF: OptionDef = OptionDef::time("off", "With --arrivals on-off: time between bursts")
+    .limits(1, u64::MAX)
+    .heading(SCHEDULE);
+
+pub const TRACE: OptionDef = OptionDef::path(
+    "trace",
+    "Send at the times in this file: one message per line, its time since the start (12us) and, on \
+     every line or none, its size",
+)
+.metavar("FILE")
+.excludes(&["arrivals", "on", "off"])
+.heading(SCHEDULE);
+
+pub const TIMER: OptionDef =
+    OptionDef::choice::<TimerKind>("timer", "Timer that waits for each send time")
+        .default_note("busy")
+        .heading(SCHEDULE);
+
+/// The schedule of a rate, or of a trace; without both a closed loop.
+pub fn schedule(
+    given: &Given,
+    rate: Option<MessageRate>,
+    usual: Arrivals,
+) -> Result<(Schedule, Option<Trace>), UsageError> {
+    if let Some(path) = given.text("trace") {
+        if rate.is_some() {
+            return refuse("--trace sets the send times: use it without --rate");
+        }
+        let trace = read_trace(Path::new(path))?;
+        return Ok((Schedule::Trace { rate: trace.rate() }, Some(trace)));
+    }
+    let Some(rate) = rate else {
+        let needing = ["arrivals", "on", "off"].into_iter().find(|name| given.is_given(name));
+        return match needing {
+            None => Ok((Schedule::ClosedLoop, None)),
+            Some(name) => refuse(format!(
+                "--{name} needs --rate: use both, such as --rate 10k --arrivals poisson"
+            )),
+        };
+    };
+    let arrivals = given.choice("arrivals").unwrap_or(usual);
+    let schedule = match (arrivals, given.time("on"), given.time("off")) {
+        (Arrivals::OnOff, Some(on), Some(off)) => Schedule::OnOff { rate, on, off },
+        (Arrivals::OnOff, ..) => {
+            return refuse("--arrivals on-off needs --on and --off, such as --on 1ms --off 9ms");
+        }
+        (_, None, None) if arrivals == Arrivals::Periodic => Schedule::Periodic { rate },
+        (_, None, None) => Schedule::Poisson { rate },
+        _ => return refuse("--on and --off need --arrivals on-off"),
+    };
+    Ok((schedule, None))
+}
+
+fn read_trace(path: &Path) -> Result<Trace, UsageError> {
+    let name = path.display().to_string();
+    let unreadable = |why: String| UsageError(format!("--trace: cannot read '{name}' ({why})"));
+    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let read = file.take(trace::LONGEST_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > trace::LONGEST_FILE {
+        return Err(unreadable(format!("more than {} B", trace::LONGEST_FILE)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("not text".into()))?;
+    Trace::parse(&name, &text).map_err(UsageError)
+}

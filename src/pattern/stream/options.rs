@@ -1,0 +1,117 @@
+//! The options of stream.
+
+use super::{Asked, Stream, request};
+use crate::options::{Given, OptionDef, OptionTable, UsageError};
+use crate::pattern::options::{MEASUREMENT, PatternOptions};
+use crate::pattern::schedule_options::TIMER;
+use crate::plan::request::refuse;
+use crate::plan::{Request, sweep};
+use crate::signal::file::Keep;
+use crate::signal::format::Format;
+use crate::signal::source::{Shape, Signal};
+use crate::signal::{Kind, MOST_VALUES};
+use std::path::PathBuf;
+
+const SIGNAL: &str = "Signal";
+
+const fn number(name: &'static str, help: &'static str) -> OptionDef {
+    OptionDef::decimal(name, help).heading(SIGNAL)
+}
+
+const OPTIONS: OptionTable = &[
+    OptionDef::text(
+        "rate",
+        |text| sweep::rates(text).map(drop),
+        "Samples per second, 10 to 1M: 25k, a list, or a sweep 100..100k/8 (8 steps, \
+             logarithmic)",
+    )
+    .metavar("RATES")
+    .default_note("10k")
+    .heading(MEASUREMENT),
+    OptionDef::count("values", "Values of a sample, or a list; a message has 24 B + 8 B each")
+        .limits(1, MOST_VALUES as u64)
+        .list()
+        .default("8")
+        .heading(MEASUREMENT),
+    OptionDef::path(
+        "file",
+        "Write received samples to this new file; of several rounds, one file each, with the \
+             round before the extension",
+    )
+    .metavar("FILE")
+    .heading(MEASUREMENT),
+    OptionDef::choice::<Format>("format", "Format of --file, as VILLASnode names it")
+        .metavar("FORMAT")
+        .default_note("csv")
+        .needs(&["file"])
+        .heading(MEASUREMENT),
+    OptionDef::choice::<Signal>("signal", "Signal that the values follow")
+        .default("mixed")
+        .heading(SIGNAL),
+    OptionDef::choice::<Kind>("kind", "Type of the values").default("float").heading(SIGNAL),
+    number("frequency", "Frequency").metavar("HZ").default("1"),
+    number("amplitude", "Amplitude").default("1"),
+    number("offset", "Offset").default("0"),
+    number("phase", "Phase").metavar("RADIANS").default("0"),
+    number("deviation", "Standard deviation of each step of the random walk").default("0.2"),
+    TIMER,
+];
+
+fn shape(given: &Given) -> Shape {
+    let usual = Shape::default();
+    Shape {
+        signal: given.choice("signal").unwrap_or(usual.signal),
+        kind: given.choice("kind").unwrap_or(usual.kind),
+        frequency: given.get("frequency").unwrap_or(usual.frequency),
+        amplitude: given.get("amplitude").unwrap_or(usual.amplitude),
+        offset: given.get("offset").unwrap_or(usual.offset),
+        phase: given.get("phase").unwrap_or(usual.phase),
+        deviation: given.get("deviation").unwrap_or(usual.deviation),
+    }
+}
+
+impl PatternOptions for Stream {
+    fn about(&self) -> &'static str {
+        "Measure a stream of samples as a real-time simulator sends them, one per time step"
+    }
+
+    fn examples(&self) -> &'static str {
+        "
+  wiregauge stream --transport shm,tcp --rate 100k --time 1s
+  wiregauge stream --transport shm --values 8,16,32,64 --rate 25k --timer timerfd
+  wiregauge stream --signal sine --frequency 50 --file out.csv --rounds 1"
+    }
+
+    fn options(&self) -> OptionTable {
+        OPTIONS
+    }
+
+    fn request(&self, given: &Given) -> Result<Request, UsageError> {
+        let shape = shape(given);
+        let format = given.choice("format").unwrap_or_default();
+        let path = given.text("file").map(PathBuf::from);
+        let keep = path.map(|path| Keep { path, format, kind: shape.kind });
+        if let Some(keep) = &keep {
+            check_free(keep)?;
+        }
+        let mut values = given.counts32("values");
+        values.sort_unstable();
+        values.dedup();
+        let rates = given.read("rate", sweep::rates).unwrap_or_default();
+        let request = request(Asked { shape, keep, rates }, &values);
+        Ok(Request { timer: given.choice("timer"), ..request })
+    }
+}
+
+/// A file is never overwritten.
+fn check_free(keep: &Keep) -> Result<(), UsageError> {
+    let paths: [PathBuf; 2] = [keep.path.clone(), keep.of_round(0).path];
+    let taken = paths.into_iter().find(|path| path.symlink_metadata().is_ok());
+    match taken {
+        Some(path) => refuse(format!(
+            "--file: '{}' exists already and is never overwritten: use a new file",
+            path.display()
+        )),
+        None => Ok(()),
+    }
+}
