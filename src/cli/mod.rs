@@ -17,6 +17,8 @@ mod tables;
 mod testbed;
 mod values;
 
+pub use common_options::ALL as COMMON_OPTIONS;
+
 use crate::clock::Source;
 use crate::options::UsageError;
 use crate::plan::{CpuPair, HostSpec, Place, Request};

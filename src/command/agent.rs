@@ -5,7 +5,7 @@ use super::process::program;
 use super::{CommandError, Exit};
 use crate::cli::DaemonOptions;
 use crate::pattern::registry;
-use crate::plan::Refusal;
+use crate::plan::UsageError;
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
 use crate::remote::daemon::{self, Daemon, Trust};
@@ -57,7 +57,7 @@ pub fn agent(asked: DaemonOptions) -> Result<Exit, CommandError> {
 /// Pairs with a daemon.
 pub fn pair(host: &str, port: u16) -> Result<Exit, CommandError> {
     let secret = secret()?.parse::<Secret>();
-    let secret = secret.map_err(|sentence| CommandError::Refused(Refusal(sentence)))?;
+    let secret = secret.map_err(|sentence| CommandError::Refused(UsageError(sentence)))?;
     pairing::pair(&folder(None)?, host, port, secret)?;
     complain(&format!("paired: measure with --to agent:{host}:{port}"));
     Ok(Exit::Right)

@@ -10,7 +10,7 @@ use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
-use crate::plan::{Place, Plan, Refusal, Request};
+use crate::plan::{Place, Plan, Request, UsageError};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
@@ -58,7 +58,7 @@ pub fn measure(
 ) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
     let flows = request.clone().plan()?.cpus_at_once();
-    request.timer.map_or(Ok(()), schedule::available).map_err(Refusal)?;
+    request.timer.map_or(Ok(()), schedule::available).map_err(UsageError)?;
     let asked = ProbeRequest {
         transports: request.transports.clone(),
         interfaces: request.settings.interfaces(),
@@ -187,5 +187,5 @@ pub fn rounds(
 
 /// A refusal as an error of a command.
 pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, CommandError> {
-    Err(CommandError::Refused(Refusal(sentence.into())))
+    Err(CommandError::Refused(UsageError(sentence.into())))
 }

@@ -18,7 +18,7 @@ mod testbed;
 
 use crate::cli::Command;
 use crate::control::fault::Fault;
-use crate::plan::Refusal;
+use crate::plan::UsageError;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
@@ -62,7 +62,7 @@ impl Exit {
 pub enum CommandError {
     /// Wrong use.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] UsageError),
     /// A study or a reference, with the place in its file.
     #[error(transparent)]
     Misplaced(#[from] Box<Misplaced>),
@@ -83,7 +83,7 @@ pub enum CommandError {
 impl From<ConductError> for CommandError {
     fn from(error: ConductError) -> Self {
         match error {
-            ConductError::Refused(sentence) => CommandError::Refused(Refusal(sentence)),
+            ConductError::Refused(sentence) => CommandError::Refused(UsageError(sentence)),
             ConductError::Unable(sentence) => CommandError::Unable(sentence),
             ConductError::Record(error) => CommandError::Record(error),
         }
@@ -93,7 +93,7 @@ impl From<ConductError> for CommandError {
 impl From<Fault> for CommandError {
     fn from(fault: Fault) -> Self {
         match fault.is_refused() {
-            true => CommandError::Refused(Refusal(fault.to_string())),
+            true => CommandError::Refused(UsageError(fault.to_string())),
             false => CommandError::Unable(fault.to_string()),
         }
     }
@@ -185,5 +185,5 @@ pub fn run(asked: Command, typed: Vec<String>) -> Result<Exit, CommandError> {
 
 /// What speaks frames is started before any command (see `main`).
 fn started_before() -> Result<Exit, CommandError> {
-    Err(CommandError::Refused(Refusal("an agent is started by a driver alone".into())))
+    Err(CommandError::Refused(UsageError("an agent is started by a driver alone".into())))
 }

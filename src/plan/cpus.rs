@@ -3,7 +3,7 @@
 //! In a record one pair is an object and several are a list, so that a plan of one thread is
 //! written as it was before there were several.
 
-use super::{Case, CpuPair, Refusal};
+use super::{Case, CpuPair, UsageError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// As they stand in a record.
@@ -34,12 +34,12 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cpu
 }
 
 /// Refuses CPUs that were named for fewer threads than the cases have.
-pub fn check(cpus: &[CpuPair], cases: &[Case]) -> Result<(), Refusal> {
+pub fn check(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
     let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
     if cpus.is_empty() || cpus.len() >= threads as usize {
         return Ok(());
     }
-    Err(Refusal(format!(
+    Err(UsageError(format!(
         "--cpus names CPUs for {} of {threads} threads; write as many for each end, the client's \
          first, as 0-3/4-7",
         cpus.len()

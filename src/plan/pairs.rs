@@ -1,7 +1,7 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
 use super::topology::HostPair;
-use super::{HostSpec, PatternRequest, Refusal};
+use super::{HostSpec, PatternRequest, UsageError};
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -158,7 +158,7 @@ impl Place {
     }
 
     /// The pairs for what is asked, or why there are none.
-    pub fn layout(&self, asked: &dyn PatternRequest, seed: u64) -> Result<Layout, Refusal> {
+    pub fn layout(&self, asked: &dyn PatternRequest, seed: u64) -> Result<Layout, UsageError> {
         let (nodes, pairs) = match self {
             Place::Here => {
                 return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
@@ -236,7 +236,7 @@ fn number(nodes: &[Node]) -> (Vec<HostSpec>, Vec<Option<u32>>) {
     (hosts, numbers)
 }
 
-fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(), Refusal> {
+fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(), UsageError> {
     let count = nodes.len();
     if !(2..=MOST_HOSTS).contains(&count) {
         return refuse(format!(
@@ -296,8 +296,8 @@ fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)
     (0..matchings).map(draw).collect()
 }
 
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal(sentence.into()))
+fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
+    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! reads a name is handed the list of them.
 #![warn(missing_docs)]
 
-use super::{Axis, Bound, Case, Layout, Plan, Refusal, Request, Trace, sweep};
+use super::{Axis, Bound, Case, Layout, Plan, Request, Trace, UsageError, sweep};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
 use crate::units::{Bytes, Span};
@@ -231,11 +231,11 @@ pub trait PatternRequest: Debug + Send + Sync {
     fn usual_bound(&self) -> Bound;
 
     /// Refuses what the pattern cannot do, whatever the transport.
-    fn check(&self, request: &Request) -> Result<(), Refusal>;
+    fn check(&self, request: &Request) -> Result<(), UsageError>;
 
     /// Payloads of messages, each a case: those of a trace, else those that were given.
-    fn sizes(&self, request: &Request) -> Result<Vec<Bytes>, Refusal> {
-        let traced = request.trace.as_ref().map_or(Ok(None), Trace::size).map_err(Refusal)?;
+    fn sizes(&self, request: &Request) -> Result<Vec<Bytes>, UsageError> {
+        let traced = request.trace.as_ref().map_or(Ok(None), Trace::size).map_err(UsageError)?;
         Ok(match traced {
             Some(size) => vec![size],
             None if request.perturb => sweep::perturbed(&request.sizes),
@@ -244,7 +244,7 @@ pub trait PatternRequest: Debug + Send + Sync {
     }
 
     /// Refuses what a transport cannot do of it.
-    fn check_over(&self, _request: &Request, _over: TransportKind) -> Result<(), Refusal> {
+    fn check_over(&self, _request: &Request, _over: TransportKind) -> Result<(), UsageError> {
         Ok(())
     }
 
@@ -262,7 +262,7 @@ pub trait PatternRequest: Debug + Send + Sync {
     }
 
     /// Refuses what a study cannot have.
-    fn check_in_study(&self) -> Result<(), Refusal> {
+    fn check_in_study(&self) -> Result<(), UsageError> {
         Ok(())
     }
 

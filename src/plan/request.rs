@@ -9,7 +9,7 @@ use crate::transport::{Traffic, TransportKind, TransportRequest};
 use crate::units::{Bytes, Span, Untrue};
 use std::sync::Arc;
 
-pub use crate::options::UsageError as Refusal;
+pub use crate::options::UsageError;
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
@@ -117,7 +117,7 @@ impl Request {
     }
 
     /// The plan, or why there is none.
-    pub fn plan(self) -> Result<Plan, Refusal> {
+    pub fn plan(self) -> Result<Plan, UsageError> {
         let asked = Arc::clone(&self.asked);
         let sizes = asked.sizes(&self)?;
         self.check_numbers()?;
@@ -227,7 +227,7 @@ impl Request {
         }
     }
 
-    fn check_numbers(&self) -> Result<(), Refusal> {
+    fn check_numbers(&self) -> Result<(), UsageError> {
         within("--count", self.count, 1, MOST_COUNT)?;
         within("--warmup", self.warmup, 0, MOST_COUNT)?;
         within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
@@ -250,7 +250,7 @@ impl Request {
     }
 
     /// Whether what waits for the times of a schedule can.
-    fn check_timer(&self) -> Result<(), Refusal> {
+    fn check_timer(&self) -> Result<(), UsageError> {
         let Some(timer) = self.timer else { return Ok(()) };
         if !self.schedule.is_open() {
             return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
@@ -267,7 +267,7 @@ impl Request {
     }
 
     /// Refuses the options of loops that stamp messages on their way.
-    pub fn refuse_stamps(&self) -> Result<(), Refusal> {
+    pub fn refuse_stamps(&self) -> Result<(), UsageError> {
         let options = [
             (self.settings.stamps_send(), "--stamp-send"),
             (self.settings.text("stamp-complete") == Some("device"), "--stamp-complete device"),
@@ -279,7 +279,7 @@ impl Request {
     }
 
     /// Refuses a schedule, for patterns that send by the answers.
-    pub fn refuse_schedule(&self) -> Result<(), Refusal> {
+    pub fn refuse_schedule(&self) -> Result<(), UsageError> {
         match self.schedule.is_open() {
             true => refuse(format!("{} does not support --rate", self.pattern.name())),
             false => Ok(()),
@@ -287,7 +287,7 @@ impl Request {
     }
 
     /// Whether the server's end may be where it is to be.
-    fn check_place(&self, transport: TransportKind) -> Result<(), Refusal> {
+    fn check_place(&self, transport: TransportKind) -> Result<(), UsageError> {
         if !self.place.is_remote() {
             return Ok(());
         }
@@ -308,7 +308,7 @@ impl Request {
         Ok(())
     }
 
-    fn check_transport(&self, transport: TransportKind) -> Result<(), Refusal> {
+    fn check_transport(&self, transport: TransportKind) -> Result<(), UsageError> {
         let descriptor = transport.descriptor();
         if descriptor.one_process && self.threads.iter().any(|threads| *threads > 1) {
             return refuse(format!(
@@ -327,14 +327,14 @@ impl Request {
 }
 
 /// What pattern and transport have to say of options, size and wait mode together.
-fn check_together(case: &Case) -> Result<(), Refusal> {
+fn check_together(case: &Case) -> Result<(), UsageError> {
     let request = TransportRequest {
         size: case.size.0,
         wait: case.wait,
         one_sided: case.is_one_sided(),
         settings: &case.settings,
     };
-    case.transport.check(&request).map_err(Refusal)
+    case.transport.check(&request).map_err(UsageError)
 }
 
 /// Refuses a case whose transport does not carry its traffic, with what to do instead.
@@ -342,7 +342,7 @@ pub fn check_traffic(
     transport: TransportKind,
     needs: Traffic,
     instead: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), UsageError> {
     let carried = transport.descriptor().traffic;
     if carried.iter().any(|traffic| traffic.same_kind(needs)) {
         return Ok(());
@@ -356,7 +356,7 @@ pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
     threads * u64::from(rounds.most)
 }
 
-fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
+fn check_size(transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
     let largest = transport.descriptor().largest;
     if (1..=largest).contains(&size.0) {
         return Ok(());
@@ -368,7 +368,7 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), Refusal> {
 }
 
 /// Refuses a number outside of its limits.
-pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Refusal> {
+pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), UsageError> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
             refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
@@ -378,8 +378,8 @@ pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(
 }
 
 /// For `return`: a refusal.
-pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal(sentence.into()))
+pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
+    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What several threads of an end cannot do.
 
-use super::request::{MOST_COUNT, MOST_THREADS, Refusal, Request, refuse, within};
+use super::request::{MOST_COUNT, MOST_THREADS, Request, UsageError, refuse, within};
 
 impl Request {
     /// Whether several threads can do what is asked.
-    pub(super) fn check_threads(&self) -> Result<(), Refusal> {
+    pub(super) fn check_threads(&self) -> Result<(), UsageError> {
         for threads in &self.threads {
             within("--threads", Some(u64::from(*threads)), 1, u64::from(MOST_THREADS))?;
             let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));

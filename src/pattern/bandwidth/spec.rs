@@ -4,8 +4,8 @@ use crate::options::Named;
 use crate::pattern::latency::check_burst;
 use crate::plan::request::{MOST_WINDOW, refuse, within};
 use crate::plan::{
-    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Refusal,
-    Request,
+    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Request,
+    UsageError,
 };
 use crate::transport::{Descriptor, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
@@ -122,7 +122,7 @@ impl PatternSpec for Bandwidth {
 }
 
 impl Spec {
-    fn check_numbers(&self) -> Result<(), Refusal> {
+    fn check_numbers(&self) -> Result<(), UsageError> {
         check_burst(self.burst)?;
         within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))
     }
@@ -133,13 +133,13 @@ impl PatternRequest for Asked {
         Bound { count: None, time: Some(TIME) }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.check_numbers()?;
         request.refuse_stamps()?;
         request.refuse_schedule()
     }
 
-    fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), Refusal> {
+    fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), UsageError> {
         if self.direction == Direction::Bi && !over.descriptor().carries(Traffic::Both) {
             return refuse(format!(
                 "{over} does not support --direction bi; write --direction uni"

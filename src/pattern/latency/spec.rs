@@ -2,8 +2,8 @@
 
 use crate::plan::request::{COUNT, within};
 use crate::plan::{
-    self, Bound, Case, Combination, MOST_BURST, PatternRef, PatternRequest, PatternSpec, Refusal,
-    Request,
+    self, Bound, Case, Combination, MOST_BURST, PatternRef, PatternRequest, PatternSpec, Request,
+    UsageError,
 };
 use crate::transport::{Descriptor, Traffic};
 use crate::units::{Bytes, Span};
@@ -75,7 +75,7 @@ impl PatternRequest for Asked {
         Bound { count: Some(COUNT), time: None }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         check_burst(self.burst)?;
         request.refuse_stamps()?;
         request.refuse_schedule()
@@ -92,6 +92,6 @@ impl PatternRequest for Asked {
 }
 
 /// Refuses a burst that the loop has no room for.
-pub(in crate::pattern) fn check_burst(burst: u32) -> Result<(), Refusal> {
+pub(in crate::pattern) fn check_burst(burst: u32) -> Result<(), UsageError> {
     within("--burst", Some(u64::from(burst)), 1, MOST_BURST as u64)
 }

@@ -6,7 +6,7 @@ use super::spec::{MOST_BUFFERS, MOST_OUTSTANDING, Spec};
 use crate::plan::request::{refuse, within};
 use crate::plan::{
     self, Axis, Bound, Case, CasesSoFar, Combination, PatternRef, PatternRequest, PatternSpec,
-    Plan, Refusal, Request, Schedule, Settings, Wait,
+    Plan, Request, Schedule, Settings, UsageError, Wait,
 };
 use crate::transport::{Descriptor, Role, Traffic, TransportKind};
 use crate::units::{MessageRate, Span};
@@ -140,7 +140,7 @@ impl PatternRequest for Asked {
         Bound { count: None, time: Some(TIME) }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
         let most = u64::from(MOST_OUTSTANDING);
         for clients in &self.clients {
@@ -196,7 +196,7 @@ impl PatternRequest for Asked {
         if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
     }
 
-    fn check_in_study(&self) -> Result<(), Refusal> {
+    fn check_in_study(&self) -> Result<(), UsageError> {
         match self.spec.search {
             None => Ok(()),
             Some(_) => refuse(
@@ -236,7 +236,7 @@ fn add_probes(asked: &Asked, so_far: &mut CasesSoFar, first: usize) {
 }
 
 /// Refuses a probe where it cannot run beside the load.
-fn check_probe(asked: &Asked, request: &Request) -> Result<(), Refusal> {
+fn check_probe(asked: &Asked, request: &Request) -> Result<(), UsageError> {
     if asked.spec.probe_rate.is_none() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! many buffers. Pure.
 
 use crate::plan::request::{refuse, within};
-use crate::plan::{Refusal, Schedule, Slo};
+use crate::plan::{Schedule, Slo, UsageError};
 use crate::units::{Bytes, MessageRate};
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +82,7 @@ impl Spec {
     }
 
     /// Refuses numbers that no server can have.
-    pub(super) fn check_numbers(&self) -> Result<(), Refusal> {
+    pub(super) fn check_numbers(&self) -> Result<(), UsageError> {
         within("--objects", Some(self.objects), 1, u64::from(u32::MAX))?;
         within("--object-size", Some(self.object_size.0), 1, MOST_TABLE)?;
         let most = u64::from(MOST_OUTSTANDING);

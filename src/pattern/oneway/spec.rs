@@ -3,7 +3,7 @@
 use crate::pattern::latency;
 use crate::plan::request::{COUNT, refuse};
 use crate::plan::{
-    self, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Refusal, Request,
+    self, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Request, UsageError,
 };
 use crate::transport::{Descriptor, Traffic, TransportKind};
 use crate::units::{Bytes, Span};
@@ -66,7 +66,7 @@ impl PatternRequest for Asked {
         Bound { count: Some(COUNT), time: None }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         let Spec { pause, burst } = self.0;
         latency::check_burst(burst)?;
         let is_open = request.schedule.is_open();
@@ -84,7 +84,7 @@ impl PatternRequest for Asked {
         Ok(())
     }
 
-    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), Refusal> {
+    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         let operation = request.settings.operation();
         if operation.is_one_sided(false) {
             return refuse(format!(

@@ -9,7 +9,7 @@ use crate::plan::request::{MOST_THREADS, refuse, within};
 use crate::plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
 use crate::plan::{
     self, Axis, Bound, Case, CasesSoFar, Combination, Ending, PatternRef, PatternRequest,
-    PatternSpec, Refusal, Request, Schedule, Settings, Topology, Wait,
+    PatternSpec, Request, Schedule, Settings, Topology, UsageError, Wait,
 };
 use crate::transport::{Descriptor, Role, Traffic, TransportKind};
 use crate::units::{ByteRate, Bytes, MessageRate, Span};
@@ -253,7 +253,7 @@ impl Asked {
         self.server_ports.iter().flat_map(of).collect()
     }
 
-    fn check_numbers(&self, request: &Request) -> Result<(), Refusal> {
+    fn check_numbers(&self, request: &Request) -> Result<(), UsageError> {
         let threads = u64::from(MOST_THREADS);
         for ports in &request.threads {
             within("--ports", Some(u64::from(*ports)), 1, threads)?;
@@ -286,7 +286,7 @@ impl Asked {
         Ok(())
     }
 
-    fn check_relations(&self, request: &Request) -> Result<(), Refusal> {
+    fn check_relations(&self, request: &Request) -> Result<(), UsageError> {
         if request.trace.is_some() && request.threads.iter().any(|ports| *ports > 1) {
             return refuse("--trace is of one port; write --ports 1");
         }
@@ -327,18 +327,18 @@ impl PatternRequest for Asked {
         Bound { count: None, time: Some(TIME) }
     }
 
-    fn sizes(&self, _: &Request) -> Result<Vec<Bytes>, Refusal> {
+    fn sizes(&self, _: &Request) -> Result<Vec<Bytes>, UsageError> {
         // How long messages are follows from the workload.
         Ok(vec![SHORTEST])
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         request.refuse_stamps()?;
         self.check_numbers(request)?;
         self.check_relations(request)
     }
 
-    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), Refusal> {
+    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         let descriptor = over.descriptor();
         let largest = Bytes(descriptor.largest);
         for workload in &self.workloads {

@@ -5,12 +5,12 @@ use super::*;
 use crate::control::case::CaseFrame;
 use crate::pattern::registry;
 use crate::plan::topology::{MOST_ENDPOINTS, Wiring};
-use crate::plan::{Case, Plan, Refusal, Request, Topology, Wait};
+use crate::plan::{Case, Plan, Request, Topology, UsageError, Wait};
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate};
 use std::sync::Arc;
 
-fn planned(change: impl FnOnce(&mut Request, &mut Asked)) -> Result<Plan, Refusal> {
+fn planned(change: impl FnOnce(&mut Request, &mut Asked)) -> Result<Plan, UsageError> {
     let mut asked = Asked::default();
     let mut request = request(asked.clone());
     change(&mut request, &mut asked);

@@ -3,8 +3,8 @@
 use crate::pattern::oneway;
 use crate::plan::request::{COUNT, refuse, within};
 use crate::plan::{
-    self, Axis, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Refusal,
-    Request, Schedule,
+    self, Axis, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Request,
+    Schedule, UsageError,
 };
 use crate::signal::file::Keep;
 use crate::signal::source::Shape;
@@ -116,7 +116,7 @@ impl PatternSpec for Stream {
     }
 }
 
-fn check_shape(shape: &Shape) -> Result<(), Refusal> {
+fn check_shape(shape: &Shape) -> Result<(), UsageError> {
     let Shape { frequency, amplitude, offset, phase, deviation, .. } = *shape;
     let all = [frequency, amplitude, offset, phase, deviation];
     if all.iter().all(|one| one.is_finite()) && frequency >= 0.0 && deviation >= 0.0 {
@@ -130,7 +130,7 @@ impl PatternRequest for Asked {
         Bound { count: Some(COUNT), time: None }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
         for size in &request.sizes {
             within("--values", Some(values_of(*size)), 1, MOST_VALUES as u64)?;
         }
@@ -170,7 +170,7 @@ impl PatternRequest for Asked {
 }
 
 impl Asked {
-    fn check_file(&self, request: &Request) -> Result<(), Refusal> {
+    fn check_file(&self, request: &Request) -> Result<(), UsageError> {
         let (transports, waits) = (request.transports.len(), request.waits.len());
         let cases = [transports, waits, request.sizes.len(), self.rates.len().max(1)];
         if cases.iter().product::<usize>() > 1 {

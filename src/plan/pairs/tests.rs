@@ -28,7 +28,11 @@ fn nodes(count: usize) -> Vec<Node> {
     std::iter::once(Node::Here).chain(others).collect()
 }
 
-fn layout(nodes: Vec<Node>, pairs: Pairs, asked: &dyn PatternRequest) -> Result<Layout, Refusal> {
+fn layout(
+    nodes: Vec<Node>,
+    pairs: Pairs,
+    asked: &dyn PatternRequest,
+) -> Result<Layout, UsageError> {
     Place::Hosts(nodes, pairs).layout(asked, 7)
 }
 

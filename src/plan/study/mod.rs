@@ -9,7 +9,7 @@ pub mod file;
 pub use axis::Axis;
 
 use super::request::{MOST_IN_ALL, in_all};
-use super::{Plan, Refusal, Request};
+use super::{Plan, Request, UsageError};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -212,7 +212,7 @@ const QUICK_TIME: Span = Span(20_000_000);
 
 /// One plan of all requests, interleaved; each is given with its series. Rounds and threshold are
 /// the same in all, since the study has them once.
-pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Refusal> {
+pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, UsageError> {
     let mut whole: Option<Plan> = None;
     for (_, request) in requests {
         request.asked.check_in_study()?;
@@ -237,14 +237,16 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Re
         }
     }
     let Some(mut plan) = whole else {
-        return Err(Refusal("the study has nothing to measure; write at least one entry".into()));
+        return Err(UsageError(
+            "the study has nothing to measure; write at least one entry".into(),
+        ));
     };
     if study.quick {
         hurry(&mut plan);
     }
     let in_all = in_all(&plan.cases, plan.rounds);
     if in_all > MOST_IN_ALL {
-        return Err(Refusal(format!(
+        return Err(UsageError(format!(
             "{} cases in up to {} rounds are {in_all}; at most {MOST_IN_ALL} are allowed: write \
              fewer sizes, series or rounds",
             plan.cases.len(),
