@@ -31,7 +31,7 @@ pub use pattern::{
     CasesSoFar, Combination, Ending, FindPattern, PatternRef, PatternRequest, PatternSpec, Spec,
     Specification,
 };
-pub use request::{Request, UsageError};
+pub use request::Request;
 pub use schedule::{Schedule, TimerKind};
 pub use slo::Slo;
 pub use study::{Axis, Study};
