@@ -123,7 +123,7 @@ fn a_secret_pairs_once_and_a_wrong_one_never() {
     }
     let (code, said) = pair(&scratch, agent.at, &wrong);
     assert!(code == Some(2) && said.contains("rejected the secret"), "{said}");
-    agent.await_log("a pairing with a wrong secret");
+    agent.await_log("pairing with a wrong secret");
     let (code, said) = pair(&scratch, agent.at, &secret);
     assert_eq!(code, Some(0), "{said}");
     let (code, _) = pair(&scratch, agent.at, &secret);
@@ -145,7 +145,7 @@ fn a_certificate_that_has_expired_is_refused_on_either_side() {
     let agent = Standing::start(&scratch, "");
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
-    assert!(said.contains("says that this host's certificate has expired"), "{said}");
+    assert!(said.contains("this host's certificate has expired, says the agent"), "{said}");
     agent.await_log("rejected: ");
     fs::remove_file(driver_folder(&scratch).join("identity.pem")).unwrap();
     let folder = scratch.join("expired");
@@ -235,7 +235,7 @@ fn an_agent_is_on_loopback_unless_told_otherwise_and_once() {
     let scratch = Scratch::new();
     let agent = Standing::of(&scratch, Command::new(PROGRAM), "");
     assert_eq!(agent.at, "127.0.0.1:7425".parse().unwrap());
-    agent.await_log("only this host can reach it (--listen ADDRESS lets others)");
+    agent.await_log("reachable from this host only (see --listen)");
     let again = program(&scratch, &["agent"]).output().unwrap();
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(4), "{said}");

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
-use wiregauge::record::schema::RoundEnd;
+use wiregauge::record::schema::{self, RoundEnd};
 
 /// Soon, for a person: agents get a second or two for their last words on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -414,8 +414,9 @@ fn foreign_and_damaged_records_are_one_sentence() {
     assert_eq!(made.code, Some(0), "{made:?}");
     let good = fs::read(scratch.join("run/record.json")).unwrap();
     let samples = fs::read(scratch.join("run/samples.parquet")).unwrap();
-    let newer =
-        String::from_utf8(good.clone()).unwrap().replacen("\"version\": 1", "\"version\": 99", 1);
+    let newer = String::from_utf8(good.clone()).unwrap();
+    let newer = newer.replacen(&format!("\"version\": {}", schema::VERSION), "\"version\": 99", 1);
+    assert_ne!(newer.as_bytes(), good);
     let damaged: [(&[u8], &[u8]); 8] = [
         (b"", &samples),
         (b"{}", &samples),

@@ -150,7 +150,7 @@ fn what_no_stream_has_is_refused_in_a_sentence() {
 
 #[test]
 fn a_file_that_cannot_be_made_is_refused_before_anything_is_sent() {
-    refused("--file none/such --rounds 1", "could not be made");
+    refused("--file none/such --rounds 1", "could not be created");
 }
 
 #[test]

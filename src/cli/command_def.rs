@@ -46,6 +46,9 @@ impl CommandDef {
     }
 }
 
+/// Refuses a text, and says what is allowed.
+type Check = fn(&str) -> Result<(), String>;
+
 /// What stands behind a command without dashes.
 pub struct Operand {
     pub name: &'static str,
@@ -54,7 +57,7 @@ pub struct Operand {
     is_many: bool,
     is_last: bool,
     names: &'static [&'static str],
-    check: Option<fn(&str) -> Result<(), String>>,
+    check: Option<Check>,
 }
 
 impl Operand {
@@ -92,7 +95,7 @@ impl Operand {
     }
 
     /// A function says whether it is well formed.
-    pub const fn checked(self, check: fn(&str) -> Result<(), String>) -> Operand {
+    pub const fn checked(self, check: Check) -> Operand {
         Operand { check: Some(check), ..self }
     }
 

@@ -85,14 +85,7 @@ impl PatternRequest for Asked {
     }
 
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
-        let operation = request.settings.operation();
-        if operation.is_one_sided(false) {
-            return refuse(format!(
-                "oneway is not possible with --operation {}, in which the other end takes no \
-                 part; write latency",
-                operation.name()
-            ));
-        }
+        refuse_one_sided(request)?;
         let is_carried =
             request.schedule.is_open() || over.descriptor().carries(Traffic::Echo { every: 1 });
         match is_carried {
@@ -103,5 +96,19 @@ impl PatternRequest for Asked {
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
         vec![request.case(of, self.0)]
+    }
+}
+
+/// Refuses operations in which no message arrives.
+pub(in crate::pattern) fn refuse_one_sided(request: &Request) -> Result<(), UsageError> {
+    let operation = request.settings.operation();
+    match operation.is_one_sided(false) {
+        false => Ok(()),
+        true => refuse(format!(
+            "{} is not possible with --operation {}, in which the other end takes no part; write \
+             latency",
+            request.pattern.name(),
+            operation.name()
+        )),
     }
 }

@@ -142,11 +142,11 @@ impl PatternOptions for Rpc {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        for name in ["threads", "perturb"].into_iter().filter(|name| given.is_given(name)) {
-            return refuse(match name {
-                "threads" => "rpc has ports instead of threads: use --ports",
-                _ => "rpc does not support --perturb, since --workload sets the lengths",
-            });
+        if given.is_given("threads") {
+            return refuse("rpc has ports instead of threads: use --ports");
+        }
+        if given.is_given("perturb") {
+            return refuse("rpc does not support --perturb, since --workload sets the lengths");
         }
         let has_rate = given.is_given("rps") || given.is_given("gbps");
         let loads: Vec<f64> = given.list("load");

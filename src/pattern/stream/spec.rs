@@ -9,7 +9,7 @@ use crate::plan::{
 use crate::signal::file::Keep;
 use crate::signal::source::Shape;
 use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
-use crate::transport::{Descriptor, Traffic};
+use crate::transport::{Descriptor, Traffic, TransportKind};
 use crate::units::{Bytes, MessageRate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -156,6 +156,10 @@ impl PatternRequest for Asked {
             );
         }
         if self.keep.is_some() { self.check_file(request) } else { Ok(()) }
+    }
+
+    fn check_over(&self, request: &Request, _: TransportKind) -> Result<(), UsageError> {
+        oneway::refuse_one_sided(request)
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {

@@ -29,7 +29,8 @@ pub fn section(record: &Record) -> Option<Section> {
         text("run", |run: &&Run| run.label.as_str().to_owned()),
         number("rounds", "", |run: &&Run| Cell::Count(run.rounds.len() as u64)),
     ];
-    let counts: [(&str, fn(&Counts) -> u64); 7] = [
+    type CountOf = fn(&Counts) -> u64;
+    let counts: [(&str, CountOf); 7] = [
         ("sent", |counts| counts.sent),
         ("warm-up", |counts| counts.warmup),
         ("received", |counts| counts.received),
