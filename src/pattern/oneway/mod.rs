@@ -7,7 +7,7 @@ pub mod sender;
 mod spec;
 
 pub(in crate::pattern) use figures::{SCHEDULED, samples};
-pub(in crate::pattern) use spec::{WINDOW, refuse_one_sided};
 pub use spec::{Asked, Oneway, Spec, request};
+pub(in crate::pattern) use spec::{WINDOW, refuse_one_sided};
 
 impl super::Pattern for Oneway {}

@@ -125,7 +125,7 @@ mod tests {
         let text = table(&made()).unwrap();
         let expected = "name  size B       p50 us      ±  share %\n\
                         a b    65536        1.500  ±0.15    12.00\n\
-                        -      65536  n too small  -        12.00\n\
+                        -      65536  n too small      -    12.00\n\
                         below it\n";
         assert_eq!(text, expected);
         assert_eq!(table(&made().show(Show::Page)), None);
