@@ -268,7 +268,7 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
          n 10000); recording a sample takes 1.25 ns",
         "noise: CPU 2: 17 gaps above 200 ns in 1 s, 0.0500 % of the time, the longest 36.06 us",
         "not measured: shm: /dev/shm cannot be written",
-        "messages: bandwidth tcp busy 64 B: of 100, 3 lost, 2 came out of order",
+        "messages: bandwidth tcp busy 64 B: of 100 sent, 3 lost, 2 reordered",
         "incomplete: latency tcp block 64 B: the server died",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n\n{text}");

@@ -2,7 +2,7 @@
 //!
 //! Takes the samples of a record round by round; gives for each run and metric a [`Curve`] and for
 //! each round a [`Density`]. Nothing here estimates: a point of a curve is a sample, a cell of a
-//! density is a count. What is lost is said by [`TAIL_STEP`] and [`BINS_PER_DECADE`].
+//! density is a count. [`TAIL_STEP`] and [`BINS_PER_DECADE`] say what is lost.
 
 use crate::record::schema::{Metric, Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
@@ -109,7 +109,7 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
     order.into_iter().filter(has).collect()
 }
 
-/// The metric that stands for a run.
+/// The metric that represents a run.
 pub fn headline(run: &Run) -> Option<Metric> {
     let post = || run.summary(Metric::Post).map(|_| Metric::Post);
     drawn_metrics(run).into_iter().next().or_else(post)

@@ -140,10 +140,10 @@ pub fn export_to(
     if format == Format::Csv {
         csv(parts, &mut out)?;
     } else {
-        let record = serde_json::to_string(&record).map_err(|e| out.told(e.into()))?;
+        let record = serde_json::to_string(&record).map_err(|e| out.failed(e.into()))?;
         json(parts, &record, &mut out)?;
     }
-    out.sink.flush().map_err(|e| out.told(e))
+    out.sink.flush().map_err(|e| out.failed(e))
 }
 
 fn export_file(
@@ -152,7 +152,7 @@ fn export_file(
     selection: &Selection,
     path: &Path,
 ) -> Result<(), ExportError> {
-    let told = |source: io::Error| match source.kind() {
+    let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => ExportError::Exists { path: path.to_path_buf() },
         _ => ExportError::Write { path: path.to_path_buf(), source },
     };
@@ -161,9 +161,9 @@ fn export_file(
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.partial-{}", std::process::id()));
-    let mut file = File::create_new(&partial).map_err(told)?;
+    let mut file = File::create_new(&partial).map_err(failed)?;
     let written = export_to(dir, format, selection, path, &mut file)
-        .and_then(|()| file.sync_all().map_err(told))
+        .and_then(|()| file.sync_all().map_err(failed))
         .and_then(|()| publish(&partial, path).map_err(ExportError::from));
     // The partial has done its work, or none; if it stays, its name says what it is.
     let _ = fs::remove_file(&partial);
@@ -208,12 +208,12 @@ struct Out<'a, W: Write> {
 }
 
 impl<W: Write> Out<'_, W> {
-    fn told(&self, source: io::Error) -> ExportError {
+    fn failed(&self, source: io::Error) -> ExportError {
         ExportError::Write { path: self.name.to_path_buf(), source }
     }
 
     fn put(&mut self, text: fmt::Arguments<'_>) -> Result<(), ExportError> {
-        self.sink.write_fmt(text).map_err(|e| self.told(e))
+        self.sink.write_fmt(text).map_err(|e| self.failed(e))
     }
 }
 
@@ -265,8 +265,8 @@ fn parquet(
     for part in parts {
         writer.append(&part?)?;
     }
-    let told = |source| ExportError::Write { path: name.to_path_buf(), source };
-    writer.finish()?.flush().map_err(told)
+    let failed = |source| ExportError::Write { path: name.to_path_buf(), source };
+    writer.finish()?.flush().map_err(failed)
 }
 
 /// A stamp in the shortest decimals that read back as the same number: `{:?}`, which writes 2 as

@@ -39,8 +39,8 @@ const CSS: &str = include_str!("../../web/page.css");
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The whole page. An error among the rounds ends their reading; it stands in the page as a fault
-/// and what came before it is shown.
+/// The whole page. An error among the rounds ends their reading; the page shows it as a fault,
+/// and all that came before it.
 pub fn render<E: std::fmt::Display>(
     record: &Record,
     patterns: &[&dyn PatternView],
@@ -184,7 +184,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON that cannot end the script element in which it stands. `<` occurs in JSON only within
+/// JSON that cannot end its script element. `<` occurs in JSON only within
 /// strings, where the escape means the same.
 fn script_json(json: &str) -> String {
     json.replace('<', "\\u003c")

@@ -1,4 +1,4 @@
-//! How it is told: in the terminal, as HTML, and as CSV, JSON or Parquet.
+//! Reports and exports: in the terminal, as HTML, and as CSV, JSON or Parquet.
 //!
 //! Takes a record and its samples, from the run directory alone; gives text and files. Must never
 //! measure, or know anything that is not in the run directory.

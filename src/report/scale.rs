@@ -79,7 +79,7 @@ impl Scale {
         }
     }
 
-    /// What stands beside an axis of it, where its ticks do not say it.
+    /// The label of an axis, where its ticks do not carry the unit.
     pub fn label(self) -> &'static str {
         match self {
             Scale::Time | Scale::Messages | Scale::Share | Scale::Ratio => "",

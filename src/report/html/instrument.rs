@@ -58,7 +58,7 @@ pub fn instrument(record: &Record) -> String {
         ),
     );
     for there in &record.hosts {
-        let kernel = there.environment.kernel.as_deref().unwrap_or("kernel not known");
+        let kernel = there.environment.kernel.as_deref().unwrap_or("unknown kernel");
         let note = format!("{}, clock {}", escape(kernel), escape(&there.clock.source));
         item("Other host", escape(&there.name), note);
     }

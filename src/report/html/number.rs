@@ -1,4 +1,4 @@
-//! Numbers in the page's tables: the exact value stands in the `value` of the `data` element.
+//! Numbers in the page's tables: the exact value is the `value` of the `data` element.
 
 use crate::report::number;
 use crate::stats::Value;

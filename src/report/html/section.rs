@@ -43,7 +43,7 @@ fn body(section: &Section) -> String {
     out
 }
 
-/// A part of a section: its plot carries its title, and stands beside those of others.
+/// A part of a section: its plot carries its title.
 fn part(part: &Section) -> String {
     let class = if part.surfaces.is_empty() { "graph" } else { "graph wide" };
     format!(

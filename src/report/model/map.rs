@@ -12,7 +12,7 @@ pub struct HeatMap {
     pub unit: String,
     pub scale: f64,
     pub more_is_better: bool,
-    /// What stands in the rows and in the columns.
+    /// What the rows and the columns are.
     pub axes: String,
     pub names: Vec<String>,
     /// By row, then by column.

@@ -33,7 +33,7 @@ pub struct Axis {
     /// Where its ticks stand; without them they are spread evenly.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub ticks: Vec<f64>,
-    /// What stands at each tick, where its value in the unit does not.
+    /// Labels of the ticks, where not their values.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub labels: Vec<String>,
     /// Whether its ticks are the names of slots: they have no grid, and more lines.

@@ -1,7 +1,7 @@
 //! Tables: columns with their units, rows of cells.
 //!
-//! A view lists its columns, each with the function that gives its cell, so that a head and what
-//! stands below it cannot drift apart.
+//! A view lists its columns, each with the function that gives its cells, so that a head and its
+//! cells cannot drift apart.
 
 use super::{Note, Show};
 use crate::record::schema::{RateMetric, Record, Run};
@@ -50,7 +50,7 @@ pub struct Row {
     pub incomplete: bool,
 }
 
-/// What stands in a row below a head.
+/// One field of a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {

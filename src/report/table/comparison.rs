@@ -36,7 +36,7 @@ pub struct Line<'a> {
     pub figure: &'a str,
     /// What it is of.
     pub quantity: Quantity,
-    /// `None`: it cannot be told, since n is too small in one of the two.
+    /// `None`: n is too small in one of the two.
     pub difference: Option<&'a Difference>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What stands between two columns. A field holds no two spaces in a row, so this parts them.
+/// Between two columns. A field holds no two spaces in a row, so this separates them.
 const GAP: &str = "  ";
 
 /// One field.
@@ -15,7 +15,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// What stands where there is nothing.
+    /// An empty field.
     pub fn none() -> Cell {
         Cell::Text("-".into())
     }
@@ -59,7 +59,7 @@ pub struct Grid {
     rows: Vec<Vec<Cell>>,
 }
 
-/// How wide a column is, and where its point stands.
+/// The width of a column, and the place of its decimal point.
 #[derive(Clone, Copy, Default)]
 struct Column {
     numbers: bool,

@@ -1,5 +1,5 @@
-//! What stands below the runs: the instrument's own error, the noise, what was not measured or
-//! came otherwise than sent, warnings. A sentence a line, the first word says of what kind.
+//! The lines below the tables: the instrument's own error, noise, what was not measured, lost
+//! messages, warnings. One sentence a line; its first word says its kind.
 
 use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
 use crate::report::number::{short, span};
@@ -28,10 +28,10 @@ pub fn notes(record: &Record) -> String {
 
 fn legend(record: &Record) -> String {
     let maximum = match record.runs.iter().any(|run| !run.figures.is_empty()) {
-        true => "; max is the true maximum, and the rounds' maxima lie in the range beside it",
+        true => "; max is the true maximum, with the range of the rounds' maxima beside it",
         false => "",
     };
-    format!("figures: ± is the wider side of the 95 % interval, the record has both{maximum}")
+    format!("figures: ± is the larger half of the 95 % confidence interval{maximum}")
 }
 
 fn instrument(record: &Record) -> String {
@@ -50,12 +50,12 @@ fn instrument(record: &Record) -> String {
     )
 }
 
-/// What is known of the clocks that the one-way times of a run were taken by.
+/// The error bounds of the clocks behind one-way times.
 fn clocks(record: &Record) -> Vec<String> {
     let known =
         |run: &'_ Run| run.widest_clock().cloned().map(|widest| (run.label.clone(), widest));
     let mut known: Vec<(String, ClockOffset)> = record.runs.iter().filter_map(known).collect();
-    // Of many pairs the widest stands for all.
+    // Of many pairs the widest is shown.
     if record.plan.pairs.is_some() {
         let widest = known.into_iter().max_by(|a, b| a.1.bound_ns.total_cmp(&b.1.bound_ns));
         known = widest.into_iter().collect();
@@ -65,8 +65,8 @@ fn clocks(record: &Record) -> Vec<String> {
 
 fn clock_of(label: &str, widest: &ClockOffset) -> String {
     format!(
-        "clocks: {}: no one-way time is wrong by more than {} ({} exchanges of times, the shortest \
-         round trip {}; the server's clock gains {} ± {} ppm); an asymmetry of the way is in it",
+        "clocks: {}: no one-way time is wrong by more than {}, path asymmetry included ({} \
+         exchanges, shortest round trip {}; the server's clock gains {} ± {} ppm)",
         label,
         span(widest.bound_ns),
         widest.exchanges,
@@ -79,7 +79,7 @@ fn clock_of(label: &str, widest: &ClockOffset) -> String {
 fn clock(record: &Record) -> String {
     let clock = &record.clock;
     format!(
-        "clock: {} ({}); a reading takes {}, resolution {}, scale right within {} ppm",
+        "clock: {} ({}); reading it takes {}, resolution {}, frequency within {} ppm",
         clock.source,
         clock.reason,
         span(clock.reading_cost_ns),
@@ -93,8 +93,8 @@ fn hosts(record: &Record) -> Vec<String> {
     let machine = |environment: &Environment, clock: &ClockReport| {
         format!(
             "{}, {}, clock {}",
-            environment.kernel.as_deref().unwrap_or("kernel not known"),
-            environment.processor.model.as_deref().unwrap_or("CPU not known"),
+            environment.kernel.as_deref().unwrap_or("unknown kernel"),
+            environment.processor.model.as_deref().unwrap_or("unknown CPU"),
             clock.source
         )
     };
@@ -118,12 +118,12 @@ fn hosts(record: &Record) -> Vec<String> {
             let machines: Vec<String> =
                 several.iter().map(|there| machine(&there.environment, &there.clock)).collect();
             for (there, machine) in several.iter().zip(&machines) {
-                groups.add("hosts", machine, machine, &there.name);
+                groups.add("hosts", machine, &there.name);
             }
-            std::iter::once(format!("hosts: driven from {own}")).chain(groups.lines()).collect()
+            std::iter::once(format!("hosts: controlled from {own}")).chain(groups.lines()).collect()
         }
     };
-    // Of many the noisiest stands for all; what is too noisy has a warning.
+    // Of many the noisiest is shown; what is too noisy has a warning.
     let noise =
         record.hosts.iter().flat_map(|there| there.noise.iter().map(move |one| (there, one)));
     let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
@@ -133,28 +133,29 @@ fn hosts(record: &Record) -> Vec<String> {
     lines.into_iter().chain(noise).collect()
 }
 
-/// What became of messages that did not come as they were sent.
+/// Messages that did not arrive as they were sent.
 fn astray(run: &Run) -> Option<String> {
     let Counts { sent, lost, duplicates, reordered, corrupt, strangers, .. } = run.counts;
     let kinds = [
         (lost, "lost"),
-        (duplicates, "came twice"),
-        (reordered, "came out of order"),
-        (corrupt, "came corrupt"),
-        (strangers, "connections of strangers were dropped"),
+        (duplicates, "duplicated"),
+        (reordered, "reordered"),
+        (corrupt, "corrupt"),
+        (strangers, "connections of other processes rejected"),
     ];
     let seen: Vec<String> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    (!seen.is_empty()).then(|| format!("messages: {}: of {sent}, {}", run.label, seen.join(", ")))
+    (!seen.is_empty())
+        .then(|| format!("messages: {}: of {sent} sent, {}", run.label, seen.join(", ")))
 }
 
-/// Why the rounds stopped, where that was not simply their number.
+/// Why the rounds stopped, if not by their number.
 fn rounds(record: &Record) -> Vec<String> {
     let until = record.plan.rounds.until.is_some();
     let mut groups = Groups::default();
     for run in record.runs.iter().filter(|run| until || !run.complete) {
         let kind = if run.complete { "rounds" } else { "incomplete" };
-        groups.add(kind, &run.stopped, &run.stopped, &run.label);
+        groups.add(kind, &run.stopped, &run.label);
     }
     groups.lines()
 }
@@ -165,17 +166,16 @@ struct Groups<'a>(Vec<Group<'a>>);
 
 struct Group<'a> {
     word: &'a str,
-    key: &'a str,
     text: &'a str,
     labels: Vec<&'a str>,
 }
 
 impl<'a> Groups<'a> {
-    fn add(&mut self, word: &'a str, key: &'a str, text: &'a str, label: &'a str) {
-        match self.0.iter_mut().find(|group| (group.word, group.key) == (word, key)) {
+    fn add(&mut self, word: &'a str, text: &'a str, label: &'a str) {
+        match self.0.iter_mut().find(|group| (group.word, group.text) == (word, text)) {
             Some(group) if group.labels.last() == Some(&label) => {}
             Some(group) => group.labels.push(label),
-            None => self.0.push(Group { word, key, text, labels: vec![label] }),
+            None => self.0.push(Group { word, text, labels: vec![label] }),
         }
     }
 

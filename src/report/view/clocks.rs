@@ -189,7 +189,7 @@ pub fn notes(record: &Record) -> Vec<String> {
     }
     lines.extend(record.clocks.iter().map(|history| {
         format!(
-            "clocks: 100 s after the last exchange with {} the offset would be known within {}",
+            "clocks: 100 s after the last exchange with {}, the offset is still known within {}",
             name(record, history),
             span(history.later.bound_ns)
         )
@@ -207,7 +207,7 @@ fn cost(cost: &ClockCost) -> String {
         None => "unknown there".into(),
     };
     format!(
-        "{} exchanges of times in {} sent {} datagrams of {} B in all and took {} % of a CPU here, \
+        "{} exchanges in {} sent {} datagrams ({} B in all) and took {} % of a CPU here, \
          {there}",
         cost.exchanges,
         span(cost.length_ns),

@@ -16,7 +16,7 @@ fn lost_percent(noise: &Noise) -> f64 {
     PERCENT * noise.lost_ns / noise.observed_ns.max(1.0)
 }
 
-/// What stands in a sentence.
+/// The noise of a CPU in a sentence.
 pub fn sentence(noise: &Noise) -> String {
     format!(
         "CPU {}: {} gaps above {} in {}, {} % of the time, the longest {}",

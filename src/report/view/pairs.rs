@@ -11,7 +11,7 @@ use crate::stats::{RateMetric, Value};
 /// Slow pairs that are named before the others are counted.
 const NAMED: usize = 20;
 
-/// What stands beside the figures of many pairs; `None` where one pair at most was measured.
+/// Slow pairs, bisection bandwidth, matrices; `None` where at most one pair was measured.
 pub fn section(record: &Record) -> Option<Section> {
     let mut section = Section::new("pairs", "Pairs of hosts");
     section.notes = notes(record).into_iter().map(|line| Note::new(line, Show::Page)).collect();
@@ -136,7 +136,7 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     matrices
 }
 
-/// The figures of a run, each with the matrix in which it stands.
+/// The figures of a run, each with its matrix.
 fn figures(run: &Run) -> Vec<(HeatMap, f64)> {
     let map = |name: String, unit: &str, scale: f64, more_is_better: bool| HeatMap {
         title: format!("{name}, {}", run.case.label),

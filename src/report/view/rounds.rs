@@ -9,7 +9,7 @@ use crate::report::number::{
 };
 use crate::stats::Interval;
 
-/// Runs that are named; of more the numbers stand below them.
+/// Most runs that are named; more are numbered.
 const NAMED: usize = 12;
 /// The quantiles of each latency.
 const QUANTILES: [f64; 2] = [0.5, 0.99];

@@ -1,5 +1,4 @@
-//! What became of the messages of each run, and what its figures include. What all runs share is
-//! said once.
+//! Counts of the messages of each run, and what its figures include. What all runs share is a note.
 
 use crate::record::schema::{Counts, Record, Run};
 use crate::report::model::{Cell, Section, Show, Table, number, prose, text};

@@ -21,7 +21,7 @@ pub struct Line<'a> {
     pub run: &'a Run,
     /// Its metric.
     pub metric: &'a str,
-    /// Where it stands on each of the graph's [`columns`]; NaN where that was not measured.
+    /// Its place on each of the graph's [`columns`]; NaN where that was not measured.
     pub at: Vec<f64>,
     /// The figure in ns, B/s, msg/s or what else its metric is in, with its interval; `None`: n too
     /// small, or not measured.
@@ -31,7 +31,7 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Where it stands on the first axis.
+    /// Its place on the first axis.
     pub fn x(&self) -> f64 {
         self.at.first().copied().unwrap_or(f64::NAN)
     }
@@ -78,12 +78,12 @@ pub fn shown(graph: &Graph) -> String {
     format!("{name} {}", quantile_name(graph.quantile))
 }
 
-/// What stands before the figures in the tables of a graph: its axes, or the size.
+/// The columns before the figures in the table of a graph: its axes, or the size.
 pub fn columns(kind: GraphKind) -> &'static [Axis] {
     if kind.axes().is_empty() { &[Axis::Size] } else { kind.axes() }
 }
 
-/// Where a run stands on the axes of a graph.
+/// The place of a run on the axes of a graph.
 fn at(run: &Run, kind: GraphKind) -> Vec<f64> {
     let of = |axis: &Axis| match axis {
         Axis::Answered => rate_of(run, RateMetric::MessageRate).map_or(f64::NAN, |(rate, _)| rate),

@@ -106,7 +106,7 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
     Some(Table { folded: true, ..table.caption(caption) })
 }
 
-/// Where a figure stands on an axis.
+/// The column of an axis.
 fn place<'a>(axis: Axis, at: usize) -> TableField<'a, Row<'a>> {
     let value = move |row: &Row<'_>| row.line.at.get(at).copied().unwrap_or(f64::NAN);
     match axis {

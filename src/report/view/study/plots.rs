@@ -1,5 +1,5 @@
 //! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
-//! series that it stands beside; ours is solid.
+//! series that it is compared with; ours is solid.
 
 use super::lines::Line;
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
@@ -11,7 +11,7 @@ use crate::stats::{Interval, Value};
 
 /// Half the width of a bar.
 const HALF: f64 = 0.28;
-/// Bars that are named; of more the numbers stand below them.
+/// Most bars that are named; more are numbered.
 const NAMED: usize = 16;
 
 /// The plot of a graph that is no surface.
@@ -113,7 +113,7 @@ fn point(graph: &Graph, line: &Line<'_>, x: f64, is_linear: bool) -> Option<Poin
     Some(Point { x, y: value, text, ..Point::default() }.within(bars))
 }
 
-/// Where a figure stands.
+/// The place of a figure on the axes, in words.
 fn words(graph: &Graph, line: &Line<'_>) -> String {
     match graph.kind.axes() {
         [] => bytes(line.run.case.size.0),
@@ -136,7 +136,7 @@ pub(super) fn word(axis: Against, at: f64) -> String {
     }
 }
 
-/// Lines of one series and metric that differ in nothing but where they stand on the axis.
+/// Lines of one series and metric that differ only in their place on the axis.
 struct Track<'a> {
     series: usize,
     /// Among those of its series, and whether it is its only one.
