@@ -149,10 +149,10 @@ fn a_host_that_cannot_be_reached_is_told_in_one_sentence() {
     assert!(said.starts_with("wiregauge: ssh to closed failed (ssh: connect to host"), "{said}");
     assert!(said.contains("Connection refused"), "{said}");
     let said = refused(&scratch, &host, "latency --to far --remote-binary /no/wiregauge", 4);
-    assert!(said.contains("there is no wiregauge on far where its shell looks"), "{said}");
+    assert!(said.contains("wiregauge not found on far"), "{said}");
     assert!(said.contains("--remote-binary") && said.contains("--push"), "{said}");
     let said = refused(&scratch, &host, "latency --to far --remote-binary /dev/null", 4);
-    assert!(said.contains("wiregauge on far cannot be executed"), "{said}");
+    assert!(said.contains("cannot execute wiregauge on far"), "{said}");
     let said = refused(&scratch, &host, "latency --to far --cpus 0,9999", 2);
     assert!(said.contains("far: --cpus: CPU 9999 is not online"), "{said}");
 }
@@ -190,7 +190,7 @@ fn another_version_there_is_refused() {
         ("older", older, 2, sentence.as_str()),
         ("newer", newer, 2, "wiregauge on far is version 99.0.0, and this one is version"),
         ("oldest", oldest, 2, "wiregauge on far speaks another protocol"),
-        ("chatty", b"Welcome to far!\n".to_vec(), 4, "far prints text where an agent should"),
+        ("chatty", b"Welcome to far!\n".to_vec(), 4, "the shell start-up files on far print text"),
     ] {
         let program = answering(&scratch, name, &bytes);
         let line = format!("latency --to far --remote-binary {program}");
@@ -226,7 +226,7 @@ fn a_dead_connection_leaves_what_was_measured() {
         host.kill_sessions();
         let ended = driver.end();
         let fault = kept(&scratch, &ended);
-        assert!(fault.contains("the server's process on far is gone: ssh ended"), "{fault}");
+        assert!(fault.contains("lost the server's process on far: ssh exited"), "{fault}");
         host.await_no_agents();
         fs::remove_dir_all(scratch.join("run")).unwrap();
     }

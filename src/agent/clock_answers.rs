@@ -1,9 +1,9 @@
-//! The agent's half of the clock comparison: it answers exchanges of times while rounds run.
+//! The agent's half of the clock comparison: it answers clock exchanges while rounds run.
 
 use crate::agent::error::AgentError;
 use crate::clock::exchange::{Answering, Local};
 use crate::control::frame;
-use crate::control::protocol::{FromAgent, KeepTime, ToAgent};
+use crate::control::protocol::{AnswerClock, FromAgent, ToAgent};
 use crate::host::{self, ResourceUse};
 use crate::transport::{address_of_site, bind_within_limits};
 use std::io;
@@ -15,25 +15,26 @@ const CHECK: Duration = Duration::from_millis(100);
 
 /// Answers until the controller closes its channel.
 pub(crate) fn answer(
-    task: &KeepTime,
+    task: &AnswerClock,
     control: &Receiver<ToAgent>,
     output: &mut impl io::Write,
 ) -> Result<(), AgentError> {
     host::stay_off(&task.leaves);
     let before = ResourceUse::of_thread();
-    let failed =
-        |error: &dyn std::fmt::Display| AgentError::Unable(format!("exchanging times: {error}"));
+    let failed = |error: &dyn std::fmt::Display| {
+        AgentError::Unable(format!("answering clock exchanges: {error}"))
+    };
     let address = address_of_site(&task.site).map_err(|error| failed(&error))?;
     let local = Local { source: task.source, time: task.time, untrue: task.injected_error };
     let bind = |address| Answering::at(address, local, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(|error| failed(&error))?;
     let address = answering.address().map_err(|error| failed(&error))?;
-    frame::write(output, &FromAgent::KeepsTime(address))?;
+    frame::write(output, &FromAgent::ClockAddress(address))?;
     while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
         answering.answer(CHECK).map_err(|error| failed(&error))?;
     }
     let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
     // Fails only where the controller is gone.
-    let _ = frame::write(output, &FromAgent::KeptTime { datagrams: answering.sent, cpu_ns });
+    let _ = frame::write(output, &FromAgent::ClockAnswered { datagrams: answering.sent, cpu_ns });
     Ok(())
 }

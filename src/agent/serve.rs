@@ -147,7 +147,7 @@ fn serve(patterns: Patterns, output: &mut impl io::Write) -> Result<(), AgentErr
             };
             Ok(frame::write(output, &said)?)
         }
-        ToAgent::KeepTime(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
+        ToAgent::AnswerClock(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
         _ => Err(FrameError::Closed.into()),
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! `Expect` and `Stop` may follow `Start` at any time; `Refused` replaces any answer. An agent on
 //! another host sends its samples as `Rows` before `Ended`. It also serves two other sessions:
-//! `Probe` is answered by `Probed` before anything runs, and `KeepTime` by `KeepsTime` while rounds
+//! `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by `ClockAddress` while rounds
 //! run.
 
 use super::case::CaseFrame;
@@ -65,12 +65,12 @@ pub enum ToAgent {
     /// Report the host's properties, instead of a round.
     Probe(HostProbeRequest),
     /// Answer clock exchanges until the channel is closed, instead of a round.
-    KeepTime(Box<KeepTime>),
+    AnswerClock(Box<AnswerClock>),
 }
 
 /// How an agent answers clock exchanges.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeepTime {
+pub struct AnswerClock {
     /// The interface or address to listen on.
     pub site: Site,
     /// The clock that is compared.
@@ -252,9 +252,9 @@ pub enum FromAgent {
     /// The properties of its host.
     Probed(Box<HostProbe>),
     /// Clock exchanges are answered at this address.
-    KeepsTime(SocketAddr),
+    ClockAddress(SocketAddr),
     /// The clock exchanges are over.
-    KeptTime {
+    ClockAnswered {
         /// Datagrams sent.
         datagrams: u64,
         /// CPU time of the answering thread.

@@ -1,5 +1,5 @@
-//! The clocks of two hosts, compared before, during and after the rounds: an agent of its own there
-//! answers exchanges of times, and a thread of the driver asks, both off the measuring CPUs.
+//! Comparison of two hosts' clocks before, during and after the rounds: a thread of the controller
+//! exchanges timestamps with an agent on the other host, both off the measuring CPUs.
 
 use crate::clock::exchange::{Asking, Cookie, Local};
 use crate::clock::offset::Exchange;
@@ -20,36 +20,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Exchanges before the first round, and the pause between them.
+/// Exchanges before the first round, and the interval between them.
 const FIRST: usize = 200;
 const QUICK: Duration = Duration::from_millis(1);
-/// While rounds run they come in bursts: after a pause the first of them meet sleeping CPUs and
-/// cold caches on both hosts, those that follow at once do not, and the shortest ways are what
-/// counts.
+/// Exchanges per burst while rounds run. The first ones after a pause meet sleeping CPUs and cold
+/// caches on both hosts; those that follow at once are the shortest, which count.
 const BURST: usize = 10;
-/// Between two bursts: 50 exchanges a second take some 0.2 % of a CPU.
+/// Interval between two bursts: 50 exchanges per second use some 0.2 % of a CPU.
 const PAUSE: Duration = Duration::from_millis(190);
-/// How long an answer is waited for.
+/// Time limit of an answer.
 const ANSWER: Duration = Duration::from_millis(500);
-/// The fewest before the first round, where the way is so long that no more come in time.
+/// Fewest exchanges before the first round, for paths with a long delay.
 const LEAST: usize = 20;
-/// How long what an agent that has ended has said may take to be read.
+/// How long the last messages of an agent that has exited may take to be read.
 const LAST_WORD: Duration = Duration::from_millis(200);
-/// How long exchanges may take to come before a run begins, and after a round.
+/// Time limit of the exchanges before a run, and after a round.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the comparison has cost.
+/// What a comparison has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Datagrams sent from here.
-    pub asked: u64,
-    /// CPU time of the thread that asks.
+    /// Datagrams sent by this host.
+    pub sent: u64,
+    /// CPU time of the asking thread.
     pub cpu_ns: f64,
-    /// Datagrams sent from there, and the CPU time of the one that answers; `None`: it did not say.
+    /// Datagrams sent by the other host and the CPU time of its thread; `None`: not reported.
     pub remote: Option<(u64, f64)>,
 }
 
-/// The driver's side of the comparison while it goes on.
+/// The controller's side of a running comparison.
 pub struct Comparison {
     agent: Option<Agent>,
     rx: Receiver<AgentMessage>,
@@ -68,11 +67,11 @@ struct Shared {
 
 impl Shared {
     fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
-        // A list that a panic left behind is still a list.
+        // A panic leaves the list valid.
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for so many exchanges; after `patience` fewer have to do, where there are `least`.
+    /// Waits for `count` exchanges; after `patience`, `least` are enough.
     fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
         loop {
@@ -88,8 +87,8 @@ impl Shared {
             if is_late || fault.is_some() {
                 let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
                 return Err(Fault::new(format!(
-                    "the clocks of the two hosts cannot be compared: {found} exchanges of times \
-                     came back{why}; UDP between the two addresses must be let through"
+                    "cannot compare the clocks of the two hosts: only {found} clock exchanges were \
+                     answered{why}; allow UDP between their addresses"
                 )));
             }
             std::thread::sleep(QUICK);
@@ -102,7 +101,7 @@ impl Shared {
 }
 
 impl Comparison {
-    /// Starts to compare, over these interfaces or the way that ssh took. `cpus` are left alone.
+    /// Starts a comparison over these interfaces, or the path of ssh. Avoids `cpus`.
     pub fn start(
         host: &RemoteHost,
         interface: Option<&Interfaces>,
@@ -116,7 +115,7 @@ impl Comparison {
             (Some(names), Role::Server) => Site::Interface(names.server.clone()),
             (None, role) => host.site(role).unwrap_or_default(),
         };
-        let asked = KeepTime {
+        let request = AnswerClock {
             site: site(Role::Server),
             source: host.probe.source,
             time: host.probe.time,
@@ -124,11 +123,11 @@ impl Comparison {
             leaves: host.probe.cpus.clone(),
             injected_error: untrue,
         };
-        let (agent, rx, other) = answering(host, asked)?;
+        let (agent, rx, other) = answering(host, request)?;
         let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
         let other = towards(other, own);
         let asking = Asking::from(own, other, local, cookie)
-            .map_err(|error| Fault::new(format!("exchanging times from {own}: {error}")))?;
+            .map_err(|error| Fault::new(format!("clock exchanges from {own}: {error}")))?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
@@ -143,29 +142,29 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// All exchanges until now, one of them after this call began.
+    /// All exchanges so far, with at least one that began after this call.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
         let count = self.shared.exchanges().len();
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
-        // The one that is on its way now may have begun before.
+        // The current one may have begun before.
         self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
         Ok(self.shared.exchanges().clone())
     }
 
-    /// All that have come back by now, however old the last is.
+    /// All exchanges so far.
     pub fn so_far(&self) -> Vec<Exchange> {
         self.shared.exchanges().clone()
     }
 
-    /// Ends it; what it has cost.
+    /// Ends the comparison; returns its cost.
     pub fn end(mut self) -> Cost {
         self.stop();
         let mut cost = *self.shared.cost.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its process has ended: what it said is there, or comes from the pipe at once.
-        while let Ok(AgentMessage { said: Ok(said), .. }) = self.rx.recv_timeout(LAST_WORD) {
-            if let FromAgent::KeptTime { datagrams, cpu_ns } = said {
+        // Its process has exited: its last messages are queued or in the pipe.
+        while let Ok(AgentMessage { message: Ok(said), .. }) = self.rx.recv_timeout(LAST_WORD) {
+            if let FromAgent::ClockAnswered { datagrams, cpu_ns } = said {
                 cost.remote = Some((datagrams, cpu_ns));
             }
         }
@@ -190,12 +189,12 @@ impl Drop for Comparison {
     }
 }
 
-/// Asks until it is over.
+/// Exchanges timestamps until the comparison is over.
 fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
     let before = ResourceUse::of_thread();
-    let done = ask_on(&mut asking, shared);
+    let done = exchange_until_over(&mut asking, shared);
     let cost = Cost {
-        asked: asking.sent(),
+        sent: asking.sent(),
         cpu_ns: ResourceUse::of_thread().since(&before).cpu_ns,
         remote: None,
     };
@@ -203,7 +202,7 @@ fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
     done
 }
 
-fn ask_on(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
+fn exchange_until_over(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
     while !shared.over.load(Ordering::Relaxed) {
         let exchange = asking.ask(ANSWER)?;
         let count = {
@@ -212,43 +211,52 @@ fn ask_on(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
             all.len()
         };
         let rests = count >= FIRST && count.is_multiple_of(BURST);
-        // Whoever wants to know now ends the pause.
+        // A caller that needs a new exchange ends the pause.
         std::thread::park_timeout(if rests { PAUSE } else { QUICK });
     }
     Ok(())
 }
 
-/// An agent there that answers, and where.
+/// Starts the answering agent; returns its address.
 fn answering(
     host: &RemoteHost,
-    asked: KeepTime,
+    request: AnswerClock,
 ) -> Result<(Agent, Receiver<AgentMessage>, SocketAddr), Fault> {
     let (tx, rx) = mpsc::channel();
     let place = AgentPlace::Remote(&host.session);
     let mut agent = Agent::start(place, Role::Server, VERSION, tx).map_err(Fault::new)?;
-    let mut asked = Some(asked);
+    let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let said = match rx.recv_timeout(left) {
-            Ok(AgentMessage { said, .. }) => said,
+            Ok(AgentMessage { message, .. }) => message,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Err(Fault::new("no answer to the exchange of times in time"));
+                return Err(Fault::new(
+                    "the agent did not start answering clock exchanges in time",
+                ));
             }
         };
         match said {
-            Ok(FromAgent::Welcome { .. }) if asked.is_some() => {
-                asked.take().into_iter().for_each(|a| agent.say(&ToAgent::KeepTime(Box::new(a))));
+            Ok(FromAgent::Welcome { .. }) if request.is_some() => {
+                request
+                    .take()
+                    .into_iter()
+                    .for_each(|a| agent.send(&ToAgent::AnswerClock(Box::new(a))));
             }
-            Ok(FromAgent::KeepsTime(address)) if asked.is_none() => {
+            Ok(FromAgent::ClockAddress(address)) if request.is_none() => {
                 return Ok((agent, rx, address));
             }
             Ok(FromAgent::Refused { sentence, wrong_use }) => {
                 return Err(Fault::of_agent(wrong_use, sentence));
             }
-            Ok(_) => return Err(Fault::new("the agent that exchanges times spoke out of turn")),
+            Ok(_) => {
+                return Err(Fault::new(
+                    "the agent that answers clock exchanges sent an unexpected message",
+                ));
+            }
             Err(error) => {
-                return Err(Fault::new(format!("the agent that exchanges times: {error}")));
+                return Err(Fault::new(format!("the agent that answers clock exchanges: {error}")));
             }
         }
     }
@@ -268,7 +276,7 @@ mod tests {
         let soon = Duration::from_millis(5);
         assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
         let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
-        assert!(fault.to_string().contains("20 exchanges of times came back"), "{fault}");
+        assert!(fault.to_string().contains("only 20 clock exchanges were answered"), "{fault}");
         *shared.fault.lock().unwrap() = Some("no route".into());
         let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
         assert!(fault.to_string().contains("(no route)"), "{fault}");

@@ -1,4 +1,4 @@
-//! Another host before anything is measured there: reached, probed, and left as it was.
+//! A remote host: reached and probed before anything is measured, and left as it was.
 
 use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
@@ -7,7 +7,7 @@ use crate::host;
 use crate::plan::HostSpec;
 use crate::plan::host_spec::quoted;
 use crate::remote::process::{Agent, AgentPlace};
-use crate::remote::ssh::{GREETING, LOOK, Session};
+use crate::remote::ssh::{CHECK, GREETING, Session};
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
 use std::net::IpAddr;
@@ -17,23 +17,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long a copy of this program may take.
+/// Time limit of copying this program.
 const COPY: Duration = Duration::from_secs(300);
-/// How long its removal may take.
+/// Time limit of its removal.
 const REMOVAL: Duration = Duration::from_secs(10);
-/// Another host that was reached and looked at.
+/// Another host that was reached and probed.
 pub struct RemoteHost {
     /// How agents are started there.
     pub session: Session,
-    /// What it is.
+    /// Its properties.
     pub probe: HostProbe,
-    /// Where this host's end is to be reached, where no interface was named.
+    /// This host's address towards it, if no interface was named.
     pub own: Option<IpAddr>,
     pushed: Option<Pushed>,
 }
 
 impl RemoteHost {
-    /// Reaches a host and looks at it. `program` is copied there where that was asked for.
+    /// Reaches a host and probes it. Copies `program` there if requested.
     pub fn reach(
         spec: &HostSpec,
         request: HostProbeRequest,
@@ -56,14 +56,14 @@ impl RemoteHost {
             _ if named => None,
             Some(address) => Some(host::address_towards(address).map_err(|error| {
                 Fault::new(format!(
-                    "this host has no route to {address}, where {} was reached ({error}); name a \
-                     network interface of each with --interface",
+                    "no route to {address}, the address of {} ({error}): name a network interface \
+                     of each host with --interface",
                     session.host()
                 ))
             })?),
             None if needs_site && !named => {
                 return Err(Fault::Refused(format!(
-                    "{} reached {} by no address that both hosts can use; name a network \
+                    "{} to {} gives no address that both hosts can use for data: name a network \
                      interface of each with --interface",
                     session.carrier(),
                     session.host()
@@ -74,7 +74,7 @@ impl RemoteHost {
         Ok(RemoteHost { session, probe, own, pushed })
     }
 
-    /// Where an end is to be reached that is there (the server's) or here, where no interface was
+    /// The address of the remote end (the server's) or of this host's end, if no interface was
     /// named.
     pub fn site(&self, role: Role) -> Option<Site> {
         match role {
@@ -83,13 +83,13 @@ impl RemoteHost {
         }
     }
 
-    /// Takes back what was copied; why that failed.
+    /// Removes the copied program.
     pub fn leave(mut self) -> Result<(), String> {
         self.pushed.take().map_or(Ok(()), |mut pushed| pushed.remove())
     }
 }
 
-/// Asks an agent there what there is.
+/// Asks an agent for the host's properties.
 fn probe(
     session: &Session,
     request: HostProbeRequest,
@@ -104,8 +104,8 @@ fn probe(
         if interrupted.load(Ordering::Relaxed) {
             return Err(Fault::Interrupted);
         }
-        let said = match rx.recv_timeout(LOOK) {
-            Ok(heard) => heard.said,
+        let said = match rx.recv_timeout(CHECK) {
+            Ok(heard) => heard.message,
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,
             Err(_) => return Err(session.late(GREETING)),
         };
@@ -114,7 +114,7 @@ fn probe(
                 return Err(another_version(session, &format!("is version {tool}")));
             }
             Ok(FromAgent::Welcome { .. }) if request.is_some() => {
-                request.take().into_iter().for_each(|request| agent.say(&ToAgent::Probe(request)));
+                request.take().into_iter().for_each(|request| agent.send(&ToAgent::Probe(request)));
             }
             Ok(FromAgent::Probed(probe)) if request.is_none() => {
                 let _ = agent.close();
@@ -124,7 +124,7 @@ fn probe(
                 let sentence = format!("{}: {sentence}", session.host());
                 return Err(Fault::of_agent(wrong_use, sentence));
             }
-            Ok(_) => return Err(another_version(session, "answers as no agent of this one does")),
+            Ok(_) => return Err(another_version(session, "sent an unexpected message")),
             Err(error) => return Err(unanswered(session, agent, &error)),
         }
     }
@@ -133,20 +133,20 @@ fn probe(
 fn another_version(session: &Session, how: &str) -> Fault {
     let sentence = format!(
         "wiregauge on {} {how}, and this one is version {} with version {VERSION} of the control \
-         protocol; install the same on both, or have it copied with --push",
+         protocol: install the same on both, or copy it with --push",
         session.host(),
         env!("CARGO_PKG_VERSION")
     );
     Fault::Refused(sentence)
 }
 
-/// Why no agent spoke.
+/// Why there was no valid answer.
 fn unanswered(session: &Session, mut agent: Agent, error: &FrameError) -> Fault {
     match error {
-        // A letter is far too long a length.
+        // Text, read as a length, is far too long.
         FrameError::TooLong(_) => Fault::new(format!(
-            "{host} prints text where an agent should speak: its shell's start-up files must print \
-             nothing where there is no terminal (`ssh {host} true` shows it)",
+            "the shell start-up files on {host} print text: they must print nothing without a \
+             terminal (test with `ssh {host} true`)",
             host = session.host()
         )),
         FrameError::Foreign(_) => another_version(session, "speaks another protocol"),
@@ -157,7 +157,7 @@ fn unanswered(session: &Session, mut agent: Agent, error: &FrameError) -> Fault 
     }
 }
 
-/// This program in a fresh private folder there. Goes when it is dropped.
+/// A copy of this program in a new private folder of the host. Dropping it removes it.
 struct Pushed {
     session: Session,
     folder: Option<String>,
@@ -167,9 +167,9 @@ impl Pushed {
     fn put(session: &Session, program: &Path, interrupted: &AtomicBool) -> Result<Pushed, Fault> {
         let opened = File::open(program).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (bytes, file) = opened.map_err(|error| {
-            Fault::new(format!("reading this program's file {}: {error}", program.display()))
+            Fault::new(format!("reading {}, the file of this program: {error}", program.display()))
         })?;
-        // mktemp(1) makes the folder for this user alone. One that came in part is taken back.
+        // mktemp(1) makes a private folder. A partial copy is removed.
         let script = format!(
             "d=$(mktemp -d) || exit 1; cat >\"$d/wiregauge\" && chmod 700 \"$d/wiregauge\" && \
              [ $(wc -c <\"$d/wiregauge\") -eq {bytes} ] && echo \"$d\" && exit; rm -rf \"$d\"; \
@@ -180,7 +180,7 @@ impl Pushed {
         match plain_folder(&folder) {
             Some(folder) => Ok(Pushed { session: session.clone(), folder: Some(folder.into()) }),
             None => Err(Fault::new(format!(
-                "copying to {}: mktemp there made no folder with a plain name",
+                "copying to {}: mktemp returned no plain path",
                 session.host()
             ))),
         }
@@ -193,10 +193,11 @@ impl Pushed {
     fn remove(&mut self) -> Result<(), String> {
         let Some(folder) = self.folder.take() else { return Ok(()) };
         let script = format!("rm -f {folder}/wiregauge && rmdir {folder}");
-        // Also after a Ctrl-C.
+        // Also after an interrupt.
         let done = self.session.output(&script, Stdio::null(), REMOVAL, &AtomicBool::new(false));
-        done.map(drop)
-            .map_err(|fault| format!("{folder} stays on {}: {fault}", self.session.host()))
+        done.map(drop).map_err(|fault| {
+            format!("{folder} was not removed on {}: {fault}", self.session.host())
+        })
     }
 }
 
@@ -206,9 +207,9 @@ impl Drop for Pushed {
     }
 }
 
-/// A path that is one and that no shell reads otherwise.
-fn plain_folder(said: &str) -> Option<&str> {
-    let folder = said.trim_end();
+/// An absolute path without characters that a shell interprets.
+fn plain_folder(output: &str) -> Option<&str> {
+    let folder = output.trim_end();
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
     let is_plain = folder.len() > 1 && folder.starts_with('/') && folder.bytes().all(plain);
     is_plain.then_some(folder)

@@ -1,4 +1,4 @@
-//! Where agents run: processes on this host, over ssh, through a daemon, or started by a launcher.
+//! Where agents run: on this host, on another one by ssh or a daemon, or as ranks of a job.
 
 pub mod clocks;
 pub mod daemon;

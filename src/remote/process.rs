@@ -1,5 +1,5 @@
-//! An agent's process: a child of this one, or ssh with one behind it. Its standard input and
-//! output are the control channel.
+//! An agent's process: a child of this one, directly or by ssh. Its standard input and output are the
+//! control channel.
 
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
@@ -14,26 +14,26 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How long an agent may take to go once its channel is closed ...
+/// How long an agent may take to exit once its channel is closed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// ... and on another host, with ssh's own good-bye.
+/// The same for an agent on another host, where ssh has to close, too.
 const LAST_WORDS_REMOTE: Duration = Duration::from_secs(5);
-/// Between two looks at whether a process has ended.
+/// Interval between two checks of a process's exit.
 const PAUSE: Duration = Duration::from_millis(2);
-/// What a driver hears of its agents.
+/// A message of an agent.
 pub struct AgentMessage {
-    /// From which.
+    /// Its role.
     pub role: Role,
-    /// What it said, or that it is gone.
-    pub said: Result<FromAgent, FrameError>,
+    /// The message, or the end of its channel.
+    pub message: Result<FromAgent, FrameError>,
 }
 
 /// Where an agent runs.
 #[derive(Clone, Copy)]
 pub enum AgentPlace<'a> {
-    /// On this host: this program.
+    /// On this host, by this program.
     Local(&'a Path),
-    /// On another, reached by ssh.
+    /// On another host.
     Remote(&'a Session),
 }
 
@@ -45,7 +45,7 @@ pub struct Agent {
     remote: Option<RemoteEnd>,
 }
 
-/// What only one on another host has.
+/// What only an agent on another host has.
 struct RemoteEnd {
     host: String,
     carrier: &'static str,
@@ -53,7 +53,7 @@ struct RemoteEnd {
 }
 
 impl Agent {
-    /// Starts one and greets it. What it says goes to `ears`.
+    /// Starts an agent and greets it. Its messages go to `tx`.
     pub fn start(
         place: AgentPlace<'_>,
         role: Role,
@@ -76,7 +76,7 @@ impl Agent {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A Ctrl-C is for the driver, which tells its agents; a group of its own keeps it off.
+            // Its own process group: a Ctrl-C is for the controller, which stops its agents.
             .process_group(0)
             .spawn()
             .map_err(|error| {
@@ -88,9 +88,9 @@ impl Agent {
             std::thread::spawn(move || {
                 let mut output = BufReader::new(output);
                 loop {
-                    let said = frame::read(&mut output);
-                    let over = said.is_err();
-                    if tx.send(AgentMessage { role, said }).is_err() || over {
+                    let message = frame::read(&mut output);
+                    let over = message.is_err();
+                    if tx.send(AgentMessage { role, message }).is_err() || over {
                         return;
                     }
                 }
@@ -105,9 +105,8 @@ impl Agent {
             }
         };
         let mut agent = Agent { role, child, input, remote };
-        // To another host the secret goes in this frame: ssh has made sure who is there, and who
-        // holds the channel is the one who logged in.
-        agent.say(&ToAgent::Hello { magic: MAGIC, version, secret: known });
+        // An agent on another host learns the secret here: ssh has authenticated both ends.
+        agent.send(&ToAgent::Hello { magic: MAGIC, version, secret: known });
         Ok(agent)
     }
 
@@ -116,18 +115,18 @@ impl Agent {
         self.role
     }
 
-    /// Its process; of one on another host, ssh's.
+    /// Its pid, or that of its ssh.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it is on another host, where the driver does not see its progress.
+    /// Whether it is on another host, where the controller cannot read its progress.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// Says something. An agent that is gone is noticed by what it does not say.
-    pub fn say(&mut self, message: &ToAgent) {
+    /// Sends a message. A broken channel shows when no answer comes.
+    pub fn send(&mut self, message: &ToAgent) {
         if let Some(input) = &mut self.input
             && frame::write(input, message).is_err()
         {
@@ -135,16 +134,15 @@ impl Agent {
         }
     }
 
-    /// Ends it: closes its channel, gives it time for its last words, then kills it. Says how it
-    /// went, where it did not go by itself in order.
+    /// Closes its channel, waits for its exit, then kills it. Describes an exit that was not orderly.
     pub fn end(mut self) -> Option<String> {
         match self.close() {
             Some(status) => self.describe(status),
-            None => Some(format!("{} did not answer and was ended", self.name())),
+            None => Some(format!("{} did not exit and was killed", self.name())),
         }
     }
 
-    /// Closes its channel and waits for its end; `None`: it had to be killed.
+    /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
         self.input = None;
         let limit = if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
@@ -154,7 +152,7 @@ impl Agent {
                 Ok(Some(status)) => return Some(status),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
                 _ => {
-                    // The child is ours and was not waited for: its number cannot be another's.
+                    // A child that was not waited for: its pid cannot be another's.
                     let _ = self.child.kill();
                     let _ = self.child.wait();
                     return None;
@@ -163,7 +161,7 @@ impl Agent {
         }
     }
 
-    /// The last line that ssh, or what it ran, has written to its standard error.
+    /// The last line that ssh, or what it ran, wrote to standard error.
     pub fn last_line(&self) -> Option<String> {
         self.remote.as_ref()?.errors.as_ref()?.last_line()
     }
@@ -184,26 +182,26 @@ impl Agent {
             }
             (Some(signal), _, Some(remote)) => {
                 let carrier = remote.carrier;
-                Some(format!("{who} is gone: {carrier} was killed by signal {signal}"))
+                Some(format!("lost {who}: {carrier} was killed by signal {signal}"))
             }
-            (_, Some(101), _) => Some(format!("{who} panicked{}", self.said())),
-            // An agent's own codes: it has told what there was to tell.
+            (_, Some(101), _) => Some(format!("{who} panicked{}", self.message())),
+            // An agent's own exit codes: it has reported the reason.
             (_, None | Some(0 | 2 | 3), _) | (_, _, None) => None,
             (_, Some(code), Some(remote)) => {
                 let carrier = remote.carrier;
-                Some(format!("{who} is gone: {carrier} ended with code {code}{}", self.said()))
+                Some(format!("lost {who}: {carrier} exited with code {code}{}", self.message()))
             }
         }
     }
 
-    fn said(&self) -> String {
+    fn message(&self) -> String {
         self.last_line().map(|line| format!(" ({line})")).unwrap_or_default()
     }
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // Nothing of a round that ended early stays behind. Already waited for: nothing happens.
+        // Leaves no process behind. Does nothing after an orderly end.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -1,10 +1,9 @@
-//! The other host: its agent is started by the system's ssh, whose standard input and output are
-//! the control channel. Nothing listens there for control, and the far side takes no options.
-//! Where an agent stands, a process of this program takes ssh's place
-//! ([`crate::remote::daemon::dial`]).
+//! How agents are started on another host: by the system's ssh, whose standard input and output are
+//! the control channel. The remote agent takes no options, and nothing listens there. For a host with
+//! a daemon, a process of this program takes ssh's place ([`crate::remote::daemon::dial`]).
 //!
-//! The user's configuration, jump hosts and keys are ssh's own business. It is only told not to ask
-//! (`BatchMode`) and to make no terminal, so that what fails, fails in a sentence.
+//! Configuration, jump hosts and keys are left to ssh. It must not ask (`BatchMode`) or allocate a
+//! terminal, so that every failure is an error message.
 
 use crate::agent::serve::PLAY;
 use crate::control::fault::Fault;
@@ -20,51 +19,50 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long ssh may take until the agent greets: a name is looked up, keys are tried, jump hosts
-/// are passed.
+/// Time limit from ssh's start to the agent's greeting, with name resolution, keys and jump hosts.
 pub const GREETING: Duration = Duration::from_secs(30);
-/// Between two looks at whether the user wants to end.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
-/// Most that is read of what a command there prints: the path of a folder.
+/// Interval between two checks for an interrupt by the user.
+pub(crate) const CHECK: Duration = Duration::from_millis(50);
+/// Longest output of a remote command that is read: the path of a folder.
 const LONGEST_PATH: u64 = 4096;
-/// Exit codes of ssh itself, and of a shell that finds no command or cannot execute it.
+/// Exit codes of ssh itself, and of a shell for a command that is missing or not executable.
 const SSH_FAILED: i32 = 255;
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTED: i32 = 126;
-/// The exit code of the way to an agent that does not let this host in.
+/// Exit code of `dial` where the daemon rejects this host.
 const DIAL_REFUSED: i32 = 2;
 
 /// How agents are started on another host.
 #[derive(Clone, Debug)]
 pub struct Session {
     host: String,
-    way: Way,
+    route: Route,
 }
 
-/// How its control channel gets there.
+/// What carries the control channel.
 #[derive(Clone, Debug)]
-enum Way {
-    /// By ssh with its own arguments; the agent's command is for the shell there.
+enum Route {
+    /// ssh with its arguments; the agent's command is for the remote shell.
     Ssh { ssh: Vec<String>, agent: String },
-    /// By this program, to the agent that stands at this host and port.
-    Standing { program: PathBuf, at: String, key: Option<JobKey> },
+    /// This program, connected to the daemon at this host and port.
+    Daemon { program: PathBuf, at: String, key: Option<JobKey> },
 }
 
 impl Session {
     pub(super) fn new(spec: &HostSpec, program: &Path) -> Session {
-        let way = match spec.agent.clone() {
-            Some(at) => Way::Standing { program: program.into(), at, key: spec.key },
+        let route = match spec.agent.clone() {
+            Some(at) => Route::Daemon { program: program.into(), at, key: spec.key },
             None => {
                 let binary = spec.binary.as_deref().map_or("wiregauge".into(), quoted);
-                Way::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {PLAY}") }
+                Route::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {PLAY}") }
             }
         };
-        Session { host: spec.host.clone(), way }
+        Session { host: spec.host.clone(), route }
     }
 
-    /// Has agents started from this file, where ssh starts them.
+    /// Uses this file as the remote program, if ssh starts agents.
     pub(super) fn start_from(&mut self, file: &str) {
-        if let Way::Ssh { agent, .. } = &mut self.way {
+        if let Route::Ssh { agent, .. } = &mut self.route {
             *agent = format!("{} {PLAY}", quoted(file));
         }
     }
@@ -74,11 +72,11 @@ impl Session {
         &self.host
     }
 
-    /// An agent there.
+    /// The command that starts an agent.
     pub(crate) fn agent(&self) -> Command {
-        match &self.way {
-            Way::Ssh { ssh, agent } => self.run(ssh, agent),
-            Way::Standing { program, at, key } => {
+        match &self.route {
+            Route::Ssh { ssh, agent } => self.run(ssh, agent),
+            Route::Daemon { program, at, key } => {
                 let mut dial = Command::new(program);
                 dial.args([DIAL, at]).env_remove(KEY_VARIABLE);
                 if let Some(JobKey(key)) = key {
@@ -89,7 +87,7 @@ impl Session {
         }
     }
 
-    /// A command there. A host's name never begins with a dash: it was refused when it was typed.
+    /// Runs a remote command. A host name that begins with a dash was refused before.
     fn run(&self, ssh: &[String], command: &str) -> Command {
         let (program, arguments) = ssh.split_first().map_or(("ssh", &[][..]), |(p, a)| (p, a));
         let mut ssh = Command::new(program);
@@ -97,15 +95,15 @@ impl Session {
         ssh
     }
 
-    /// What carries the control channel, for sentences.
+    /// What carries the control channel, for messages.
     pub(crate) fn carrier(&self) -> &'static str {
-        match self.way {
-            Way::Ssh { .. } => "ssh",
-            Way::Standing { .. } => "the connection",
+        match self.route {
+            Route::Ssh { .. } => "ssh",
+            Route::Daemon { .. } => "the connection",
         }
     }
 
-    /// Runs a command there to its end; what it printed, or why it failed.
+    /// Runs a remote command to its end and returns its output.
     pub(super) fn output(
         &self,
         command: &str,
@@ -114,8 +112,8 @@ impl Session {
         interrupted: &AtomicBool,
     ) -> Result<String, Fault> {
         let what = |error: std::io::Error| Fault::new(format!("ssh to {}: {error}", self.host));
-        let Way::Ssh { ssh, .. } = &self.way else {
-            return Err(Fault::new("an agent that stands runs no other commands"));
+        let Route::Ssh { ssh, .. } = &self.route else {
+            return Err(Fault::new("an agent daemon runs no other commands"));
         };
         let mut child = self
             .run(ssh, command)
@@ -138,7 +136,7 @@ impl Session {
                         false => self.late(limit),
                     });
                 }
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(CHECK),
             }
         };
         let line = errors.and_then(|errors| errors.last_line());
@@ -158,12 +156,12 @@ impl Session {
         Fault::new(format!("{} did not answer over {carrier} within {seconds} s", self.host))
     }
 
-    /// Why a command there did not do its work.
+    /// Why a remote command failed.
     pub(super) fn failed(&self, status: Option<ExitStatus>, line: Option<String>) -> Fault {
         let host = &self.host;
-        if let Way::Standing { .. } = self.way {
-            // Its own process has the sentence.
-            let nothing = || format!("the agent that stands on {host} closed the connection");
+        if let Route::Daemon { .. } = self.route {
+            // The dialling process has explained it.
+            let nothing = || format!("the agent daemon on {host} closed the connection");
             let wrong_use = status.and_then(|status| status.code()) == Some(DIAL_REFUSED);
             return Fault::of_agent(wrong_use, line.unwrap_or_else(nothing));
         }
@@ -171,15 +169,14 @@ impl Session {
         Fault::new(match status.and_then(|status| status.code()) {
             Some(SSH_FAILED) => format!("ssh to {host} failed{said}"),
             Some(NOT_FOUND) => format!(
-                "there is no wiregauge on {host} where its shell looks{said}; name its file with \
-                 --remote-binary, or have it copied with --push"
+                "wiregauge not found on {host}{said}: give its path with --remote-binary, or copy it \
+                 with --push"
             ),
             Some(NOT_EXECUTED) => format!(
-                "wiregauge on {host} cannot be executed{said}; name another file with \
-                 --remote-binary"
+                "cannot execute wiregauge on {host}{said}: give another path with --remote-binary"
             ),
-            Some(code) => format!("the command on {host} ended with code {code}{said}"),
-            None => format!("ssh to {host} was ended{said}"),
+            Some(code) => format!("the command on {host} exited with code {code}{said}"),
+            None => format!("ssh to {host} was killed{said}"),
         })
     }
 }

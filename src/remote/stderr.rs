@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long what ssh has written before it ended may take to be read.
+/// How long the output that ssh wrote before its exit may take to be read.
 const LAST_LINE: Duration = Duration::from_millis(200);
-/// Between two checks for the end of the output.
+/// Interval between two checks for the end of the output.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The last bytes of ssh's standard error that are kept.
+/// Bytes that are kept.
 const TAIL: usize = 2048;
-/// Characters of a line of it that are shown.
+/// Characters of a line that are shown.
 const LONGEST_LINE: usize = 300;
 
 /// The end of what a process writes to its standard error.
@@ -37,8 +37,8 @@ impl Tail {
         Tail { kept, reader }
     }
 
-    /// Its last line that is not empty, without what a terminal would obey. A master connection
-    /// that ssh leaves behind may hold the pipe open, so that its end is not waited for.
+    /// The last line that is not empty, without control characters. Does not wait for the end of the
+    /// pipe, which a master connection of ssh may hold open.
     pub fn last_line(&self) -> Option<String> {
         let deadline = Instant::now() + LAST_LINE;
         while !self.reader.is_finished() && Instant::now() < deadline {

@@ -16,7 +16,7 @@ impl RunSoFar {
         let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
         let sources = [
             ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
-            ("the exchange of times", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
+            ("the clock exchanges", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
         ];
         let worst = sources.into_iter().map(|(by, checks): (&'static str, Vec<OffsetCheck>)| {
             (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))

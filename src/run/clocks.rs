@@ -131,7 +131,7 @@ pub struct Known {
 
 impl Known {
     fn of(exchanges: Vec<Exchange>, stated: Option<Offset>) -> Result<Known, Fault> {
-        let none = || Fault::new("no exchange of times could be used");
+        let none = || Fault::new("no clock exchange could be used");
         let fitted = Model::fit(&exchanges).ok_or_else(none)?;
         Ok(match stated.map(Model::stated) {
             Some(model) => Known { model, exchanges, exchanged: Some(fitted) },
@@ -277,7 +277,7 @@ pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
         (Some(first), Some(last)) => last.heard - first.sent,
         _ => 0.0,
     };
-    let datagrams = cost.asked + cost.remote.map_or(0, |(datagrams, _)| datagrams);
+    let datagrams = cost.sent + cost.remote.map_or(0, |(datagrams, _)| datagrams);
     ClockCost {
         length_ns,
         exchanges: exchanges.len() as u64,

@@ -64,7 +64,7 @@ pub fn compare(
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
             let name = host.session.host();
-            let sentence = format!("no exchange of times with {name} could be used");
+            let sentence = format!("no clock exchange with {name} could be used");
             return Err(ConductError::Unable(sentence));
         };
         histories.push(ClockHistory { host: number as u32, ..known });

@@ -124,7 +124,7 @@ impl Round<'_> {
         let cookie = secret::fresh().map_err(Fault::new)?;
         for agent in 0..self.agents.len() {
             let assignment = self.assignment(self.agents[agent].role(), cookie, one_process);
-            self.agents[agent].say(&ToAgent::Open(Box::new(assignment)));
+            self.agents[agent].send(&ToAgent::Open(Box::new(assignment)));
         }
         // That of a role which no agent plays by itself is empty.
         let none = vec![vec![Blob::default()]; self.case.threads() as usize];
@@ -139,7 +139,7 @@ impl Round<'_> {
             let role = agent.role();
             let others = self.case.topology.route(index(role), &addresses);
             let wrong = || Fault::new("an agent told of other ends than it has");
-            agent.say(&ToAgent::Connect(others.ok_or_else(wrong)?));
+            agent.send(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
         // Memory is touched and the CPU's noise watched meanwhile.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
@@ -156,7 +156,7 @@ impl Round<'_> {
         // The server first (the list begins with it), so that it listens when the client sends.
         for agent in &mut self.agents {
             let at = self.agreed.and_then(|at| conditions.remote_ticks_at(case, agent.role(), at));
-            agent.say(&ToAgent::Start(at));
+            agent.send(&ToAgent::Start(at));
         }
         self.watch(watch)
     }
@@ -243,7 +243,7 @@ impl Round<'_> {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.hear(left.min(LOOK)) {
-                Ok(AgentMessage { role, said: Ok(said) }) => {
+                Ok(AgentMessage { role, message: Ok(said) }) => {
                     if let FromAgent::Refused { wrong_use, sentence } = said {
                         let sentence = format!("the {}: {sentence}", role.name());
                         return Err(Fault::of_agent(wrong_use, sentence));
@@ -256,7 +256,7 @@ impl Round<'_> {
                     }
                     missing -= 1;
                 }
-                Ok(AgentMessage { role, said: Err(error) }) => return Err(gone(role, &error)),
+                Ok(AgentMessage { role, message: Err(error) }) => return Err(gone(role, &error)),
                 Err(_) if left.is_zero() => {
                     return Err(Fault::new(format!(
                         "{what} did not come within {} s",
@@ -278,7 +278,7 @@ impl Round<'_> {
         let mut told = [0; 2];
         while self.unfinished() {
             match self.hear(LOOK) {
-                Ok(AgentMessage { role, said: Ok(FromAgent::Progress(messages)) }) => {
+                Ok(AgentMessage { role, message: Ok(FromAgent::Progress(messages)) }) => {
                     told[index(role)] = messages;
                 }
                 Ok(heard) => {
@@ -347,8 +347,8 @@ impl Round<'_> {
 
     /// Takes what a running agent says. An end that was not planned is a fault.
     fn note(&mut self, heard: AgentMessage) -> Result<(), Fault> {
-        let AgentMessage { role, said } = heard;
-        match said.map_err(|error| gone(role, &error))? {
+        let AgentMessage { role, message } = heard;
+        match message.map_err(|error| gone(role, &error))? {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.seen.sent);
                 self.keep(role, thread, *outcome);
@@ -361,7 +361,7 @@ impl Round<'_> {
                     // Of both directions each end waits for the other.
                     (Ending::SenderTellsReceiver | Ending::EachTellsOther, _) => {
                         for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
-                            agent.say(&ToAgent::Expect { thread, messages });
+                            agent.send(&ToAgent::Expect { thread, messages });
                         }
                     }
                 }
@@ -384,7 +384,7 @@ impl Round<'_> {
         }
         for agent in self.agents.iter_mut().filter(|agent| agent.role() == Role::Server) {
             for thread in 0..self.case.threads_of(Role::Server) {
-                agent.say(&ToAgent::Expect { thread, messages: 0 });
+                agent.send(&ToAgent::Expect { thread, messages: 0 });
             }
         }
     }
@@ -411,7 +411,7 @@ impl Round<'_> {
     fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
         if fault.is_some() {
             for agent in &mut self.agents {
-                agent.say(&ToAgent::Stop);
+                agent.send(&ToAgent::Stop);
             }
             let deadline =
                 Instant::now() + if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
@@ -422,13 +422,13 @@ impl Round<'_> {
             }) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.hear(left) {
-                    Ok(AgentMessage { role, said: Ok(FromAgent::Ended { thread, outcome }) }) => {
+                    Ok(AgentMessage { role, message: Ok(FromAgent::Ended { thread, outcome }) }) => {
                         self.keep(role, thread, *outcome);
                     }
-                    Ok(AgentMessage { role, said: Ok(FromAgent::Rows { thread, rows }) }) => {
+                    Ok(AgentMessage { role, message: Ok(FromAgent::Rows { thread, rows }) }) => {
                         let _ = self.take(role, thread, &rows);
                     }
-                    Ok(AgentMessage { role, said: Err(_) }) => gone[index(role)] = true,
+                    Ok(AgentMessage { role, message: Err(_) }) => gone[index(role)] = true,
                     Ok(_) => {}
                     Err(_) => break,
                 }

@@ -187,7 +187,7 @@ pub enum SessionState {
     /// A round runs.
     Running,
     /// Clock exchanges are answered.
-    KeepingTime,
+    AnsweringClock,
 }
 
 /// Follows a session by its controller's frames.
@@ -237,9 +237,9 @@ impl Inspector {
                 self.probed = request.transports;
                 SessionState::Preparing
             }
-            ToAgent::KeepTime(_) => {
+            ToAgent::AnswerClock(_) => {
                 self.what = "clocks".into();
-                SessionState::KeepingTime
+                SessionState::AnsweringClock
             }
             ToAgent::Start(_) => SessionState::Running,
             ToAgent::Hello { .. }
@@ -249,7 +249,7 @@ impl Inspector {
         };
         // The end of a running loop is set once, so a second start gains no time. Clock exchanges
         // go on until the controller leaves.
-        if !matches!(self.state, SessionState::Running | SessionState::KeepingTime) {
+        if !matches!(self.state, SessionState::Running | SessionState::AnsweringClock) {
             self.state = state;
         }
         Ok(())
@@ -260,7 +260,7 @@ impl Inspector {
         match self.state {
             SessionState::Silent | SessionState::Preparing => Some(IDLE),
             SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
-            SessionState::KeepingTime => None,
+            SessionState::AnsweringClock => None,
         }
     }
 
