@@ -7,10 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LockError {
     /// The limit of locked memory is too small.
-    #[error(
-        "cannot lock {bytes} B: the limit of locked memory is {limit} B (RLIMIT_MEMLOCK); raise \
-         it with `ulimit -l unlimited` or give the program CAP_IPC_LOCK"
-    )]
+    #[error("cannot lock {bytes} B: the limit is {limit} B (RLIMIT_MEMLOCK)")]
     Limit {
         /// Bytes that were to be locked.
         bytes: usize,
@@ -59,7 +56,7 @@ pub fn lock<T>(region: &mut [T]) -> Result<(), LockError> {
         return Ok(());
     }
     // SAFETY: mlock(2) changes neither contents nor protection, and the range is one borrowed
-    // allocation; that whole pages are locked concerns neighbours in no way they could notice.
+    // allocation; whole pages are locked, which neighbours cannot notice.
     let result = unsafe { rustix::mm::mlock(region.as_mut_ptr().cast(), bytes) };
     let Err(errno) = result else { return Ok(()) };
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
@@ -96,6 +93,6 @@ mod tests {
     #[test]
     fn the_limit_is_named_with_its_remedy() {
         let text = LockError::Limit { bytes: 100, limit: 64 }.to_string();
-        assert!(text.contains("64 B (RLIMIT_MEMLOCK)") && text.contains("ulimit -l unlimited"));
+        assert_eq!(text, "cannot lock 100 B: the limit is 64 B (RLIMIT_MEMLOCK)");
     }
 }

@@ -32,7 +32,7 @@ pub struct Processor {
     pub turbo: Option<bool>,
     /// The driver that puts idle CPUs to sleep.
     pub idle_driver: Option<String>,
-    /// The flags that concern the TSC: `constant_tsc`, `nonstop_tsc`, ...
+    /// The flags about the TSC: `constant_tsc`, `nonstop_tsc`, ...
     pub tsc_flags: Vec<String>,
     /// Weaknesses of the processor and what the kernel does against them, where it is affected.
     pub mitigations: BTreeMap<String, String>,

@@ -48,6 +48,11 @@ pub fn grouped<'a>(
 }
 
 impl<'a> Entry<'a> {
+    /// Whether its labels are those of hosts.
+    pub fn is_of_hosts(&self) -> bool {
+        matches!(self.warning.subject, Some(Subject::Host(_)))
+    }
+
     fn new(warning: &'a RecordedWarning, label: Option<String>) -> Self {
         Entry { warning, labels: label.into_iter().collect() }
     }

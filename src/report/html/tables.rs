@@ -71,6 +71,7 @@ fn entry(entry: &Entry<'_>, all: usize) -> String {
     let labels = match entry.labels.len() {
         0 => String::new(),
         1 => entry.labels.join(", "),
+        _ if entry.is_of_hosts() => entry.labels.join(", "),
         some if some == all => "all runs".to_owned(),
         some => format!("{some} of {all} runs: {}", entry.labels.join(", ")),
     };
@@ -90,6 +91,7 @@ fn warning_group(record: &Record, group: &Group<'_>) -> String {
             let items: String = several.iter().map(|one| format!("<li>{one}</li>")).collect();
             let affected = match labels {
                 0 => String::new(),
+                _ if group.entries()[0].is_of_hosts() => String::new(),
                 some => format!("<small>affects {some} of {all} runs</small>"),
             };
             format!("{affected}<details><summary>show all</summary><ul>{items}</ul></details>")
