@@ -13,16 +13,15 @@ mod strangers;
 mod testbed;
 
 use driver::Scratch;
+use driver::bounded::{LIMIT, SOON, output, until};
 use far::FarHost;
 use jiff::civil::Date;
 use rustix::process::Signal;
-use standing::{
-    PROGRAM, Standing, driven, driver_folder, driving, kill, pair, program, refused, wait,
-};
+use standing::{PROGRAM, Standing, driven, driver_folder, driving, kill, pair, program, refused};
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, ToAgent, VERSION};
 use wiregauge::record::read_record;
@@ -31,7 +30,7 @@ use wiregauge::remote::daemon::dial;
 use wiregauge::remote::daemon::identity::Identity;
 
 /// A round that lasts until somebody ends it.
-const LONG: &str = "latency --transport tcp --wait block --count 300000 --warmup 50 --pause 100us \
+const LONG: &str = "latency --transport tcp --wait block --count 300000 --warmup 50 --pause 200us \
                     --rounds 1 --out run";
 
 fn record(scratch: &Scratch) -> Record {
@@ -166,7 +165,7 @@ fn another_version_is_refused_in_one_sentence() {
     for version in [VERSION + 1, 0] {
         let opened = dial::open(&driver_folder(&scratch), &host, port);
         let (mut reader, mut writer) = opened.map_err(|fault| fault.to_string()).unwrap();
-        reader.deadline = Some(Instant::now() + Duration::from_secs(10));
+        reader.deadline = Some(Instant::now() + LIMIT);
         let hello = ToAgent::Hello { magic: MAGIC, version, secret: [0; 32] };
         frame::write(&mut writer, &hello).unwrap();
         let said: FromAgent = frame::read(&mut reader).unwrap();
@@ -236,7 +235,7 @@ fn an_agent_is_on_loopback_unless_told_otherwise_and_once() {
     let agent = Standing::of(&scratch, Command::new(PROGRAM), "");
     assert_eq!(agent.at, "127.0.0.1:7425".parse().unwrap());
     agent.await_log("reachable from this host only (see --listen)");
-    let again = program(&scratch, &["agent"]).output().unwrap();
+    let again = output(&mut program(&scratch, &["agent"]));
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(4), "{said}");
     assert!(said.contains("127.0.0.1:7425 is in use by another daemon or program"), "{said}");
@@ -275,7 +274,7 @@ fn an_agent_that_is_killed_leaves_nothing_and_the_samples_are_kept() {
     let found = record(&scratch);
     assert!(found.runs[0].counts.received > 200 && !found.complete, "{:?}", found.faults);
     let lives = || fs::exists(format!("/proc/{process}")).unwrap();
-    wait("its process ends", Duration::from_secs(5), || !lives());
+    until("its process ends", SOON, || !lives());
 }
 
 #[test]

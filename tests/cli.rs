@@ -4,5 +4,7 @@
 
 #[test]
 fn transcripts_hold() {
-    trycmd::TestCases::new().env("COLUMNS", "100").case("tests/cli/*.md");
+    // Of each command: far above what one takes on a busy machine.
+    let limit = std::time::Duration::from_secs(120);
+    trycmd::TestCases::new().env("COLUMNS", "100").timeout(limit).case("tests/cli/*.md");
 }

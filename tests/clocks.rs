@@ -8,15 +8,17 @@
 mod driver;
 
 use driver::Scratch;
+use driver::bounded::start;
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{ClockHistory, ClockPoint, Record};
 
 /// What conversions between ticks and nanoseconds round, several times over.
 const ROUNDING_NS: f64 = 1.0;
-/// How long the trials of one testbed may take, in seconds.
-const LIMIT: &str = "240";
+/// How long the trials of one testbed may take.
+const LIMIT: Duration = Duration::from_secs(480);
 
 fn scratch() -> Option<Scratch> {
     match rustix::process::geteuid().is_root() {
@@ -42,13 +44,9 @@ fn trials(scratch: &Scratch, options: &str, load: Option<&str>, lines: &[String]
     let file = scratch.join("trials.sh");
     fs::write(&file, script).unwrap();
     let file = file.display().to_string();
-    let output = Command::new("timeout")
-        .args([LIMIT, env!("CARGO_BIN_EXE_wiregauge")])
-        .args(words)
-        .args(["--", "sh", &file])
-        .current_dir(&scratch.0)
-        .output()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    command.args(words).args(["--", "sh", &file]).current_dir(&scratch.0);
+    let output = start(&mut command).end(LIMIT);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

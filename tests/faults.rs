@@ -9,19 +9,17 @@ mod driver;
 #[path = "faults/stranger.rs"]
 mod stranger;
 
-use driver::{Driver, Ended, Scratch, wiregauge, words};
+use driver::bounded::SOON;
+use driver::{Driver, Ended, PublicCopy, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 use wiregauge::record::schema::{self, RoundEnd};
 
-/// Soon, for a person: agents get a second or two for their last words on a loaded machine.
-const SOON: Duration = Duration::from_secs(10);
-/// A round that would go on for 30 s if nothing happened.
-const LONG: &str = "--count 300000 --warmup 50 --pause 100us --rounds 1";
+/// A round that would go on for far longer than [`SOON`] if nothing happened.
+const LONG: &str = "--count 300000 --warmup 50 --pause 200us --rounds 1";
 
 /// A latency run of which messages have passed.
 fn under_way(scratch: &Scratch, transport: &str, wait: &str, more: &[&str]) -> Driver {
@@ -73,7 +71,7 @@ fn retold(scratch: &Scratch) {
 fn killed(transport: &str) {
     for (wait, role) in [("busy", 0), ("block", 0), ("busy", 1), ("block", 1)] {
         let scratch = Scratch::new();
-        let driver = under_way(&scratch, transport, wait, &[]);
+        let driver = under_way(&scratch, transport, wait, &["--timeout", "60s"]);
         let name = ["server", "client"][role];
         let agent = driver.agents()[role];
         agent.signal(Signal::KILL);
@@ -81,7 +79,6 @@ fn killed(transport: &str) {
         let fault = kept(&scratch, &ended);
         let said = format!("the {name}'s process ({}) was killed by signal 9", agent.pid);
         assert!(fault.contains(&said), "{transport} {wait} {name}: {fault}");
-        assert!(ended.took < Duration::from_secs(6), "not only after --timeout: {ended:?}");
     }
 }
 
@@ -173,7 +170,6 @@ fn an_interrupt_keeps_what_there_is() {
         let ended = driver.end();
         let fault = kept(&scratch, &ended);
         assert!(fault.contains("interrupted by the user"), "{fault}");
-        assert!(ended.took < Duration::from_secs(5), "{ended:?}");
     }
 }
 
@@ -297,7 +293,7 @@ fn a_disk_that_fills_up_leaves_no_half_record() {
     // The estimate fits when it is made; another program takes the space while the run is made.
     let script = "mount -t tmpfs -o size=24m tmpfs disk; \
                   \"$0\" latency --wait block --count 5000 --rounds 10 --out disk/run & \
-                  until ls -A disk | grep -q partial; do sleep 0.01; done; \
+                  for i in $(seq 6000); do ls -A disk | grep -q partial && break; sleep 0.01; done; \
                   head -c 100m /dev/zero >disk/other 2>/dev/null; \
                   wait $!; code=$?; rm disk/other; ls -A disk; exit $code";
     let ended = unshared(&scratch, script);
@@ -373,7 +369,8 @@ fn locked_memory_that_is_refused_is_warned_of() {
         limited.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         limited.args(["--inh-caps=-all", "--bounding-set=-all"]);
     }
-    limited.args([env!("CARGO_BIN_EXE_wiregauge"), "latency"]);
+    let copy = PublicCopy::new();
+    limited.arg(&copy.0).arg("latency");
     limited.args(SHORT.split(' ')).args(["--out", "run"]);
     let ended = Driver::of(&scratch, limited).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -6,11 +6,11 @@ mod driver;
 #[path = "launchers/slurm.rs"]
 mod slurm;
 
+use driver::bounded::{LIMIT, SOON, output, until};
 use driver::{Driver, Ended, Scratch};
 use slurm::Cluster;
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
 
@@ -22,7 +22,7 @@ const LATENCY: &str = "latency --wait block --count 200 --rounds 1 --out run";
 const LONG: &str = "latency --wait block --count 3000000 --pause 100us --rounds 1 --out run";
 
 fn is_installed(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+    let found = output(Command::new("sh").args(["-c", &format!("command -v {program}")]));
     if !found.status.success() {
         eprintln!("skipped: {program} is not installed");
     }
@@ -156,22 +156,14 @@ fn ranks_of_slurm_measure_with_each_other_and_end_with_the_first() {
 
     let driver = srun("srun -N2 -n2 --kill-on-bad-exit=0", LONG);
     // Two ranks, both ends' agents, and the way to the second.
-    until("a round runs", Duration::from_secs(30), || processes(&scratch).len() >= 5);
+    until("a round runs", LIMIT, || processes(&scratch).len() >= 5);
     let is_first = |words: &str| words.lines().any(|word| word == "SLURM_PROCID=0");
     let first = processes(&scratch).into_iter().filter(|(_, words)| is_first(words));
     let first = first.map(|(pid, _)| pid).min().unwrap();
     let pid = rustix::process::Pid::from_raw(first).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    until("all end", Duration::from_secs(5), || processes(&scratch).is_empty());
+    until("all end", SOON, || processes(&scratch).is_empty());
     assert_ne!(driver.end().code, Some(0));
-}
-
-fn until(what: &str, limit: Duration, seen: impl Fn() -> bool) {
-    let deadline = Instant::now() + limit;
-    while !seen() {
-        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A rank that is numbered by hand.

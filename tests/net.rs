@@ -5,17 +5,14 @@
 
 mod driver;
 
-use driver::{Driver, Ended, Scratch, wiregauge};
+use driver::bounded::{LIMIT, in_one_attempt, output, until};
+use driver::{Driver, Ended, PublicCopy, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use wiregauge::record::read_record;
-
-/// How long something may take that takes a moment.
-const WATCHDOG: Duration = Duration::from_secs(20);
 
 fn scratch() -> Option<Scratch> {
     match rustix::process::geteuid().is_root() {
@@ -91,6 +88,10 @@ fn in_every_topology_every_host_reaches_every_other() {
 
 #[test]
 fn a_link_carries_the_rate_that_was_asked_for() {
+    in_one_attempt(the_rate_is_carried);
+}
+
+fn the_rate_is_carried() {
     let Some(scratch) = scratch() else { return };
     for topology in ["pair", "star"] {
         let options = format!("--topology {topology} --rate 50mbit");
@@ -115,11 +116,7 @@ fn waiting(scratch: &Scratch) -> (Driver, String) {
         told.display()
     );
     let driver = Driver::start(scratch, &["testbed", "net", "--", "sh", "-c", &line]);
-    let deadline = Instant::now() + WATCHDOG;
-    while !told.exists() {
-        assert!(Instant::now() < deadline, "the command does not begin");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the command begins", LIMIT, || told.exists());
     let owner = owner(&fs::read_to_string(&told).unwrap());
     fs::remove_file(&told).unwrap();
     (driver, owner)
@@ -163,13 +160,10 @@ fn what_a_killed_owner_left_is_taken_away_by_the_next_start() {
 #[test]
 fn who_is_not_root_is_told_so() {
     let Some(scratch) = scratch() else { return };
-    let copy = std::env::temp_dir().join(format!("wiregauge-for-all-{}", std::process::id()));
-    fs::copy(env!("CARGO_BIN_EXE_wiregauge"), &copy).unwrap();
-    let mut command = Command::new(&copy);
+    let copy = PublicCopy::new();
+    let mut command = Command::new(&copy.0);
     command.args(["testbed", "net", "--", "true"]).uid(65_534).gid(65_534).current_dir("/");
-    let output = command.output();
-    fs::remove_file(&copy).unwrap();
-    let output = output.unwrap();
+    let output = output(&mut command);
     drop(scratch);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();

@@ -1,6 +1,9 @@
 //! Between arm and disarm of a measured loop nothing is allocated (rule 5).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
@@ -109,6 +112,7 @@ fn counted(run: impl FnOnce() -> Ended) -> (Ended, u64) {
 
 /// Both ends of a case, each on a thread: how they ended, and how often memory was asked for.
 fn ends_of(case: &Case) -> [(Ended, u64); 2] {
+    let _bound = bounded::Bound::new();
     let (to_server, from_client) = channel();
     let (to_client, from_server) = channel();
     let gates = [Gate::default(), Gate::default()];

@@ -156,7 +156,8 @@ fn a_host_that_is_cut_off_ends_its_pair_alone() {
         net.list()
     );
     let driver = Driver::start(&scratch, &words(&net, &line));
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    driver.await_round();
+    net.await_messages(3);
     net.cut_off(3);
     let ended = driver.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
@@ -177,8 +178,7 @@ fn a_link_that_flaps_is_in_the_tail_and_ends_nothing() {
         net.list()
     );
     let driver = Driver::start(&scratch, &words(&net, &line));
-    net.await_agents(2);
-    std::thread::sleep(Duration::from_secs(1));
+    net.await_messages(1);
     for _ in 0..3 {
         net.cut_off_for(1, Duration::from_millis(250));
         std::thread::sleep(Duration::from_millis(200));
@@ -223,7 +223,7 @@ fn an_interrupt_ends_all_pairs() {
     );
     let driver = Driver::start(&scratch, &words(&net, &line));
     net.await_agents(4);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    net.await_messages(0);
     driver.signal(Signal::INT);
     let ended = driver.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");

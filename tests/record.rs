@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::bounded::output;
 use support::*;
 use wiregauge::options::Named;
 use wiregauge::record::directory::{default_name, parse_record};
@@ -217,14 +218,14 @@ fn on_tmpfs(options: &str, inner: &str) {
     let script = "mount -t tmpfs -o \"$1\" tmpfs \"$WIREGAUGE_TMPFS\" && \
                   exec \"$2\" --exact \"$3\" --ignored --nocapture";
     let root = rustix::process::geteuid().is_root();
-    let output = Command::new("unshare")
+    let mut unshare = Command::new("unshare");
+    unshare
         .args(if root { &["-m"][..] } else { &["-r", "-m"][..] })
         .args(["sh", "-c", script, "sh", options])
         .arg(std::env::current_exe().unwrap())
         .arg(inner)
-        .env("WIREGAUGE_TMPFS", &mount)
-        .output()
-        .expect("unshare (util-linux) is needed");
+        .env("WIREGAUGE_TMPFS", &mount);
+    let output = output(&mut unshare);
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -454,13 +455,13 @@ fn every_format_is_read_back_by_strict_parsers() {
         export(&dir, format, &Selection::default(), Some(&path)).unwrap();
         command.arg(path);
     }
-    let output = command.output().expect("python3 is needed");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\nTo install the readers: {READERS}");
+    let read = output(&mut command);
+    let text = String::from_utf8_lossy(&read.stderr);
+    assert!(read.status.success(), "{text}\nTo install the readers: {READERS}");
     // The original as well as the exported copy.
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
-    let output = command.arg(dir.join(SAMPLES)).output().unwrap();
+    let output = output(command.arg(dir.join(SAMPLES)));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

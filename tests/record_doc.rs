@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use support::bounded::output;
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::units::Bytes;
 
@@ -110,11 +111,9 @@ fn the_snippets_give_the_median() {
     let duckdb = format!("import duckdb\nmedian = duckdb.sql(\"\"\"{sql}\"\"\").fetchall()[0][0]");
     for code in [snippet(&text, "```python pandas\n"), snippet(&text, "```python polars\n"), duckdb]
     {
-        let output = Command::new(support::python())
-            .args(["-c", &format!("{code}\nprint(repr(float(median)))")])
-            .current_dir(&dir)
-            .output()
-            .expect("python3 is needed");
+        let mut python = Command::new(support::python());
+        python.args(["-c", &format!("{code}\nprint(repr(float(median)))")]).current_dir(&dir);
+        let output = output(&mut python);
         let said = String::from_utf8_lossy(&output.stdout);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{error}\nTo install the readers: {}", support::READERS);

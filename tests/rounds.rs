@@ -1,6 +1,9 @@
 //! Whole rounds with real processes: every transport, pattern and wait mode, short.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::{Source, Ticks, Timebase};
@@ -41,7 +44,7 @@ fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
         warmup: Some(WARMUP),
         check: true,
         // A round that stalls ends by itself.
-        timeout: Span(8_000_000_000),
+        timeout: Span(30_000_000_000),
         // Far above what a busy machine takes a thread away for.
         loss_after: Span(2_000_000_000),
         ..request
@@ -50,6 +53,7 @@ fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
 }
 
 fn play(case: &Case) -> Finished {
+    let _bound = bounded::Bound::new();
     let interrupted = AtomicBool::new(false);
     let conditions = Conditions {
         clocks: Vec::new(),

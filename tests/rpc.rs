@@ -6,6 +6,7 @@
 
 mod driver;
 
+use driver::bounded::in_one_attempt;
 use driver::{Scratch, wiregauge, words};
 use std::collections::{BTreeMap, BTreeSet};
 use wiregauge::pattern::rpc::{self, Lengths, Slowdown};
@@ -170,6 +171,10 @@ fn a_cap_that_binds_is_said() {
 
 #[test]
 fn two_at_the_same_time_overlap() {
+    in_one_attempt(both_overlap);
+}
+
+fn both_overlap() {
     let (_, record) =
         measured("--workload 500B --rps 500 --time 300ms --rounds 1 --transport tcp,unix --both");
     let ran = |run: &&Run| run.rounds[0].overlap.is_some();

@@ -7,7 +7,7 @@ mod driver;
 #[path = "stream/node.rs"]
 mod node;
 
-use driver::{Scratch, wiregauge};
+use driver::{Driver, Scratch, wiregauge};
 use std::path::Path;
 use wiregauge::pattern::stream;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
@@ -164,14 +164,10 @@ fn a_full_disk_ends_the_file_and_not_the_stream() {
         true => &["--mount"],
         false => &["--mount", "--user", "--map-root-user"],
     };
-    let ended = std::process::Command::new("unshare")
-        .args(mine)
-        .args(["sh", "-c", small, env!("CARGO_BIN_EXE_wiregauge")])
-        .current_dir(scratch.join("."))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(0), "{text}");
+    let mut command = std::process::Command::new("unshare");
+    command.args(mine).args(["sh", "-c", small, env!("CARGO_BIN_EXE_wiregauge")]);
+    let ended = Driver::of(&scratch, command).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let run = &record.runs[0];
     let seen = &run.rounds[0].server.seen;

@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, Output};
+use support::bounded::output;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Metric;
 
@@ -65,7 +66,7 @@ rows = [[32, 4.0], [64, 8.0]]
 
 fn wiregauge(folder: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_wiregauge");
-    Command::new(program).args(arguments).current_dir(folder).output().unwrap()
+    output(Command::new(program).args(arguments).current_dir(folder))
 }
 
 fn folder() -> support::Scratch {

@@ -4,19 +4,19 @@
 //! `WIREGAUGE_TESTS_WITHOUT_MACHINE` is set. A boot takes some 10 s, so that each one proves much.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
+use bounded::{LIMIT, end, output, start, until, until_some};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A machine that was killed is gone within this.
-const GONE_LIMIT: Duration = Duration::from_secs(5);
-/// The emulator is started within this, also where the kernel must be fetched first.
-const START_LIMIT: Duration = Duration::from_secs(300);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(10);
+/// A machine boots, works and ends within this, also where the kernel must be fetched first.
+const MACHINE_LIMIT: Duration = Duration::from_secs(600);
 
 /// One machine at a time: two that boot at once take more than twice as long.
 static TURN: Mutex<()> = Mutex::new(());
@@ -33,7 +33,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
         Some(_) => Some("WIREGAUGE_TESTS_WITHOUT_MACHINE is set".to_owned()),
         None => {
             // The programs are looked for before the package is unpacked, which this is none.
-            let probe = wiregauge(&["--kernel", "/dev/null", "--", "true"]).output().unwrap();
+            let probe = output(&mut wiregauge(&["--kernel", "/dev/null", "--", "true"]));
             let said = String::from_utf8(probe.stderr).unwrap();
             assert_eq!(probe.status.code(), Some(4), "{said}");
             (!said.contains("/dev/null")).then_some(said)
@@ -81,25 +81,18 @@ fn machines_of(parent: u32) -> Vec<Pid> {
 }
 
 fn await_machine(driver: &mut Child) -> Pid {
-    let deadline = Instant::now() + START_LIMIT;
-    loop {
-        if let Some(machine) = machines_of(driver.id()).first() {
-            return *machine;
-        }
-        assert_eq!(driver.try_wait().unwrap(), None, "it ended before its machine began");
-        assert!(Instant::now() < deadline, "no machine");
-        std::thread::sleep(LOOK);
-    }
+    until_some("a machine", MACHINE_LIMIT, || {
+        let over = driver.try_wait().unwrap();
+        let machine = machines_of(driver.id()).first().copied();
+        assert!(over.is_none() || machine.is_some(), "it ended before its machine began: {over:?}");
+        machine
+    })
 }
 
 fn assert_gone(machine: Pid) {
     let stat = format!("/proc/{}/stat", machine.as_raw_nonzero());
     let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-    let deadline = Instant::now() + GONE_LIMIT;
-    while lives() {
-        assert!(Instant::now() < deadline, "the machine outlives its driver");
-        std::thread::sleep(LOOK);
-    }
+    until("the machine ends with its driver", LIMIT, || !lives());
 }
 
 #[test]
@@ -116,7 +109,7 @@ fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() 
     fs::create_dir_all(&scratch.0).unwrap();
     let mut command = wiregauge(&["--out", out.to_str().unwrap(), "--", "sh", "-c", script]);
     command.arg(&gone).args(["it's", "", "$HOME"]).env("MINE", "a 'b'\n");
-    let output = command.current_dir(&scratch.0).output().unwrap();
+    let output = start(command.current_dir(&scratch.0)).end(MACHINE_LIMIT);
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(7), "{stdout}{stderr}");
     let expected = "one\r\ntwo\0\n4: ACTIVE\na 'b'\n|it's||$HOME|lost\n";
@@ -131,15 +124,14 @@ fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() 
 #[test]
 fn a_command_that_hangs_is_ended_with_its_machine() {
     let Some(_turn) = turn() else { return };
-    let arguments = ["--timeout", "5s", "--", "sh", "-c", "echo begun; sleep infinity"];
-    let mut driver =
-        wiregauge(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let machine = await_machine(&mut driver);
-    let output = driver.wait_with_output().unwrap();
+    let arguments = ["--timeout", "30s", "--", "sh", "-c", "echo begun; sleep infinity"];
+    let mut driver = start(&mut wiregauge(&arguments));
+    let machine = await_machine(&mut driver.child);
+    let output = driver.end(MACHINE_LIMIT);
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
     assert_eq!(stdout, "begun\n");
-    assert!(stderr.contains("--timeout 5 s"), "{stderr}");
+    assert!(stderr.contains("--timeout 30 s"), "{stderr}");
     assert_gone(machine);
 }
 
@@ -153,7 +145,7 @@ fn a_machine_ends_with_its_driver_however_that_ends() {
         let machine = await_machine(&mut driver);
         // The driver has the handlers of signals before it starts a machine.
         kill_process(Pid::from_raw(driver.id() as i32).unwrap(), signal).unwrap();
-        let status = driver.wait().unwrap();
+        let status = end(&mut driver, MACHINE_LIMIT);
         assert_eq!(status.code(), code, "{signal:?}");
         assert_gone(machine);
         let left = ["testbed", "out"]
@@ -169,11 +161,10 @@ fn a_machine_ends_with_its_driver_however_that_ends() {
 #[test]
 fn a_machine_that_dies_is_said_in_a_sentence() {
     let Some(_turn) = turn() else { return };
-    let mut driver =
-        wiregauge(&["--", "sleep", "infinity"]).stderr(Stdio::piped()).spawn().unwrap();
-    let machine = await_machine(&mut driver);
+    let mut driver = start(&mut wiregauge(&["--", "sleep", "infinity"]));
+    let machine = await_machine(&mut driver.child);
     kill_process(machine, Signal::KILL).unwrap();
-    let output = driver.wait_with_output().unwrap();
+    let output = driver.end(MACHINE_LIMIT);
     let (_, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.starts_with("wiregauge: the testbed's machine 1 "), "{stderr}");
@@ -187,8 +178,8 @@ fn two_machines_reach_each_other() {
     let first = "until echo ask | busybox nc $WIREGAUGE_TESTBED_PEER 7777; do sleep 0.2; done; \
                  sleep 1; exit $WIREGAUGE_TESTBED_NUMBER";
     let peer = format!("busybox {peer}");
-    let arguments = ["--machines", "2", "--peer", &peer, "--timeout", "60s", "--"];
-    let output = wiregauge(&arguments).args(["sh", "-c", first]).output().unwrap();
+    let arguments = ["--machines", "2", "--peer", &peer, "--timeout", "240s", "--"];
+    let output = start(wiregauge(&arguments).args(["sh", "-c", first])).end(MACHINE_LIMIT);
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
     assert!(stderr.contains("peer: answer\n"), "{stderr}");

@@ -6,16 +6,20 @@
 //! and ends. No claim judges a time. Ends that spin starve emulated machines: they block.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
+use bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// No wait of a test is longer.
-const WATCHDOG: Duration = Duration::from_secs(60);
+/// A run between emulated machines ends within this.
+const RUN_LIMIT: Duration = Duration::from_secs(300);
 /// Where the keys of this machine's side are; it is no part of the host's files.
 const KEYS: &str = "/run/near";
 /// What the peer waits for before it brings its link up again. The folder is no part of the wire.
@@ -32,17 +36,8 @@ fn program() -> String {
 }
 
 fn shell(line: &str) {
-    let status = Command::new("sh").args(["-c", line]).status().unwrap();
-    assert!(status.success(), "{line}");
-}
-
-/// Waits until something is so.
-fn wait(what: &str, seen: impl Fn() -> bool) {
-    let deadline = Instant::now() + WATCHDOG;
-    while !seen() {
-        assert!(Instant::now() < deadline, "no {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let ended = output(Command::new("sh").args(["-c", line]));
+    assert!(ended.status.success(), "{line}: {ended:?}");
 }
 
 /// The ssh that reaches the other machine; `None`, said on stderr, where there is none.
@@ -58,7 +53,7 @@ fn ssh() -> Option<&'static str> {
             "umask 077; ssh-keygen -q -t ed25519 -N '' -f {KEYS}/user && \
              cp {KEYS}/user.pub /out/user.pub"
         ));
-        wait("key of the other machine", || Path::new("/out/host.pub").exists());
+        until("the key of the other machine", LIMIT, || Path::new("/out/host.pub").exists());
         let key = fs::read_to_string("/out/host.pub").unwrap();
         fs::write(format!("{KEYS}/known"), format!("{peer} {key}")).unwrap();
         let config = format!(
@@ -67,7 +62,7 @@ fn ssh() -> Option<&'static str> {
              GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
         );
         fs::write(format!("{KEYS}/config"), config).unwrap();
-        wait("sshd", || TcpStream::connect((peer.as_str(), 22)).is_ok());
+        until("sshd listens", LIMIT, || TcpStream::connect((peer.as_str(), 22)).is_ok());
         Some(format!("ssh -F {KEYS}/config"))
     });
     ssh.as_deref()
@@ -75,14 +70,14 @@ fn ssh() -> Option<&'static str> {
 
 /// A command line in the other machine.
 fn there(line: &str) -> Output {
-    Command::new("ssh").args(["-F", &format!("{KEYS}/config"), "far", line]).output().unwrap()
+    output(Command::new("ssh").args(["-F", &format!("{KEYS}/config"), "far", line]))
 }
 
 /// A run in its own folder below /run.
 struct Run {
     words: String,
     out: String,
-    child: Child,
+    running: Running,
     begin: Instant,
 }
 
@@ -98,14 +93,13 @@ impl Run {
         }
         command.args(["--out", &out]);
         command.args(["--to", "far", "--ssh", ssh, "--remote-binary", &program()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        Run { words: words.to_string(), out, child, begin: Instant::now() }
+        let running = start(&mut command);
+        Run { words: words.to_string(), out, running, begin: Instant::now() }
     }
 
     /// Its record, where it has ended with this exit code.
     fn end(self, code: i32) -> Value {
-        let ended = self.child.wait_with_output().unwrap();
+        let ended = self.running.end(RUN_LIMIT);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (said, told) = (text(&ended.stdout), text(&ended.stderr));
         assert_eq!(ended.status.code(), Some(code), "{}: {said}{told}", self.words);
@@ -266,8 +260,8 @@ fn a_link_that_goes_at_the_other_machine_ends_the_run_and_what_came_is_kept() {
     let Some(ssh) = ssh() else { return };
     let _ = fs::remove_file(UP_AGAIN);
     let before = packets_sent();
-    let run = Run::start(ssh, "latency --wait block --time 60s --timeout 3s --warmup 0");
-    wait("messages", || packets_sent() > before + 100);
+    let run = Run::start(ssh, "latency --wait block --time 240s --timeout 3s --warmup 0");
+    until("messages pass", LIMIT, || packets_sent() > before + 100);
     let line = format!(
         "setsid sh -c 'ip link set wire0 down; until [ -e {UP_AGAIN} ]; do sleep 0.2; done; \
          ip link set wire0 up' >/dev/null 2>&1 </dev/null &"
@@ -289,7 +283,7 @@ fn a_link_that_goes_at_the_other_machine_ends_the_run_and_what_came_is_kept() {
     assert!(named || stalled, "{fault} {seen}");
     assert!(counter(&record, "completer_retry_err") > 0, "{seen}");
     // Who was started there does not outlive the run for long.
-    wait("end of the agent", || there("! pgrep wiregauge").status.success());
+    until("the agent ends", LIMIT, || there("! pgrep wiregauge").status.success());
     let _ = cut.kill();
     let _ = cut.wait();
 }

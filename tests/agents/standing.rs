@@ -1,5 +1,6 @@
 //! An agent that stands, and a driver with a folder of its own.
 
+use super::driver::bounded::{self, LIMIT, SOON, is_soon, until};
 use super::driver::{Driver, Ended, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -7,12 +8,6 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// No wait is longer.
-const WATCHDOG: Duration = Duration::from_secs(20);
-/// What is to end by itself ends within this.
-const ORPHANS: Duration = Duration::from_secs(5);
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
@@ -31,16 +26,6 @@ fn status(pid: u32, word: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with(word))?;
     line.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// Waits for something.
-#[track_caller]
-pub fn wait(what: &str, limit: Duration, seen: impl Fn() -> bool) {
-    let deadline = Instant::now() + limit;
-    while !seen() {
-        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 impl Standing {
@@ -72,7 +57,7 @@ impl Standing {
             .unwrap();
         let at = "127.0.0.1:0".parse().unwrap();
         let mut standing = Standing { at, folder, log, child };
-        wait("the agent listens", WATCHDOG, || standing.log().contains("paired with"));
+        until("the agent listens", LIMIT, || standing.log().contains("paired with"));
         let log = standing.log();
         let (_, rest) = log.split_once("listening at ").unwrap();
         let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap();
@@ -88,7 +73,8 @@ impl Standing {
     /// Waits until it has said so much.
     #[track_caller]
     pub fn await_log(&self, words: &str) {
-        wait(&format!("'{words}' in {}", self.log()), WATCHDOG, || self.log().contains(words));
+        let said = is_soon(LIMIT, || self.log().contains(words));
+        assert!(said, "no '{words}' within {LIMIT:?} in {}", self.log());
     }
 
     /// What a driver names.
@@ -100,7 +86,7 @@ impl Standing {
     pub fn offer(&self) -> String {
         let mut agent = Command::new(PROGRAM);
         agent.args(["agent", "--pair", "--identity"]).arg(&self.folder);
-        let output = agent.output().unwrap();
+        let output = bounded::output(&mut agent);
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -127,7 +113,7 @@ impl Standing {
     /// Waits until none of them is left.
     #[track_caller]
     pub fn await_no_processes(&self) {
-        wait("its processes end", ORPHANS, || self.processes().is_empty());
+        until("its processes end", SOON, || self.processes().is_empty());
     }
 
     /// The most memory that it has had, in KiB.
@@ -161,13 +147,11 @@ pub fn kill(pid: u32) {
 
 /// Gives a secret to `pair`: its exit code and what it said.
 pub fn pair(scratch: &Scratch, at: SocketAddr, secret: &str) -> (Option<i32>, String) {
-    let mut child = program(scratch, &["pair", &at.to_string()])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(secret.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let (typed, mut typing) = std::io::pipe().unwrap();
+    typing.write_all(secret.as_bytes()).unwrap();
+    drop(typing);
+    let mut command = program(scratch, &["pair", &at.to_string()]);
+    let output = bounded::start_with(&mut command, typed).end(LIMIT);
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! Those who were never paired, while an agent measures.
 
 use super::driver::Scratch;
+use super::driver::bounded::{LIMIT, output, until};
 use super::standing::{Standing, driving, program};
 use super::{LONG, record};
 use rustix::process::Signal;
@@ -8,7 +9,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// Connections of each kind.
 const BOGUS: u64 = 1000;
@@ -62,9 +62,8 @@ fn strangers_do_not_get_in_and_do_not_end_a_round() {
         let _ = socket.write_all(&nonsense(number));
     }
     // A paired driver still gets in, however many are there.
-    let look = program(&scratch, &["clocks", "--time", "100ms", "--to", &agent.host()]);
-    let mut look = look;
-    let output = look.current_dir(scratch.join("")).output().unwrap();
+    let mut look = program(&scratch, &["clocks", "--time", "100ms", "--to", &agent.host()]);
+    let output = output(look.current_dir(scratch.join("")));
     assert!(output.status.success(), "{output:?}");
     assert_eq!(agent.processes().len(), 1, "no stranger has a process");
     driver.signal_group(Signal::INT);
@@ -76,7 +75,7 @@ fn strangers_do_not_get_in_and_do_not_end_a_round() {
     let run = &found.runs[0];
     assert!(run.counts.strangers >= BOGUS, "the run's own count: {}", run.counts.strangers);
     assert!(run.counts.received > 300 && run.counts.corrupt == 0);
-    super::wait("all are in the log", Duration::from_secs(20), || {
+    until("all are in the log", LIMIT, || {
         // Of those that filled the queue of the kernel some never came.
         counted(&agent.log()) >= BOGUS
     });
@@ -126,17 +125,18 @@ fn a_session_that_is_played_again_is_not_one() {
     let line = "latency --wait block --count 100 --rounds 1 --out run";
     let ended = super::driven(&scratch, &format!("agent:{at}"), line);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    super::wait("three were recorded", Duration::from_secs(5), || kept.lock().unwrap().len() >= 3);
+    until("three were recorded", LIMIT, || kept.lock().unwrap().len() >= 3);
     let before = agent.log();
     for recorded in kept.lock().unwrap().iter() {
         assert!(recorded.len() > 500, "a whole session: {} B", recorded.len());
         let mut again = TcpStream::connect(agent.at).unwrap();
+        again.set_read_timeout(Some(LIMIT)).unwrap();
         again.write_all(recorded).unwrap();
         let mut answer = Vec::new();
         let _ = again.read_to_end(&mut answer);
         assert!(agent.processes().is_empty(), "nobody is served");
     }
-    super::wait("all are turned away", Duration::from_secs(10), || {
+    until("all are turned away", LIMIT, || {
         counted(&agent.log()) >= counted(&before) + kept.lock().unwrap().len() as u64
     });
     let drivers = std::fs::read_dir(agent.folder.join("controllers")).unwrap();

@@ -1,6 +1,10 @@
 //! A real run of the program, watched from outside: its agents, how far it is, how it ends.
 #![allow(dead_code)]
 
+#[path = "../support/bounded.rs"]
+pub mod bounded;
+
+use bounded::{Bound, LIMIT, LOOK, SOON, until, until_some};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -15,20 +19,13 @@ use wiregauge::record::schema::Record;
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
 
-/// No wait of a test is longer.
-const WATCHDOG: Duration = Duration::from_secs(45);
-/// Agents whose driver is gone end within this.
-const ORPHANS: Duration = Duration::from_secs(2);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// One test at a time: two runs at once whose ends spin on the same CPUs take a scheduler's slice
 /// for a message.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A directory under `target/` that goes away with its owner, the turn to run something, and the
-/// words before the program that put it into another place.
-pub struct Scratch(pub PathBuf, MutexGuard<'static, ()>, Mutex<Vec<String>>);
+/// A directory under `target/` that goes away with its owner, the turn to run something, the bound
+/// of its time, and the words before the program that put it into another place.
+pub struct Scratch(pub PathBuf, Mutex<Vec<String>>, Bound, MutexGuard<'static, ()>);
 
 impl Scratch {
     /// A fresh one.
@@ -40,17 +37,17 @@ impl Scratch {
         let name = format!("faults-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&path).unwrap();
-        Scratch(path, turn, Mutex::default())
+        Scratch(path, Mutex::default(), Bound::new(), turn)
     }
 
     /// Has what is run from now on run behind these words.
     pub fn run_behind(&self, words: &[&str]) {
-        *self.2.lock().unwrap() = words.iter().map(|word| word.to_string()).collect();
+        *self.1.lock().unwrap() = words.iter().map(|word| word.to_string()).collect();
     }
 
     /// The program, wherever it is to run.
     fn program(&self) -> Command {
-        let words = self.2.lock().unwrap();
+        let words = self.1.lock().unwrap();
         let mut all = words.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_wiregauge")]);
         let mut command = Command::new(all.next().unwrap());
         command.args(all);
@@ -93,15 +90,10 @@ impl Process {
     /// Stops it, and waits until it stands still.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
-        let stands = || {
+        until("it stands still", LIMIT, || {
             let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
             text.rsplit_once(')').unwrap().1.trim_start().starts_with('T')
-        };
-        let deadline = Instant::now() + WATCHDOG;
-        while !stands() {
-            assert!(Instant::now() < deadline, "{self:?} goes on");
-            std::thread::sleep(LOOK);
-        }
+        });
     }
 
     /// Sends it a signal, if it is still the one.
@@ -131,7 +123,7 @@ pub struct Ended {
     pub stderr: String,
     /// From the last signal (or the start) to the end.
     pub took: Duration,
-    /// Agents that were seen and were still there two seconds later.
+    /// Agents that were seen and were still there long after.
     pub survivors: Vec<i32>,
 }
 
@@ -202,13 +194,21 @@ impl Driver {
         self.wait("the hidden directory", || hidden(&self.dir).map(drop));
     }
 
+    /// Waits until the samples of a first round are in the file.
+    pub fn await_round(&self) {
+        self.wait("samples in the file", || {
+            let file = self.dir.join(hidden(&self.dir)?).join("samples.parquet");
+            (file.metadata().ok()?.len() > 1000).then_some(())
+        });
+    }
+
     fn wait(&self, what: &str, seen: impl Fn() -> Option<()>) {
-        let deadline = Instant::now() + WATCHDOG;
-        while seen().is_none() {
+        until_some(what, LIMIT, || {
             let over = Process::read(self.child.id() as i32).is_none();
-            assert!(!over && Instant::now() < deadline, "no {what}: {}", self.said());
-            std::thread::sleep(LOOK);
-        }
+            let seen = seen();
+            assert!(!over || seen.is_some(), "no {what}: {}", self.said());
+            seen
+        });
     }
 
     fn said(&self) -> String {
@@ -232,16 +232,16 @@ impl Driver {
     /// Waits for its end, and whether its agents end too.
     pub fn end(mut self) -> Ended {
         self.told = Instant::now();
-        let deadline = self.told + WATCHDOG;
+        let deadline = self.told + LIMIT;
         let code = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status.code(),
                 None if Instant::now() < deadline => std::thread::sleep(LOOK),
-                None => panic!("no end within {WATCHDOG:?}: {}", self.said()),
+                None => panic!("no end within {LIMIT:?}: {}", self.said()),
             }
         };
         let took = self.told.elapsed();
-        let deadline = Instant::now() + ORPHANS;
+        let deadline = Instant::now() + SOON;
         let agents = self.agents.borrow().clone();
         while agents.iter().any(Process::lives) && Instant::now() < deadline {
             std::thread::sleep(LOOK);
@@ -276,6 +276,23 @@ impl Ended {
 fn hidden(dir: &Path) -> Option<String> {
     let names = fs::read_dir(dir).ok()?.filter_map(|e| e.ok()?.file_name().into_string().ok());
     names.into_iter().find(|name| name.contains(".partial-"))
+}
+
+/// A copy of the program that every user may run: the folder of the build may be closed to them.
+pub struct PublicCopy(pub PathBuf);
+
+impl PublicCopy {
+    pub fn new() -> PublicCopy {
+        let path = std::env::temp_dir().join(format!("wiregauge-for-all-{}", std::process::id()));
+        fs::copy(env!("CARGO_BIN_EXE_wiregauge"), &path).unwrap();
+        PublicCopy(path)
+    }
+}
+
+impl Drop for PublicCopy {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Runs the program to its end.

@@ -1,5 +1,6 @@
 //! What an agent does with somebody who is not its driver.
 
+use super::driver::bounded::{LIMIT, end};
 use super::*;
 
 /// Starts an agent by hand, writes bytes to it and closes (or holds) its input.
@@ -23,17 +24,7 @@ fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<
     if !hold {
         input = None;
     }
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let code = loop {
-        match agent.try_wait().unwrap() {
-            Some(status) => break status.code(),
-            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            None => {
-                agent.kill().unwrap();
-                panic!("the agent hangs");
-            }
-        }
-    };
+    let code = end(&mut agent, LIMIT).code();
     drop(input);
     let (mut frames, mut text) = (Vec::new(), String::new());
     agent.stdout.take().unwrap().read_to_end(&mut frames).unwrap();

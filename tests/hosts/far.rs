@@ -2,14 +2,11 @@
 //! is known to ssh as `far`. Both share this machine's files and CPUs.
 
 use super::driver::Scratch;
+use super::driver::bounded::{LIMIT, output, until};
 use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// How long something may take that takes a moment.
-const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// The other host.
 pub struct FarHost {
@@ -28,16 +25,11 @@ pub struct FarHost {
 
 /// Waits until the kernel has seen that a link is up.
 fn await_link(namespace: &str, interface: &str) {
-    let deadline = Instant::now() + WATCHDOG;
-    let is_up = || {
+    until(&format!("{interface} is up"), LIMIT, || {
         let words = ["-n", namespace, "-brief", "link", "show", interface];
-        let shown = Command::new("ip").args(words).output().unwrap();
+        let shown = output(Command::new("ip").args(words));
         String::from_utf8(shown.stdout).unwrap().split_whitespace().nth(1) == Some("UP")
-    };
-    while !is_up() {
-        assert!(Instant::now() < deadline, "{interface} stays down");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    });
 }
 
 impl FarHost {
@@ -98,19 +90,11 @@ impl FarHost {
     /// Leaves this host's end of the wire with its link-local address alone.
     pub fn take_ipv4_away_here(&self) {
         run(&format!("ip -n {} addr flush dev {} scope global", self.here, self.own_interface));
-        let deadline = Instant::now() + WATCHDOG;
-        let tentative = || {
-            let shown = Command::new("ip")
-                .args(["-n", &self.here, "-6", "addr", "show", "dev", &self.own_interface])
-                .output()
-                .unwrap();
-            let shown = String::from_utf8(shown.stdout).unwrap();
-            shown.contains("tentative") || !shown.contains("fe80::")
-        };
-        while tentative() {
-            assert!(Instant::now() < deadline, "no link-local address");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until("there is a link-local address", LIMIT, || {
+            let words = ["-n", &self.here, "-6", "addr", "show", "dev", &self.own_interface];
+            let shown = String::from_utf8(output(Command::new("ip").args(words)).stdout).unwrap();
+            shown.contains("fe80::") && !shown.contains("tentative")
+        });
     }
 
     /// Whether a process is below another.
@@ -158,11 +142,7 @@ impl FarHost {
 
     /// Waits until no agent is left there.
     pub fn await_no_agents(&self) {
-        let deadline = Instant::now() + WATCHDOG;
-        while self.agents() > 0 {
-            assert!(Instant::now() < deadline, "an agent stays");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("no agent is left", LIMIT, || self.agents() == 0);
     }
 }
 

@@ -3,14 +3,12 @@
 //! host is cut off (that a real ssh does the same is shown by the tests of two hosts).
 
 use super::driver::Scratch;
+use super::driver::bounded::{LIMIT, until};
 use super::testbed::{Testbed, run};
 use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
-
-/// How long processes may take to come and to go.
-const WATCHDOG: Duration = Duration::from_secs(30);
+use std::time::Duration;
 
 /// The hosts.
 pub struct Net {
@@ -87,25 +85,35 @@ impl Net {
         run(&format!("ip netns exec {namespace} tc qdisc add dev wire0 {shape}"));
     }
 
+    /// Packets that a host has received.
+    fn packets(&self, host: usize) -> u64 {
+        let pids = self.testbed.pids(host + 1);
+        let tables =
+            pids.iter().filter_map(|p| fs::read_to_string(format!("/proc/{p}/net/dev")).ok());
+        let of = |table: String| {
+            let (_, fields) = table.lines().find_map(|line| line.split_once("wire0:"))?;
+            fields.split_whitespace().nth(1)?.parse().ok()
+        };
+        tables.filter_map(of).next().unwrap_or(0)
+    }
+
+    /// Waits until a host receives messages.
+    pub fn await_messages(&self, host: usize) {
+        let before = self.packets(host);
+        until("messages pass", LIMIT, || self.packets(host) > before + 500);
+    }
+
     fn agents(&self) -> usize {
         (1..=self.names.len()).map(|host| self.testbed.agents(host)).sum()
     }
 
     /// Waits until so many agents run.
     pub fn await_agents(&self, count: usize) {
-        let deadline = Instant::now() + WATCHDOG;
-        while self.agents() < count {
-            assert!(Instant::now() < deadline, "{} agents of {count}", self.agents());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(&format!("{count} agents run"), LIMIT, || self.agents() >= count);
     }
 
     /// Waits until no agent is left.
     pub fn await_no_agents(&self) {
-        let deadline = Instant::now() + WATCHDOG;
-        while self.agents() > 0 {
-            assert!(Instant::now() < deadline, "an agent stays");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("no agent is left", LIMIT, || self.agents() == 0);
     }
 }

@@ -3,9 +3,9 @@
 
 use super::PROGRAM;
 use super::driver::Scratch;
+use super::driver::bounded::{LIMIT, end_or_kill, output, until_some};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 /// The hosts.
@@ -18,7 +18,7 @@ pub struct Testbed {
 /// Runs a line to its end, which must be a good one.
 pub fn run(line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
-    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let output = output(Command::new(words[0]).args(&words[1..]));
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -29,21 +29,28 @@ impl Testbed {
             eprintln!("skipped: a network namespace needs root");
             return None;
         }
-        let told = "echo $WIREGAUGE_TESTBED_NAMESPACES; exec sleep infinity";
+        let told = scratch.join("testbed.names");
+        let tell = format!(
+            "echo $WIREGAUGE_TESTBED_NAMESPACES >{0}.new; mv {0}.new {0}; exec sleep infinity",
+            told.display()
+        );
         let hosts = hosts.to_string();
         let mut child = Command::new(PROGRAM)
             .args(["testbed", "net", "--hosts", &hosts, "--topology", topology])
-            .args(["--", "sh", "-c", told])
+            .args(["--", "sh", "-c", &tell])
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
             .stderr(fs::File::create(scratch.join("testbed.err")).unwrap())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let namespaces: Vec<String> = line.trim().split(',').map(String::from).collect();
-        let said = || fs::read_to_string(scratch.join("testbed.err")).unwrap();
-        assert!(namespaces.len() > 1, "{line}{}", said());
+        let names = until_some("the hosts are up", LIMIT, || {
+            let over = child.try_wait().unwrap();
+            let said = || fs::read_to_string(scratch.join("testbed.err")).unwrap();
+            assert!(over.is_none(), "{over:?}: {}", said());
+            fs::read_to_string(&told).ok()
+        });
+        let namespaces: Vec<String> = names.trim().split(',').map(String::from).collect();
+        assert!(namespaces.len() > 1, "{names}");
         scratch.run_behind(&["ip", "netns", "exec", &namespaces[0]]);
         Some(Testbed { namespaces, child })
     }
@@ -56,7 +63,7 @@ impl Testbed {
     /// All processes of a host.
     pub fn pids(&self, host: usize) -> Vec<i32> {
         let name = &self.namespaces[host];
-        let pids = Command::new("ip").args(["netns", "pids", name]).output().unwrap();
+        let pids = output(Command::new("ip").args(["netns", "pids", name]));
         let pids = String::from_utf8(pids.stdout).unwrap();
         pids.lines().filter_map(|pid| pid.parse().ok()).collect()
     }
@@ -71,6 +78,6 @@ impl Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let _ = self.child.wait();
+        let _ = end_or_kill(&mut self.child, LIMIT);
     }
 }

@@ -1,14 +1,15 @@
 //! A cluster of Slurm on this machine: a controller and four nodes, with a munged of their own.
 
 use super::driver::Scratch;
+use super::driver::bounded::{LIMIT, end_or_kill, is_soon, output};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long it may take to be up.
-const WATCHDOG: Duration = Duration::from_secs(30);
+/// How long a daemon may take to end before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The cluster, which ends with its owner.
 pub struct Cluster {
@@ -37,7 +38,7 @@ impl Cluster {
         cluster.wait("four idle nodes", |cluster| {
             let mut sinfo = Command::new("sinfo");
             cluster.tell(sinfo.args(["-h", "-t", "idle", "-o", "%D"]));
-            let output = sinfo.output().unwrap();
+            let output = output(&mut sinfo);
             String::from_utf8_lossy(&output.stdout).trim() == "4"
         });
         Some(cluster)
@@ -92,7 +93,7 @@ impl Cluster {
         self.daemon("munged", &[&["--foreground", "--force"], &words[..]].concat());
         self.wait("munged", |cluster| {
             let mut munge = Command::new(cluster.at("bin/munge"));
-            munge.arg("-n").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+            output(munge.arg("-n")).status.success()
         });
     }
 
@@ -113,16 +114,12 @@ impl Cluster {
     }
 
     fn wait(&self, what: &str, is_there: impl Fn(&Cluster) -> bool) {
-        let deadline = Instant::now() + WATCHDOG;
-        while !is_there(self) {
-            let said = || {
-                let all = fs::read_dir(&self.folder).unwrap().flatten();
-                let logs = all.filter(|entry| entry.file_name().to_string_lossy().contains('.'));
-                logs.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect::<String>()
-            };
-            assert!(Instant::now() < deadline, "no {what}: {}", said());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let said = || {
+            let all = fs::read_dir(&self.folder).unwrap().flatten();
+            let logs = all.filter(|entry| entry.file_name().to_string_lossy().contains('.'));
+            logs.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect::<String>()
+        };
+        assert!(is_soon(LIMIT, || is_there(self)), "no {what} within {LIMIT:?}: {}", said());
     }
 }
 
@@ -133,13 +130,8 @@ impl Drop for Cluster {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
             }
         }
-        let deadline = Instant::now() + Duration::from_secs(5);
         for child in &mut self.children {
-            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            let _ = child.kill();
-            let _ = child.wait();
+            let _ = end_or_kill(child, GRACE);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
 #![allow(dead_code)]
 
+pub mod bounded;
 mod clocks;
 mod rpc;
 mod stream;

@@ -19,13 +19,16 @@ const example = process.env.SAMPLE_REPORT ?? join(root, "target/release/examples
 const dir = mkdtempSync(join(tmpdir(), "wiregauge-report-"));
 let browser;
 
+// Of each wait, in milliseconds: far above what a busy machine needs.
+const LIMIT = 120_000;
+
 // Renders the example's record once a kind.
 const made = new Map();
 export function report(kind, samples = "1000000") {
   const key = `${kind}-${samples}`;
   if (!made.has(key)) {
     const path = join(dir, `${key}.html`);
-    execFileSync(example, [path, kind, samples]);
+    execFileSync(example, [path, kind, samples], { timeout: LIMIT });
     made.set(key, { path, record: JSON.parse(readFileSync(`${path}.json`, "utf8")) });
   }
   return made.get(key);
@@ -35,6 +38,7 @@ export function report(kind, samples = "1000000") {
 export async function open(t, kind, options = {}, samples = undefined) {
   const { path, record } = report(kind, samples);
   const context = await browser.newContext({ acceptDownloads: true, ...options });
+  context.setDefaultTimeout(LIMIT);
   const page = await context.newPage();
   const complaints = [];
   const requests = [];
@@ -90,6 +94,7 @@ export const figure = (run, metric) => run.figures.find((f) => f.metric === metr
 
 before(async () => {
   browser = await chromium.launch({
+    timeout: LIMIT,
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
       "--disable-background-networking", "--disable-component-update", "--disable-sync"],
