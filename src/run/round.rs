@@ -422,7 +422,10 @@ impl Round<'_> {
             }) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.hear(left) {
-                    Ok(AgentMessage { role, message: Ok(FromAgent::Ended { thread, outcome }) }) => {
+                    Ok(AgentMessage {
+                        role,
+                        message: Ok(FromAgent::Ended { thread, outcome }),
+                    }) => {
                         self.keep(role, thread, *outcome);
                     }
                     Ok(AgentMessage { role, message: Ok(FromAgent::Rows { thread, rows }) }) => {
