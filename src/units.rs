@@ -58,7 +58,7 @@ pub const LONGEST: Span = Span(7 * 24 * 3600 * 1_000_000_000);
 
 /// A quantity that was written wrong: what was written, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} '{text}' is not allowed; write {allowed}")]
+#[error("invalid {kind} '{text}': use {allowed}")]
 pub struct UnitError {
     kind: &'static str,
     text: String,
@@ -122,8 +122,8 @@ impl FromStr for Bytes {
         parsed.map(Bytes).ok_or_else(|| UnitError {
             kind: "size",
             text: text.into(),
-            allowed: "a whole number of bytes as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, 1MB \
-                      (10^3, 10^6)",
+            allowed: "a whole number of bytes such as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, \
+                      1MB (10^3, 10^6)",
         })
     }
 }
@@ -168,7 +168,7 @@ impl FromStr for Span {
         parsed.map(Span).filter(|span| *span <= LONGEST).ok_or_else(|| UnitError {
             kind: "time",
             text: text.into(),
-            allowed: "a number with ns, us, ms, s, min or h, at most a week, as 10us or 1.5s",
+            allowed: "a number with ns, us, ms, s, min or h, at most a week, such as 10us or 1.5s",
         })
     }
 }
@@ -200,7 +200,7 @@ impl FromStr for MessageRate {
             || UnitError {
                 kind: "rate",
                 text: text.into(),
-                allowed: "messages per second above 0 and up to 1000M, as 500, 10k or 1.5M",
+                allowed: "messages per second above 0 and up to 1000M, such as 500, 10k or 1.5M",
             },
         )
     }
@@ -234,7 +234,7 @@ impl FromStr for BitRate {
         parsed.filter(|rate| allowed.contains(rate)).map(BitRate).ok_or_else(|| UnitError {
             kind: "rate",
             text: text.into(),
-            allowed: "bits per second from 10kbit to 1000gbit, as 100mbit or 1gbit",
+            allowed: "bits per second from 10kbit to 1000gbit, such as 100mbit or 1gbit",
         })
     }
 }
@@ -266,7 +266,7 @@ mod tests {
     fn what_is_ambiguous_or_wrong_is_refused_with_what_is_allowed() {
         for bad in ["", "64K", "64k", "-1", "1.5", "1e3", "64 kib", "99999999999GiB", "NaN"] {
             let refusal = bad.parse::<Bytes>().unwrap_err().to_string();
-            assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("write"));
+            assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("use "));
         }
         for bad in [
             "5", "1week", ".", ".s", "1..5s", "1.5.5s", "0.0ms1", "1.1ns", "0.0001ns", "9999999h",

@@ -136,10 +136,10 @@ fn refused(line: &str, says: &str) {
 fn what_no_stream_has_is_refused_in_a_sentence() {
     refused("--values 0", "1");
     refused("--values 1025", "use 1 to 1024");
-    refused("--rate 5", "write 10 to 1000000");
-    refused("--rate 2M", "write 10 to 1000000");
-    refused("--threads 2", "write --threads 1");
-    refused("--check", "whose messages are samples");
+    refused("--rate 5", "use 10 to 1000000");
+    refused("--rate 2M", "use 10 to 1000000");
+    refused("--threads 2", "use --threads 1");
+    refused("--check", "its messages are samples");
     refused("--frequency nan", "invalid number");
     refused("--file there", "exists already");
     refused("--file new --values 1,2", "one combination");

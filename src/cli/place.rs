@@ -152,7 +152,7 @@ fn hosts(text: &str, file: &str) -> Result<Vec<Host>, UsageError> {
         hosts.push(values::host(name).map_err(|why| UsageError(format!("{place}: {why}")))?);
     }
     match hosts.len() {
-        0 => refuse(format!("--hosts-file: {file} names no host; write one a line")),
+        0 => refuse(format!("--hosts-file: {file} names no host: use one per line")),
         many if many > MOST_HOSTS => refuse(format!(
             "--hosts-file: {file} names {many} hosts; at most {MOST_HOSTS} are allowed"
         )),

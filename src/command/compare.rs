@@ -56,7 +56,7 @@ impl Side {
                 }
                 _ => {
                     return refuse(format!(
-                        "selection '{word}' is not allowed; write key=value with key one of {}",
+                        "invalid selection '{word}': use key=value, where key is one of {}",
                         KEYS.join(", ")
                     ));
                 }

@@ -40,8 +40,8 @@ pub fn check(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError(format!(
-        "--cpus names CPUs for {} of {threads} threads; write as many for each end, the client's \
-         first, as 0-3/4-7",
+        "--cpus names CPUs for {} of {threads} threads: use as many for each end, the client's \
+         first, such as 0-3/4-7",
         cpus.len()
     )))
 }

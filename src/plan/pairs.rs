@@ -199,8 +199,8 @@ impl Place {
         if let Some(most) = together.iter().map(Vec::len).max().filter(|most| *most > MOST_AT_ONCE)
         {
             return refuse(format!(
-                "{most} pairs at the same time are too many; at most {MOST_AT_ONCE} are allowed: \
-                 write fewer hosts, or --at-once pair"
+                "{most} pairs at the same time exceed the limit of {MOST_AT_ONCE}: use fewer \
+                 hosts, or --at-once pair"
             ));
         }
         Ok(Layout {
@@ -240,25 +240,23 @@ fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(),
     let count = nodes.len();
     if !(2..=MOST_HOSTS).contains(&count) {
         return refuse(format!(
-            "{count} hosts are not allowed; name 2 to {MOST_HOSTS}, as --hosts node1,node2"
+            "{count} hosts are out of range: use 2 to {MOST_HOSTS}, such as --hosts node1,node2"
         ));
     }
     let mut names: Vec<&str> = nodes.iter().map(Node::name).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
-        return refuse(format!("the host '{}' is named twice; name each once", twice[0]));
+        return refuse(format!("the host '{}' is named twice: name each once", twice[0]));
     }
     match pairs {
         Pairs::First if count > 2 => refuse(format!(
-            "{count} hosts have more than one pair; write --all-pairs to measure each with each"
+            "{count} hosts have more than one pair: use --all-pairs to measure each with each"
         )),
         Pairs::Bisection { .. } if !asked.measures_bisection() => {
             refuse("--bisection is supported by patterns that measure bandwidth only")
         }
         Pairs::Bisection { matchings } if !(1..=MOST_MATCHINGS).contains(&matchings) => {
-            refuse(format!(
-                "--bisection {matchings} is not allowed; write 1 to {MOST_MATCHINGS} matchings"
-            ))
+            refuse(format!("--bisection: '{matchings}' is out of range: use 1 to {MOST_MATCHINGS}"))
         }
         _ => Ok(()),
     }

@@ -131,7 +131,7 @@ impl Request {
         if !(1..=MOST_IN_ALL).contains(&in_all) {
             return refuse(format!(
                 "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
-                 are {in_all}; 1 to {MOST_IN_ALL} are allowed",
+                 are {in_all}: use 1 to {MOST_IN_ALL}",
                 rounds.most
             ));
         }
@@ -233,18 +233,18 @@ impl Request {
         within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
         self.check_threads()?;
         if self.time == Some(Span(0)) {
-            return refuse("--time 0 is not allowed; a round must last longer than 0");
+            return refuse("--time: '0' is out of range: use a time above 0");
         }
         if let Some(until) = self.until
             && !(until > 0.0 && until < 1.0)
         {
             return refuse(format!(
-                "--until {}% is not allowed; write a width above 0% and below 100%",
+                "--until: {}% is out of range: use a width above 0% and below 100%",
                 until * 100.0
             ));
         }
         if self.timeout.0 == 0 || self.loss_after.0 == 0 {
-            return refuse("--timeout 0 and --loss-after 0 are not allowed; both must be above 0");
+            return refuse("--timeout and --loss-after: 0 is out of range: use times above 0");
         }
         self.check_timer()
     }
@@ -253,13 +253,12 @@ impl Request {
     fn check_timer(&self) -> Result<(), UsageError> {
         let Some(timer) = self.timer else { return Ok(()) };
         if !self.schedule.is_open() {
-            return refuse("--timer needs a schedule to wait for; write --rate or --trace as well");
+            return refuse("--timer needs a schedule: use --rate or --trace as well");
         }
         let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
         match simulated.filter(|_| timer != TimerKind::Busy) {
             Some(transport) => refuse(format!(
-                "--timer {} is not possible over {transport}, which simulates the time; allowed \
-                 is --timer busy",
+                "{transport} simulates time and does not support --timer {}: use --timer busy",
                 timer.name()
             )),
             None => Ok(()),
@@ -293,15 +292,15 @@ impl Request {
         }
         if !self.cpus.is_empty() && self.place.pairs().is_some() {
             return refuse(
-                "--cpus with --all-pairs or --bisection is not allowed: each host plays both roles",
+                "--cpus does not work with --all-pairs and --bisection, where each host plays \
+                 both roles",
             );
         }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
             let names: Vec<&str> = reaching.map(|one| one.name()).collect();
             return refuse(format!(
-                "another host is not possible over {transport}, which joins processes of one host; \
-                 allowed are {}",
+                "{transport} connects processes of one host only: use {} for remote hosts",
                 names.join(", ")
             ));
         }
@@ -312,13 +311,12 @@ impl Request {
         let descriptor = transport.descriptor();
         if descriptor.one_process && self.threads.iter().any(|threads| *threads > 1) {
             return refuse(format!(
-                "--threads is not possible over {transport}, which simulates both ends in one \
-                 thread; write --threads 1"
+                "{transport} simulates both ends in one thread: use --threads 1"
             ));
         }
         if !self.pattern.is_carried_by(descriptor) {
             return refuse(format!(
-                "{transport} does not support {}; `wiregauge list` shows what it does",
+                "{transport} does not support {}: see `wiregauge list`",
                 self.pattern.name()
             ));
         }
@@ -347,7 +345,7 @@ pub fn check_traffic(
     if carried.iter().any(|traffic| traffic.same_kind(needs)) {
         return Ok(());
     }
-    refuse(format!("{instead} is not possible over {transport}"))
+    refuse(format!("{transport} does not support {instead}"))
 }
 
 /// Rounds of all cases, each thread counted.
@@ -361,17 +359,14 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
     if (1..=largest).contains(&size.0) {
         return Ok(());
     }
-    refuse(format!(
-        "--size {} B is not allowed over {transport}; a message there has 1 to {largest} B",
-        size.0
-    ))
+    refuse(format!("--size: {} B is out of range over {transport}: use 1 to {largest} B", size.0))
 }
 
 /// Refuses a number outside of its limits.
 pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), UsageError> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
-            refuse(format!("{name} {value} is not allowed; write {least} to {most}"))
+            refuse(format!("{name}: '{value}' is out of range: use {least} to {most}"))
         }
         _ => Ok(()),
     }

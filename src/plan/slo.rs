@@ -25,8 +25,8 @@ impl std::str::FromStr for Slo {
         });
         parsed.ok_or_else(|| {
             format!(
-                "'{text}' is not allowed; write a quantile of the response (p50, p90, p99, p99.9 \
-                 or p99.99) and a time as 'p99<50us'"
+                "invalid bound '{text}': use a quantile of the response (p50, p90, p99, p99.9 \
+                 or p99.99) and a time such as 'p99<50us'"
             )
         })
     }

@@ -19,12 +19,12 @@ pub enum SweepError {
     Size(#[from] crate::units::UnitError),
     /// Its form.
     #[error(
-        "sweep '{0}' is not allowed; write A..B*FACTOR (factor above 1), A..B+STEP (step above 0) \
+        "invalid sweep '{0}': use A..B*FACTOR (factor above 1), A..B+STEP (step above 0) \
          or A..B/STEPS (2 to {MOST_POINTS}), with A not above B and A above 0, or a list of sizes"
     )]
     Form(String),
     /// Too many sizes.
-    #[error("sweep '{0}' has more than {MOST_POINTS} sizes; at most {MOST_POINTS} are allowed")]
+    #[error("sweep '{0}' has too many sizes: use at most {MOST_POINTS}")]
     TooMany(String),
 }
 

@@ -10,18 +10,15 @@ impl Request {
             let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
             if messages.is_some_and(|messages| messages > MOST_COUNT) {
                 return refuse(format!(
-                    "--count is that of each thread: {} of {threads} threads are more than the \
-                     {MOST_COUNT} messages that a round may have",
+                    "--count is per thread: {} messages in each of {threads} threads exceed the \
+                     limit of {MOST_COUNT} per round",
                     self.count.unwrap_or_default()
                 ));
             }
         }
         let several = self.threads.iter().any(|threads| *threads > 1);
         if several && self.settings.stamps_send() {
-            return refuse(
-                "--stamp-send is allowed with one thread only: another one writes the time beside \
-                 it; write --threads 1",
-            );
+            return refuse("--stamp-send needs a second thread of its own: use --threads 1");
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Trace {
             if trace.times_ns.last().is_some_and(|last| *last > time.0) {
                 return Err(wrong(
                     column,
-                    "a time before that of the line above; write rising ones",
+                    "a time before that of the line above: use rising times",
                 ));
             }
             let size = words.next();
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line_and_column() {
         for (text, says) in [
-            ("0ns\nsoon\n", "t:2:1: time 'soon' is not allowed; write"),
+            ("0ns\nsoon\n", "t:2:1: invalid time 'soon': use"),
             ("0ns\n2us\n  1us\n", "t:3:3: a time before that of the line above"),
-            ("0ns 64\n1us big\n", "t:2:5: size 'big' is not allowed; write"),
+            ("0ns 64\n1us big\n", "t:2:5: invalid size 'big': use"),
             ("0ns 64\n1us\n", "t:2:4: write a size on every line or on none"),
             ("0ns\n1us 64\n", "t:2:5: write a size on every line or on none"),
             ("0ns 64 7\n", "t:1:8: a third word"),

@@ -222,9 +222,9 @@ impl FromStr for Limit {
 }
 
 fn parse(typed: &str) -> Result<Limit, String> {
-    let at = typed.find(['<', '>']).ok_or(
-        "there is no '>' or '<'; write FIGURE>BOUND or FIGURE<BOUND, e.g. half_rtt.p99>+10%",
-    )?;
+    let at = typed
+        .find(['<', '>'])
+        .ok_or("no '>' or '<': use FIGURE>BOUND or FIGURE<BOUND, such as half_rtt.p99>+10%")?;
     let side = if typed[at..].starts_with('>') { Side::Above } else { Side::Below };
     let figure = parse_figure(typed[..at].trim())?;
     let bound = parse_bound(typed[at + 1..].trim(), figure)?;
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_wrong_limit_is_refused_in_one_sentence_that_says_what_is_allowed() {
         let cases = [
-            ("half_rtt.p99", "there is no '>' or '<'"),
+            ("half_rtt.p99", "no '>' or '<'"),
             ("rtt>+10%", "'rtt' is a distribution; name a figure of it, p10"),
             ("latency.p50>+10%", "'latency' is not a metric; allowed are rtt, half_rtt"),
             ("rtt.p95>+10%", "'p95' is not a figure; allowed are p10, p50"),

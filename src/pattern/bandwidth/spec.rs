@@ -141,9 +141,7 @@ impl PatternRequest for Asked {
 
     fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), UsageError> {
         if self.direction == Direction::Bi && !over.descriptor().carries(Traffic::Both) {
-            return refuse(format!(
-                "{over} does not support --direction bi; write --direction uni"
-            ));
+            return refuse(format!("{over} does not support --direction bi: use --direction uni"));
         }
         Ok(())
     }

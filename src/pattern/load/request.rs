@@ -148,7 +148,7 @@ impl PatternRequest for Asked {
         }
         request.refuse_stamps()?;
         if request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("load has one thread of each end; write --threads 1");
+            return refuse("load has one thread per end: use --threads 1");
         }
         check_probe(self, request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };
@@ -156,8 +156,7 @@ impl PatternRequest for Asked {
             let least = transport.descriptor().least_receives;
             if buffers.receive < least {
                 return refuse(format!(
-                    "--rx-buffers {} is not possible over {transport}, whose queues have {least} \
-                     receives at least",
+                    "--rx-buffers {} is too small for queues of {transport}: use {least} or more",
                     buffers.receive
                 ));
             }
@@ -165,7 +164,7 @@ impl PatternRequest for Asked {
         match request.waits.iter().find(|wait| **wait != Wait::Busy) {
             None => Ok(()),
             Some(wait) => refuse(format!(
-                "--tx-buffers counts and times polls, which --wait {} does not make; allowed is \
+                "--tx-buffers and --rx-buffers measure polls, which --wait {} does not make: use \
                  --wait busy",
                 wait.name()
             )),
@@ -199,9 +198,9 @@ impl PatternRequest for Asked {
     fn check_in_study(&self) -> Result<(), UsageError> {
         match self.spec.search {
             None => Ok(()),
-            Some(_) => refuse(
-                "a study has no search over load; write rate, clients or trace for each [[load]]",
-            ),
+            Some(_) => {
+                refuse("a study does not search rates: set rate, clients or trace of each [[load]]")
+            }
         }
     }
 
@@ -242,19 +241,18 @@ fn check_probe(asked: &Asked, request: &Request) -> Result<(), UsageError> {
     }
     if request.count.is_some() {
         return refuse(
-            "--probe with --count is not allowed: the probe lasts as long as the load beside it; \
-             write --time",
+            "--probe does not work with --count, since it runs as long as the load: use --time",
         );
     }
     if request.place.pairs().is_some() {
         return refuse(
-            "--probe with --all-pairs or --bisection is not allowed: it is beside one load",
+            "--probe does not work with --all-pairs and --bisection: it runs beside one load",
         );
     }
     match request.transports.iter().find(|one| one.descriptor().one_process) {
         None => Ok(()),
         Some(simulated) => refuse(format!(
-            "--probe is not possible over {simulated}, where nothing runs at the same time"
+            "{simulated} does not support --probe, since nothing runs at the same time there"
         )),
     }
 }
@@ -289,7 +287,7 @@ mod tests {
         }
         let typed = pools(24, Some("4")).unwrap().cases.remove(0);
         assert_eq!(typed.settings.text("signal-every"), Some("4"));
-        assert!(pools(15, None).unwrap_err().0.contains("16 receives at least"));
+        assert!(pools(15, None).unwrap_err().0.contains("use 16 or more"));
     }
 
     fn with_probe() -> Request {
@@ -330,8 +328,8 @@ mod tests {
     fn a_probe_that_cannot_be_beside_a_load_is_refused() {
         let refused = |request: Request| request.plan().unwrap_err().0;
         let counted = Request { count: Some(10), time: None, ..with_probe() };
-        assert!(refused(counted).contains("write --time"));
+        assert!(refused(counted).contains("use --time"));
         let simulated = Request { transports: vec![TransportKind::Synthetic], ..with_probe() };
-        assert!(refused(simulated).contains("not possible over synthetic"));
+        assert!(refused(simulated).contains("synthetic does not support --probe"));
     }
 }

@@ -89,7 +89,7 @@ impl Spec {
         within("--window", Some(u64::from(self.window)), 1, most)?;
         if self.objects.saturating_mul(self.object_size.0) > MOST_TABLE {
             return refuse(format!(
-                "{} objects of {} are more than {}; write fewer or smaller ones",
+                "{} objects of {} exceed the limit of {}: use fewer or smaller objects",
                 self.objects,
                 self.object_size,
                 Bytes(MOST_TABLE)

@@ -75,11 +75,11 @@ impl PatternRequest for Asked {
         }
         if is_open && (burst > 1 || pause.0 > 0) {
             return refuse(
-                "--rate with --burst or --pause is not allowed: the rate sets the times",
+                "--rate does not work with --burst and --pause: the rate sets the send times",
             );
         }
         if is_open && request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("--rate is the schedule of one sender; write --threads 1");
+            return refuse("--rate is the schedule of one sender: use --threads 1");
         }
         Ok(())
     }
@@ -105,8 +105,7 @@ pub(in crate::pattern) fn refuse_one_sided(request: &Request) -> Result<(), Usag
     match operation.is_one_sided(false) {
         false => Ok(()),
         true => refuse(format!(
-            "{} is not possible with --operation {}, in which the other end takes no part; write \
-             latency",
+            "{} does not support --operation {}, which the other end does not see: use latency",
             request.pattern.name(),
             operation.name()
         )),

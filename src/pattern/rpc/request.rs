@@ -275,12 +275,14 @@ impl Asked {
             within("--reply", Some(length.0), SHORTEST.0, 64 << 20)?;
         }
         if let Some(gbps) = self.gbps.iter().find(|gbps| !(**gbps > 0.0 && **gbps <= 1e6)) {
-            return refuse(format!("--gbps {gbps} is not allowed; write above 0 to 1000000"));
+            return refuse(format!(
+                "--gbps: '{gbps}' is out of range: use above 0, at most 1000000"
+            ));
         }
         if let Some(share) = self.loads.iter().find(|share| !(**share > 0.0 && **share <= 10.0)) {
             return refuse(format!(
-                "--load {share} is not allowed; write shares of what the path carries as 0.5,0.8, \
-                 each above 0 to 10"
+                "--load: '{share}' is out of range: use shares of the capacity such as 0.5,0.8, \
+                 each above 0 and at most 10"
             ));
         }
         Ok(())
@@ -288,19 +290,19 @@ impl Asked {
 
     fn check_relations(&self, request: &Request) -> Result<(), UsageError> {
         if request.trace.is_some() && request.threads.iter().any(|ports| *ports > 1) {
-            return refuse("--trace is of one port; write --ports 1");
+            return refuse("--trace is the schedule of one port: use --ports 1");
         }
         if self.both && !self.loads.is_empty() {
             return refuse(
-                "--load with --both is not allowed: what each carries by itself is not what both \
-                 do; write --gbps",
+                "--load does not work with --both, since each alone carries more than both at \
+                 once: use --gbps",
             );
         }
         let several = self.congestions.len().max(1) + request.transports.len();
         if self.both && several < 3 {
             return refuse(
-                "--both needs two that run at the same time; write two transports, or two \
-                 congestion controls as --congestion cubic,bbr",
+                "--both needs two to run at the same time: use two transports, or two congestion \
+                 controls such as --congestion cubic,bbr",
             );
         }
         if !self.congestions.is_empty()
@@ -309,7 +311,7 @@ impl Asked {
             let all = TransportKind::ALL.iter().filter(|one| has_congestion(**one));
             let names: Vec<&str> = all.map(|one| one.name()).collect();
             return refuse(format!(
-                "none of these transports supports --congestion; {} does",
+                "none of these transports supports --congestion: use {}",
                 names.join(" or ")
             ));
         }
@@ -345,8 +347,8 @@ impl PatternRequest for Asked {
             let longest = self.cut(workload).longest();
             if longest > largest {
                 return refuse(format!(
-                    "a message of {} has up to {longest}, and {over} carries {largest}; write \
-                     --longest {}B, which cuts longer ones",
+                    "a message of {} has up to {longest}, and {over} carries {largest}: use \
+                     --longest {}B to cut longer ones",
                     workload.name, largest.0
                 ));
             }
@@ -354,22 +356,25 @@ impl PatternRequest for Asked {
         if let Reply::Short(length) = self.reply
             && length > largest
         {
-            return refuse(format!("--reply {length} is more than {over} carries: {largest}"));
+            return refuse(format!(
+                "--reply: {length} exceeds the largest message of {over}: use \
+                                   up to {largest}"
+            ));
         }
         let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
         let has_many =
             ends(&request.threads) || ends(&self.server_ports) || ends(&self.connections);
         if self.receivers.iter().any(|receivers| *receivers > 0) && !descriptor.watchable {
             return refuse(format!(
-                "--receivers is not possible over {over}, whose connections are one thread's; \
-                 write --receivers 0"
+                "{over} does not support --receivers, since a connection belongs to one thread: \
+                 use --receivers 0"
             ));
         }
         let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
         match sleeps.filter(|_| has_many && !descriptor.watchable) {
             Some(wait) => refuse(format!(
-                "--wait {} over several connections of {over} is not possible, which the \
-                 kernel cannot watch together; write --wait busy",
+                "{over} does not support --wait {} over several connections, which the kernel \
+                 cannot watch together: use --wait busy",
                 wait.name()
             )),
             None => Ok(()),

@@ -45,7 +45,7 @@ impl std::str::FromStr for Reply {
         match text {
             "echo" => Ok(Reply::Echo),
             size => size.parse().map(Reply::Short).map_err(|_| {
-                format!("'{text}' is not allowed; write echo, or the size of each reply as 100B")
+                format!("invalid reply '{text}': use echo, or the size of each reply such as 100B")
             }),
         }
     }

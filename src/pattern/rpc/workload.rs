@@ -90,8 +90,8 @@ impl Workload {
             }
         }
         let Some(last) = steps.last_mut() else {
-            let sentence = "there is no length; write lines as '100 0.5', a size and the fraction \
-                            of messages that are no longer";
+            let sentence = "there is no length: use lines such as '100 0.5', a size and the \
+                            fraction of messages that are no longer";
             return Err(written.wrong(&(0..0), sentence));
         };
         if last.1 < 1.0 - ROUNDED {
@@ -165,7 +165,7 @@ fn step(
             return Ok(None);
         }
         let place = begin..begin + line.trim_end().len();
-        return Err(written.wrong(&place, "a line has a size and a fraction; write '100 0.5'"));
+        return Err(written.wrong(&place, "expected a size and a fraction, such as '100 0.5'"));
     };
     let place = |at: usize, word: &str| begin + at..begin + at + word.len();
     if let Some((more, word)) = words.next() {
@@ -173,12 +173,12 @@ fn step(
     }
     let bytes = size.parse::<f64>().ok().filter(|bytes| *bytes >= 0.0 && *bytes < 1e15);
     let Some(bytes) = bytes.filter(|bytes| bytes.fract() == 0.0) else {
-        let sentence = format!("'{size}' is no size; write whole bytes as 100");
+        let sentence = format!("invalid size '{size}': use whole bytes such as 100");
         return Err(written.wrong(&place(at, size), sentence));
     };
     let known = fraction.parse::<f64>().ok().filter(|f| (0.0..=1.0 + ROUNDED).contains(f));
     let Some(cumulative) = known else {
-        let sentence = format!("'{fraction}' is no fraction; write 0 to 1 as 0.5");
+        let sentence = format!("invalid fraction '{fraction}': use 0 to 1, such as 0.5");
         return Err(written.wrong(&place(then, fraction), sentence));
     };
     if last.is_some_and(|last| bytes <= last.0.0 as f64) {

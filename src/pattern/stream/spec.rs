@@ -135,24 +135,24 @@ impl PatternRequest for Asked {
             within("--values", Some(values_of(*size)), 1, MOST_VALUES as u64)?;
         }
         let Schedule::Periodic { rate } = request.schedule else {
-            return refuse("a stream has a step every 1/rate; write --rate");
+            return refuse("a stream has a step every 1/rate: use --rate");
         };
         let rates = if self.rates.is_empty() { vec![rate] } else { self.rates.clone() };
         let allowed = LEAST_RATE.0..=MOST_RATE.0;
         if let Some(rate) = rates.iter().find(|rate| !allowed.contains(&rate.0)) {
             return refuse(format!(
-                "--rate {} is not allowed for a stream; write {} to {}",
+                "--rate: '{}' is out of range for a stream: use {} to {}",
                 rate.0, LEAST_RATE.0, MOST_RATE.0
             ));
         }
         check_shape(&self.shape)?;
         request.refuse_stamps()?;
         if request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("--rate is the schedule of one sender; write --threads 1");
+            return refuse("--rate is the schedule of one sender: use --threads 1");
         }
         if request.check || request.perturb {
             return refuse(
-                "--check and --perturb are not allowed for a stream, whose messages are samples",
+                "stream does not support --check and --perturb, since its messages are samples",
             );
         }
         if self.keep.is_some() { self.check_file(request) } else { Ok(()) }
@@ -179,17 +179,17 @@ impl Asked {
         let cases = [transports, waits, request.sizes.len(), self.rates.len().max(1)];
         if cases.iter().product::<usize>() > 1 {
             return refuse(
-                "--file is for one combination of transport, wait mode, rate and number of values; \
-                 write one of each",
+                "--file is for one combination of transport, wait mode, rate and number of \
+                 values: use one of each",
             );
         }
         if request.place.is_remote() {
-            return refuse("--file is of this host; it is not allowed with ends on other hosts");
+            return refuse("--file does not work with remote hosts: it is written on this host");
         }
         match request.transports.iter().find(|one| one.descriptor().one_process) {
-            Some(simulated) => refuse(format!(
-                "--file is not possible over {simulated}, which simulates both ends"
-            )),
+            Some(simulated) => {
+                refuse(format!("{simulated} simulates both ends and does not support --file"))
+            }
             None => Ok(()),
         }
     }

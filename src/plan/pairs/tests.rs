@@ -123,14 +123,14 @@ fn two_hosts_are_client_and_server() {
 fn wrong_lists_of_hosts_are_refused() {
     let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
     let all = Pairs::All { at_once: AtOnce::default() };
-    assert!(refused(nodes(1), all, LATENCY).contains("1 hosts are not allowed"));
-    assert!(refused(nodes(3), Pairs::First, LATENCY).contains("write --all-pairs"));
+    assert!(refused(nodes(1), all, LATENCY).contains("1 hosts are out of range"));
+    assert!(refused(nodes(3), Pairs::First, LATENCY).contains("use --all-pairs"));
     let twice = vec![spec("a"), spec("b"), spec("a")];
     assert!(refused(twice, all, LATENCY).contains("the host 'a' is named twice"));
     let drawn = Pairs::Bisection { matchings: 1 };
     assert!(refused(nodes(4), drawn, LATENCY).contains("patterns that measure bandwidth only"));
     let none = Pairs::Bisection { matchings: 0 };
-    assert!(refused(nodes(4), none, BANDWIDTH).contains("write 1 to 1000 matchings"));
+    assert!(refused(nodes(4), none, BANDWIDTH).contains("use 1 to 1000"));
     let many = Pairs::All { at_once: AtOnce::All };
     assert!(refused(nodes(40), many, LATENCY).contains("780 pairs at the same time"));
 }

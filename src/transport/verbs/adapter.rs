@@ -75,7 +75,7 @@ impl Adapter {
             Some(port) => {
                 let most = attributes.phys_port_cnt;
                 return Err(SetupError::NotAllowed(format!(
-                    "--port {port} is not allowed; {name} has ports 1 to {most}"
+                    "--port {port} is out of range: {name} has ports 1 to {most}"
                 )));
             }
             None => (1..=attributes.phys_port_cnt).collect(),
@@ -209,8 +209,7 @@ fn choose_gid(
         return match gid.filter(|gid| *gid != [0; 16]) {
             Some(gid) => Ok((index, gid)),
             None => Err(SetupError::NotAllowed(format!(
-                "--gid-index {index} is not allowed; that entry of {name} port {port} is empty \
-                 (see {}/gids)",
+                "--gid-index {index}: that entry of {name} port {port} is empty (see {}/gids)",
                 port_folder(name, port).display()
             ))),
         };

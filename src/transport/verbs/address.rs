@@ -147,7 +147,7 @@ pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, Set
     let active = mtu_bytes(adapter.attributes.active_mtu);
     match options.mtu {
         Some(asked) if asked > active => Err(SetupError::NotAllowed(format!(
-            "--mtu {asked} is not allowed; port {} of {} has {active}",
+            "--mtu {asked} is out of range: port {} of {} has {active}",
             adapter.port, adapter.name
         ))),
         Some(asked) => Ok(asked),

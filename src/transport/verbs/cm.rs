@@ -393,7 +393,7 @@ fn address_of(adapter: &Adapter) -> Result<SocketAddr, SetupError> {
     names.iter().find_map(|name| host::address_of(name).ok()).ok_or_else(|| {
         SetupError::Refused(format!(
             "--connect cm needs an IP address on an interface of {} (there is: {}); give it one, \
-             or write --connect exchange",
+             or use --connect exchange",
             adapter.name,
             if names.is_empty() { "none".to_string() } else { names.join(", ") }
         ))

@@ -49,8 +49,8 @@ pub(super) fn check(context: &Context, device: &str) -> Result<u64, SetupError> 
     let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
     if error != 0 || mask == 0 || khz == 0 || read(context).is_none() {
         return Err(SetupError::NotAllowed(format!(
-            "--stamp-complete device is not possible with {device}, which has no clock of its own \
-             that stamps completions; write --stamp-complete cpu"
+            "{device} does not support --stamp-complete device, since it has no clock that stamps \
+             completions: use --stamp-complete cpu"
         )));
     }
     Ok(mask)

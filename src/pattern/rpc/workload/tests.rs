@@ -37,16 +37,16 @@ fn a_file_may_begin_with_its_mean_and_have_comments() {
 #[test]
 fn what_is_wrong_in_a_file_has_its_line_and_column() {
     let wrong = |text: &str| Workload::of_file("cdf", text).unwrap_err().to_string();
-    assert!(wrong("1 0.5\n  x 1\n").starts_with("cdf:2:3: 'x' is no size"));
-    assert!(wrong("1 0.5\n2 1.5\n").starts_with("cdf:2:3: '1.5' is no fraction"));
+    assert!(wrong("1 0.5\n  x 1\n").starts_with("cdf:2:3: invalid size 'x'"));
+    assert!(wrong("1 0.5\n2 1.5\n").starts_with("cdf:2:3: invalid fraction '1.5'"));
     assert!(wrong("2 0.5\n1 1\n").starts_with("cdf:2:1: 1 B is not more"));
     assert!(wrong("1 0.5\n2 0.4\n").starts_with("cdf:2:3: 0.4 is less"));
-    assert!(wrong("1 0.5\n2\n").starts_with("cdf:2:1: a line has a size and a fraction"));
+    assert!(wrong("1 0.5\n2\n").starts_with("cdf:2:1: expected a size and a fraction"));
     assert!(wrong("1 0.5 7\n").starts_with("cdf:1:7: a line has a size and a fraction alone"));
     assert!(wrong("1 0.5\n2 0.9\n").contains("the last fraction is 0.9; it must be 1"));
     assert!(wrong("# nothing\n").contains("there is no length"));
     assert!(wrong("1.5 1\n").contains("whole bytes"));
-    assert!(wrong("1 nan\n").contains("no fraction"));
+    assert!(wrong("1 nan\n").contains("invalid fraction"));
 }
 
 #[test]
