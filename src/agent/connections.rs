@@ -3,10 +3,10 @@
 use crate::agent::execution::Endpoints;
 use crate::plan::Case;
 use crate::plan::topology::Wiring;
+use crate::transport::counter::{self, FinalCounters};
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::{Blob, Connected, Endpoint, NamedValues, Opening, Setup, SetupError, Slot};
-use std::collections::BTreeMap;
 
 /// What is tried when the kernel is to watch several connections.
 const WATCHING: &str = "watching the connections";
@@ -69,19 +69,9 @@ impl Connections {
         self.rejected_peers + later.sum::<u64>()
     }
 
-    /// What the endpoints have counted when the round is over: the sum of all, and of what is no
-    /// count the last.
-    pub fn final_counters(&self) -> NamedValues {
-        if let [end] = self.set.ends() {
-            return end.final_counters();
-        }
-        let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in self.set.ends().iter().flat_map(Endpoint::final_counters) {
-            let before = all.get(&name).and_then(|before| before.parse::<u64>().ok());
-            let sum = before.zip(value.parse::<u64>().ok()).map(|(a, b)| a.saturating_add(b));
-            all.insert(name, sum.map_or(value, |sum| sum.to_string()));
-        }
-        all.into_iter().collect()
+    /// What the endpoints have counted when the round is over.
+    pub fn final_counters(&self) -> FinalCounters {
+        counter::merged(self.set.ends().iter().map(Endpoint::final_counters))
     }
 
     /// A word of the first slot, `at` bytes behind its begin, that another thread may go on

@@ -10,8 +10,9 @@ use crate::loops::waiter::AnyWaiter;
 use crate::loops::{Ended, Loop};
 use crate::plan::{Case, FindPattern};
 use crate::sample::recorder::Recorder;
+use crate::transport::counter::FinalCounters;
 use crate::transport::endpoint_set::EndpointSet;
-use crate::transport::{Endpoint, NamedValues, Role, SetupError};
+use crate::transport::{Endpoint, Role, SetupError};
 
 /// Finds what an agent needs of the pattern of a name.
 pub type FindExecution = fn(&str) -> Option<&'static dyn PatternExecution>;
@@ -100,8 +101,8 @@ pub trait RoleLoop {
     }
 
     /// What it has counted, when the round is over.
-    fn finish(self: Box<Self>) -> NamedValues {
-        Vec::new()
+    fn finish(self: Box<Self>) -> FinalCounters {
+        FinalCounters::new()
     }
 }
 

@@ -24,6 +24,7 @@ use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
+use crate::transport::counter::CounterValue;
 use crate::transport::{Blob, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -191,7 +192,7 @@ impl RoleRunner {
         });
         let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
-            afterwards: counters.chain(by_device).chain(role_loop.finish()).collect(),
+            counters: counters.chain(by_device).chain(role_loop.finish()).collect(),
             strangers: connections.rejected_peers(),
             ended,
             seen,
@@ -367,10 +368,10 @@ fn by_device(
     stamps: DeviceStamps<'_>,
     (first, last): (DeviceReading, DeviceReading),
     time: &Timebase,
-) -> (String, String) {
+) -> (String, CounterValue) {
     let bound = stamp_completions(rows, stamps, first, last);
     let bound = bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string());
-    ("complete_clock_bound_ns".to_string(), bound)
+    ("complete_clock_bound_ns".to_string(), CounterValue::Text(bound))
 }
 
 /// Ends the thread that stamps when it goes.

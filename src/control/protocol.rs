@@ -22,6 +22,7 @@ use crate::loops::Ended;
 use crate::plan::{Case, FindPattern};
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
+use crate::transport::counter::FinalCounters;
 use crate::transport::{Blob, Role, Site, TransportKind};
 use crate::units::{Span, Untrue};
 use serde::{Deserialize, Serialize};
@@ -275,8 +276,8 @@ pub enum FromAgent {
 /// What a thread of a role brings home beside its samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What the endpoint has seen: name, value.
-    pub afterwards: Vec<(String, String)>,
+    /// What this end has counted.
+    pub counters: FinalCounters,
     /// Why it ended.
     pub ended: Ended,
     /// Messages by what became of them.

@@ -14,6 +14,7 @@ use crate::sample::arena::Row;
 use crate::sample::join::{self, Times};
 use crate::sample::{RoundSamples, Sample};
 use crate::stats::Metric;
+use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
 use serde_json::Value;
 use std::any::Any;
@@ -106,7 +107,7 @@ pub trait PatternAnalysis: Sync {
     }
 
     /// What the counters of an end warn of.
-    fn counter_warnings(&self, _counters: &BTreeMap<String, String>) -> Vec<Warning> {
+    fn counter_warnings(&self, _counters: &FinalCounters) -> Vec<Warning> {
         Vec::new()
     }
 

@@ -195,7 +195,7 @@ impl RunSoFar {
                 Thread { counts, ..thread }
             })
             .collect();
-        self.take_threads(each, [client.len(), server.len()], &mut round);
+        self.take_threads(each, [&client, &server], &mut round);
         self.take_outcomes(&client, &mut round, times.client.time);
         for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
@@ -253,14 +253,15 @@ impl RunSoFar {
     fn take_threads(
         &mut self,
         each: Vec<Thread>,
-        [clients, servers]: [usize; 2],
+        [clients, servers]: [&[Part]; 2],
         round: &mut Round,
     ) {
-        let of = |threads: usize, side: fn(&Thread) -> &Usage| -> Vec<Usage> {
-            each.iter().take(threads).map(|thread| side(thread).clone()).collect()
+        let of = |parts: &[Part], side: fn(&Thread) -> &Usage| -> Usage {
+            let each: Vec<&Usage> = each.iter().take(parts.len()).map(side).collect();
+            threads::whole(&each, &threads::counters(parts))
         };
-        round.client = threads::whole(&of(clients, |thread| &thread.client));
-        round.server = threads::whole(&of(servers, |thread| &thread.server));
+        round.client = of(clients, |thread| &thread.client);
+        round.server = of(servers, |thread| &thread.server);
         round.cpus = each.first().and_then(|thread| thread.cpus);
         let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
         let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
@@ -301,7 +302,7 @@ impl RunSoFar {
         let mut usage =
             Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
         let Some(outcome) = &part.outcome else { return usage };
-        usage.seen = outcome.afterwards.iter().cloned().collect();
+        usage.seen = threads::shown(&outcome.counters);
         usage.user_ns = outcome.usage.user_ns;
         usage.system_ns = outcome.usage.system_ns;
         usage.voluntary_switches = outcome.usage.voluntary_switches;
@@ -309,7 +310,7 @@ impl RunSoFar {
         usage.page_faults = outcome.usage.page_faults;
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
-        self.warnings.extend(self.analysis.counter_warnings(&usage.seen));
+        self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
         let messages = outcome.seen.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
         let role = role.name();

@@ -2,10 +2,8 @@
 
 use crate::record::schema::{RoundEnd, Usage};
 use crate::run::round::Part;
+use crate::transport::counter::{self, CounterValue, FinalCounters};
 use std::collections::BTreeMap;
-
-/// Counters of a port, whose begin this is, are seen by all threads that use it.
-const OF_THE_PORT: &str = "counter.";
 
 /// Why a client's loop ended.
 pub(super) fn ended(client: Option<&Part>) -> RoundEnd {
@@ -16,8 +14,8 @@ pub(super) fn ended(client: Option<&Part>) -> RoundEnd {
 /// The usage of a role from that of its threads: costs and numbers of events are added up, and what
 /// is true of a role is true of all its threads. Settings stand here where all threads have the
 /// same; each thread's own stand beside it.
-pub(super) fn whole(each: &[Usage]) -> Usage {
-    let sum = |of: fn(&Usage) -> u64| each.iter().map(of).sum();
+pub(super) fn whole(each: &[&Usage], counters: &FinalCounters) -> Usage {
+    let sum = |of: fn(&Usage) -> u64| each.iter().copied().map(of).sum();
     Usage {
         user_ns: each.iter().map(|usage| usage.user_ns).sum(),
         system_ns: each.iter().map(|usage| usage.system_ns).sum(),
@@ -27,11 +25,11 @@ pub(super) fn whole(each: &[Usage]) -> Usage {
         pinned: each.iter().all(|usage| usage.pinned),
         locked: each.iter().all(|usage| usage.locked),
         granted: in_common(each),
-        seen: seen(each),
+        seen: shown(counters),
     }
 }
 
-fn in_common(each: &[Usage]) -> BTreeMap<String, String> {
+fn in_common(each: &[&Usage]) -> BTreeMap<String, String> {
     let Some((first, others)) = each.split_first() else { return BTreeMap::new() };
     let same = |name: &String, value: &String| {
         others.iter().all(|usage| usage.granted.get(name) == Some(value))
@@ -40,55 +38,44 @@ fn in_common(each: &[Usage]) -> BTreeMap<String, String> {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Numbers of events are added up, but for the port's counters, of which the largest holds. What is
-/// no number stands with the threads alone, where there are several.
-fn seen(each: &[Usage]) -> BTreeMap<String, String> {
-    if let [one] = each {
-        return one.seen.clone();
+/// The counters of all threads of a role. What is no number stands with the threads alone, where
+/// there are several.
+pub(super) fn counters(parts: &[Part]) -> FinalCounters {
+    let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
+    let mut all = counter::merged(outcomes.map(|outcome| outcome.counters.clone()));
+    if parts.len() > 1 {
+        all.retain(|_, value| !matches!(value, CounterValue::Text(_)));
     }
-    let mut all: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, value) in each.iter().flat_map(|usage| &usage.seen) {
-        let Ok(value) = value.parse::<u64>() else { continue };
-        let so_far = all.entry(name.clone()).or_default();
-        *so_far = match name.starts_with(OF_THE_PORT) {
-            true => value.max(*so_far),
-            false => value.saturating_add(*so_far),
-        };
-    }
-    all.into_iter().map(|(name, value)| (name, value.to_string())).collect()
+    all
+}
+
+/// As the record has them.
+pub(super) fn shown(counters: &FinalCounters) -> BTreeMap<String, String> {
+    counters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn usage(switches: u64, pinned: bool, granted: &[&str], seen: &[(&str, &str)]) -> Usage {
-        let pair = |(a, b): (&str, &str)| (a.to_string(), b.to_string());
+    fn usage(switches: u64, pinned: bool, granted: &[&str]) -> Usage {
+        let pair = |value: &&str| (value[..1].to_string(), value.to_string());
         Usage {
             user_ns: 5.0,
             involuntary_switches: switches,
             pinned,
-            granted: granted.iter().map(|value| pair((&value[..1], value))).collect(),
-            seen: seen.iter().copied().map(pair).collect(),
+            granted: granted.iter().map(pair).collect(),
             ..Usage::default()
         }
     }
 
     #[test]
-    fn events_add_up_and_a_port_s_counters_do_not() {
-        let all = whole(&[
-            usage(2, true, &["a1", "b1"], &[("error.send.retry_exc", "1"), ("counter.rx", "90")]),
-            usage(3, false, &["a1", "b2"], &[("error.send.retry_exc", "2"), ("counter.rx", "91")]),
-        ]);
+    fn costs_add_up_and_settings_are_those_of_all_threads() {
+        let (one, other) = (usage(2, true, &["a1", "b1"]), usage(3, false, &["a1", "b2"]));
+        let counters = [("event".to_string(), CounterValue::Events(7))];
+        let all = whole(&[&one, &other], &counters.into());
         assert_eq!((all.user_ns, all.involuntary_switches, all.pinned), (10.0, 5, false));
         assert_eq!(all.granted.into_iter().collect::<Vec<_>>(), [("a".into(), "a1".into())]);
-        let seen = [("counter.rx", "91"), ("error.send.retry_exc", "3")];
-        assert!(all.seen.iter().map(|(a, b)| (a.as_str(), b.as_str())).eq(seen));
-    }
-
-    #[test]
-    fn one_thread_is_its_role() {
-        let one = usage(2, true, &["a1"], &[("event", "port error"), ("counter.rx", "90")]);
-        assert_eq!(format!("{:?}", whole(std::slice::from_ref(&one))), format!("{one:?}"));
+        assert_eq!(all.seen["event"], "7");
     }
 }

@@ -22,6 +22,7 @@
 //! an adapter's own, which stamps completions).
 #![warn(missing_docs)]
 
+pub mod counter;
 pub mod definitions;
 pub mod endpoint_set;
 pub mod homa;
@@ -37,6 +38,7 @@ mod traffic;
 pub mod verbs;
 
 use crate::clock::Virtual;
+use counter::FinalCounters;
 use optional::{DeviceClock, LiveWord};
 pub use registry::{Descriptor, TransportKind};
 pub use settings::{Interfaces, Settings};
@@ -211,7 +213,7 @@ impl Events {
     }
 }
 
-/// Settings or counters for the record: name, value.
+/// Settings for the record: name, value.
 pub type NamedValues = Vec<(String, String)>;
 
 /// One end of a connection: the data path.
@@ -262,8 +264,8 @@ pub trait Endpoint: Any + Send {
     }
 
     /// What it has counted when its round is over.
-    fn final_counters(&self) -> NamedValues {
-        Vec::new()
+    fn final_counters(&self) -> FinalCounters {
+        FinalCounters::new()
     }
 
     /// What the kernel says is readable when a message has come; `None` where it does not know.
@@ -329,7 +331,7 @@ impl Endpoint for Box<dyn Endpoint> {
         (**self).rejected_peers()
     }
 
-    fn final_counters(&self) -> NamedValues {
+    fn final_counters(&self) -> FinalCounters {
         (**self).final_counters()
     }
 

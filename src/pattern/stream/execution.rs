@@ -15,7 +15,8 @@ use crate::loops::{Ended, Loop, closed};
 use crate::plan::Case;
 use crate::sample::recorder::Recorder;
 use crate::signal::source::Source;
-use crate::transport::{Endpoint, NamedValues, Role};
+use crate::transport::counter::FinalCounters;
+use crate::transport::{Endpoint, Role};
 use crate::units::Span;
 
 impl PatternExecution for Stream {
@@ -72,7 +73,7 @@ impl RoleLoop for Samples {
         compiled::run(endpoints.end(0), waiter, clock, measured)
     }
 
-    fn finish(self: Box<Self>) -> NamedValues {
+    fn finish(self: Box<Self>) -> FinalCounters {
         self.file.map(KeptFile::finish).unwrap_or_default()
     }
 }

@@ -14,6 +14,7 @@ use crate::sample::join::Times;
 use crate::sample::{Flags, Sample};
 use crate::stats::rate::Delivered;
 use crate::stats::{Metric, RateMetric};
+use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::warning::Warning;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -62,13 +63,16 @@ impl PatternAnalysis for Stream {
         Box::<Steps>::default()
     }
 
-    fn counter_warnings(&self, seen: &BTreeMap<String, String>) -> Vec<Warning> {
-        let left_out = seen.get(kept::LEFT_OUT).and_then(|count| count.parse().ok()).unwrap_or(0);
-        let short = match seen.get(kept::FAULT).cloned() {
-            Some(reason) => Some(Warning::FileFailed { left_out, reason }),
+    fn counter_warnings(&self, counters: &FinalCounters) -> Vec<Warning> {
+        let left_out = match counters.get(kept::LEFT_OUT) {
+            Some(CounterValue::Events(left_out)) => *left_out,
+            _ => 0,
+        };
+        let short = match counters.get(kept::FAULT) {
+            Some(fault) => Some(Warning::FileFailed { left_out, reason: fault.to_string() }),
             None => (left_out > 0).then_some(Warning::FileIncomplete { left_out }),
         };
-        let beside = seen.contains_key(kept::BESIDE).then_some(Warning::FileOnReceiverCpu);
+        let beside = counters.contains_key(kept::BESIDE).then_some(Warning::FileOnReceiverCpu);
         beside.into_iter().chain(short).collect()
     }
 

@@ -6,7 +6,7 @@ use crate::agent::error::AgentError;
 use crate::agent::execution::ThreadContext;
 use crate::host;
 use crate::signal::file::{Kept, Sink, Writing};
-use crate::transport::NamedValues;
+use crate::transport::counter::{CounterValue, FinalCounters};
 
 /// Samples of the file, among what the server has counted.
 const WRITTEN: &str = "file.samples";
@@ -58,16 +58,14 @@ impl KeptFile {
     }
 
     /// What became of the file, as the record has it, once all is written.
-    pub fn finish(self) -> NamedValues {
+    pub fn finish(self) -> FinalCounters {
         let KeptFile { sink, writing, is_beside } = self;
         let Kept { written, bytes, left_out, fault } = writing.end(sink);
-        let mut counters = vec![
-            (WRITTEN.to_string(), written.to_string()),
-            (BYTES.to_string(), bytes.to_string()),
-            (LEFT_OUT.to_string(), left_out.to_string()),
-        ];
-        counters.extend(fault.map(|fault| (FAULT.to_string(), fault)));
-        counters.extend(is_beside.then(|| (BESIDE.to_string(), true.to_string())));
-        counters
+        let counts = [(WRITTEN, written), (BYTES, bytes), (LEFT_OUT, left_out)];
+        let counts = counts.map(|(name, count)| (name, CounterValue::Events(count)));
+        let fault = fault.map(|fault| (FAULT, CounterValue::Text(fault)));
+        let beside = is_beside.then(|| (BESIDE, CounterValue::Text(true.to_string())));
+        let all = counts.into_iter().chain(fault).chain(beside);
+        all.map(|(name, value)| (name.to_string(), value)).collect()
     }
 }

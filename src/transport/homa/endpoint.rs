@@ -9,7 +9,8 @@ use super::abi::{SendArgs, is_request};
 use super::admit;
 use super::inbox::{Failure, Inbox, Incoming};
 use super::socket::{Calls, Socket};
-use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, NamedValues, Posted, Role, Slot};
+use crate::transport::counter::{CounterValue, FinalCounters};
+use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Slot};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
@@ -300,11 +301,11 @@ impl<S: Calls + Send + 'static> Endpoint for HomaEndpoint<S> {
         self.rejected
     }
 
-    fn final_counters(&self) -> NamedValues {
+    fn final_counters(&self) -> FinalCounters {
         let gathered = Some(self.inbox.gatherings()).filter(|messages| *messages > 0);
         let seen = [
-            ("gathered", gathered.map(|messages| messages.to_string())),
-            ("error.request", self.failed.map(|failed| failed.to_string())),
+            ("gathered", gathered.map(CounterValue::Events)),
+            ("error.request", self.failed.map(|failed| CounterValue::Text(failed.to_string()))),
         ];
         seen.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }

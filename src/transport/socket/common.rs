@@ -1,6 +1,7 @@
 //! What the data paths of all sockets have in common.
 
-use crate::transport::{Link, NamedValues};
+use crate::transport::Link;
+use crate::transport::counter::{CounterValue, FinalCounters};
 use rustix::io::Errno;
 
 /// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
@@ -15,8 +16,8 @@ pub(super) const RECEIVE_BYTES: usize = 128 << 10;
 const SEND_BYTES: usize = 1 << 20;
 
 /// A count of what an end has seen, where it has seen any.
-pub(super) fn seen(name: &str, count: u64) -> NamedValues {
-    let some = (count > 0).then(|| (name.to_string(), count.to_string()));
+pub(super) fn seen(name: &str, count: u64) -> FinalCounters {
+    let some = (count > 0).then(|| (name.to_string(), CounterValue::Events(count)));
     some.into_iter().collect()
 }
 

@@ -6,8 +6,9 @@
 
 use super::common::{seen, slots_for};
 use super::options;
+use crate::transport::counter::FinalCounters;
 use crate::transport::{
-    Endpoint, Events, Link, MOST_EVENTS, NamedValues, Posted, Role, Setup, SetupError, Slot,
+    Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, SetupError, Slot,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -200,7 +201,7 @@ impl Endpoint for DatagramEndpoint {
         Some(Box::new(DatagramEndpoint { empty_ends: self.empty_ends, ..second }))
     }
 
-    fn final_counters(&self) -> NamedValues {
+    fn final_counters(&self) -> FinalCounters {
         seen("datagrams.empty", self.empty)
     }
 

@@ -1,6 +1,7 @@
 //! What the kernel counts at a port: read before and after, kept as differences.
 
 use super::adapter::port_folder;
+use crate::transport::counter::{CounterValue, FinalCounters};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,11 +32,12 @@ impl Counters {
     }
 
     /// What has been counted since: those that moved, by name.
-    pub fn since(&self, before: &Counters) -> Vec<(String, String)> {
+    pub fn since(&self, before: &Counters) -> FinalCounters {
         let moved = self.0.iter().filter_map(|(name, now)| {
             let before = before.0.get(name).copied().unwrap_or(0);
             let difference = now.wrapping_sub(before);
-            (difference != 0).then(|| (format!("counter.{name}"), difference.to_string()))
+            let name = format!("counter.{name}");
+            (difference != 0).then_some((name, CounterValue::OfPort(difference)))
         });
         moved.collect()
     }
@@ -63,7 +65,8 @@ mod tests {
         let after = Counters::below(&folder);
         std::fs::remove_dir_all(&folder).unwrap();
         let moved = after.since(&before);
-        assert_eq!(moved, [("counter.port_xmit_packets".to_string(), "75".to_string())]);
+        let expected = ("counter.port_xmit_packets".to_string(), CounterValue::OfPort(75));
+        assert_eq!(moved, FinalCounters::from([expected]));
         assert!(Counters::below(Path::new("/nonexistent")).since(&before).is_empty());
     }
 }

@@ -14,6 +14,7 @@ use super::order::Order;
 use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::{self, Stamps};
 use crate::clock::{DeviceStamps, DeviceTicks};
+use crate::transport::counter::FinalCounters;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
 use fabric_sys::verbs::types::*;
@@ -419,7 +420,7 @@ impl Endpoint for VerbsEndpoint {
     }
 
     /// Errors, and what the port has counted since the connection.
-    fn final_counters(&self) -> NamedValues {
+    fn final_counters(&self) -> FinalCounters {
         let (device, port) = (&self.device.0, self.device.1);
         let mut all = self.errors.counters();
         all.extend(Counters::of_port(device, port).since(&self.before));

@@ -1,6 +1,7 @@
 //! Completions with an error: counted, named, and what they mean for the link.
 
 use crate::transport::Link;
+use crate::transport::counter::{CounterValue, FinalCounters};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::verbs;
 use std::collections::BTreeMap;
@@ -36,14 +37,19 @@ impl Errors {
     }
 
     /// As they stand in the record: name, value.
-    pub fn counters(&self) -> Vec<(String, String)> {
+    pub fn counters(&self) -> FinalCounters {
         let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
             let name = format!("error.{what}.{}", short_name(*status));
-            (name, format!("{count} ({}; first: wr_id {first})", meaning(*status)))
+            let text = format!("{count} ({}; first: wr_id {first})", meaning(*status));
+            (name, CounterValue::Text(text))
         };
-        let events = self.events.iter().map(|(event, count)| {
-            ("event".to_string(), format!("{count} ({})", name_of_event(*event)))
-        });
+        let events: Vec<String> = self
+            .events
+            .iter()
+            .map(|(event, count)| format!("{count} ({})", name_of_event(*event)))
+            .collect();
+        let events = (!events.is_empty())
+            .then(|| ("event".to_string(), CounterValue::Text(events.join("; "))));
         self.counts.iter().map(one).chain(events).collect()
     }
 }
@@ -107,14 +113,11 @@ mod tests {
         assert_eq!(errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 8)), Link::Closed);
         let _ = errors.note("send", &of(IBV_WC_WR_FLUSH_ERR, 9));
         let counters = errors.counters();
-        assert_eq!(counters[0].0, "error.send.wr_flush");
-        assert!(
-            counters[0].1.starts_with("2 (") && counters[0].1.ends_with("wr_id 8)"),
-            "{counters:?}"
-        );
-        assert_eq!(counters[1].0, "error.send.retry_exc");
+        let flushed = counters["error.send.wr_flush"].to_string();
+        assert!(flushed.starts_with("2 (") && flushed.ends_with("wr_id 8)"), "{flushed}");
+        assert!(counters.contains_key("error.send.retry_exc") && counters.len() == 2);
         assert_eq!(errors.async_event(IBV_EVENT_PORT_ERR), Link::Up);
         assert_eq!(errors.async_event(IBV_EVENT_DEVICE_FATAL), Link::Failed(libc::ENODEV));
-        assert_eq!(errors.counters().iter().filter(|(name, _)| name == "event").count(), 2);
+        assert_eq!(errors.counters()["event"].to_string().split("; ").count(), 2);
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::signal::format::binary::{decode, encode};
 use crate::signal::{Kind, TimeOfDay};
+use crate::transport::counter::FinalCounters;
 use crate::transport::socket::common::seen;
 use crate::transport::socket::datagram::DatagramEndpoint;
-use crate::transport::{Arrival, Endpoint, Events, Link, NamedValues, Posted, Slot};
+use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};
 use rustix::io::Errno;
 
 /// A connected end with its messages, which are not the datagrams.
@@ -106,7 +107,7 @@ impl Endpoint for VillasEndpoint {
         self.translate(events);
     }
 
-    fn final_counters(&self) -> NamedValues {
+    fn final_counters(&self) -> FinalCounters {
         seen("datagrams.foreign", self.foreign + self.datagrams.empty())
     }
 }

@@ -1,0 +1,75 @@
+//! What an end has counted when a round is over.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+/// Counters by their names in the record.
+pub type FinalCounters = BTreeMap<String, CounterValue>;
+
+/// What a counter says, and thereby how those of several ends are put together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CounterValue {
+    /// Events of this end: the sum.
+    Events(u64),
+    /// Events of a port, of which each end on it sees all: the largest.
+    OfPort(u64),
+    /// No number: the last.
+    Text(String),
+}
+
+impl CounterValue {
+    fn merge(&mut self, other: CounterValue) {
+        match (self, other) {
+            (CounterValue::Events(sum), CounterValue::Events(more)) => {
+                *sum = sum.saturating_add(more);
+            }
+            (CounterValue::OfPort(largest), CounterValue::OfPort(other)) => {
+                *largest = other.max(*largest);
+            }
+            (value, other) => *value = other,
+        }
+    }
+}
+
+impl fmt::Display for CounterValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterValue::Events(count) | CounterValue::OfPort(count) => count.fmt(f),
+            CounterValue::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Counters of several ends, as those of one.
+pub fn merged(all: impl IntoIterator<Item = FinalCounters>) -> FinalCounters {
+    let mut merged = FinalCounters::new();
+    for (name, value) in all.into_iter().flatten() {
+        match merged.entry(name) {
+            Entry::Occupied(mut known) => known.get_mut().merge(value),
+            Entry::Vacant(new) => {
+                new.insert(value);
+            }
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_add_up_and_a_port_s_counters_do_not() {
+        let end = |retries, packets, text: &str| {
+            FinalCounters::from([
+                ("error.send.retry_exc".to_string(), CounterValue::Events(retries)),
+                ("counter.rx".to_string(), CounterValue::OfPort(packets)),
+                ("event".to_string(), CounterValue::Text(text.to_string())),
+            ])
+        };
+        assert_eq!(merged([end(1, 91, "a"), end(2, 90, "b")]), end(3, 91, "b"));
+        assert_eq!(merged([end(1, 91, "a")]), end(1, 91, "a"));
+    }
+}
