@@ -9,6 +9,8 @@ use std::process::Command;
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/patterns.rs"]
 mod patterns;
 #[path = "tidy/transports.rs"]
