@@ -51,3 +51,7 @@ pub mod pattern;
 pub mod cli;
 
 pub mod command;
+
+#[cfg(test)]
+#[path = "../tests/support/bounded.rs"]
+mod bounded;

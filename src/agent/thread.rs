@@ -387,10 +387,12 @@ impl Drop for Stamping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounded::Bound;
     use crate::clock::DeviceTicks;
 
     #[test]
     fn nobody_passes_the_start_line_before_all_have_come() {
+        let _bound = Bound::new();
         let line = Arc::new(StartLine::of(3));
         let passed = Arc::new(AtomicU32::new(0));
         let cross = || {
@@ -433,6 +435,7 @@ mod tests {
 
     #[test]
     fn a_round_that_is_to_end_waits_for_nobody() {
+        let _bound = Bound::new();
         let gate = Gate::default();
         gate.stop();
         StartLine::of(2).pass(&gate);

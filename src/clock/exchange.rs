@@ -229,6 +229,7 @@ mod tests {
     use super::super::offset::Model;
     use super::super::{Calibration, anchors};
     use super::*;
+    use crate::bounded::Bound;
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -250,6 +251,7 @@ mod tests {
 
     #[test]
     fn two_ends_with_clocks_of_a_known_offset_find_it_within_the_bound() {
+        let _bound = Bound::new();
         let (here, there) = two_clocks();
         let cookie = [9; 32];
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -304,6 +306,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_run_is_not_read() {
+        let _bound = Bound::new();
         let cookie = [1; 32];
         let bytes = packet(&cookie, ASK, 7, 1.5);
         assert_eq!(read(&cookie, &bytes), Some((ASK, 7, 1.5)));

@@ -81,10 +81,12 @@ impl Drop for StartBarrier<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounded::Bound;
     use std::sync::atomic::AtomicU64;
 
     #[test]
     fn rounds_wait_for_each_other_and_not_for_one_that_failed() {
+        let _bound = Bound::new();
         let shared = BarrierShared::new(3, None);
         let never = AtomicBool::new(false);
         let (failed, passed) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -106,6 +108,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_wait() {
+        let _bound = Bound::new();
         BarrierShared::new(2, None).side().wait(&AtomicBool::new(true));
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds of time for tests: whatever waits ends, and the test fails with a sentence.
 //!
 //! No bound is a claim about speed: all are far above what a busy machine needs.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -2,6 +2,7 @@
 
 use super::identity::{peers, read, replace};
 use super::*;
+use crate::bounded::Bound;
 use crate::control::secret;
 use crate::pattern::registry;
 use std::fs;
@@ -26,6 +27,7 @@ impl Drop for Folder {
 
 #[test]
 fn a_host_has_one_identity_that_only_its_owner_reads() {
+    let _bound = Bound::new();
     let folder = Folder::new();
     let made: Vec<_> = (0..8)
         .map(|_| folder.0.clone())
@@ -62,6 +64,7 @@ fn what_is_no_certificate_lets_nobody_in() {
 
 #[test]
 fn the_one_who_has_waited_longest_makes_room() {
+    let _bound = Bound::new();
     let folder = Folder::new();
     let trust = Trust::Folder(folder.0.clone());
     let daemon =

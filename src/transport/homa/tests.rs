@@ -4,6 +4,7 @@
 use super::abi::SendArgs;
 use super::fake::{Fake, Net};
 use super::*;
+use crate::bounded::Bound;
 use crate::units::Span;
 
 const CLIENT: &str = "10.0.0.1:40000";
@@ -31,6 +32,7 @@ const SHORT: Span = Span(3_000_000);
 
 #[test]
 fn the_end_that_knows_the_cookie_is_let_in() {
+    let _bound = Bound::new();
     let net = Net::default();
     // Both sockets are open before either end is told of the other.
     let (served, called) = (net.socket(SERVER, 0..8), net.socket(CLIENT, 0..8));
@@ -62,6 +64,7 @@ fn the_end_that_knows_the_cookie_is_let_in() {
 
 #[test]
 fn a_client_with_another_cookie_is_told_so() {
+    let _bound = Bound::new();
     let net = Net::default();
     let other = net.socket(SERVER, 0..8);
     let refused = std::thread::scope(|scope| {
@@ -81,6 +84,7 @@ fn a_client_with_another_cookie_is_told_so() {
 
 #[test]
 fn who_never_comes_is_late() {
+    let _bound = Bound::new();
     let net = Net::default();
     let late = end(&net, Role::Server, SHORT).err();
     assert!(matches!(late, Some(SetupError::Late { .. })), "{late:?}");
@@ -91,12 +95,14 @@ fn who_never_comes_is_late() {
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
+    let _bound = Bound::new();
     let sentence = end(&Net::default(), Role::Client, LONG).err().unwrap().to_string();
     assert!(sentence.contains(SERVER), "{sentence}");
 }
 
 #[test]
 fn a_foreign_address_is_refused() {
+    let _bound = Bound::new();
     let net = Net::default();
     for text in ["", "nowhere", "10.0.0.2", "/tmp/socket"] {
         let socket = net.socket(CLIENT, 0..8);
@@ -109,6 +115,7 @@ fn a_foreign_address_is_refused() {
 
 #[test]
 fn the_region_holds_what_is_on_the_way() {
+    let _bound = Bound::new();
     assert_eq!(region_bytes(1, 8), 64 * BPAGE);
     assert_eq!(region_bytes(10, 1_000_000), 320 * BPAGE);
     assert_eq!(region_bytes(u32::MAX, 1_000_000), 1024 * BPAGE);
@@ -116,6 +123,7 @@ fn the_region_holds_what_is_on_the_way() {
 
 #[test]
 fn a_kernel_without_homa_is_named_in_one_sentence() {
+    let _bound = Bound::new();
     match socket::probe() {
         Ok(()) => eprintln!("not checked here: this kernel has Homa"),
         Err(_) => {

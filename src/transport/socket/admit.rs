@@ -111,10 +111,12 @@ pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), Se
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounded::Bound;
     use crate::transport::{Role, Traffic, Wait};
 
     #[test]
     fn peers_without_the_cookie_are_dropped_and_counted() {
+        let _bound = Bound::new();
         let setup = Setup::new(Role::Server, Traffic::Forward, Wait::Block, 1);
         let setup = Setup { cookie: [7; 32], ..setup };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,6 +2,7 @@
 
 use super::super::identity::End;
 use super::*;
+use crate::bounded::Bound;
 use jiff::civil::Date;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::net::TcpListener;
@@ -53,6 +54,7 @@ fn expired() -> Identity {
 
 #[test]
 fn what_one_side_writes_the_other_reads_both_ways_at_once() {
+    let _bound = Bound::new();
     const MUCH: usize = 8 << 20;
     let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet(&agent, &controller, &controller, &agent);
@@ -84,6 +86,7 @@ fn what_one_side_writes_the_other_reads_both_ways_at_once() {
 
 #[test]
 fn one_who_is_not_known_is_not_let_in_and_hears_so() {
+    let _bound = Bound::new();
     let (agent, controller, other) =
         (Identity::fresh().unwrap(), Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet(&agent, &other, &controller, &agent);
@@ -98,6 +101,7 @@ fn one_who_is_not_known_is_not_let_in_and_hears_so() {
 
 #[test]
 fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
+    let _bound = Bound::new();
     let (agent, controller) = (Identity::fresh().unwrap(), expired());
     let met = meet(&agent, &controller, &controller, &agent);
     assert!(met.agent.is_err());
@@ -111,6 +115,7 @@ fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
 
 #[test]
 fn who_knows_a_secret_is_let_in_and_nobody_else() {
+    let _bound = Bound::new();
     let both = |secret: u8| {
         [End::Agent, End::Controller].map(|end| Identity::derived(&[secret; 32], end).unwrap())
     };
@@ -130,6 +135,7 @@ fn who_knows_a_secret_is_let_in_and_nobody_else() {
 
 #[test]
 fn another_protocol_is_refused() {
+    let _bound = Bound::new();
     let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet_speaking(&agent, &controller, &controller, &agent, b"wiregauge/99");
     assert!(met.agent.is_err());
@@ -139,6 +145,7 @@ fn another_protocol_is_refused() {
 
 #[test]
 fn one_who_is_slow_is_given_up_however_it_drips() {
+    let _bound = Bound::new();
     let agent = Identity::fresh().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
