@@ -57,8 +57,13 @@ fn two_other_hosts_measure_each_other() {
     let (record, ended) = measured(&scratch, &net, &line);
     let run = &record.runs[0];
     let clock = run.widest_clock().unwrap();
-    let one_way = run.figures.iter().find(|figure| figure.metric == Metric::OneWay).unwrap();
     assert!(clock.exchanges >= 20 && clock.bound_ns > 0.0, "{clock:?}");
+    // On a busy machine the bound may be wider than the time, which is dropped then.
+    let Some(one_way) = run.figures.iter().find(|figure| figure.metric == Metric::OneWay) else {
+        let is_told = |warning: &RecordedWarning| warning.kind == "below_clock_bound";
+        assert!(run.warnings.iter().any(is_told), "{ended:?}");
+        return;
+    };
     assert!(one_way.clock_bound_ns.unwrap() >= clock.bound_ns);
     // No message arrives before it was sent, nor later than a stalled round.
     assert!(one_way.summary.min.0 > -clock.bound_ns && one_way.summary.max.0 < 1e10, "{ended:?}");

@@ -1,8 +1,8 @@
 //! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects endpoints
 //! of its own, and runs a role of the case by itself, beside the other threads of its end.
 //!
-//! The agent's main thread keeps the channel and passes on what is said ([`ThreadCommand`],
-//! [`ThreadReport`]).
+//! The agent's main thread keeps the channel and passes on what is said (`ThreadCommand`,
+//! `ThreadReport`).
 
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};

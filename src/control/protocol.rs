@@ -12,8 +12,8 @@
 //!
 //! `Expect` and `Stop` may follow `Start` at any time; `Refused` replaces any answer. An agent on
 //! another host sends its samples as `Rows` before `Ended`. It also serves two other sessions:
-//! `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by `ClockAddress` while rounds
-//! run.
+//! `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by `ClockAddress` while
+//! rounds run.
 
 use super::case::CaseFrame;
 use crate::clock::{ClockReport, Source, Ticks, Timebase};

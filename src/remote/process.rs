@@ -1,5 +1,5 @@
-//! An agent's process: a child of this one, directly or by ssh. Its standard input and output are the
-//! control channel.
+//! An agent's process: a child of this one, directly or by ssh. Its standard input and output are
+//! the control channel.
 
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
@@ -134,7 +134,8 @@ impl Agent {
         }
     }
 
-    /// Closes its channel, waits for its exit, then kills it. Describes an exit that was not orderly.
+    /// Closes its channel, waits for its exit, then kills it. Describes an exit that was not
+    /// orderly.
     pub fn end(mut self) -> Option<String> {
         match self.close() {
             Some(status) => self.describe(status),

@@ -1,6 +1,6 @@
 //! How agents are started on another host: by the system's ssh, whose standard input and output are
-//! the control channel. The remote agent takes no options, and nothing listens there. For a host with
-//! a daemon, a process of this program takes ssh's place ([`crate::remote::daemon::dial`]).
+//! the control channel. The remote agent takes no options, and nothing listens there. For a host
+//! with a daemon, a process of this program takes ssh's place ([`crate::remote::daemon::dial`]).
 //!
 //! Configuration, jump hosts and keys are left to ssh. It must not ask (`BatchMode`) or allocate a
 //! terminal, so that every failure is an error message.
@@ -169,8 +169,8 @@ impl Session {
         Fault::new(match status.and_then(|status| status.code()) {
             Some(SSH_FAILED) => format!("ssh to {host} failed{said}"),
             Some(NOT_FOUND) => format!(
-                "wiregauge not found on {host}{said}: give its path with --remote-binary, or copy it \
-                 with --push"
+                "wiregauge not found on {host}{said}: give its path with --remote-binary, or copy \
+                 it with --push"
             ),
             Some(NOT_EXECUTED) => format!(
                 "cannot execute wiregauge on {host}{said}: give another path with --remote-binary"

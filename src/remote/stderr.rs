@@ -37,8 +37,8 @@ impl Tail {
         Tail { kept, reader }
     }
 
-    /// The last line that is not empty, without control characters. Does not wait for the end of the
-    /// pipe, which a master connection of ssh may hold open.
+    /// The last line that is not empty, without control characters. Does not wait for the end of
+    /// the pipe, which a master connection of ssh may hold open.
     pub fn last_line(&self) -> Option<String> {
         let deadline = Instant::now() + LAST_LINE;
         while !self.reader.is_finished() && Instant::now() < deadline {

@@ -1,7 +1,7 @@
 //! Everything that weakens a figure, as values that are printed beside it.
 //!
 //! The stage that finds a weakness makes the variant; tables, page and record show it by its kind,
-//! severity, subject, sentence and advice. [`kinds`] declares all of them at one place.
+//! severity, subject, sentence and advice. `kinds.rs` declares all of them at one place.
 //!
 //! Must never: decide anything from the words of a sentence, or leave a variant without words.
 #![warn(missing_docs)]
