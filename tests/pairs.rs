@@ -15,7 +15,7 @@ use std::time::Duration;
 use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::{HostPair, Pairs};
 use wiregauge::record::read_record;
-use wiregauge::record::schema::{Begin, Metric, Record, Run, Start};
+use wiregauge::record::schema::{Begin, Metric, Record, RecordedWarning, Run, Start};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
