@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use wiregauge::cli::COMMON_OPTIONS;
 use wiregauge::options::OptionDef;
-use wiregauge::pattern::registry::PATTERNS;
+use wiregauge::pattern::registry;
 use wiregauge::transport::TransportKind;
 
 const HEAD: &str = "\
@@ -58,7 +58,7 @@ fn document() -> String {
         "Beside their own options and those of transports",
         common,
     ));
-    for pattern in PATTERNS {
+    for pattern in registry::all() {
         text.push_str(&table(pattern.name(), pattern.about(), pattern.options().iter()));
     }
     text.push_str("## Transports\n\n");

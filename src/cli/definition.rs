@@ -4,7 +4,7 @@ use super::command_def::{CommandDef, Operand};
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
 use crate::options::{Given, UsageError};
-use crate::pattern::registry::{self, PATTERNS};
+use crate::pattern::registry;
 use crate::transport::TransportKind;
 use clap::ArgMatches;
 use std::ffi::OsString;
@@ -72,7 +72,7 @@ pub fn definition(with_settings: bool) -> clap::Command {
                 .iter()
                 .map(|o| argument(o)),
         );
-    let patterns = PATTERNS.iter().map(|pattern| of_pattern(*pattern, with_settings));
+    let patterns = registry::all().iter().map(|pattern| of_pattern(*pattern, with_settings));
     let others = others().map(of_command);
     root.subcommand(of_command(survey)).subcommands(patterns).subcommands(others)
 }
@@ -82,7 +82,7 @@ pub fn read(matches: &ArgMatches) -> Result<Command, UsageError> {
     let Some((name, below)) = matches.subcommand() else {
         return read_command(&commands::SURVEY, matches);
     };
-    if let Some(pattern) = PATTERNS.iter().find(|pattern| pattern.name() == name) {
+    if let Some(pattern) = registry::all().iter().find(|pattern| pattern.name() == name) {
         let given = tables::take(below, tables::given_of_pattern(*pattern))?;
         return common_options::measure(*pattern, &given);
     }

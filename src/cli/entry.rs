@@ -4,7 +4,7 @@
 use super::{Command, common_options, refuse, tables};
 use crate::options::{Given, UsageError};
 use crate::pattern::Pattern;
-use crate::pattern::registry::PATTERNS;
+use crate::pattern::registry;
 use crate::plan::Request;
 use crate::plan::study::file::{self, Entry, TYPED, WHOLE, Word, WordValue};
 use crate::plan::written::{Misplaced, Written};
@@ -12,7 +12,7 @@ use crate::transport::definitions::definitions;
 
 /// The request of an entry, or what is wrong with it and where that stands.
 pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
-    let pattern = PATTERNS.iter().find(|pattern| pattern.name() == entry.command);
+    let pattern = registry::all().iter().find(|pattern| pattern.name() == entry.command);
     let Some(pattern) = pattern else {
         return Err(written.wrong(&entry.place, format!("'{}' measures nothing", entry.command)));
     };
@@ -86,7 +86,6 @@ fn allowed(given: &Given) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::registry;
     use crate::plan::{Schedule, Wait};
     use crate::transport::TransportKind;
     use crate::units::{Bytes, MessageRate, Span};

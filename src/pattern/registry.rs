@@ -7,9 +7,10 @@ use crate::plan::PatternRef;
 use crate::report::view::PatternView;
 use crate::run::analysis::{PatternAnalysis, RunPatterns};
 use crate::transport::Descriptor;
+use std::sync::OnceLock;
 
-/// All, in the order in which they are listed.
-pub static PATTERNS: &[&dyn Pattern] = &[
+/// Those of this library, in the order in which they are listed.
+static PATTERNS: &[&dyn Pattern] = &[
     &latency::Latency,
     &oneway::Oneway,
     &bandwidth::Bandwidth,
@@ -18,20 +19,34 @@ pub static PATTERNS: &[&dyn Pattern] = &[
     &rpc::Rpc,
 ];
 
+/// [`PATTERNS`], and what a program around this library adds to them.
+static ALL: OnceLock<Vec<&'static dyn Pattern>> = OnceLock::new();
+
+/// All, in the order in which they are listed.
+pub fn all() -> &'static [&'static dyn Pattern] {
+    ALL.get_or_init(|| PATTERNS.to_vec())
+}
+
+/// Adds patterns of a program around this library. To be called before all else: later, nothing is
+/// added.
+pub fn add(more: &[&'static dyn Pattern]) {
+    ALL.get_or_init(|| PATTERNS.iter().chain(more).copied().collect());
+}
+
 /// The names of all.
 pub fn names() -> Vec<&'static str> {
-    PATTERNS.iter().map(|pattern| pattern.name()).collect()
+    all().iter().map(|pattern| pattern.name()).collect()
 }
 
 /// The names of those that a transport carries.
 pub fn carried_by(descriptor: &Descriptor) -> Vec<&'static str> {
-    let carried = PATTERNS.iter().filter(|pattern| pattern.is_carried_by(descriptor));
+    let carried = all().iter().filter(|pattern| pattern.is_carried_by(descriptor));
     carried.map(|pattern| pattern.name()).collect()
 }
 
 /// What reports show of all, and of the survey that is made of them.
 pub fn views() -> Vec<&'static dyn PatternView> {
-    let own = PATTERNS.iter().map(|pattern| *pattern as &dyn PatternView);
+    let own = all().iter().map(|pattern| *pattern as &dyn PatternView);
     std::iter::once(&Survey as &dyn PatternView).chain(own).collect()
 }
 
@@ -57,5 +72,5 @@ pub fn analysis(name: &str) -> Option<&'static dyn PatternAnalysis> {
 }
 
 fn of(name: &str) -> Option<&'static dyn Pattern> {
-    PATTERNS.iter().copied().find(|pattern| pattern.name() == name)
+    all().iter().copied().find(|pattern| pattern.name() == name)
 }
