@@ -10,6 +10,7 @@ mod list;
 mod measure;
 mod noise;
 mod process;
+pub mod program;
 mod progress;
 mod retell;
 mod run;
