@@ -1,8 +1,10 @@
 //! The whole program: parse, run, say how it went.
 
 use super::CommandError;
+use crate::agent;
+use crate::cli;
 use crate::pattern::registry;
-use crate::{agent, cli, remote};
+use crate::remote;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
