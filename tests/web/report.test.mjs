@@ -227,11 +227,11 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
   assert.equal(await page.locator("script").count(), 4);
   assert.match(await page.locator("header").textContent(), /INCOMPLETE/);
   assert.match(await page.locator("#faults").textContent(), /stalled for 5 s/);
-  const first = page.locator('tr[data-run="0"]');
+  const first = page.locator('#results tr[data-run="0"]');
   assert.equal(await first.locator('td[data-k="p99"]').textContent(), "n too small");
   assert.equal(await first.locator('td[data-k="p99.9"]').textContent(), "n too small");
   const lossy = record.runs[3];
-  const row = page.locator('tr[data-run="3"]');
+  const row = page.locator('#results tr[data-run="3"]');
   assert.equal(await row.locator('td[data-k="p99.9"] data').textContent(), "∞");
   assert.equal(await row.locator('td[data-k="max"] data').textContent(), "∞");
   const lost = figure(lossy, "half_rtt").lost;
