@@ -12,11 +12,11 @@ use wiregauge::pattern::bandwidth::Direction;
 use wiregauge::pattern::{bandwidth, latency, oneway, registry};
 use wiregauge::plan::{Case, PatternRef, Request, Topology, Wait};
 use wiregauge::run::conditions::Conditions;
-use wiregauge::run::round::{self, Finished};
+use wiregauge::run::round::{self, RoundResult};
 use wiregauge::run::start_barrier::StartBarrier;
 use wiregauge::sample::Flags;
 use wiregauge::sample::join::Times;
-use wiregauge::transport::{Traffic, TransportKind};
+use wiregauge::transport::{Role, Traffic, TransportKind};
 use wiregauge::units::{Bytes, Span};
 
 const MESSAGES: u64 = 500;
@@ -52,7 +52,7 @@ fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
     request.plan().unwrap().cases.remove(0)
 }
 
-fn play(case: &Case) -> Finished {
+fn play(case: &Case) -> RoundResult {
     let _bound = bounded::Bound::new();
     let interrupted = AtomicBool::new(false);
     let conditions = Conditions {
@@ -76,7 +76,7 @@ fn play(case: &Case) -> Finished {
 }
 
 /// Every case of a pattern, for all transports that carry it.
-fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &Finished)) {
+fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &RoundResult)) {
     for transport in TransportKind::ALL {
         if !is_carried(request.pattern, *transport) || transport.available().is_err() {
             continue;
@@ -105,7 +105,7 @@ fn latency_keeps_every_message_of_every_transport() {
         |_| {},
         |case, finished| {
             let label = case.label();
-            let rows = finished.client[0].arena.rows();
+            let rows = finished.threads_of(Role::Client)[0].arena.rows();
             assert_eq!(rows.len() as u64, ALL, "{label}");
             let warm = rows.iter().filter(|row| row.flags.has(Flags::WARMUP)).count() as u64;
             assert_eq!(warm, WARMUP, "{label}");
@@ -114,7 +114,7 @@ fn latency_keeps_every_message_of_every_transport() {
             let heard: Vec<_> = rows.iter().filter(|row| row.receive.0 != 0).collect();
             assert_eq!(heard.len() as u64 + lost, ALL, "{label}");
             assert!(heard.iter().all(|row| row.receive >= row.submit), "{label}");
-            let outcome = finished.client[0].outcome.as_ref().unwrap();
+            let outcome = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
             assert_eq!(outcome.ended, Ended::Count, "{label}");
             let seen = outcome.seen;
             assert_eq!((seen.sent, seen.received), (ALL, ALL - lost), "{label}");
@@ -140,11 +140,11 @@ fn a_burst_longer_than_the_queues_is_answered_whole() {
                 return; // It loses what its buffer has no room for.
             }
             let label = case.label();
-            let rows = finished.client[0].arena.rows();
+            let rows = finished.threads_of(Role::Client)[0].arena.rows();
             assert_eq!(rows.len(), 2048, "{label}");
             assert!(rows.iter().all(|row| row.receive > Ticks(0)), "{label}");
             assert!(rows.iter().all(|row| row.receive >= row.submit), "{label}");
-            let seen = finished.client[0].outcome.as_ref().unwrap().seen;
+            let seen = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap().seen;
             assert_eq!((seen.sent, seen.received, seen.corrupt), (2048, 2048, 0), "{label}");
         },
     );
@@ -157,8 +157,10 @@ fn one_way_is_within_the_round_trip() {
         |_| {},
         |case, finished| {
             let label = case.label();
-            let (client, server) =
-                (finished.client[0].arena.rows(), finished.server[0].arena.rows());
+            let (client, server) = (
+                finished.threads_of(Role::Client)[0].arena.rows(),
+                finished.threads_of(Role::Server)[0].arena.rows(),
+            );
             assert_eq!(client.len() as u64, ALL, "{label}");
             let time = Timebase::nanoseconds(Ticks(0));
             let analysis = registry::analysis("oneway").unwrap();
@@ -174,8 +176,9 @@ fn one_way_is_within_the_round_trip() {
                 let round_trip = (row.receive - row.submit).0 as f64;
                 assert!((0.0..=round_trip).contains(&one_way), "{label}: {one_way}, {round_trip}");
             }
-            let client = finished.client[0].outcome.as_ref().unwrap();
-            let server = finished.server[0].outcome.as_ref().map(|outcome| outcome.seen);
+            let client = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
+            let server =
+                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.seen);
             let server = server.or(client.server_seen).unwrap();
             assert_eq!((server.corrupt, server.foreign, server.duplicates), (0, 0, 0), "{label}");
             assert!(server.received == ALL || !loses_nothing(case), "{label}");
@@ -190,8 +193,9 @@ fn bandwidth_delivers_what_was_sent() {
         |case| case.bound.count = Some(5000),
         |case, finished| {
             let label = case.label();
-            let client = finished.client[0].outcome.as_ref().unwrap();
-            let server = finished.server[0].outcome.as_ref().map(|outcome| outcome.seen);
+            let client = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
+            let server =
+                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.seen);
             let server = server.or(client.server_seen).unwrap();
             assert_eq!(client.seen.sent, 5000 + WARMUP, "{label}");
             assert_eq!(server.corrupt, 0, "{label}");
@@ -214,7 +218,9 @@ fn both_ways_each_end_delivers_what_was_sent() {
             let mut case = case(bandwidth(Direction::Bi), *transport, *wait);
             case.bound.count = Some(5000);
             let finished = play(&case);
-            for part in [&finished.client[0], &finished.server[0]] {
+            for part in
+                [&finished.threads_of(Role::Client)[0], &finished.threads_of(Role::Server)[0]]
+            {
                 let seen = part.outcome.as_ref().unwrap().seen;
                 assert_eq!((seen.sent, seen.corrupt), (5000 + WARMUP, 0), "{}", case.label());
                 let all = seen.received == 5000 + WARMUP;
@@ -236,8 +242,14 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
             let mut case = case(request, *transport, Wait::Block);
             case.topology = Topology::pair(3);
             let (finished, label) = (play(&case), case.label());
-            assert_eq!((finished.client.len(), finished.server.len()), (3, 3), "{label}");
-            for (client, server) in finished.client.iter().zip(&finished.server) {
+            assert_eq!(
+                (finished.threads_of(Role::Client).len(), finished.threads_of(Role::Server).len()),
+                (3, 3),
+                "{label}"
+            );
+            for (client, server) in
+                finished.threads_of(Role::Client).iter().zip(finished.threads_of(Role::Server))
+            {
                 let sent = client.outcome.as_ref().unwrap().seen;
                 let seen = server.outcome.as_ref().unwrap().seen;
                 assert_eq!((sent.sent, sent.corrupt, seen.corrupt), (ALL, 0, 0), "{label}");
@@ -245,10 +257,19 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
                 let is_latency = case.pattern.name() == "latency";
                 let received = if is_latency { sent } else { seen }.received;
                 assert!(received == ALL || !loses_nothing(&case), "{label}: {received}");
-                assert!(!client.granted.is_empty() || *transport == TransportKind::Shm, "{label}");
+                assert!(
+                    !client.effective_settings.is_empty() || *transport == TransportKind::Shm,
+                    "{label}"
+                );
             }
-            let begins = finished.client.iter().map(|part| part.outcome.as_ref().unwrap().span.0);
-            let ends = finished.client.iter().map(|part| part.outcome.as_ref().unwrap().span.1);
+            let begins = finished
+                .threads_of(Role::Client)
+                .iter()
+                .map(|part| part.outcome.as_ref().unwrap().span.0);
+            let ends = finished
+                .threads_of(Role::Client)
+                .iter()
+                .map(|part| part.outcome.as_ref().unwrap().span.1);
             assert!(begins.max().unwrap() <= ends.max().unwrap(), "{label}");
         }
     }

@@ -5,6 +5,9 @@ use crate::transport::Role;
 use std::fmt;
 use std::time::Duration;
 
+/// Ranks of which a message tells how far they have come.
+const MOST_SHOWN: usize = 8;
+
 /// What ends a round, or keeps it from starting; displayed as a sentence.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -18,8 +21,8 @@ pub enum Fault {
         role: Role,
         /// For how long.
         patience: Duration,
-        /// How many messages the client and the server have handled.
-        handled: [Handled; 2],
+        /// How many messages each rank has handled.
+        handled: Vec<Handled>,
     },
     /// A role's loop ended that was to go on.
     EndedEarly {
@@ -46,12 +49,14 @@ pub enum Fault {
     Failed(String),
 }
 
-/// Messages that a role has handled, and its host where that is another one.
+/// Messages that a rank has handled.
 #[derive(Clone, Debug)]
 pub struct Handled {
+    /// Its role.
+    pub role: Role,
     /// Messages.
     pub messages: u64,
-    /// The host.
+    /// Its host; `None`: this one.
     pub host: Option<String>,
 }
 
@@ -96,13 +101,13 @@ impl fmt::Display for Fault {
         match self {
             Fault::Interrupted => f.write_str("interrupted by the user"),
             Fault::Refused(sentence) | Fault::Failed(sentence) => f.write_str(sentence),
-            Fault::Stalled { role, patience, handled: [client, server] } => write!(
-                f,
-                "stalled: the {} handled no message for {} s (the client is at {client}, the \
-                 server at {server})",
-                role.name(),
-                patience.as_secs_f64()
-            ),
+            Fault::Stalled { role, patience, handled } => {
+                let seconds = patience.as_secs_f64();
+                write!(f, "stalled: the {} handled no message for {seconds} s", role.name())?;
+                let shown: Vec<String> =
+                    handled.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
+                write!(f, " (handled so far: {})", shown.join(", "))
+            }
             Fault::EndedEarly { role, ended } => {
                 write!(f, "the {} ", role.name())?;
                 match ended {
@@ -132,8 +137,8 @@ impl fmt::Display for Fault {
 impl fmt::Display for Handled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Some(host) => write!(f, "{} on {host}", self.messages),
-            None => write!(f, "{}", self.messages),
+            Some(host) => write!(f, "{} {} on {host}", self.role.name(), self.messages),
+            None => write!(f, "{} {}", self.role.name(), self.messages),
         }
     }
 }
@@ -159,17 +164,20 @@ mod tests {
 
     #[test]
     fn a_stall_names_the_role_and_how_far_both_have_come() {
-        let handled =
-            |messages, host: Option<&str>| Handled { messages, host: host.map(Into::into) };
+        let handled = |role, messages, host: Option<&str>| Handled {
+            role,
+            messages,
+            host: host.map(Into::into),
+        };
         let stalled = Fault::Stalled {
             role: Role::Server,
             patience: Duration::from_millis(1500),
-            handled: [handled(7, None), handled(5, Some("node07"))],
+            handled: vec![handled(Role::Client, 7, None), handled(Role::Server, 5, Some("node07"))],
         };
         assert_eq!(
             stalled.to_string(),
-            "stalled: the server handled no message for 1.5 s (the client is at 7, the server at 5 \
-             on node07)"
+            "stalled: the server handled no message for 1.5 s (handled so far: client 7, server 5 on \
+             node07)"
         );
     }
 }

@@ -224,7 +224,7 @@ fn answering(
 ) -> Result<(Agent, Receiver<AgentMessage>, SocketAddr), Fault> {
     let (tx, rx) = mpsc::channel();
     let place = AgentPlace::Remote(&host.session);
-    let mut agent = Agent::start(place, Role::Server, VERSION, tx).map_err(Fault::new)?;
+    let mut agent = Agent::start(place, 0, Role::Server, VERSION, tx).map_err(Fault::new)?;
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {

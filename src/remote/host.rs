@@ -96,7 +96,7 @@ fn probe(
     interrupted: &AtomicBool,
 ) -> Result<HostProbe, Fault> {
     let (tx, rx) = mpsc::channel();
-    let started = Agent::start(AgentPlace::Remote(session), Role::Server, VERSION, tx);
+    let started = Agent::start(AgentPlace::Remote(session), 0, Role::Server, VERSION, tx);
     let mut agent = started.map_err(Fault::new)?;
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;

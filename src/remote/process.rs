@@ -22,8 +22,8 @@ const LAST_WORDS_REMOTE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 /// A message of an agent.
 pub struct AgentMessage {
-    /// Its role.
-    pub role: Role,
+    /// Its rank in the round.
+    pub rank: usize,
     /// The message, or the end of its channel.
     pub message: Result<FromAgent, FrameError>,
 }
@@ -56,6 +56,7 @@ impl Agent {
     /// Starts an agent and greets it. Its messages go to `tx`.
     pub fn start(
         place: AgentPlace<'_>,
+        rank: usize,
         role: Role,
         version: u32,
         tx: Sender<AgentMessage>,
@@ -90,7 +91,7 @@ impl Agent {
                 loop {
                     let message = frame::read(&mut output);
                     let over = message.is_err();
-                    if tx.send(AgentMessage { role, message }).is_err() || over {
+                    if tx.send(AgentMessage { rank, message }).is_err() || over {
                         return;
                     }
                 }

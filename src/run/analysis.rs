@@ -4,7 +4,7 @@
 
 use super::figures::RunSoFar;
 use super::rates::Rates;
-use super::round::{Finished, Part};
+use super::round::{RoundResult, ThreadResult};
 use super::tally;
 use crate::agent::execution::FindExecution;
 use crate::clock::Timebase;
@@ -88,15 +88,15 @@ pub trait PatternAnalysis: Sync {
     fn counts(
         &self,
         case: &Case,
-        client: &Part,
-        server: Option<&Part>,
+        client: &ThreadResult,
+        server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
         tally::counts(case, self.arrivals(case), client, server, samples)
     }
 
     /// Adds to the counts of a round what only all threads together tell.
-    fn complete_counts(&self, _finished: &Finished, _all: &mut Counts) {}
+    fn complete_counts(&self, _finished: &RoundResult, _all: &mut Counts) {}
 
     /// What gathers the rounds of a run.
     fn collector(&self, case: &Case) -> Box<dyn Collector>;
@@ -154,9 +154,9 @@ pub struct RoundSeen<'a> {
     /// What the record says of it.
     pub round: &'a Round,
     /// What the client's threads left.
-    pub client: &'a [Part],
+    pub client: &'a [ThreadResult],
     /// What the server's threads left.
-    pub server: &'a [Part],
+    pub server: &'a [ThreadResult],
     /// The scale of the server's clock.
     pub server_time: &'a Timebase,
 }

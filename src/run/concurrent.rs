@@ -3,9 +3,8 @@
 use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::run::conditions::Conditions;
-use crate::run::round::{self, Finished};
+use crate::run::round::{self, RoundResult};
 use crate::run::start_barrier::{BarrierShared, CHECK, StartBarrier};
-use crate::transport::Role;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Runs a round of each case at the same time.
@@ -13,7 +12,7 @@ pub fn run(
     cases: &[Case],
     conditions: &Conditions<'_>,
     watch: &mut dyn FnMut(u64),
-) -> Vec<Result<Finished, Fault>> {
+) -> Vec<Result<RoundResult, Fault>> {
     if let [case] = cases {
         return vec![round::run(case, conditions, StartBarrier::none(), watch)];
     }
@@ -39,18 +38,19 @@ pub fn run(
     })
 }
 
-/// Whether each end of these cases can be told an instant of its own clock. A simulated transport
-/// has none, and one that was made wrong for a test shows another time than it waits by.
+/// Whether the clock of each rank is known. A simulated transport has none, and with an injected
+/// clock error an agent waits by another time than its clock shows.
 fn all_known(cases: &[Case], conditions: &Conditions<'_>) -> bool {
     let is_known = |case: &Case| {
-        let known = |role| conditions.clock_of(case, role).is_some();
-        !case.transport.descriptor().one_process && known(Role::Client) && known(Role::Server)
+        let mut ranks = case.topology.ranks.iter();
+        !case.transport.descriptor().one_process
+            && ranks.all(|rank| conditions.clock_of(rank.host).is_some())
     };
     conditions.untrue.is_none() && cases.iter().all(is_known)
 }
 
-/// The share of the time from the first begin to the last end in which all ran.
-pub fn overlap(finished: &[Result<Finished, Fault>]) -> Option<f64> {
+/// The fraction of the time from the first start to the last end in which all rounds ran.
+pub fn overlap(finished: &[Result<RoundResult, Fault>]) -> Option<f64> {
     let ran: Option<Vec<_>> =
         finished.iter().map(|one| one.as_ref().ok().and_then(|one| one.ran)).collect();
     let ran = ran.filter(|ran| ran.len() > 1)?;
@@ -63,6 +63,7 @@ pub fn overlap(finished: &[Result<Finished, Fault>]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Role;
     use std::time::{Duration, Instant};
 
     #[test]
@@ -70,19 +71,15 @@ mod tests {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let ran = |from, to| {
-            let part = || round::Part {
+            let part = || round::ThreadResult {
                 arena: crate::sample::arena::Arena::create(1).unwrap(),
                 outcome: None,
-                granted: Vec::new(),
+                effective_settings: Vec::new(),
             };
             let ran = Some((at(from), at(to)));
-            Ok(Finished {
-                client: vec![part()],
-                server: vec![part()],
-                fault: None,
-                agreed: None,
-                ran,
-            })
+            let rank = |role| round::RankResult { role, threads: vec![part()] };
+            let ranks = vec![rank(Role::Client), rank(Role::Server)];
+            Ok(RoundResult { ranks, fault: None, start: None, ran })
         };
         let share = overlap(&[ran(0, 90), ran(10, 100)]).unwrap();
         assert!((share - 0.8).abs() < 1e-9, "{share}");

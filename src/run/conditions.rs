@@ -1,4 +1,4 @@
-//! What is the same for all rounds of a plan: where their ends run, and by what clock.
+//! What is the same for all rounds of a plan: hosts, CPUs and clocks.
 
 use crate::agent::execution::FindExecution;
 use crate::clock::offset::Model;
@@ -14,64 +14,62 @@ use std::sync::atomic::AtomicBool;
 
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
-    /// The program that is started as an agent: this one.
+    /// The program to start as an agent: this one.
     pub program: PathBuf,
     /// How an agent runs the patterns.
     pub execution: FindExecution,
-    /// Other hosts, of which the ends of cases are numbers.
+    /// The remote hosts, in the order of their numbers.
     pub hosts: &'a [RemoteHost],
-    /// This host's CPUs of the roles, a pair for each thread while there are as many.
+    /// This host's CPUs of both roles, a pair per thread where there are enough.
     pub cpus: Vec<CpuPair>,
-    /// The clock that stamps.
+    /// The timestamp clock.
     pub clock: Source,
     /// Its scale.
     pub time: Timebase,
     /// Time of day at its epoch, nanoseconds since 1970.
     pub epoch_of_day_ns: u64,
-    /// What the other hosts' clocks are made wrong by, in a test.
+    /// Error that a test adds to the remote clocks.
     pub untrue: Option<Untrue>,
-    /// How long each CPU's noise is watched before a round.
+    /// Duration of the CPU noise measurement before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
     pub floor: u32,
-    /// What is known now of the other hosts' clocks against this one's, where rounds begin
-    /// together.
+    /// The remote clocks against this one, if rounds start at one instant.
     pub clocks: Vec<Option<Model>>,
     /// Set when the user wants the program to end.
     pub interrupted: &'a AtomicBool,
 }
 
 impl<'a> Conditions<'a> {
-    /// The other host on which a role of a case is played.
-    pub fn remote_host(&self, case: &Case, role: Role) -> Option<&'a RemoteHost> {
-        self.hosts.get(case.host_of(role)? as usize)
+    /// The remote host of this number; `None`: this host.
+    pub fn remote_host(&self, number: Option<u32>) -> Option<&'a RemoteHost> {
+        self.hosts.get(number? as usize)
     }
 
-    /// The clock of a case's end against this host's; `None` where that is not known.
-    pub fn clock_of(&self, case: &Case, role: Role) -> Option<End<'_>> {
-        let Some(number) = case.host_of(role) else {
+    /// The clock of a host against this one's; `None`: not known.
+    pub fn clock_of(&self, host: Option<u32>) -> Option<End<'_>> {
+        let Some(number) = host else {
             return Some(End { time: &self.time, offset: None });
         };
         let offset = Some(self.clocks.get(number as usize)?.as_ref()?);
-        Some(End { time: &self.remote_host(case, role)?.probe.time, offset })
+        Some(End { time: &self.remote_host(host)?.probe.time, offset })
     }
 
-    /// What the clock of a case's end shows at a time of this host.
-    pub fn remote_ticks_at(&self, case: &Case, role: Role, at: LocalNs) -> Option<Ticks> {
-        let end = self.clock_of(case, role)?;
+    /// The reading of a host's clock at an instant of this host's.
+    pub fn remote_ticks_at(&self, host: Option<u32>, at: LocalNs) -> Option<Ticks> {
+        let end = self.clock_of(host)?;
         let offset_ns = end.offset.map_or(0.0, |model| model.offset_at(at).ns);
         Some(end.time.ticks_at(LocalNs(at.0 + offset_ns)))
     }
 
-    /// The CPUs that the roles of a case are to have, a pair for each thread while there are as
-    /// many.
+    /// The CPUs of a case's roles, a pair per thread where there are enough.
     pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
-        let of = |role: Role| match self.remote_host(case, role) {
+        let of = |role: Role| match self.remote_host(case.host_of(role)) {
             Some(host) => host.probe.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
         let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
-        // The first are those of what runs beside it.
+        // The first ones belong to what runs beside it.
         let before = case.pattern.cpus_before(case);
         if !pairs.is_empty() {
             let places = pairs.len();
@@ -81,7 +79,7 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// The CPUs of two ends in pairs. The end with fewer has its threads take turns.
+/// The CPUs of both ends in pairs. The end with fewer reuses them in turn.
 fn side_by_side(clients: &[u32], servers: &[u32]) -> Vec<CpuPair> {
     let is_none = clients.is_empty() || servers.is_empty();
     let most = if is_none { 0 } else { clients.len().max(servers.len()) };
@@ -90,7 +88,7 @@ fn side_by_side(clients: &[u32], servers: &[u32]) -> Vec<CpuPair> {
     (0..most).map(pair).collect()
 }
 
-/// The pair of a thread, where there are any: threads take turns where there are fewer pairs.
+/// The CPU pair of a thread. Threads share the pairs in turn if there are fewer.
 pub fn pair_of(cpus: &[CpuPair], thread: usize) -> Option<CpuPair> {
     cpus.get(thread % cpus.len().max(1)).copied()
 }

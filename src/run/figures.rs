@@ -16,7 +16,7 @@ use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
     CaseRecord, ClockOffset, Counts, Figure, Round, RoundEnd, Run, Start, Thread, Usage,
 };
-use crate::run::round::{Finished, Part};
+use crate::run::round::{RoundResult, ThreadResult};
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
@@ -172,8 +172,10 @@ impl RunSoFar {
     }
 
     /// Takes one round.
-    pub fn take(&mut self, case: &Case, at: At, finished: Finished, seen: Seen<'_>) {
-        let Finished { client, server, fault, .. } = finished;
+    pub fn take(&mut self, case: &Case, at: At, finished: RoundResult, seen: Seen<'_>) {
+        let fault = finished.fault.clone();
+        let client = finished.threads_of(Role::Client);
+        let server = finished.threads_of(Role::Server);
         let Seen { counts: (counts, counts_of_each), samples, times, clock } = seen;
         let mut round = Round {
             index: at.round,
@@ -195,9 +197,9 @@ impl RunSoFar {
                 Thread { counts, ..thread }
             })
             .collect();
-        self.take_threads(each, [&client, &server], &mut round);
-        self.take_outcomes(&client, &mut round, times.client.time);
-        for (seen, parts) in self.noise.iter_mut().zip([&client, &server]) {
+        self.take_threads(each, [client, server], &mut round);
+        self.take_outcomes(client, &mut round, times.client.time);
+        for (seen, parts) in self.noise.iter_mut().zip([client, server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
         }
         for metric in self.analysis.metrics(case) {
@@ -211,8 +213,8 @@ impl RunSoFar {
             number: self.rounds.len(),
             samples: &samples,
             round: &round,
-            client: &client,
-            server: &server,
+            client,
+            server,
             server_time: times.server.time,
         });
         add(&mut self.counts, &round.counts);
@@ -228,13 +230,14 @@ impl RunSoFar {
     fn thread(
         &mut self,
         number: usize,
-        (client, server): (Option<&Part>, Option<&Part>),
+        (client, server): (Option<&ThreadResult>, Option<&ThreadResult>),
         base: &Timebase,
     ) -> Thread {
         let outcome = client.and_then(|client| client.outcome.as_ref());
         let span = outcome.map(|outcome| outcome.span);
-        let mut usage =
-            |role, part: Option<&Part>| part.map(|part| self.usage(role, part)).unwrap_or_default();
+        let mut usage = |role, part: Option<&ThreadResult>| {
+            part.map(|part| self.usage(role, part)).unwrap_or_default()
+        };
         let mut thread = Thread {
             started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
             length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
@@ -253,10 +256,10 @@ impl RunSoFar {
     fn take_threads(
         &mut self,
         each: Vec<Thread>,
-        [clients, servers]: [&[Part]; 2],
+        [clients, servers]: [&[ThreadResult]; 2],
         round: &mut Round,
     ) {
-        let of = |parts: &[Part], side: fn(&Thread) -> &Usage| -> Usage {
+        let of = |parts: &[ThreadResult], side: fn(&Thread) -> &Usage| -> Usage {
             let each: Vec<&Usage> = each.iter().take(parts.len()).map(side).collect();
             threads::whole(&each, &threads::counters(parts))
         };
@@ -275,7 +278,7 @@ impl RunSoFar {
         }
     }
 
-    fn take_outcomes(&mut self, client: &[Part], round: &mut Round, base: &Timebase) {
+    fn take_outcomes(&mut self, client: &[ThreadResult], round: &mut Round, base: &Timebase) {
         let mut all: BTreeMap<Metric, LiveHistogram> = BTreeMap::new();
         for outcome in client.iter().filter_map(|part| part.outcome.as_ref()) {
             let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
@@ -298,9 +301,11 @@ impl RunSoFar {
         }
     }
 
-    fn usage(&mut self, role: Role, part: &Part) -> Usage {
-        let mut usage =
-            Usage { granted: part.granted.iter().cloned().collect(), ..Usage::default() };
+    fn usage(&mut self, role: Role, part: &ThreadResult) -> Usage {
+        let mut usage = Usage {
+            granted: part.effective_settings.iter().cloned().collect(),
+            ..Usage::default()
+        };
         let Some(outcome) = &part.outcome else { return usage };
         usage.seen = threads::shown(&outcome.counters);
         usage.user_ns = outcome.usage.user_ns;

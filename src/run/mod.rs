@@ -41,7 +41,7 @@ use crate::record::schema::{
 };
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
-use crate::run::round::Finished;
+use crate::run::round::RoundResult;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
@@ -385,7 +385,7 @@ impl Conductor<'_, '_> {
         index: usize,
         at: At,
         case: &Case,
-        finished: Finished,
+        finished: RoundResult,
     ) -> Result<Option<Fault>, ConductError> {
         let base = self.time.of_round(case, &finished);
         // Without a comparison a round has its samples and no one-way times.
@@ -403,7 +403,7 @@ impl Conductor<'_, '_> {
         let known = [known(Role::Client), known(Role::Server)];
         let [of_client, of_server] = known.each_ref().map(Option::as_ref);
         let time = |role| {
-            let host = self.conditions.remote_host(case, role).map(|host| &host.probe.time);
+            let host = self.conditions.remote_host(case.host_of(role)).map(|host| &host.probe.time);
             host.unwrap_or(&base)
         };
         let times = Times {
@@ -413,11 +413,14 @@ impl Conductor<'_, '_> {
         };
         let analysis = self.stage.analysis(case);
         let each: Vec<RoundSamples> = finished
-            .client
+            .threads_of(Role::Client)
             .iter()
             .enumerate()
             .map(|(number, client)| {
-                let at_server = finished.server.get(number).map_or(&[][..], |s| s.arena.rows());
+                let at_server = finished
+                    .threads_of(Role::Server)
+                    .get(number)
+                    .map_or(&[][..], |s| s.arena.rows());
                 let rows = [client.arena.rows(), at_server];
                 let samples = analysis.samples(case, number, rows, times);
                 RoundSamples { run: index as u32, round: at.round, samples }
@@ -426,12 +429,12 @@ impl Conductor<'_, '_> {
         let counts = counts(case, analysis, &finished, &each);
         let samples = pool(each);
         (self.keep)(&samples)?;
-        let both = finished.client.iter().zip(&finished.server);
+        let both = finished.threads_of(Role::Client).iter().zip(finished.threads_of(Role::Server));
         let messages = both.flat_map(|(client, server)| {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });
         let clock = clocks::of_round(of_client, of_server, &samples, messages);
-        let finished = Finished { fault: finished.fault.or(unknown), ..finished };
+        let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
         let name = |role: Role| match case.host_of(role) {
@@ -451,13 +454,18 @@ impl Conductor<'_, '_> {
 fn counts(
     case: &Case,
     analysis: &dyn PatternAnalysis,
-    finished: &Finished,
+    finished: &RoundResult,
     each: &[RoundSamples],
 ) -> (Counts, Vec<Counts>) {
-    let parts = finished.client.iter().zip(each).enumerate();
+    let parts = finished.threads_of(Role::Client).iter().zip(each).enumerate();
     let counted: Vec<Counts> = parts
         .map(|(number, (client, samples))| {
-            analysis.counts(case, client, finished.server.get(number), &samples.samples)
+            analysis.counts(
+                case,
+                client,
+                finished.threads_of(Role::Server).get(number),
+                &samples.samples,
+            )
         })
         .collect();
     let mut all = Counts::default();

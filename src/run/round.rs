@@ -1,4 +1,4 @@
-//! One round of one case: two fresh processes, prepared, connected, started, watched, ended.
+//! One round of one case: a fresh process per rank, prepared, connected, started, watched, ended.
 
 use crate::agent::remote_memory::REPORT;
 use crate::clock::LocalNs;
@@ -8,7 +8,7 @@ use crate::control::frame::FrameError;
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::plan::{Case, Ending};
+use crate::plan::{Case, Ending, topology};
 use crate::remote::host::RemoteHost;
 use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh;
@@ -20,198 +20,288 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often the driver looks: rare enough not to disturb the measuring CPUs, often enough for a
-/// stop to be prompt.
-const LOOK: Duration = Duration::from_millis(250);
-/// How long a fresh process may take until it greets.
+/// Interval between two checks of a round: rare enough not to disturb the measuring CPUs, often
+/// enough to stop promptly.
+const CHECK: Duration = Duration::from_millis(250);
+/// Time limit from the start of a process to its greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long agents that were told to stop may take to tell what they have.
+/// How long agents that were told to stop may take to report.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The same of one on another host, which sends its samples too.
+/// The same for agents on other hosts, which send their samples, too.
 const LAST_WORDS_REMOTE: Duration = Duration::from_secs(10);
-/// What one thread of a role left.
-pub struct Part {
+
+/// What one thread of a rank left.
+pub struct ThreadResult {
     /// Its samples.
     pub arena: Arena,
-    /// What it brought home; `None` when it never came.
+    /// Its results; `None`: it did not report.
     pub outcome: Option<Outcome>,
-    /// Settings as granted.
-    pub granted: Vec<(String, String)>,
+    /// The effective settings of its connections.
+    pub effective_settings: Vec<(String, String)>,
+}
+
+/// What one rank left.
+pub struct RankResult {
+    /// Its role.
+    pub role: Role,
+    /// What its threads left.
+    pub threads: Vec<ThreadResult>,
 }
 
 /// What a round left.
-pub struct Finished {
-    /// What each thread of the client left.
-    pub client: Vec<Part>,
-    /// The same of the server.
-    pub server: Vec<Part>,
-    /// What went wrong, a sentence; `None` when all went as planned.
+pub struct RoundResult {
+    /// What its ranks left, in the order of the topology.
+    pub ranks: Vec<RankResult>,
+    /// What went wrong.
     pub fault: Option<Fault>,
-    /// The time of this host's clock at which its ends were to begin; `None`: at once.
-    pub agreed: Option<LocalNs>,
-    /// From when it was told to go to when both had told of their ends.
+    /// The instant of this host's clock at which all ranks were to start; `None`: at once.
+    pub start: Option<LocalNs>,
+    /// From the start to the end of its last rank.
     pub ran: Option<(Instant, Instant)>,
 }
 
-/// Runs one round; at the same time as others where they share its barrier.
+impl RoundResult {
+    /// What the threads of the first rank of a role left.
+    pub fn threads_of(&self, role: Role) -> &[ThreadResult] {
+        let rank = self.ranks.iter().find(|rank| rank.role == role);
+        rank.map_or(&[], |rank| &rank.threads)
+    }
+}
+
+/// Runs one round, together with the others that share its barrier.
 pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
     barrier: StartBarrier<'_>,
     watch: &mut dyn FnMut(u64),
-) -> Result<Finished, Fault> {
-    let part = |role| {
-        let pattern = (conditions.execution)(case.pattern.name());
-        let rows = pattern.map_or(0, |pattern| pattern.rows(case, role));
-        let arena = Arena::create(rows as usize)
-            .map_err(|error| format!("memory for {rows} samples is not to be had: {error}"))
-            .map_err(Fault::new)?;
-        Ok(Part { arena, outcome: None, granted: Vec::new() })
-    };
-    let parts =
-        |role| (0..case.threads_of(role)).map(|_| part(role)).collect::<Result<Vec<Part>, Fault>>();
-    let mut round = Round {
-        case,
-        conditions,
-        parts: [parts(Role::Client)?, parts(Role::Server)?],
-        agents: Vec::new(),
-        rx: None,
-        agreed: None,
-        began: None,
-    };
-    let fault = round.play(barrier, watch).err();
+) -> Result<RoundResult, Fault> {
+    let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
+    let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
+    let mut round = Round { case, conditions, ranks, rx: None, start: None, began: None };
+    let fault = round.run(barrier, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
-    let agreed = round.agreed;
-    let [client, server] = round.parts;
-    Ok(Finished { client, server, fault, agreed, ran })
+    let result = |rank: RunningRank<'_>| RankResult { role: rank.role, threads: rank.threads };
+    let ranks = round.ranks.into_iter().map(result).collect();
+    Ok(RoundResult { ranks, fault, start: round.start, ran })
+}
+
+/// A rank of a running round.
+struct RunningRank<'a> {
+    role: Role,
+    /// `None`: this host.
+    host: Option<&'a RemoteHost>,
+    threads: Vec<ThreadResult>,
+    /// `None`: the process of another rank runs it, too.
+    agent: Option<Agent>,
+    /// The local addresses of its threads' endpoints.
+    addresses: Vec<Vec<Blob>>,
+    /// Messages handled, as an agent on another host reported.
+    reported: u64,
+    /// Messages handled, as far as known here.
+    handled: u64,
+    /// When that number last changed.
+    moved: Instant,
+    is_gone: bool,
+}
+
+impl<'a> RunningRank<'a> {
+    fn new(
+        case: &Case,
+        conditions: &Conditions<'a>,
+        rank: &topology::Rank,
+    ) -> Result<RunningRank<'a>, Fault> {
+        let pattern = (conditions.execution)(case.pattern.name());
+        let rows = pattern.map_or(0, |pattern| pattern.rows(case, rank.role));
+        let thread = |_| {
+            let arena = Arena::create(rows as usize).map_err(|error| {
+                Fault::new(format!("cannot allocate memory for {rows} samples: {error}"))
+            })?;
+            Ok(ThreadResult { arena, outcome: None, effective_settings: Vec::new() })
+        };
+        Ok(RunningRank {
+            role: rank.role,
+            host: conditions.remote_host(rank.host),
+            threads: (0..rank.threads).map(thread).collect::<Result<_, Fault>>()?,
+            agent: None,
+            addresses: vec![vec![Blob::default()]; rank.threads as usize],
+            reported: 0,
+            handled: 0,
+            moved: Instant::now(),
+            is_gone: false,
+        })
+    }
+
+    fn send(&mut self, message: &ToAgent) {
+        if let Some(agent) = &mut self.agent {
+            agent.send(message);
+        }
+    }
+
+    /// Whether all of its threads have reported their end.
+    fn has_ended(&self) -> bool {
+        self.threads.iter().all(|thread| thread.outcome.is_some())
+    }
+
+    fn is_running(&self) -> bool {
+        self.agent.is_some() && !self.has_ended()
+    }
+
+    fn update_progress(&mut self) {
+        let counted = self.threads.iter().map(|thread| thread.arena.progress()).sum();
+        let handled = self.reported.max(counted);
+        if handled != self.handled {
+            (self.handled, self.moved) = (handled, Instant::now());
+        }
+    }
+
+    /// Stores a thread's results; a thread that the case does not have has none.
+    fn keep(&mut self, thread: u32, outcome: Outcome) {
+        if let Some(thread) = self.threads.get_mut(thread as usize) {
+            thread.outcome = Some(outcome);
+        }
+    }
+
+    /// Stores samples of an agent on another host; one on this host shares its memory.
+    fn take(&mut self, thread: u32, rows: &[Row]) -> Result<(), Fault> {
+        let is_remote = self.host.is_some();
+        let thread = self.threads.get_mut(thread as usize);
+        match thread.is_some_and(|thread| is_remote && thread.arena.extend(rows)) {
+            true => Ok(()),
+            false => Err(Fault::new(format!("the {} sent unrequested samples", self.role.name()))),
+        }
+    }
+
+    fn refused(&self, wrong_use: bool, sentence: &str) -> Fault {
+        Fault::of_agent(wrong_use, format!("the {}: {sentence}", self.role.name()))
+    }
 }
 
 struct Round<'a> {
     case: &'a Case,
     conditions: &'a Conditions<'a>,
-    /// What each thread of each role leaves.
-    parts: [Vec<Part>; 2],
-    agents: Vec<Agent>,
+    /// In the order of the topology.
+    ranks: Vec<RunningRank<'a>>,
     rx: Option<Receiver<AgentMessage>>,
-    agreed: Option<LocalNs>,
+    start: Option<LocalNs>,
     began: Option<Instant>,
 }
 
-fn index(role: Role) -> usize {
-    match role {
-        Role::Client => 0,
-        Role::Server => 1,
-    }
-}
-
 impl Round<'_> {
-    fn play(&mut self, barrier: StartBarrier<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
-        let one_process = self.case.transport.descriptor().one_process;
-        let roles: &[Role] =
-            if one_process { &[Role::Client] } else { &[Role::Server, Role::Client] };
+    fn run(&mut self, barrier: StartBarrier<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+        let order = self.order();
         let (tx, rx) = mpsc::channel();
         self.rx = Some(rx);
-        for role in roles {
-            let agent = Agent::start(self.place(*role), *role, VERSION, tx.clone());
-            self.agents.push(agent.map_err(Fault::new)?);
+        for &rank in &order {
+            let agent =
+                Agent::start(self.place(rank), rank, self.ranks[rank].role, VERSION, tx.clone());
+            self.ranks[rank].agent = Some(agent.map_err(Fault::new)?);
         }
         drop(tx);
         let patience = if self.is_remote() { ssh::GREETING } else { GREETING };
-        self.each_answer(patience, "the greeting", |_, _, said| {
-            matches!(said, FromAgent::Welcome { .. })
+        self.each_answer(patience, "greeting", |_, message| {
+            matches!(message, FromAgent::Welcome { .. })
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;
-        for agent in 0..self.agents.len() {
-            let assignment = self.assignment(self.agents[agent].role(), cookie, one_process);
-            self.agents[agent].send(&ToAgent::Open(Box::new(assignment)));
+        for &rank in &order {
+            let assignment = self.assignment(rank, cookie);
+            self.ranks[rank].send(&ToAgent::Open(Box::new(assignment)));
         }
-        // That of a role which no agent plays by itself is empty.
-        let none = vec![vec![Blob::default()]; self.case.threads() as usize];
-        let mut addresses = [none.clone(), none];
         let patience = Duration::from_nanos(self.case.timeout.0);
-        self.each_answer(patience, "the opening", |_, role, said| {
-            let FromAgent::Opened(each) = said else { return false };
-            addresses[index(role)] = each;
+        self.each_answer(patience, "opening its endpoints", |rank, message| {
+            let FromAgent::Opened(addresses) = message else { return false };
+            rank.addresses = addresses;
             true
         })?;
-        for agent in &mut self.agents {
-            let role = agent.role();
-            let others = self.case.topology.route(index(role), &addresses);
-            let wrong = || Fault::new("an agent told of other ends than it has");
-            agent.send(&ToAgent::Connect(others.ok_or_else(wrong)?));
+        let addresses: Vec<_> =
+            self.ranks.iter_mut().map(|rank| std::mem::take(&mut rank.addresses)).collect();
+        for &rank in &order {
+            let others = self.case.topology.route(rank, &addresses);
+            let wrong = || Fault::new("an agent reported the wrong number of addresses");
+            self.ranks[rank].send(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
-        // Memory is touched and the CPU's noise watched meanwhile.
+        // Meanwhile memory is touched and the CPUs' noise measured.
         let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
-        self.each_answer(patience, "the connection", |parts, role, said| {
-            let FromAgent::Connected(each) = said else { return false };
-            for (part, granted) in parts[index(role)].iter_mut().zip(each) {
-                part.granted = granted;
+        self.each_answer(patience, "connecting", |rank, message| {
+            let FromAgent::Connected(each) = message else { return false };
+            for (thread, settings) in rank.threads.iter_mut().zip(each) {
+                thread.effective_settings = settings;
             }
             true
         })?;
-        self.agreed = barrier.wait(self.conditions.interrupted);
-        self.began = Some(Instant::now() + self.agreed.map_or(Duration::ZERO, |_| LEAD));
-        let (case, conditions) = (self.case, self.conditions);
-        // The server first (the list begins with it), so that it listens when the client sends.
-        for agent in &mut self.agents {
-            let at = self.agreed.and_then(|at| conditions.remote_ticks_at(case, agent.role(), at));
-            agent.send(&ToAgent::Start(at));
+        self.start = barrier.wait(self.conditions.interrupted);
+        self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
+        for &rank in &order {
+            let host = self.case.topology.ranks[rank].host;
+            let at = self.start.and_then(|at| self.conditions.remote_ticks_at(host, at));
+            self.ranks[rank].send(&ToAgent::Start(at));
         }
         self.watch(watch)
     }
 
-    /// The other host, where a role is played there.
-    fn remote_host(&self, role: Role) -> Option<&RemoteHost> {
-        self.conditions.remote_host(self.case, role)
+    /// The ranks with a process of their own, servers first: they receive when a client starts.
+    fn order(&self) -> Vec<usize> {
+        let processes = match self.case.transport.descriptor().one_process {
+            true => 1,
+            false => self.ranks.len(),
+        };
+        let mut order: Vec<usize> = (0..processes).collect();
+        order.sort_by_key(|rank| self.ranks[*rank].role == Role::Client);
+        order
     }
 
-    /// Whether any role is played on another host.
+    /// Whether any rank is on another host.
     fn is_remote(&self) -> bool {
-        [Role::Client, Role::Server].into_iter().any(|role| self.remote_host(role).is_some())
+        self.ranks.iter().any(|rank| rank.host.is_some())
     }
 
-    /// Where an end is to be reached; `None`: as the case says.
-    fn site(&self, role: Role) -> Option<Site> {
-        let named = self.case.settings.interfaces().is_some();
-        match (self.remote_host(role), self.remote_host(role.other())) {
-            _ if named => None,
-            (Some(_), _) => Some(Site::Session),
-            (None, other) => other?.own.map(Site::Address),
+    /// The interface or address of a rank's end; `None`: as the case says.
+    fn site(&self, rank: usize) -> Option<Site> {
+        if self.case.settings.interfaces().is_some() {
+            return None;
+        }
+        match self.ranks[rank].host {
+            Some(_) => Some(Site::Session),
+            None => self.ranks.iter().find_map(|other| other.host)?.own.map(Site::Address),
         }
     }
 
-    fn place(&self, role: Role) -> AgentPlace<'_> {
-        match self.remote_host(role) {
+    fn place(&self, rank: usize) -> AgentPlace<'_> {
+        match self.ranks[rank].host {
             Some(host) => AgentPlace::Remote(&host.session),
             None => AgentPlace::Local(&self.conditions.program),
         }
     }
 
-    fn assignment(&self, role: Role, cookie: [u8; 32], one_process: bool) -> Assignment<CaseFrame> {
-        let host = self.remote_host(role);
-        let own_parts = &self.parts[index(role)];
+    fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment<CaseFrame> {
+        let one_process = self.case.transport.descriptor().one_process;
+        let RunningRank { role, host, threads, .. } = &self.ranks[rank];
         let cpus = self.conditions.cpus_of(self.case);
         let cpu = |role: Role, thread| {
             pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server))
         };
-        let slot = |(thread, part): (usize, &Part)| ThreadSlot {
-            cpu: cpu(role, thread),
-            arena: part.arena.path(),
+        let slot = |(thread, result): (usize, &ThreadResult)| ThreadSlot {
+            cpu: cpu(*role, thread),
+            arena: result.arena.path(),
         };
-        let others = (0..own_parts.len()).filter(|_| !self.is_remote());
-        let rows = own_parts.first().map_or(0, |part| part.arena.capacity() as u64);
-        let own = (self.conditions.clock, self.conditions.time);
-        let (clock, time) = host.map_or(own, |host| (host.probe.source, host.probe.time));
+        let beside = self.ranks.iter().enumerate().filter(|(other, _)| *other != rank);
+        let others = beside.flat_map(|(_, other)| {
+            (0..other.threads.len()).filter_map(move |thread| cpu(other.role, thread))
+        });
+        let servers = self.ranks.iter().find(|other| other.role == Role::Server);
+        let server = servers.and_then(|server| server.threads.first()).filter(|_| one_process);
+        let rows = threads.first().map_or(0, |thread| thread.arena.capacity() as u64);
+        let injected_clock_error = self.conditions.untrue;
+        let local = (self.conditions.clock, self.conditions.time);
+        let (clock, time) = host.map_or(local, |host| (host.probe.source, host.probe.time));
         Assignment {
             case: CaseFrame::new(self.case),
-            role,
-            slots: own_parts.iter().enumerate().map(slot).collect(),
-            others: others.filter_map(|thread| cpu(role.other(), thread)).collect(),
-            server_arena: self.parts[1].first().filter(|_| one_process).map(|p| p.arena.path()),
-            remote: host
-                .map(|_| RemoteSettings { rows, injected_clock_error: self.conditions.untrue }),
-            site: self.site(role),
+            role: *role,
+            slots: threads.iter().enumerate().map(slot).collect(),
+            others: if self.is_remote() { Vec::new() } else { others.collect() },
+            server_arena: server.map(|thread| thread.arena.path()),
+            remote: host.map(|_| RemoteSettings { rows, injected_clock_error }),
+            site: self.site(rank),
             cookie,
             clock,
             time,
@@ -221,47 +311,42 @@ impl Round<'_> {
         }
     }
 
-    fn hear(&self, patience: Duration) -> Result<AgentMessage, RecvTimeoutError> {
+    fn receive(&self, patience: Duration) -> Result<AgentMessage, RecvTimeoutError> {
         match &self.rx {
             Some(rx) => rx.recv_timeout(patience),
             None => Err(RecvTimeoutError::Disconnected),
         }
     }
 
-    /// Awaits one answer of each agent.
+    /// Waits for one answer of each agent.
     fn each_answer(
         &mut self,
         patience: Duration,
-        what: &str,
-        mut take: impl FnMut(&mut [Vec<Part>; 2], Role, FromAgent) -> bool,
+        step: &str,
+        mut take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> bool,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
-        let mut missing = self.agents.len();
+        let mut missing = self.ranks.iter().filter(|rank| rank.agent.is_some()).count();
         while missing > 0 {
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.hear(left.min(LOOK)) {
-                Ok(AgentMessage { role, message: Ok(said) }) => {
-                    if let FromAgent::Refused { wrong_use, sentence } = said {
-                        let sentence = format!("the {}: {sentence}", role.name());
-                        return Err(Fault::of_agent(wrong_use, sentence));
+            match self.receive(left.min(CHECK)) {
+                Ok(AgentMessage { rank, message }) => {
+                    let rank = &mut self.ranks[rank];
+                    let message = message.map_err(|error| gone(rank.role, &error))?;
+                    if let FromAgent::Refused { wrong_use, sentence } = message {
+                        return Err(rank.refused(wrong_use, &sentence));
                     }
-                    if !take(&mut self.parts, role, said) {
-                        return Err(Fault::new(format!(
-                            "the {} said something else than {what}",
-                            role.name()
-                        )));
+                    if !take(rank, message) {
+                        return Err(unexpected(rank.role));
                     }
                     missing -= 1;
                 }
-                Ok(AgentMessage { role, message: Err(error) }) => return Err(gone(role, &error)),
                 Err(_) if left.is_zero() => {
-                    return Err(Fault::new(format!(
-                        "{what} did not come within {} s",
-                        patience.as_secs_f64()
-                    )));
+                    let seconds = patience.as_secs_f64();
+                    return Err(Fault::new(format!("an agent was not done {step} in {seconds} s")));
                 }
                 Err(_) => {}
             }
@@ -269,177 +354,137 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Watches a round that runs, until every role has ended.
+    /// Watches the running round until all ranks have ended.
     fn watch(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
         let patience = patience(self.case);
-        let mut seen = [u64::MAX; 2];
-        let mut moved = [Instant::now(); 2];
-        // Of another host's progress is known what its agent says.
-        let mut told = [0; 2];
-        while self.unfinished() {
-            match self.hear(LOOK) {
-                Ok(AgentMessage { role, message: Ok(FromAgent::Progress(messages)) }) => {
-                    told[index(role)] = messages;
+        self.all_moved();
+        while self.ranks.iter().any(RunningRank::is_running) {
+            match self.receive(CHECK) {
+                Ok(AgentMessage { rank, message: Ok(FromAgent::Progress(messages)) }) => {
+                    self.ranks[rank].reported = messages;
                 }
-                Ok(heard) => {
-                    self.note(heard)?;
-                    moved = [Instant::now(); 2];
+                Ok(message) => {
+                    self.note(message)?;
+                    self.all_moved();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Fault::new("all agents are gone"));
+                    return Err(Fault::new("lost the connections to all agents"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.conditions.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::Interrupted);
             }
-            let own = [Role::Client, Role::Server].map(|role| self.progress(role));
-            let now = [own[0].max(told[0]), own[1].max(told[1])];
-            watch(now[0].max(now[1]));
-            for role in [0, 1].into_iter().filter(|role| now[*role] != seen[*role]) {
-                moved[role] = Instant::now();
-            }
-            seen = now;
-            if let Some(role) = self.stuck(&moved, patience) {
-                let handled = [Role::Client, Role::Server].map(|role| Handled {
-                    messages: now[index(role)],
-                    host: self.remote_host(role).map(|host| host.session.host().to_string()),
+            self.ranks.iter_mut().for_each(RunningRank::update_progress);
+            watch(self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0));
+            if let Some(role) = self.stalled(patience) {
+                let handled = self.ranks.iter().map(|rank| Handled {
+                    role: rank.role,
+                    messages: rank.handled,
+                    host: rank.host.map(|host| host.session.host().to_string()),
                 });
-                return Err(Fault::Stalled { role, patience, handled });
+                return Err(Fault::Stalled { role, patience, handled: handled.collect() });
             }
         }
         Ok(())
     }
 
-    /// A role that ought to handle messages and has not for too long. Each is looked at by itself:
-    /// over a transport that loses messages, one end goes on when the other has stopped.
-    fn stuck(&self, moved: &[Instant; 2], patience: Duration) -> Option<Role> {
-        let last = |role: Role| match self.agents.len() {
-            // One process plays both, one after the other.
-            1 => moved[0].max(moved[1]),
-            _ => moved[index(role)],
+    fn all_moved(&mut self) {
+        let now = Instant::now();
+        self.ranks.iter_mut().for_each(|rank| rank.moved = now);
+    }
+
+    /// A rank that should handle messages and has not for too long. Each is checked by itself: over
+    /// a transport that loses messages, one goes on when another has stopped.
+    fn stalled(&self, patience: Duration) -> Option<Role> {
+        let last = |rank: &RunningRank<'_>| match self.ranks.iter().any(|rank| rank.agent.is_none())
+        {
+            // One process runs all ranks, one after the other.
+            true => self.ranks.iter().map(|rank| rank.moved).max().unwrap_or(rank.moved),
+            false => rank.moved,
         };
-        // One on another host tells of its progress now and then only.
-        let limit =
-            |agent: &Agent| if agent.is_remote() { patience + 2 * REPORT } else { patience };
-        let is_late = |agent: &&Agent| {
-            let role = agent.role();
-            !self.has_ended(role) && last(role).elapsed() > limit(agent)
+        // An agent on another host reports its progress at intervals.
+        let limit = |rank: &RunningRank<'_>| match rank.host {
+            Some(_) => patience + 2 * REPORT,
+            None => patience,
         };
-        let unfinished = self.agents.iter().filter(is_late).map(Agent::role);
-        // Where both are stuck, the one that has been for longer is more likely the cause.
-        unfinished.min_by_key(|role| last(*role))
+        let is_late =
+            |rank: &&RunningRank<'_>| rank.is_running() && last(rank).elapsed() > limit(rank);
+        // Of several, the one that stopped first is more likely the cause.
+        self.ranks.iter().filter(is_late).min_by_key(|rank| last(rank)).map(|rank| rank.role)
     }
 
-    fn unfinished(&self) -> bool {
-        self.agents.iter().any(|agent| !self.has_ended(agent.role()))
-    }
-
-    /// Whether each thread of a role has told of its end.
-    fn has_ended(&self, role: Role) -> bool {
-        self.parts[index(role)].iter().all(|part| part.outcome.is_some())
-    }
-
-    /// Messages that the threads of a role have handled.
-    fn progress(&self, role: Role) -> u64 {
-        self.parts[index(role)].iter().map(|part| part.arena.progress()).sum()
-    }
-
-    /// Takes what a running agent says. An end that was not planned is a fault.
-    fn note(&mut self, heard: AgentMessage) -> Result<(), Fault> {
-        let AgentMessage { role, message } = heard;
+    /// Takes a message of a running agent. An unplanned end is a fault.
+    fn note(&mut self, AgentMessage { rank, message }: AgentMessage) -> Result<(), Fault> {
+        let own = &mut self.ranks[rank];
+        let role = own.role;
         match message.map_err(|error| gone(role, &error))? {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.seen.sent);
-                self.keep(role, thread, *outcome);
+                own.keep(thread, *outcome);
                 if !ended.as_planned() {
                     return Err(Fault::EndedEarly { role, ended });
                 }
                 match (self.case.pattern.ending(self.case), role) {
-                    (Ending::ServersAfterClients, _) => self.release(role),
-                    (Ending::SenderTellsReceiver, Role::Server) => {}
+                    (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
+                    (Ending::ServersAfterClients, Role::Server)
+                    | (Ending::SenderTellsReceiver, Role::Server) => {}
                     // Of both directions each end waits for the other.
                     (Ending::SenderTellsReceiver | Ending::EachTellsOther, _) => {
-                        for agent in self.agents.iter_mut().filter(|a| a.role() != role) {
-                            agent.send(&ToAgent::Expect { thread, messages });
+                        for other in self.ranks.iter_mut().filter(|other| other.role != role) {
+                            other.send(&ToAgent::Expect { thread, messages });
                         }
                     }
                 }
                 Ok(())
             }
-            FromAgent::Refused { wrong_use, sentence } => {
-                let sentence = format!("the {}: {sentence}", role.name());
-                Err(Fault::of_agent(wrong_use, sentence))
-            }
-            FromAgent::Rows { thread, rows } => self.take(role, thread, &rows),
-            _ => Err(Fault::new(format!("the {} spoke out of turn", role.name()))),
+            FromAgent::Refused { wrong_use, sentence } => Err(own.refused(wrong_use, &sentence)),
+            FromAgent::Rows { thread, rows } => own.take(thread, &rows),
+            _ => Err(unexpected(role)),
         }
     }
 
-    /// Lets the ports of a server of `rpc` go when those of the client have ended: each spoke to
-    /// all.
-    fn release(&mut self, ended: Role) {
-        if ended == Role::Server || !self.has_ended(Role::Client) {
-            return;
-        }
-        for agent in self.agents.iter_mut().filter(|agent| agent.role() == Role::Server) {
-            for thread in 0..self.case.threads_of(Role::Server) {
-                agent.send(&ToAgent::Expect { thread, messages: 0 });
-            }
-        }
-    }
-
-    /// Takes rows of another host's agent; one of this host shares its memory and sends none.
-    fn take(&mut self, role: Role, thread: u32, rows: &[Row]) -> Result<(), Fault> {
-        let is_there = self.remote_host(role).is_some();
-        let part = self.parts[index(role)].get_mut(thread as usize);
-        match part.is_some_and(|part| is_there && part.arena.extend(rows)) {
-            true => Ok(()),
-            false => Err(Fault::new(format!("the {} sent rows for which none asked", role.name()))),
-        }
-    }
-
-    /// Keeps what a thread has brought home; one that the case does not have has nothing to bring.
-    fn keep(&mut self, role: Role, thread: u32, outcome: Outcome) {
-        if let Some(part) = self.parts[index(role)].get_mut(thread as usize) {
-            part.outcome = Some(outcome);
-        }
-    }
-
-    /// Ends the agents. After a fault they are told to stop first, and heard for their last words;
-    /// how a process died says more than how the other noticed.
-    fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
-        if fault.is_some() {
-            for agent in &mut self.agents {
-                agent.send(&ToAgent::Stop);
-            }
-            let deadline =
-                Instant::now() + if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
-            let mut gone = [false; 2];
-            while self.agents.iter().any(|agent| {
-                let role = agent.role();
-                !self.has_ended(role) && !gone[index(role)]
-            }) {
-                let left = deadline.saturating_duration_since(Instant::now());
-                match self.hear(left) {
-                    Ok(AgentMessage {
-                        role,
-                        message: Ok(FromAgent::Ended { thread, outcome }),
-                    }) => {
-                        self.keep(role, thread, *outcome);
-                    }
-                    Ok(AgentMessage { role, message: Ok(FromAgent::Rows { thread, rows }) }) => {
-                        let _ = self.take(role, thread, &rows);
-                    }
-                    Ok(AgentMessage { role, message: Err(_) }) => gone[index(role)] = true,
-                    Ok(_) => {}
-                    Err(_) => break,
+    /// Ends the servers' threads when all clients have ended.
+    fn release_servers(&mut self) {
+        let (clients, servers): (Vec<_>, Vec<_>) =
+            self.ranks.iter_mut().partition(|rank| rank.role == Role::Client);
+        if clients.iter().all(|client| client.has_ended()) {
+            for server in servers.into_iter().filter(|server| !server.has_ended()) {
+                for thread in 0..server.threads.len() as u32 {
+                    server.send(&ToAgent::Expect { thread, messages: 0 });
                 }
             }
         }
-        let deaths: Vec<String> = self.agents.drain(..).filter_map(Agent::end).collect();
-        Fault::with_deaths(fault, deaths)
     }
+
+    /// Ends the agents. After a fault they are told to stop first and may report. How a process died
+    /// says more than how the others noticed.
+    fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
+        let order = self.order();
+        if fault.is_some() {
+            self.ranks.iter_mut().for_each(|rank| rank.send(&ToAgent::Stop));
+            let limit = if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
+            let deadline = Instant::now() + limit;
+            while self.ranks.iter().any(|rank| rank.is_running() && !rank.is_gone) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let Ok(AgentMessage { rank, message }) = self.receive(left) else { break };
+                let rank = &mut self.ranks[rank];
+                match message {
+                    Ok(FromAgent::Ended { thread, outcome }) => rank.keep(thread, *outcome),
+                    // Of rows that nobody asked for nothing is kept.
+                    Ok(FromAgent::Rows { thread, rows }) => drop(rank.take(thread, &rows)),
+                    Ok(_) => {}
+                    Err(_) => rank.is_gone = true,
+                }
+            }
+        }
+        let agents = order.into_iter().filter_map(|rank| self.ranks[rank].agent.take());
+        Fault::with_deaths(fault, agents.filter_map(Agent::end).collect())
+    }
+}
+
+fn unexpected(role: Role) -> Fault {
+    Fault::new(format!("the {} sent an unexpected message", role.name()))
 }
 
 fn gone(role: Role, error: &FrameError) -> Fault {

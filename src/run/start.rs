@@ -6,7 +6,7 @@ use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::record::schema::{Begin, Start};
 use crate::run::conditions::Conditions;
-use crate::run::round::{Finished, Part};
+use crate::run::round::{RoundResult, ThreadResult};
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::warning::Warning;
@@ -39,21 +39,21 @@ pub fn spread_ns<'a>(begins: impl Iterator<Item = &'a Begin>) -> f64 {
 /// where no instant was agreed.
 pub fn of_rounds(
     cases: &[Case],
-    finished: &[Result<Finished, Fault>],
+    finished: &[Result<RoundResult, Fault>],
     conditions: &Conditions<'_>,
 ) -> Vec<Option<Start>> {
-    let one = |(case, finished): (&Case, &Result<Finished, Fault>)| {
+    let one = |(case, finished): (&Case, &Result<RoundResult, Fault>)| {
         let finished = finished.as_ref().ok()?;
-        let agreed = finished.agreed?;
-        let of = |role: Role, parts: &[Part]| {
-            let end = conditions.clock_of(case, role)?;
+        let agreed = finished.start?;
+        let of = |role: Role, parts: &[ThreadResult]| {
+            let end = conditions.clock_of(case.host_of(role))?;
             let spans = parts.iter().filter_map(|part| Some(part.outcome.as_ref()?.span));
             let began = spans.map(|(began, _)| end.time.local(began).0).reduce(f64::max)?;
             Some(begin(agreed, LocalNs(began), end))
         };
         Some(Start {
-            client: of(Role::Client, &finished.client),
-            server: of(Role::Server, &finished.server),
+            client: of(Role::Client, finished.threads_of(Role::Client)),
+            server: of(Role::Server, finished.threads_of(Role::Server)),
             spread_ns: 0.0,
         })
     };

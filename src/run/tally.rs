@@ -3,7 +3,7 @@
 use super::analysis::Arrivals;
 use crate::plan::Case;
 use crate::record::schema::Counts;
-use crate::run::round::Part;
+use crate::run::round::ThreadResult;
 use crate::sample::{Flags, Sample};
 use crate::stats::rate::Delivered;
 
@@ -24,11 +24,12 @@ pub fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered {
 pub fn counts(
     case: &Case,
     arrivals: Arrivals,
-    client: &Part,
-    server: Option<&Part>,
+    client: &ThreadResult,
+    server: Option<&ThreadResult>,
     samples: &[Sample],
 ) -> Counts {
-    let seen = |part: &Part| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
+    let seen =
+        |part: &ThreadResult| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
     let (at_client, mut at_server) = (seen(client), server.map(seen).unwrap_or_default());
     if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
         at_server = simulated;

@@ -1,12 +1,12 @@
 //! What the threads of a role used and saw, as that of the role.
 
 use crate::record::schema::{RoundEnd, Usage};
-use crate::run::round::Part;
+use crate::run::round::ThreadResult;
 use crate::transport::counter::{self, CounterValue, FinalCounters};
 use std::collections::BTreeMap;
 
 /// Why a client's loop ended.
-pub(super) fn ended(client: Option<&Part>) -> RoundEnd {
+pub(super) fn ended(client: Option<&ThreadResult>) -> RoundEnd {
     let outcome = client.and_then(|part| part.outcome.as_ref());
     outcome.map_or(RoundEnd::Unknown, |outcome| outcome.ended.into())
 }
@@ -40,7 +40,7 @@ fn in_common(each: &[&Usage]) -> BTreeMap<String, String> {
 
 /// The counters of all threads of a role. What is no number stands with the threads alone, where
 /// there are several.
-pub(super) fn counters(parts: &[Part]) -> FinalCounters {
+pub(super) fn counters(parts: &[ThreadResult]) -> FinalCounters {
     let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
     let mut all = counter::merged(outcomes.map(|outcome| outcome.counters.clone()));
     if parts.len() > 1 {

@@ -2,10 +2,11 @@
 //! run at its end.
 
 use super::error::ConductError;
-use super::round::Finished;
+use super::round::RoundResult;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host;
 use crate::plan::Case;
+use crate::transport::Role;
 use std::time::Duration;
 
 /// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
@@ -62,11 +63,12 @@ impl Time {
     }
 
     /// The time of a round: of this host, or of the simulation, whose ticks are nanoseconds.
-    pub fn of_round(&self, case: &Case, finished: &Finished) -> Timebase {
+    pub fn of_round(&self, case: &Case, finished: &RoundResult) -> Timebase {
         if !case.transport.simulates_time() {
             return self.base;
         }
-        let first = finished.client.first().and_then(|part| part.arena.rows().first());
+        let first =
+            finished.threads_of(Role::Client).first().and_then(|part| part.arena.rows().first());
         let first = first.map_or(Ticks(0), |row| row.submit);
         Timebase::nanoseconds(first)
     }

@@ -9,7 +9,7 @@ use crate::record::schema::{Counts, RateFigure};
 use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::{Rates, figure};
-use crate::run::round::Part;
+use crate::run::round::ThreadResult;
 use crate::run::tally;
 use crate::sample::arena::Row;
 use crate::sample::join::{End, Times, sample};
@@ -67,8 +67,8 @@ impl PatternAnalysis for Bandwidth {
     fn counts(
         &self,
         case: &Case,
-        client: &Part,
-        server: Option<&Part>,
+        client: &ThreadResult,
+        server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
         let counts = tally::counts(case, self.arrivals(case), client, server, samples);

@@ -11,7 +11,7 @@ use crate::record::schema::RateFigure;
 use crate::run::analysis::{Collector, NextCase, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::Rates;
-use crate::run::round::Part;
+use crate::run::round::ThreadResult;
 use crate::run::search;
 use crate::stats::knee::Point;
 use crate::stats::rate::{Delivered, rate};
@@ -128,7 +128,7 @@ impl Collector for Requests {
 }
 
 /// What the first thread of an end has brought home.
-fn first(parts: &[Part]) -> Option<&Outcome> {
+fn first(parts: &[ThreadResult]) -> Option<&Outcome> {
     parts.first()?.outcome.as_ref()
 }
 

@@ -11,12 +11,13 @@ use crate::record::schema::{Counts, Figure, RateFigure};
 use crate::run::analysis::{Collector, Completion, NextCase, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::Rates;
-use crate::run::round::Finished;
+use crate::run::round::RoundResult;
 use crate::sample::arena::Row;
 use crate::sample::join::{Times, round_trips};
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Metric, Quantile, RateMetric, Summary, summarize};
+use crate::transport::Role;
 use crate::units::MessageRate;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -55,8 +56,9 @@ impl PatternAnalysis for Rpc {
     }
 
     /// Of requests the server counts what came broken; the client has what came back so.
-    fn complete_counts(&self, finished: &Finished, all: &mut Counts) {
-        let outcomes = finished.server.iter().filter_map(|part| part.outcome.as_ref());
+    fn complete_counts(&self, finished: &RoundResult, all: &mut Counts) {
+        let outcomes =
+            finished.threads_of(Role::Server).iter().filter_map(|part| part.outcome.as_ref());
         all.corrupt += outcomes.map(|outcome| outcome.seen.corrupt).sum::<u64>();
     }
 

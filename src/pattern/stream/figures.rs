@@ -7,7 +7,7 @@ use crate::record::schema::{Counts, RateFigure, Round};
 use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
 use crate::run::figures::RunSoFar;
 use crate::run::rates::{Rates, figure};
-use crate::run::round::Part;
+use crate::run::round::ThreadResult;
 use crate::run::tally;
 use crate::sample::arena::Row;
 use crate::sample::join::Times;
@@ -51,8 +51,8 @@ impl PatternAnalysis for Stream {
     fn counts(
         &self,
         case: &Case,
-        client: &Part,
-        server: Option<&Part>,
+        client: &ThreadResult,
+        server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
         let counts = tally::counts(case, self.arrivals(case), client, server, samples);
