@@ -19,7 +19,7 @@ fn record(plan: Plan) -> Record {
     let run = |(index, case): (usize, &Case)| Run {
         index: index as u32,
         label: case.label(),
-        case: CaseRecord::of(case),
+        case: CaseRecord::from(case),
         headline: headline(case).into(),
         complete: true,
         stopped: "5 of 5 rounds were made".into(),
@@ -73,7 +73,7 @@ fn record(plan: Plan) -> Record {
             reason: "/dev/shm cannot be written".into(),
         }],
         warnings: Vec::new(),
-        plan: PlanRecord::of(&plan),
+        plan: PlanRecord::from(&plan),
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),

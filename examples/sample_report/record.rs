@@ -32,7 +32,7 @@ fn run(index: usize, case: Case) -> Run {
         counts: Counts::default(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
         warnings: warnings.into_iter().collect(),
-        case: CaseRecord::of(&case),
+        case: CaseRecord::from(&case),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         faults: Vec::new(),
         plan: PlanRecord {
             name: name.to_owned(),
-            cases: cases.iter().map(CaseRecord::of).collect(),
+            cases: cases.iter().map(CaseRecord::from).collect(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
             hosts: Vec::new(),
             pairs: None,

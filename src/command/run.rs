@@ -11,10 +11,11 @@ use crate::clock::Source;
 use crate::host;
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lacks, LinkRate};
+use crate::plan::request::check_cpus;
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{CpuPair, Place, Plan, Request, cpus};
+use crate::plan::{CpuPair, Place, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::table::Grid;
@@ -97,7 +98,7 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     };
     // All of it must make sense, also what does not work here.
     let mut whole = study::plan(study.clone(), &requests)?;
-    cpus::check(&asked.cpus, &whole.cases)?;
+    check_cpus(&asked.cpus, &whole.cases)?;
     name_interface(&mut whole, asked.interface.as_ref())?;
     let hosts = hosts::reach(&asked.place, &look_for(&asked, &requests))?;
     let (works, unavailable) = available(requests, &hosts);

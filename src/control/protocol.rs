@@ -182,7 +182,7 @@ impl Assignment<CaseFrame> {
 impl Assignment {
     /// The same as a frame carries it.
     pub fn framed(self) -> Assignment<CaseFrame> {
-        let case = CaseFrame::new(&self.case);
+        let case = CaseFrame::from(&self.case);
         self.with_case(case)
     }
 }

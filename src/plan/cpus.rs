@@ -3,7 +3,7 @@
 //! In a record one pair is an object and several are a list, so that a plan of one thread is
 //! written as it was before there were several.
 
-use super::{Case, CpuPair, UsageError};
+use super::CpuPair;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// As they stand in a record.
@@ -31,19 +31,6 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cpu
         Some(Written::One(pair)) => vec![pair],
         Some(Written::Each(pairs)) => pairs,
     })
-}
-
-/// Refuses CPUs that were named for fewer threads than the cases have.
-pub fn check(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
-    let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
-    if cpus.is_empty() || cpus.len() >= threads as usize {
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "--cpus names CPUs for {} of {threads} threads: use as many for each end, the client's \
-         first, such as 0-3/4-7",
-        cpus.len()
-    )))
 }
 
 #[cfg(test)]

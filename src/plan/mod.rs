@@ -4,8 +4,7 @@
 //! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
 //! sentence that says what is allowed.
 
-mod case;
-pub mod cpus;
+mod cpus;
 pub mod host_spec;
 pub mod pairs;
 mod pattern;
@@ -15,7 +14,6 @@ mod schedule;
 mod slo;
 pub mod study;
 pub mod sweep;
-mod threads;
 pub mod topology;
 pub mod trace;
 pub mod written;
@@ -24,36 +22,38 @@ pub use crate::host::CpuPair;
 pub use crate::options::UsageError;
 pub use crate::transport::{Settings, Wait};
 
-pub use case::{Bound, Case};
 pub use host_spec::HostSpec;
 pub use pairs::{Layout, Pairs, Place};
 pub use pattern::{
     CasesSoFar, Combination, Ending, FindPattern, PatternRef, PatternRequest, PatternSpec, Spec,
     Specification,
 };
-pub use request::Request;
 pub use schedule::{Schedule, TimerKind};
 pub use slo::Slo;
 pub use study::{Axis, Study};
 pub use topology::{HostPair, Topology};
 pub use trace::Trace;
 
-use crate::units::{Span, Untrue};
+use crate::transport::{Role, TransportKind};
+use crate::units::{Bytes, Span, Untrue};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::sync::Arc;
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
 pub const MOST_BURST: usize = 1024;
 
 /// What is to be done: all cases, and how often and where.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan<C = Case> {
     /// The command's name: `survey`, `latency`, ...
     pub name: String,
     /// The cases, in the order in which they are reported.
-    pub cases: Vec<Case>,
+    pub cases: Vec<C>,
     /// Rounds of each case; the order of the cases is shuffled anew within each round.
     pub rounds: Rounds,
     /// CPUs of the client and of the server, a pair for each thread. None: chosen at launch.
+    #[serde(with = "cpus")]
     pub cpus: Vec<CpuPair>,
     /// Other hosts than this one, of which the cases' ends are numbers.
     pub hosts: Vec<HostSpec>,
@@ -95,18 +95,6 @@ impl Plan {
         series.map_or(label.clone(), |series| format!("{}: {label}", series.name))
     }
 
-    /// The name of one of its hosts; `None`: this one.
-    pub fn host(&self, number: Option<u32>) -> &str {
-        let other = number.and_then(|number| self.hosts.get(number as usize));
-        other.map_or(pairs::HERE, |spec| &spec.host)
-    }
-
-    /// The names of the hosts of a case.
-    pub fn hosts_of(&self, case: &Case) -> String {
-        let HostPair { client, server } = case.hosts();
-        format!("{} to {}", self.host(client), self.host(server))
-    }
-
     /// Cases that run at the same time, those that run alone included.
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let mut alone = vec![true; self.cases.len()];
@@ -129,4 +117,238 @@ impl Plan {
         let of = |case: &Case| case.most_threads() + case.pattern.cpus_before(case);
         self.cases.iter().map(of).max().unwrap_or(1)
     }
+}
+
+impl<C> Plan<C> {
+    /// The same with its cases in another form.
+    pub fn into_form<D>(self, form: impl FnMut(C) -> D) -> Plan<D> {
+        Plan {
+            name: self.name,
+            cases: self.cases.into_iter().map(form).collect(),
+            rounds: self.rounds,
+            cpus: self.cpus,
+            hosts: self.hosts,
+            pairs: self.pairs,
+            concurrent: self.concurrent,
+            untrue_clock: self.untrue_clock,
+            seed: self.seed,
+            threshold: self.threshold,
+            study: self.study,
+        }
+    }
+
+    /// The name of one of its hosts; `None`: this one.
+    pub fn host(&self, number: Option<u32>) -> &str {
+        let other = number.and_then(|number| self.hosts.get(number as usize));
+        other.map_or(pairs::HERE, |spec| &spec.host)
+    }
+
+    /// The names of the hosts of a case.
+    pub fn hosts_of<P, S>(&self, case: &Case<P, S>) -> String {
+        let HostPair { client, server } = case.hosts();
+        format!("{} to {}", self.host(client), self.host(server))
+    }
+}
+
+/// When a round ends: whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Messages after the warm-up.
+    pub count: Option<u64>,
+    /// Time after the warm-up.
+    pub time: Option<Span>,
+}
+
+/// What all patterns have of one measurement, and the pattern's own specification. A run executes
+/// a case in several rounds. Records and control messages carry pattern and specification in forms
+/// of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case<P = PatternRef, S = Spec> {
+    /// The question.
+    pub pattern: P,
+    /// What the pattern asks beyond the rest.
+    pub spec: S,
+    /// How messages move.
+    pub transport: TransportKind,
+    /// How all ends wait.
+    pub wait: Wait,
+    /// Who talks to whom.
+    pub topology: Topology,
+    /// Payload of one message; the longest where they differ.
+    pub size: Bytes,
+    /// When a round of a thread ends.
+    pub bound: Bound,
+    /// Messages at the start of each round that are kept but left out of the figures.
+    pub warmup: u64,
+    /// The intended send times.
+    pub schedule: Schedule,
+    /// The messages of a schedule that is read from a file.
+    pub trace: Option<Trace>,
+    /// What waits for the intended times.
+    pub timer: TimerKind,
+    /// Whether the receiver verifies the payload.
+    pub check: bool,
+    /// A message that has not arrived by then is lost (transports that lose messages).
+    pub loss_after: Span,
+    /// A round without progress for so long has stalled.
+    pub timeout: Span,
+    /// Settings of the transport.
+    pub settings: Settings,
+    /// Random seed.
+    pub seed: u64,
+}
+
+impl Case {
+    /// The specification as the pattern's own type. Only the pattern of a case knows the type, and
+    /// makes it ([`PatternSpec::read_spec`]).
+    pub fn spec<T: Any>(&self) -> &T {
+        #[expect(clippy::expect_used, reason = "a pattern is only called with cases it has made")]
+        let spec = self.spec.get().expect("a case holds the specification of its own pattern");
+        spec
+    }
+
+    /// The same case with another specification.
+    #[must_use]
+    pub fn with_spec(&self, spec: impl Specification) -> Case {
+        Case { spec: Spec::new(spec), ..self.clone() }
+    }
+
+    /// Whether only one end of a connection acts.
+    pub fn is_one_sided(&self) -> bool {
+        self.pattern.is_one_sided(self)
+    }
+
+    /// Messages for one sample.
+    pub fn stride(&self) -> u64 {
+        self.pattern.stride(self)
+    }
+
+    /// A short name that tells the case from the others of a plan.
+    pub fn label(&self) -> String {
+        self.pattern.label(self)
+    }
+
+    /// The usual form of such a name: what is measured, over what, of which size.
+    pub fn label_as(&self, what: &str, more: &str) -> String {
+        let point = self.pattern.point(self).map(|point| format!(" {point}")).unwrap_or_default();
+        let threads = match self.threads() {
+            1 => String::new(),
+            several => format!(" {several} threads"),
+        };
+        let (transport, wait, size) = (self.transport, self.wait.name(), self.size.0);
+        format!("{what}{more} {transport} {wait} {size} B{point}{threads}")
+    }
+
+    /// Where it stands on an axis of graphs; `None`: nowhere, or, of the answered rate, only its run
+    /// tells.
+    pub fn on_axis(&self, axis: Axis) -> Option<f64> {
+        match axis {
+            Axis::Size => Some(self.size.0 as f64),
+            Axis::Rate => self.schedule.rate().map(|rate| rate.0),
+            Axis::Answered => None,
+            Axis::Values | Axis::Clients => self.pattern.on_axis(self, axis),
+        }
+    }
+}
+
+impl<P, S> Case<P, S> {
+    /// The same with pattern and specification in another form.
+    pub fn into_form<Q, T>(self, pattern: Q, spec: T) -> Case<Q, T> {
+        Case {
+            pattern,
+            spec,
+            transport: self.transport,
+            wait: self.wait,
+            topology: self.topology,
+            size: self.size,
+            bound: self.bound,
+            warmup: self.warmup,
+            schedule: self.schedule,
+            trace: self.trace,
+            timer: self.timer,
+            check: self.check,
+            loss_after: self.loss_after,
+            timeout: self.timeout,
+            settings: self.settings,
+            seed: self.seed,
+        }
+    }
+
+    /// The host of a role; `None`: this one.
+    pub fn host_of(&self, role: Role) -> Option<u32> {
+        self.topology.host_of(role)
+    }
+
+    /// The hosts of its client and its server.
+    pub fn hosts(&self) -> HostPair {
+        self.topology.hosts()
+    }
+
+    /// Threads of a role.
+    pub fn threads_of(&self, role: Role) -> u32 {
+        self.topology.threads_of(role)
+    }
+
+    /// Threads that measure: the client's.
+    pub fn threads(&self) -> u32 {
+        self.threads_of(Role::Client).max(1)
+    }
+
+    /// Threads of the end that has more of them.
+    pub fn most_threads(&self) -> u32 {
+        self.topology.most_threads()
+    }
+}
+
+/// What was asked for. `None`: the default of the pattern.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The question.
+    pub pattern: PatternRef,
+    /// What is asked of the pattern.
+    pub asked: Arc<dyn PatternRequest>,
+    /// Transports, each a case.
+    pub transports: Vec<TransportKind>,
+    /// Sizes, each a case.
+    pub sizes: Vec<Bytes>,
+    /// Whether each size also gets its neighbours.
+    pub perturb: bool,
+    /// Wait modes, each a case.
+    pub waits: Vec<Wait>,
+    /// Numbers of threads of each end, each a case.
+    pub threads: Vec<u32>,
+    /// Messages of a round.
+    pub count: Option<u64>,
+    /// Time of a round.
+    pub time: Option<Span>,
+    /// Messages of the warm-up.
+    pub warmup: Option<u64>,
+    /// The intended send times.
+    pub schedule: Schedule,
+    /// The messages of a schedule that was written down.
+    pub trace: Option<Trace>,
+    /// What waits for the intended times; `None`: the busy one.
+    pub timer: Option<TimerKind>,
+    /// Whether payloads are verified.
+    pub check: bool,
+    /// When a message counts as lost.
+    pub loss_after: Span,
+    /// When a round counts as stalled.
+    pub timeout: Span,
+    /// Rounds.
+    pub rounds: Option<u32>,
+    /// The interval width at which rounds end.
+    pub until: Option<f64>,
+    /// CPUs, a pair for each thread; none: chosen.
+    pub cpus: Vec<CpuPair>,
+    /// The hosts of both ends.
+    pub place: Place,
+    /// What the other hosts' clocks are made wrong by.
+    pub untrue_clock: Option<Untrue>,
+    /// What counts as slow.
+    pub threshold: Span,
+    /// Settings of the transport.
+    pub settings: Settings,
+    /// The seed.
+    pub seed: u64,
 }

@@ -1,7 +1,7 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
 use super::topology::HostPair;
-use super::{HostSpec, PatternRequest, UsageError};
+use super::{HostSpec, UsageError};
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -107,13 +107,6 @@ pub struct Layout {
     pub concurrent: Vec<Vec<u32>>,
 }
 
-impl Layout {
-    /// Which cases are measured at the same time, where the first pair's is of this number.
-    pub fn groups_from(&self, first: u32) -> impl Iterator<Item = Vec<u32>> {
-        self.concurrent.iter().map(move |all| all.iter().map(|one| first + one).collect())
-    }
-}
-
 impl Place {
     /// Whether any end is on another host.
     pub fn is_remote(&self) -> bool {
@@ -158,7 +151,12 @@ impl Place {
     }
 
     /// The pairs for what is asked, or why there are none.
-    pub fn layout(&self, asked: &dyn PatternRequest, seed: u64) -> Result<Layout, UsageError> {
+    pub fn layout(
+        &self,
+        is_directed: bool,
+        measures_bisection: bool,
+        seed: u64,
+    ) -> Result<Layout, UsageError> {
         let (nodes, pairs) = match self {
             Place::Here => {
                 return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
@@ -169,19 +167,18 @@ impl Place {
             }
             Place::Hosts(nodes, pairs) => (nodes, *pairs),
         };
-        check(nodes, pairs, asked)?;
+        check(nodes, pairs, measures_bisection)?;
         let (hosts, numbers) = number(nodes);
         let end = |node: u32| numbers.get(node as usize).copied().flatten();
         let of = |(a, b): (u32, u32)| HostPair { client: end(a), server: end(b) };
         let count = nodes.len() as u32;
-        let both_ways = asked.is_directed();
         let turned = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(a, b)| (b, a)).collect();
         let groups: Vec<Vec<(u32, u32)>> = match pairs {
             Pairs::First => vec![vec![(0, 1)]],
             Pairs::All { .. } => (0..rounds(count))
                 .map(|round| matching(count, round).collect::<Vec<_>>())
                 .flat_map(|pairs| {
-                    let turned = both_ways.then(|| turned(pairs.clone()));
+                    let turned = is_directed.then(|| turned(pairs.clone()));
                     std::iter::once(pairs).chain(turned)
                 })
                 .collect(),
@@ -236,7 +233,7 @@ fn number(nodes: &[Node]) -> (Vec<HostSpec>, Vec<Option<u32>>) {
     (hosts, numbers)
 }
 
-fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(), UsageError> {
+fn check(nodes: &[Node], pairs: Pairs, measures_bisection: bool) -> Result<(), UsageError> {
     let count = nodes.len();
     if !(2..=MOST_HOSTS).contains(&count) {
         return refuse(format!(
@@ -252,7 +249,7 @@ fn check(nodes: &[Node], pairs: Pairs, asked: &dyn PatternRequest) -> Result<(),
         Pairs::First if count > 2 => refuse(format!(
             "{count} hosts have more than one pair: use --all-pairs to measure each with each"
         )),
-        Pairs::Bisection { .. } if !asked.measures_bisection() => {
+        Pairs::Bisection { .. } if !measures_bisection => {
             refuse("--bisection is supported by patterns that measure bandwidth only")
         }
         Pairs::Bisection { matchings } if !(1..=MOST_MATCHINGS).contains(&matchings) => {

@@ -4,7 +4,7 @@
 //! reads a name is handed the list of them.
 #![warn(missing_docs)]
 
-use super::{Axis, Bound, Case, Layout, Plan, Request, Trace, UsageError, sweep};
+use super::{Axis, Bound, Case, Plan, Request, Trace, UsageError, sweep};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
 use crate::units::{Bytes, Span};
@@ -280,14 +280,4 @@ pub struct CasesSoFar {
     pub cases: Vec<Case>,
     /// Numbers of those that run at the same time.
     pub concurrent: Vec<Vec<u32>>,
-}
-
-impl CasesSoFar {
-    /// Adds a case for each pair of hosts.
-    pub(super) fn place(&mut self, case: &Case, layout: &Layout) {
-        let first = self.cases.len() as u32;
-        self.concurrent.extend(layout.groups_from(first));
-        let on = |pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
-        self.cases.extend(layout.pairs.iter().map(|pair| on(*pair)));
-    }
 }

@@ -2,21 +2,20 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place, Plan, Rounds,
-    Schedule, Settings, Spec, Specification, TimerKind, Topology, Trace, Wait, cpus,
+    Bound, Case, CasesSoFar, Combination, CpuPair, Layout, PatternRef, PatternRequest, Place, Plan,
+    Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
 };
 use crate::transport::{Traffic, TransportKind, TransportRequest};
-use crate::units::{Bytes, Span, Untrue};
+use crate::units::{Bytes, Span};
 use std::sync::Arc;
 
+pub use super::topology::MOST_THREADS;
 pub use crate::options::UsageError;
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
 /// Most rounds.
 pub const MOST_ROUNDS: u32 = 1000;
-/// Most threads of an end.
-pub const MOST_THREADS: u32 = 64;
 /// Most messages posted and not completed.
 pub const MOST_WINDOW: u32 = 65_536;
 /// Most rounds of all cases together, each thread counted: what a record's readers hold at once.
@@ -31,59 +30,6 @@ pub const COUNT: u64 = 10_000;
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
 pub const WARMUP_SHARE: u64 = 10;
-
-/// What was asked for. `None`: the default of the pattern.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// The question.
-    pub pattern: PatternRef,
-    /// What is asked of the pattern.
-    pub asked: Arc<dyn PatternRequest>,
-    /// Transports, each a case.
-    pub transports: Vec<TransportKind>,
-    /// Sizes, each a case.
-    pub sizes: Vec<Bytes>,
-    /// Whether each size also gets its neighbours.
-    pub perturb: bool,
-    /// Wait modes, each a case.
-    pub waits: Vec<Wait>,
-    /// Numbers of threads of each end, each a case.
-    pub threads: Vec<u32>,
-    /// Messages of a round.
-    pub count: Option<u64>,
-    /// Time of a round.
-    pub time: Option<Span>,
-    /// Messages of the warm-up.
-    pub warmup: Option<u64>,
-    /// The intended send times.
-    pub schedule: Schedule,
-    /// The messages of a schedule that was written down.
-    pub trace: Option<Trace>,
-    /// What waits for the intended times; `None`: the busy one.
-    pub timer: Option<TimerKind>,
-    /// Whether payloads are verified.
-    pub check: bool,
-    /// When a message counts as lost.
-    pub loss_after: Span,
-    /// When a round counts as stalled.
-    pub timeout: Span,
-    /// Rounds.
-    pub rounds: Option<u32>,
-    /// The interval width at which rounds end.
-    pub until: Option<f64>,
-    /// CPUs, a pair for each thread; none: chosen.
-    pub cpus: Vec<CpuPair>,
-    /// The hosts of both ends.
-    pub place: Place,
-    /// What the other hosts' clocks are made wrong by.
-    pub untrue_clock: Option<Untrue>,
-    /// What counts as slow.
-    pub threshold: Span,
-    /// Settings of the transport.
-    pub settings: Settings,
-    /// The seed.
-    pub seed: u64,
-}
 
 impl Request {
     /// A request of a pattern for messages of one size, with the defaults that all patterns share.
@@ -135,7 +81,8 @@ impl Request {
                 rounds.most
             ));
         }
-        let layout = self.place.layout(&*asked, self.seed)?;
+        let layout =
+            self.place.layout(asked.is_directed(), asked.measures_bisection(), self.seed)?;
         let mut so_far = CasesSoFar::default();
         for &transport in &self.transports {
             self.check_place(transport)?;
@@ -149,7 +96,7 @@ impl Request {
                         let of = Combination { transport, wait, size, threads };
                         for case in asked.cases(&self, &of) {
                             check_together(&case)?;
-                            so_far.place(&case, &layout);
+                            place(&mut so_far, &case, &layout);
                         }
                         asked.add_beside(&mut so_far, first);
                     }
@@ -158,7 +105,7 @@ impl Request {
         }
         asked.complete(&mut so_far);
         let CasesSoFar { cases, concurrent } = so_far;
-        cpus::check(&self.cpus, &cases)?;
+        check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
             name: self.pattern.name().to_string(),
             cases,
@@ -249,6 +196,26 @@ impl Request {
         self.check_timer()
     }
 
+    /// Whether several threads can do what is asked.
+    fn check_threads(&self) -> Result<(), UsageError> {
+        for threads in &self.threads {
+            within("--threads", Some(u64::from(*threads)), 1, u64::from(MOST_THREADS))?;
+            let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
+            if messages.is_some_and(|messages| messages > MOST_COUNT) {
+                return refuse(format!(
+                    "--count is per thread: {} messages in each of {threads} threads exceed the \
+                     limit of {MOST_COUNT} per round",
+                    self.count.unwrap_or_default()
+                ));
+            }
+        }
+        let several = self.threads.iter().any(|threads| *threads > 1);
+        if several && self.settings.stamps_send() {
+            return refuse("--stamp-send needs a second thread of its own: use --threads 1");
+        }
+        Ok(())
+    }
+
     /// Whether what waits for the times of a schedule can.
     fn check_timer(&self) -> Result<(), UsageError> {
         let Some(timer) = self.timer else { return Ok(()) };
@@ -324,6 +291,28 @@ impl Request {
     }
 }
 
+/// Adds a case for each pair of hosts.
+fn place(so_far: &mut CasesSoFar, case: &Case, layout: &Layout) {
+    let first = so_far.cases.len() as u32;
+    let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
+    so_far.concurrent.extend(layout.concurrent.iter().map(numbered));
+    let on = |pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
+    so_far.cases.extend(layout.pairs.iter().map(|pair| on(*pair)));
+}
+
+/// Refuses CPUs that were named for fewer threads than the cases have.
+pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
+    let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
+    if cpus.is_empty() || cpus.len() >= threads as usize {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "--cpus names CPUs for {} of {threads} threads: use as many for each end, the client's \
+         first, such as 0-3/4-7",
+        cpus.len()
+    )))
+}
+
 /// What pattern and transport have to say of options, size and wait mode together.
 fn check_together(case: &Case) -> Result<(), UsageError> {
     let request = TransportRequest {
@@ -381,6 +370,7 @@ pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
 mod tests {
     use super::*;
     use crate::pattern::{load, oneway};
+    use crate::plan::Trace;
     use crate::units::MessageRate;
 
     #[test]

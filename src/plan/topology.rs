@@ -4,10 +4,11 @@
 //! A client and a server are the simplest value. Nothing here grows with the number of
 //! connections: who is connected to whom follows from the numbers.
 
-use super::request::MOST_THREADS;
 use crate::transport::Role;
 use serde::{Deserialize, Serialize};
 
+/// Most threads of a rank.
+pub const MOST_THREADS: u32 = 64;
 /// Most ranks.
 const MOST_RANKS: usize = 10_000;
 /// Most connections of one thread.

@@ -103,7 +103,7 @@ fn record(
         finished: jiff::Timestamp::now().to_string(),
         complete: !interrupted,
         faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
-        plan: PlanRecord::of(plan),
+        plan: PlanRecord::from(plan),
         clock: time.report(),
         instrument,
         noise: Vec::new(),

@@ -418,7 +418,7 @@ impl RunSoFar {
         Run {
             index: self.index as u32,
             label: plan.label(self.index),
-            case: CaseRecord::of(&self.case),
+            case: CaseRecord::from(&self.case),
             headline,
             complete,
             stopped,

@@ -144,7 +144,7 @@ pub fn conduct(
         finished: String::new(),
         complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
         faults,
-        plan: PlanRecord::of(plan),
+        plan: PlanRecord::from(plan),
         clock: time.report(),
         instrument: whole.instrument(&runs),
         noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),

@@ -36,8 +36,8 @@ pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
 pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
     let mut groups: Vec<(CaseRecord, Vec<&Run>)> = Vec::new();
     for run in runs {
-        let topology = run.case.topology.clone().on(HostPair::default());
-        let case = CaseRecord { topology, ..run.case.clone() };
+        let mut case = run.case.clone();
+        case.case.topology = case.topology.clone().on(HostPair::default());
         match groups.iter_mut().find(|(other, _)| *other == case) {
             Some((_, group)) => group.push(run),
             None => groups.push((case, vec![run])),

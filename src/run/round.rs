@@ -295,7 +295,7 @@ impl Round<'_> {
         let local = (self.conditions.clock, self.conditions.time);
         let (clock, time) = host.map_or(local, |host| (host.probe.source, host.probe.time));
         Assignment {
-            case: CaseFrame::new(self.case),
+            case: CaseFrame::from(self.case),
             role: *role,
             slots: threads.iter().enumerate().map(slot).collect(),
             others: if self.is_remote() { Vec::new() } else { others.collect() },

@@ -171,7 +171,7 @@ fn full_plan() -> PlanRecord {
         threshold: Span(50_000),
         study: Some(study::full()),
     };
-    PlanRecord::of(&plan)
+    PlanRecord::from(&plan)
 }
 
 /// Another pattern in place of a case's own.
@@ -246,7 +246,7 @@ fn full_run() -> Run {
     Run {
         index: 0,
         label: "tcp 64 B".to_string(),
-        case: CaseRecord::of(&full_rpc(&full_case(Schedule::ClosedLoop))),
+        case: CaseRecord::from(&full_rpc(&full_case(Schedule::ClosedLoop))),
         headline: "rtt".to_string(),
         complete: true,
         stopped: "p50 and p99 are within 2 %".to_string(),

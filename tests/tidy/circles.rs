@@ -10,7 +10,7 @@ use super::{Source, none, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Circles that are still to be undone, by the folder that has them.
-const TO_UNDO: [&str; 3] = ["src/plan/", "src/report/", "src/run/"];
+const TO_UNDO: [&str; 2] = ["src/report/", "src/run/"];
 
 type Path = Vec<String>;
 

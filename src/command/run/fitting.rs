@@ -62,7 +62,7 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
     }
     let has = |axis: &Axis| match axis {
         Axis::Answered => measured.contains(&RateMetric::MessageRate.name()),
-        _ => axis.of(case).is_some(),
+        _ => case.on_axis(*axis).is_some(),
     };
     let kind = asked.graph.kind;
     let axis = kind.axes().iter().find(|axis| !has(axis))?;

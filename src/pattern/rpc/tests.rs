@@ -213,7 +213,7 @@ fn what_does_not_fit_is_not_played() {
     });
     let case = plan.unwrap().cases.remove(0);
     // As an end that knows nothing but the case and the room for a message takes it.
-    let fits = |case: &Case| CaseFrame::new(case).read(registry::find).is_ok();
+    let fits = |case: &Case| CaseFrame::from(case).read(registry::find).is_ok();
     let in_room = |size| fits(&Case { size, ..case.clone() });
     let longest = spec(&case).longest();
     assert!(in_room(longest) && !in_room(Bytes(longest.0 - 1)));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::pattern::bandwidth::{self, Direction};
 use crate::pattern::{latency, load, oneway};
-use crate::plan::{Request, Schedule};
+use crate::plan::{PatternRequest, Request, Schedule};
 use crate::transport::TransportKind;
 use crate::units::{MessageRate, Span};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn layout(
     pairs: Pairs,
     asked: &dyn PatternRequest,
 ) -> Result<Layout, UsageError> {
-    Place::Hosts(nodes, pairs).layout(asked, 7)
+    Place::Hosts(nodes, pairs).layout(asked.is_directed(), asked.measures_bisection(), 7)
 }
 
 proptest! {
@@ -95,7 +95,8 @@ fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
             assert!(busy.insert(ends.client) && busy.insert(ends.server));
         }
     }
-    let both = Place::Hosts(nodes(4), all).layout(&towards(Direction::Bi), 1).unwrap();
+    let both =
+        Place::Hosts(nodes(4), all).layout(towards(Direction::Bi).is_directed(), true, 1).unwrap();
     assert_eq!(both.pairs.len(), 6);
 }
 

@@ -1,7 +1,6 @@
 //! What a figure stands against: the quantity of a case that a graph has below it.
 
 use super::GraphKind;
-use crate::plan::Case;
 use serde::{Deserialize, Serialize};
 
 /// A quantity that tells the cases of a series apart.
@@ -44,16 +43,6 @@ impl Axis {
             Axis::Rate => "load, oneway and stream with rate",
             Axis::Answered => "load, and oneway and stream with rate",
             Axis::Clients => "load with clients",
-        }
-    }
-
-    /// Where a case stands; `None`: it has none, or, of the answered rate, only its run tells.
-    pub fn of(self, case: &Case) -> Option<f64> {
-        match self {
-            Axis::Size => Some(case.size.0 as f64),
-            Axis::Rate => case.schedule.rate().map(|rate| rate.0),
-            Axis::Answered => None,
-            Axis::Values | Axis::Clients => case.pattern.on_axis(case, self),
         }
     }
 }

@@ -28,7 +28,7 @@ fn run(plan: &Plan, index: usize) -> Run {
     Run {
         index: index as u32,
         label: plan.label(index),
-        case: CaseRecord::of(&plan.cases[index]),
+        case: CaseRecord::from(&plan.cases[index]),
         headline: String::new(),
         complete: true,
         stopped: String::new(),
