@@ -354,3 +354,29 @@ macro_rules! named {
     )+};
 }
 pub(crate) use named;
+
+/// Declares a type with few values, each with the name by which it is typed and recorded.
+macro_rules! named_enum {
+    (
+        $(#[$of_type:meta])* $visibility:vis enum $type:ident {
+            $($(#[$of_value:meta])* $value:ident = $name:literal,)+
+        }
+    ) => {
+        $(#[$of_type])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        $visibility enum $type { $($(#[$of_value])* #[serde(rename = $name)] $value,)+ }
+
+        impl $type {
+            /// All values, in the order in which help lists them.
+            pub const ALL: &'static [$type] = &[$($type::$value,)+];
+
+            /// The name as typed and recorded.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$value => $name,)+ }
+            }
+        }
+
+        $crate::options::named!($type);
+    };
+}
+pub(crate) use named_enum;

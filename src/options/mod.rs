@@ -9,8 +9,8 @@
 mod definition;
 mod given;
 
-pub(crate) use definition::named;
 pub use definition::{Kind, Named, OptionDef, OptionTable, parse_count};
+pub(crate) use definition::{named, named_enum};
 pub use given::Given;
 
 /// A request that cannot be met: one sentence that says what was wrong and what to use instead.

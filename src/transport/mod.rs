@@ -291,64 +291,42 @@ pub trait Endpoint: Any + Send {
     }
 }
 
-impl Endpoint for Box<dyn Endpoint> {
-    #[inline(always)]
-    fn slots(&self) -> u32 {
-        (**self).slots()
-    }
+/// Passes calls on to the end in the box.
+macro_rules! pass_on {
+    (
+        shared { $(fn $read:ident() -> $value:ty;)+ }
+        exclusive { $(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+ }
+    ) => {
+        impl Endpoint for Box<dyn Endpoint> {
+            $(#[inline(always)]
+            fn $read(&self) -> $value {
+                (**self).$read()
+            })+
+            $(#[inline(always)]
+            fn $name(&mut self, $($argument: $type),*) $(-> $result)? {
+                (**self).$name($($argument),*)
+            })+
+        }
+    };
+}
 
-    #[inline(always)]
-    fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        (**self).payload(slot)
+pass_on! {
+    shared {
+        fn slots() -> u32;
+        fn rejected_peers() -> u64;
+        fn final_counters() -> FinalCounters;
+        fn descriptor() -> Option<BorrowedFd<'_>>;
+        fn receiver() -> Option<Box<dyn Endpoint>>;
+        fn device_clock() -> Option<&dyn DeviceClock>;
     }
-
-    #[inline(always)]
-    fn post(&mut self, slot: Slot, length: usize) -> Posted {
-        (**self).post(slot, length)
-    }
-
-    #[inline(always)]
-    fn flush(&mut self) {
-        (**self).flush();
-    }
-
-    #[inline(always)]
-    fn poll(&mut self, events: &mut Events) -> bool {
-        (**self).poll(events)
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, events: &mut Events) {
-        (**self).wait(events);
-    }
-
-    #[inline(always)]
-    fn progress(&mut self) {
-        (**self).progress();
-    }
-
-    fn rejected_peers(&self) -> u64 {
-        (**self).rejected_peers()
-    }
-
-    fn final_counters(&self) -> FinalCounters {
-        (**self).final_counters()
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        (**self).descriptor()
-    }
-
-    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
-        (**self).receiver()
-    }
-
-    fn live_word(&mut self, slot: Slot, at: usize) -> Option<Box<dyn LiveWord>> {
-        (**self).live_word(slot, at)
-    }
-
-    fn device_clock(&self) -> Option<&dyn DeviceClock> {
-        (**self).device_clock()
+    exclusive {
+        fn payload(slot: Slot) -> &mut [u8];
+        fn post(slot: Slot, length: usize) -> Posted;
+        fn flush();
+        fn poll(events: &mut Events) -> bool;
+        fn wait(events: &mut Events);
+        fn progress();
+        fn live_word(slot: Slot, at: usize) -> Option<Box<dyn LiveWord>>;
     }
 }
 

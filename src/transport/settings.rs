@@ -5,8 +5,8 @@
 //! transports have is declared here, once. Whatever a plan, a message or a record holds as settings
 //! was checked against these tables when it was read.
 
-use super::traffic::{Operation, Role, Wait};
-use crate::options::{Given, OptionDef, UsageError, named};
+use super::traffic::{Operation, Role};
+use crate::options::{Given, OptionDef, UsageError};
 use crate::units::Span;
 use serde::de::Error;
 use serde::ser::SerializeMap;
@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
-
-named!(Wait, Operation);
 
 /// SO_SNDBUF.
 pub const SEND_BUFFER: OptionDef = OptionDef::size(
@@ -76,10 +74,7 @@ pub struct Interfaces {
 impl Interfaces {
     /// That of a role.
     pub fn of(&self, role: Role) -> &str {
-        match role {
-            Role::Client => &self.client,
-            Role::Server => &self.server,
-        }
+        role.pick(&self.client, &self.server)
     }
 }
 

@@ -144,6 +144,19 @@ pub enum SetupError {
     NotAllowed(String),
 }
 
+/// Random bytes that nobody can guess.
+pub(super) fn random<const N: usize>() -> Result<[u8; N], SetupError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| SetupError::Refused(format!("no random numbers to be had: {error}")))?;
+    Ok(bytes)
+}
+
+/// A name of 128 random bits: no two ends share one, and none can be guessed.
+pub(super) fn random_name() -> Result<String, SetupError> {
+    Ok(format!("wiregauge-{:032x}", u128::from_ne_bytes(random()?)))
+}
+
 impl SetupError {
     /// For `map_err`: a system call that failed, with what was tried.
     pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {

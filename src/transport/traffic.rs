@@ -1,64 +1,43 @@
 //! What flows over a connection: the roles, the traffic between them, the operation of a post, the
 //! lengths of messages and how an end waits.
 
+use crate::options::named_enum;
 use serde::{Deserialize, Serialize};
 
-/// How an end waits for completions and messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wait {
-    /// Poll without a pause; the CPU is never given back.
-    Busy,
-    /// Sleep in the kernel until something happens.
-    Block,
-    /// Poll for a while, then sleep.
-    Adaptive,
+named_enum! {
+    /// How an end waits for completions and messages.
+    #[derive(PartialOrd, Ord)]
+    pub enum Wait {
+        /// Poll without a pause; the CPU is never given back.
+        Busy = "busy",
+        /// Sleep in the kernel until something happens.
+        Block = "block",
+        /// Poll for a while, then sleep.
+        Adaptive = "adaptive",
+    }
 }
 
 impl Wait {
-    /// All.
-    pub const ALL: &'static [Wait] = &[Wait::Busy, Wait::Block, Wait::Adaptive];
-
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Wait::Busy => "busy",
-            Wait::Block => "block",
-            Wait::Adaptive => "adaptive",
-        }
-    }
-
     /// Whether this mode ever sleeps in the kernel.
     pub const fn sleeps(self) -> bool {
         !matches!(self, Wait::Busy)
     }
 }
 
-/// The role of a process in a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Begins: sends the first message, and measures round trips.
-    Client,
-    /// Answers or receives.
-    Server,
+named_enum! {
+    /// The role of a process in a pattern.
+    pub enum Role {
+        /// Begins: sends the first message, and measures round trips.
+        Client = "client",
+        /// Answers or receives.
+        Server = "server",
+    }
 }
 
 impl Role {
-    /// The name as recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Client => "client",
-            Role::Server => "server",
-        }
-    }
-
     /// The role of the other end.
-    pub const fn other(self) -> Role {
-        match self {
-            Role::Client => Role::Server,
-            Role::Server => Role::Client,
-        }
+    pub fn other(self) -> Role {
+        self.pick(Role::Server, Role::Client)
     }
 
     /// The value for this role.
@@ -95,52 +74,29 @@ impl Traffic {
     }
 }
 
-/// What a post does, in the terms of the RDMA verbs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Operation {
-    /// A message into a receive buffer that the other end has posted.
-    #[default]
-    Send,
-    /// The same, with an immediate value.
-    SendImm,
-    /// RDMA write: the other end gets no completion.
-    Write,
-    /// RDMA write with an immediate value, which completes a receive of the other end.
-    WriteImm,
-    /// RDMA read.
-    Read,
-    /// Atomic fetch-and-add of 8 bytes of the other end's memory.
-    FetchAdd,
-    /// Atomic compare-and-swap of 8 bytes of the other end's memory.
-    CompareSwap,
+named_enum! {
+    /// What a post does, in the terms of the RDMA verbs.
+    #[derive(Default)]
+    pub enum Operation {
+        /// A message into a receive buffer that the other end has posted.
+        #[default]
+        Send = "send",
+        /// The same, with an immediate value.
+        SendImm = "send_imm",
+        /// RDMA write: the other end gets no completion.
+        Write = "write",
+        /// RDMA write with an immediate value, which completes a receive of the other end.
+        WriteImm = "write_imm",
+        /// RDMA read.
+        Read = "read",
+        /// Atomic fetch-and-add of 8 bytes of the other end's memory.
+        FetchAdd = "fetch_add",
+        /// Atomic compare-and-swap of 8 bytes of the other end's memory.
+        CompareSwap = "compare_swap",
+    }
 }
 
 impl Operation {
-    /// All.
-    pub const ALL: &'static [Operation] = &[
-        Operation::Send,
-        Operation::SendImm,
-        Operation::Write,
-        Operation::WriteImm,
-        Operation::Read,
-        Operation::FetchAdd,
-        Operation::CompareSwap,
-    ];
-
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Operation::Send => "send",
-            Operation::SendImm => "send_imm",
-            Operation::Write => "write",
-            Operation::WriteImm => "write_imm",
-            Operation::Read => "read",
-            Operation::FetchAdd => "fetch_add",
-            Operation::CompareSwap => "compare_swap",
-        }
-    }
-
     /// Whether it is an atomic operation on 8 bytes.
     pub const fn is_atomic(self) -> bool {
         matches!(self, Operation::FetchAdd | Operation::CompareSwap)

@@ -1,16 +1,15 @@
 //! A Homa socket of the kernel, and the calls by which the rest of this transport uses one.
 
 use super::abi::{self, ReceiveArgs, SendArgs};
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
 use socket2::{SockAddr, SockAddrStorage};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,43 +60,14 @@ pub trait Calls {
 pub struct Socket {
     // Dropped in this order: a socket whose last handle is closed writes to its region no more.
     fd: OwnedFd,
-    region: Arc<Memory>,
+    region: Arc<MmapRaw>,
     own: SocketAddr,
 }
 
-/// Memory of its own, mapped and touched.
-struct Memory {
-    base: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: a Memory is the one owner of its mapping; its address may be used by any thread.
-unsafe impl Send for Memory {}
-// SAFETY: no method of Memory reads or writes it; handles do, each the pages that it was given.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    fn new(length: usize) -> io::Result<Memory> {
-        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object of
-        // this process; POPULATE touches every page before the first message.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::POPULATE,
-            )
-        }?;
-        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Memory { base, length })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: munmap(2) of the whole range that `new` made; nothing borrows from it any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.length) };
-    }
+/// Memory in which messages arrive: every page is touched before the first of them.
+fn region(bytes: usize) -> io::Result<Arc<MmapRaw>> {
+    let mapping = MmapOptions::new().len(bytes).populate().map_anon()?;
+    Ok(Arc::new(MmapRaw::from(mapping)))
 }
 
 /// A socket of the protocol, of the family of an address.
@@ -121,16 +91,16 @@ impl Socket {
         let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let fd = bare(family)?;
         rustix::net::bind(&fd, &own)?;
-        let region = Memory::new(region_bytes)?;
-        let start = region.base.as_ptr() as u64;
-        set(&fd, abi::SO_RCVBUF, &abi::Region { start, length: region.length })?;
+        let region = region(region_bytes)?;
+        let (start, length) = (region.as_ptr() as u64, region.len());
+        set(&fd, abi::SO_RCVBUF, &abi::Region { start, length })?;
         // A port that was asked for would make a server of a client's socket too.
         set(&fd, abi::SO_SERVER, &libc::c_int::from(is_server))?;
         // Homa binds to a port of all addresses, and names none.
         let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
         let mut own = own;
         own.set_port(port);
-        Ok(Socket { fd, region: Arc::new(region), own })
+        Ok(Socket { fd, region, own })
     }
 
     /// The address and the port that others send to.
@@ -140,7 +110,7 @@ impl Socket {
 
     fn checked(&self, at: usize, length: usize) -> usize {
         let end = at.checked_add(length);
-        assert!(end.is_some_and(|end| end <= self.region.length), "beyond the receive region");
+        assert!(end.is_some_and(|end| end <= self.region.len()), "beyond the receive region");
         at
     }
 }
@@ -211,10 +181,7 @@ impl Calls for Socket {
     }
 
     fn sleep(&self, until: PollFlags, patience: Option<Duration>) {
-        let patience = patience.map(|span| Timespec {
-            tv_sec: span.as_secs() as i64,
-            tv_nsec: span.subsec_nanos().into(),
-        });
+        let patience = patience.and_then(|span| Timespec::try_from(span).ok());
         let mut polled = [PollFd::new(&self.fd, until)];
         // An interruption comes back early, as the contract allows.
         let _ = rustix::event::poll(&mut polled, patience.as_ref());
@@ -222,7 +189,7 @@ impl Calls for Socket {
 
     #[inline(always)]
     fn region_bytes(&self) -> usize {
-        self.region.length
+        self.region.len()
     }
 
     // SAFETY: the contract is that of the trait.
@@ -231,7 +198,7 @@ impl Calls for Socket {
         let at = self.checked(at, length);
         // SAFETY: inside the mapping, which lives as long as the socket and was zero at first; the
         // caller holds the pages, so that the kernel does not write them.
-        unsafe { std::slice::from_raw_parts(self.region.base.add(at).as_ptr(), length) }
+        unsafe { std::slice::from_raw_parts(self.region.as_mut_ptr().add(at), length) }
     }
 
     // SAFETY: the contract is that of the trait.
@@ -239,7 +206,7 @@ impl Calls for Socket {
     unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
         let at = self.checked(at, length);
         // SAFETY: as above, and the socket is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.region.base.add(at).as_ptr(), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.region.as_mut_ptr().add(at), length) }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -263,7 +230,7 @@ mod tests {
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let fd: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
         let own = SocketAddr::try_from(rustix::net::getsockname(&fd).unwrap()).unwrap();
-        (Socket { fd, region: Memory::new(2 * abi::BPAGE).unwrap().into(), own }, other)
+        (Socket { fd, region: region(2 * abi::BPAGE).unwrap(), own }, other)
     }
 
     #[test]

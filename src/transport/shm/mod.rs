@@ -72,10 +72,7 @@ impl Transport for Shm {
 }
 
 fn random_name() -> Result<String, SetupError> {
-    let mut bits = [0u8; 16];
-    getrandom::fill(&mut bits)
-        .map_err(|error| SetupError::Refused(format!("no random numbers to be had: {error}")))?;
-    Ok(format!("/wiregauge-{:032x}", u128::from_ne_bytes(bits)))
+    Ok(format!("/{}", setup::random_name()?))
 }
 
 impl Opening for ShmOpening {

@@ -5,10 +5,10 @@ use super::ring::{INLINE, Memory};
 use crate::transport::{Setup, SetupError, Traffic};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::FallocateFlags;
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::shm::{Mode, OFlags};
-use std::ptr::NonNull;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -68,15 +68,9 @@ impl Layout {
 
 /// A mapping of the shared memory. Unmapped with its last user.
 pub struct Region {
-    base: NonNull<u8>,
+    mapping: MmapRaw,
     layout: Layout,
 }
-
-// SAFETY: a Region is a pointer to a mapping that lives as long as it does; all access goes through
-// atomics or through the ring's protocol, which hands each cell to one side at a time.
-unsafe impl Send for Region {}
-// SAFETY: as above; no method of Region itself writes.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// Makes it under this name.
@@ -118,27 +112,11 @@ impl Region {
         let _ = rustix::shm::unlink(name);
     }
 
-    fn map(
-        name: &str,
-        file: &impl std::os::fd::AsFd,
-        layout: Layout,
-    ) -> Result<Arc<Region>, SetupError> {
-        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object
-        // of this process; POPULATE touches every page before the first message.
-        let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                layout.total_bytes(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                0,
-            )
-        }
-        .map_err(SetupError::system(format!("mapping the shared memory {name}")))?;
-        let base = NonNull::new(base.cast())
-            .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
-        Ok(Arc::new(Region { base, layout }))
+    /// Every page is touched before the first message.
+    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Arc<Region>, SetupError> {
+        let mapping = MmapOptions::new().len(layout.total_bytes()).populate().map_raw(file);
+        let what = format!("mapping the shared memory {name}");
+        Ok(Arc::new(Region { mapping: mapping.map_err(SetupError::system(what))?, layout }))
     }
 
     /// How its rings are laid out.
@@ -149,7 +127,7 @@ impl Region {
     fn word(&self, number: usize) -> *mut u8 {
         debug_assert!((number + 1) * APART <= HEADER);
         // SAFETY: the mapping has HEADER bytes of words before the rings, and number is below 4.
-        unsafe { self.base.as_ptr().add(number * APART) }
+        unsafe { self.mapping.as_mut_ptr().add(number * APART) }
     }
 
     /// The futex word where the client (0) or the server (1) sleeps.
@@ -160,17 +138,10 @@ impl Region {
     }
 }
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: munmap(2) of the whole range that `map` made; nothing borrows from it any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.layout.total_bytes()) };
-    }
-}
-
 /// One of the two rings of a region. The base of its cells is kept, for the hot path's sake.
 pub struct Ring {
     region: Arc<Region>,
-    cells: NonNull<u8>,
+    cells: *mut u8,
     side: usize,
     mask_plus_one: u64,
     stride: usize,
@@ -185,7 +156,7 @@ impl Ring {
     pub fn of(region: &Arc<Region>, side: usize) -> Ring {
         let at = HEADER + side * region.layout.ring_bytes();
         // SAFETY: HEADER + 2 rings is the size of the mapping, and side is 0 or 1.
-        let cells = unsafe { region.base.add(at) };
+        let cells = unsafe { region.mapping.as_mut_ptr().add(at) };
         Ring {
             region: Arc::clone(region),
             cells,
@@ -200,7 +171,7 @@ impl Ring {
         debug_assert!(cell < self.mask_plus_one);
         // SAFETY: the ring's protocol masks cell to below the number of cells, all of which lie in
         // the mapping that `region` keeps alive.
-        unsafe { self.cells.as_ptr().add(cell as usize * self.stride) }
+        unsafe { self.cells.add(cell as usize * self.stride) }
     }
 }
 

@@ -7,12 +7,13 @@
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::{Address, RNR_RETRIES, RNR_TIMER, path_mtu};
 use super::options::{Service, VerbsOptions};
-use super::resources::{QueuePair, errno};
+use super::resources::{QueuePair, done, made};
 use crate::host::{self, Tree};
 use crate::transport::SetupError;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::SockAddr;
 use std::ffi::{CStr, c_int};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::BorrowedFd;
@@ -51,46 +52,13 @@ impl Drop for Identifier {
     }
 }
 
-/// An event, acknowledged when it goes.
-struct Event<'a> {
-    events: &'a Events,
-    raw: *mut rdma_cm_event,
-}
-
-impl Drop for Event<'_> {
-    fn drop(&mut self) {
-        // SAFETY: came from the library and is acknowledged once.
-        unsafe { (self.events.cm.rdma_ack_cm_event)(self.raw) };
-    }
-}
-
-impl Event<'_> {
-    fn kind(&self) -> rdma_cm_event_type {
-        // SAFETY: live until it is acknowledged.
-        unsafe { (*self.raw).event }
-    }
-
-    /// What the other end sent along.
-    fn private_data(&self, service: Service) -> &[u8] {
-        // SAFETY: live until it is acknowledged; the service says which member was written, and
-        // the data is as long as it says.
-        unsafe {
-            let (data, length) = match service {
-                Service::Ud => {
-                    let ud = (*self.raw).param.ud;
-                    (ud.private_data, ud.private_data_len)
-                }
-                Service::Rc | Service::Uc => {
-                    let conn = (*self.raw).param.conn;
-                    (conn.private_data, conn.private_data_len)
-                }
-            };
-            if data.is_null() {
-                return &[];
-            }
-            std::slice::from_raw_parts(data.cast(), usize::from(length))
-        }
-    }
+/// What an event has said.
+struct Event {
+    kind: rdma_cm_event_type,
+    id: *mut rdma_cm_id,
+    status: c_int,
+    /// What the other end sent along with a request.
+    data: Vec<u8>,
 }
 
 /// The manager's side of one end: what listens or has connected.
@@ -120,22 +88,15 @@ pub struct End<'a> {
     pub cookie: &'a [u8; 32],
 }
 
-fn failed(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> SetupError {
-    SetupError::system(what)
-}
-
 impl Connection {
     /// An end that has not connected yet, and waits at most so long for each step.
     pub fn new(service: Service, deadline: Duration) -> Result<Connection, SetupError> {
         let cm = cm().map_err(|missing| SetupError::Refused(missing.to_string()))?;
         // SAFETY: no arguments.
         let raw = unsafe { (cm.rdma_create_event_channel)() };
-        if raw.is_null() {
-            return Err(failed(
-                "opening the RDMA connection manager (/dev/infiniband/rdma_cm; modprobe rdma_ucm)",
-            )(errno()));
-        }
-        let events = Events { cm, raw };
+        let what =
+            "opening the RDMA connection manager (/dev/infiniband/rdma_cm; modprobe rdma_ucm)";
+        let events = Events { cm, raw: made(raw, what)? };
         rustix::io::ioctl_fionbio(events.descriptor(), true)
             .map_err(SetupError::system("a channel of the connection manager"))?;
         Ok(Connection { connected: Vec::new(), listening: None, events, service, deadline })
@@ -149,11 +110,10 @@ impl Connection {
             Service::Rc | Service::Uc => RDMA_PS_TCP,
         };
         // SAFETY: a live channel and room for the answer.
-        match unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) }
-        {
-            0 => Ok(Identifier { cm, raw }),
-            _ => Err(failed("making an identifier of the connection manager")(errno())),
-        }
+        let value =
+            unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) };
+        done(value, "making an identifier of the connection manager")?;
+        Ok(Identifier { cm, raw })
     }
 
     /// Listens at the port's address; where.
@@ -161,15 +121,13 @@ impl Connection {
         let mut address = address_of(adapter)?;
         let listener = self.identifier()?;
         let cm = self.events.cm;
-        let mut raw = RawAddress::of(address);
-        // SAFETY: a live identifier and an address that lives through the call.
-        if unsafe { (cm.rdma_bind_addr)(listener.raw, raw.pointer()) } != 0 {
-            return Err(failed(format!("binding the connection manager to {address}"))(errno()));
-        }
+        let raw = SockAddr::from(address);
+        // SAFETY: a live identifier, and an address that lives through the call and is only read.
+        let value = unsafe { (cm.rdma_bind_addr)(listener.raw, pointer_to(&raw)) };
+        done(value, format_args!("binding the connection manager to {address}"))?;
         // SAFETY: as above.
-        if unsafe { (cm.rdma_listen)(listener.raw, BACKLOG) } != 0 {
-            return Err(failed("listening for RDMA connections")(errno()));
-        }
+        let value = unsafe { (cm.rdma_listen)(listener.raw, BACKLOG) };
+        done(value, "listening for RDMA connections")?;
         // SAFETY: as above; the number is in network order.
         address.set_port(u16::from_be(unsafe { (cm.rdma_get_src_port)(listener.raw) }));
         self.listening = Some(listener);
@@ -183,9 +141,8 @@ impl Connection {
             ready(&id, qp, end)?;
             let mut parameters = parameters(qp, end, &[]);
             // SAFETY: a live identifier and parameters that live through the call.
-            if unsafe { (self.events.cm.rdma_accept)(id.raw, &mut parameters) } != 0 {
-                return Err(failed("accepting an RDMA connection")(errno()));
-            }
+            let value = unsafe { (self.events.cm.rdma_accept)(id.raw, &mut parameters) };
+            done(value, "accepting an RDMA connection")?;
             if self.service != Service::Ud {
                 self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the connection")?;
             }
@@ -200,18 +157,21 @@ impl Connection {
         let begin = Instant::now();
         loop {
             let event = self.next(begin, "a request for a connection")?;
-            if event.kind() != RDMA_CM_EVENT_CONNECT_REQUEST {
+            if event.kind != RDMA_CM_EVENT_CONNECT_REQUEST {
                 continue;
             }
-            // SAFETY: the event is live; a request brings an identifier that is ours to release.
-            let id = Identifier { cm: self.events.cm, raw: unsafe { (*event.raw).id } };
-            if greets(event.private_data(self.service), cookie, number) {
-                return Ok(id);
+            if greets(&event.data, cookie, number) {
+                return Ok(Identifier { cm: self.events.cm, raw: event.id });
             }
-            drop(event);
-            // SAFETY: a live identifier that waits for an answer.
-            unsafe { (self.events.cm.rdma_reject)(id.raw, std::ptr::null(), 0) };
+            self.reject(event.id);
         }
+    }
+
+    /// Rejects a request, whose identifier is ours to release.
+    fn reject(&self, raw: *mut rdma_cm_id) {
+        let id = Identifier { cm: self.events.cm, raw };
+        // SAFETY: a live identifier that waits for an answer.
+        unsafe { (id.cm.rdma_reject)(id.raw, std::ptr::null(), 0) };
     }
 
     /// Connects each queue pair to the server's.
@@ -222,38 +182,34 @@ impl Connection {
         for (number, qp) in pairs.iter().enumerate() {
             let id = self.identifier()?;
             let milliseconds = self.deadline.as_millis().min(60_000) as c_int;
-            let (mut from, mut to) = (RawAddress::of(source), RawAddress::of(server));
-            // SAFETY: a live identifier and addresses that live through the call.
-            let resolving = unsafe {
-                (cm.rdma_resolve_addr)(id.raw, from.pointer(), to.pointer(), milliseconds)
-            };
-            if resolving != 0 {
-                return Err(failed(format!("resolving {server} from {source}"))(errno()));
-            }
+            let (from, to) = (SockAddr::from(source), SockAddr::from(server));
+            let (from, to) = (pointer_to(&from), pointer_to(&to));
+            // SAFETY: a live identifier, and addresses that live through the call and are only read.
+            let value = unsafe { (cm.rdma_resolve_addr)(id.raw, from, to, milliseconds) };
+            done(value, format_args!("resolving {server} from {source}"))?;
             self.await_event(&id, RDMA_CM_EVENT_ADDR_RESOLVED, "the address")?;
             // SAFETY: as above.
-            if unsafe { (cm.rdma_resolve_route)(id.raw, milliseconds) } != 0 {
-                return Err(failed(format!("finding the route to {server}"))(errno()));
-            }
+            let value = unsafe { (cm.rdma_resolve_route)(id.raw, milliseconds) };
+            done(value, format_args!("finding the route to {server}"))?;
             self.await_event(&id, RDMA_CM_EVENT_ROUTE_RESOLVED, "the route")?;
             let mut greeting = [0; GREETING];
             greeting[..32].copy_from_slice(end.cookie);
             greeting[32] = number as u8;
             let mut parameters = parameters(qp, end, &greeting);
             // SAFETY: as above; the greeting lives through the call.
-            if unsafe { (cm.rdma_connect)(id.raw, &mut parameters) } != 0 {
-                return Err(failed(format!("connecting to {server}"))(errno()));
-            }
-            if self.service == Service::Ud {
-                self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the answer")?;
-                ready(&id, qp, end)?;
-            } else {
-                self.await_event(&id, RDMA_CM_EVENT_CONNECT_RESPONSE, "the answer")?;
-                ready(&id, qp, end)?;
+            let value = unsafe { (cm.rdma_connect)(id.raw, &mut parameters) };
+            done(value, format_args!("connecting to {server}"))?;
+            let is_datagram = self.service == Service::Ud;
+            let answer = match is_datagram {
+                true => RDMA_CM_EVENT_ESTABLISHED,
+                false => RDMA_CM_EVENT_CONNECT_RESPONSE,
+            };
+            self.await_event(&id, answer, "the answer")?;
+            ready(&id, qp, end)?;
+            if !is_datagram {
                 // SAFETY: as above.
-                if unsafe { (cm.rdma_establish)(id.raw) } != 0 {
-                    return Err(failed("completing an RDMA connection")(errno()));
-                }
+                let value = unsafe { (cm.rdma_establish)(id.raw) };
+                done(value, "completing an RDMA connection")?;
             }
             self.connected.push(id);
         }
@@ -261,12 +217,13 @@ impl Connection {
     }
 
     /// The next event, in time.
-    fn next(&self, begin: Instant, what: &str) -> Result<Event<'_>, SetupError> {
+    fn next(&self, begin: Instant, what: &str) -> Result<Event, SetupError> {
         loop {
             let mut raw = std::ptr::null_mut();
             // SAFETY: a live channel and room for the answer.
             if unsafe { (self.events.cm.rdma_get_cm_event)(self.events.raw, &mut raw) } == 0 {
-                return Ok(Event { events: &self.events, raw });
+                // SAFETY: the event that came just now.
+                return Ok(unsafe { self.take(raw) });
             }
             let left = self.deadline.saturating_sub(begin.elapsed());
             if left.is_zero() {
@@ -277,9 +234,33 @@ impl Connection {
             }
             let descriptor = self.events.descriptor();
             let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
-            let left =
-                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            let _ = poll(&mut watched, Some(&left));
+            let _ = poll(&mut watched, Timespec::try_from(left).ok().as_ref());
+        }
+    }
+
+    /// Copies what an event says, and acknowledges it.
+    ///
+    /// # Safety
+    /// It came from the library and was not acknowledged yet.
+    unsafe fn take(&self, raw: *mut rdma_cm_event) -> Event {
+        // SAFETY: the caller's promise: it is live until it is acknowledged, once. The service says
+        // which member was written, and the data is as long as it says.
+        unsafe {
+            let event = &*raw;
+            let (data, length) = match self.service {
+                Service::Ud => (event.param.ud.private_data, event.param.ud.private_data_len),
+                Service::Rc | Service::Uc => {
+                    (event.param.conn.private_data, event.param.conn.private_data_len)
+                }
+            };
+            let has_data = event.event == RDMA_CM_EVENT_CONNECT_REQUEST && !data.is_null();
+            let data = match has_data {
+                true => std::slice::from_raw_parts(data.cast(), usize::from(length)).to_vec(),
+                false => Vec::new(),
+            };
+            let taken = Event { kind: event.event, id: event.id, status: event.status, data };
+            (self.events.cm.rdma_ack_cm_event)(raw);
+            taken
         }
     }
 
@@ -293,27 +274,19 @@ impl Connection {
         let begin = Instant::now();
         loop {
             let event = self.next(begin, what)?;
-            // SAFETY: the event is live.
-            let (of, status) = unsafe { ((*event.raw).id, (*event.raw).status) };
-            if event.kind() == RDMA_CM_EVENT_CONNECT_REQUEST {
-                let stranger = Identifier { cm: self.events.cm, raw: of };
-                drop(event);
-                // SAFETY: a live identifier that waits for an answer.
-                unsafe { (self.events.cm.rdma_reject)(stranger.raw, std::ptr::null(), 0) };
-                continue;
-            }
-            if of != id.raw {
-                continue;
-            }
-            if event.kind() == kind {
+            if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
+                self.reject(event.id);
+            } else if event.id == id.raw && event.kind == kind {
                 return Ok(());
+            } else if event.id == id.raw {
+                // SAFETY: the function gives a static string for every number.
+                let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind)) };
+                return Err(SetupError::Refused(format!(
+                    "the RDMA connection manager says {} (status {}) instead of {what}",
+                    name.to_string_lossy(),
+                    event.status
+                )));
             }
-            // SAFETY: the function gives a static string for every number.
-            let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind())) };
-            return Err(SetupError::Refused(format!(
-                "the RDMA connection manager says {} (status {status}) instead of {what}",
-                name.to_string_lossy()
-            )));
         }
     }
 }
@@ -350,9 +323,8 @@ fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<(), SetupErro
         let mut attributes = ibv_qp_attr { qp_state: state, ..ibv_qp_attr::default() };
         let mut mask = 0;
         // SAFETY: a live identifier and room for the answers.
-        if unsafe { (id.cm.rdma_init_qp_attr)(id.raw, &mut attributes, &mut mask) } != 0 {
-            return Err(failed("asking the connection manager for the next state")(errno()));
-        }
+        let value = unsafe { (id.cm.rdma_init_qp_attr)(id.raw, &mut attributes, &mut mask) };
+        done(value, "asking the connection manager for the next state")?;
         if end.own.service == Service::Ud && state != IBV_QPS_INIT {
             // Of a datagram's queue pair the manager only knows the first state.
             mask = (if state == IBV_QPS_RTS { IBV_QP_STATE | IBV_QP_SQ_PSN } else { IBV_QP_STATE })
@@ -412,43 +384,9 @@ fn scope_of(adapter: &Adapter, address: Ipv6Addr) -> u32 {
     std::fs::read_to_string(number).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// A socket address as the library takes it.
-struct RawAddress(libc::sockaddr_storage);
-
-impl RawAddress {
-    fn of(address: SocketAddr) -> RawAddress {
-        // SAFETY: of this structure all zeros are a value.
-        let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let at = (&raw mut storage).cast::<u8>();
-        match address {
-            SocketAddr::V4(address) => {
-                let raw = libc::sockaddr_in {
-                    sin_family: libc::AF_INET as libc::sa_family_t,
-                    sin_port: address.port().to_be(),
-                    sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
-                    sin_zero: [0; 8],
-                };
-                // SAFETY: the storage has room for every address, and is aligned for it.
-                unsafe { at.cast::<libc::sockaddr_in>().write(raw) };
-            }
-            SocketAddr::V6(address) => {
-                let raw = libc::sockaddr_in6 {
-                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
-                    sin6_port: address.port().to_be(),
-                    sin6_flowinfo: address.flowinfo(),
-                    sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
-                    sin6_scope_id: address.scope_id(),
-                };
-                // SAFETY: as above.
-                unsafe { at.cast::<libc::sockaddr_in6>().write(raw) };
-            }
-        }
-        RawAddress(storage)
-    }
-
-    fn pointer(&mut self) -> *mut sockaddr {
-        (&raw mut self.0).cast()
-    }
+/// A socket address as the library takes it: it reads it, whatever its header says.
+fn pointer_to(address: &SockAddr) -> *mut sockaddr {
+    address.as_ptr().cast_mut().cast()
 }
 
 #[cfg(test)]
@@ -468,9 +406,9 @@ mod tests {
 
     #[test]
     fn an_address_is_laid_out_as_the_system_has_it() {
-        let mut raw = RawAddress::of("10.9.0.1:258".parse().unwrap());
-        // SAFETY: an address of that many bytes was written.
-        let bytes = unsafe { std::slice::from_raw_parts(raw.pointer().cast::<u8>(), 8) };
+        let raw = SockAddr::from("10.9.0.1:258".parse::<SocketAddr>().unwrap());
+        // SAFETY: an address of more bytes than that was written.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer_to(&raw).cast::<u8>(), 8) };
         assert_eq!(bytes, [2, 0, 1, 2, 10, 9, 0, 1]);
     }
 }

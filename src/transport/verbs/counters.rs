@@ -3,11 +3,15 @@
 use super::adapter::port_folder;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The counters of one port at one time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters(BTreeMap<String, u64>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// The port's folder.
+    port: PathBuf,
+    counts: BTreeMap<String, u64>,
+}
 
 impl Counters {
     /// Reads those of a port; none where the kernel has none.
@@ -28,13 +32,18 @@ impl Counters {
         }
         // How often the kernel asks the device: a setting, not a count.
         all.remove("lifespan");
-        Counters(all)
+        Counters { port: port.to_owned(), counts: all }
+    }
+
+    /// What has been counted from then to now.
+    pub fn moved(&self) -> FinalCounters {
+        Counters::below(&self.port).since(self)
     }
 
     /// What has been counted since: those that moved, by name.
-    pub fn since(&self, before: &Counters) -> FinalCounters {
-        let moved = self.0.iter().filter_map(|(name, now)| {
-            let before = before.0.get(name).copied().unwrap_or(0);
+    fn since(&self, before: &Counters) -> FinalCounters {
+        let moved = self.counts.iter().filter_map(|(name, now)| {
+            let before = before.counts.get(name).copied().unwrap_or(0);
             let difference = now.wrapping_sub(before);
             let name = format!("counter.{name}");
             (difference != 0).then_some((name, CounterValue::OfPort(difference)))

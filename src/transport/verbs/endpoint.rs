@@ -11,6 +11,7 @@ use super::errors::Errors;
 use super::memory::Memory;
 use super::options::{Polling, Posting, Service};
 use super::order::Order;
+use super::queues::Queues;
 use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::{self, Stamps};
 use crate::clock::{DeviceStamps, DeviceTicks};
@@ -63,7 +64,7 @@ pub struct VerbsEndpoint {
     /// Each with the number of its peer.
     pub(super) pairs: Vec<(QueuePair, u32)>,
     pub(super) shared: Option<SharedReceives>,
-    pub(super) route: Option<AddressHandle>,
+    pub(super) route: Option<(AddressHandle, u32)>,
     pub(super) send_queue: CompletionQueue,
     pub(super) receive_queue: CompletionQueue,
     pub(super) memory: Memory,
@@ -94,8 +95,7 @@ pub struct VerbsEndpoint {
     ahead: u64,
     pub(super) link: Link,
     pub(super) errors: Errors,
-    /// Name and port, for the counters.
-    device: (String, u8),
+    /// The port's, when the ends were connected.
     before: Counters,
     /// The device's own stamps of completed sends, where they were asked for.
     pub(super) stamps: Option<Stamps>,
@@ -111,24 +111,18 @@ const LOOK_AFTER: u32 = 64;
 /// ten milliseconds.
 const READ_ASYNC_AFTER: u32 = 1 << 20;
 
-/// The parts of an endpoint.
-pub(super) struct EndpointParts {
-    pub pairs: Vec<(QueuePair, u32)>,
-    pub shared: Option<SharedReceives>,
-    pub route: Option<AddressHandle>,
-    pub send_queue: CompletionQueue,
-    pub receive_queue: CompletionQueue,
-    pub memory: Memory,
-    pub config: EndpointConfig,
-    pub other: Address,
-    pub device: (String, u8),
-    pub before: Counters,
-    pub stamps: Option<Stamps>,
-}
-
 impl VerbsEndpoint {
-    /// The endpoint of queue pairs that may send. `key` is the other end's for datagrams.
-    pub(super) fn new(parts: EndpointParts, key: u32) -> VerbsEndpoint {
+    /// The endpoint of queue pairs that may send, each with the number of its peer. Datagrams have
+    /// a route to the other end and its key.
+    pub(super) fn new(
+        queues: Queues,
+        memory: Memory,
+        other: Address,
+        route: Option<(AddressHandle, u32)>,
+        config: EndpointConfig,
+        before: Counters,
+        stamps: Option<Stamps>,
+    ) -> VerbsEndpoint {
         let lists = Lists {
             sends: [ibv_send_wr::default(); MOST_EVENTS],
             send_pieces: [ibv_sge::default(); MOST_EVENTS],
@@ -137,18 +131,20 @@ impl VerbsEndpoint {
             completions: [ibv_wc::default(); MOST_EVENTS],
             stamps: [0; MOST_EVENTS],
         };
+        let peers = other.pairs.iter().map(|(number, _)| *number);
+        let pairs: Vec<_> = queues.pairs.into_iter().zip(peers).collect();
         let mut endpoint = VerbsEndpoint {
-            order: Order::new(parts.pairs.len(), parts.config.signal_every),
-            pairs: parts.pairs,
-            shared: parts.shared,
-            route: parts.route,
-            send_queue: parts.send_queue,
-            receive_queue: parts.receive_queue,
-            memory: parts.memory,
+            order: Order::new(pairs.len(), config.signal_every),
+            pairs,
+            shared: queues.shared,
+            route,
+            send_queue: queues.send,
+            receive_queue: queues.receive,
+            memory,
             connection: None,
             lists: Box::new(lists),
-            config: parts.config,
-            other: parts.other,
+            config,
+            other,
             staged: 0,
             first: 0,
             reported: 0,
@@ -162,11 +158,10 @@ impl VerbsEndpoint {
             ahead: 0,
             link: Link::Up,
             errors: Errors::default(),
-            device: parts.device,
-            before: parts.before,
-            stamps: parts.stamps,
+            before,
+            stamps,
         };
-        endpoint.prepare(key);
+        endpoint.prepare();
         endpoint
     }
 
@@ -176,7 +171,7 @@ impl VerbsEndpoint {
     }
 
     /// Writes what no message changes.
-    fn prepare(&mut self, key_of_other: u32) {
+    fn prepare(&mut self) {
         let key = self.memory.registration().local_key();
         let opcode = opcode_of(self.config.operation);
         let lists = &mut *self.lists;
@@ -187,9 +182,9 @@ impl VerbsEndpoint {
             send.sg_list = &mut lists.send_pieces[number];
             send.num_sge = 1;
             send.opcode = opcode;
-            if let Some(route) = &self.route {
+            if let Some((route, key_of_other)) = &self.route {
                 send.wr.ud.ah = route.raw();
-                send.wr.ud.remote_qkey = key_of_other;
+                send.wr.ud.remote_qkey = *key_of_other;
             }
             let receive = &mut lists.receives[number];
             receive.sg_list = &mut lists.receive_pieces[number];
@@ -300,11 +295,7 @@ impl Endpoint for VerbsEndpoint {
     #[inline(always)]
     fn payload(&mut self, slot: Slot) -> &mut [u8] {
         let layout = self.memory.layout;
-        let at = match slot.has_arrived() {
-            true => layout.arrival_at(slot.number()),
-            false => layout.sending_at(slot.number()),
-        };
-        self.memory.bytes(at, layout.size)
+        self.memory.bytes(layout.at(slot), layout.size)
     }
 
     #[inline(always)]
@@ -313,11 +304,7 @@ impl Endpoint for VerbsEndpoint {
         if place == MOST_EVENTS || self.is_full() {
             return Posted::Full;
         }
-        let layout = self.memory.layout;
-        let at = match slot.has_arrived() {
-            true => layout.arrival_at(slot.number()),
-            false => layout.sending_at(slot.number()),
-        };
+        let at = self.memory.layout.at(slot);
         let mut length = length;
         let number = self.order.posted();
         let target = number % u64::from(self.other.slots);
@@ -421,9 +408,8 @@ impl Endpoint for VerbsEndpoint {
 
     /// Errors, and what the port has counted since the connection.
     fn final_counters(&self) -> FinalCounters {
-        let (device, port) = (&self.device.0, self.device.1);
         let mut all = self.errors.counters();
-        all.extend(Counters::of_port(device, port).since(&self.before));
+        all.extend(self.before.moved());
         all
     }
 

@@ -3,9 +3,9 @@
 use crate::transport::Link;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use fabric_sys::verbs::types::*;
-use fabric_sys::verbs::verbs;
+use fabric_sys::verbs::{Verbs, verbs};
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 /// What went wrong, by what was asked for and what the adapter said.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Errors {
     pub fn note(&mut self, what: &'static str, completion: &ibv_wc) -> Link {
         let counted = self.counts.entry((what, completion.status)).or_insert((0, completion.wr_id));
         counted.0 += 1;
-        link_after(completion.status)
+        known(completion.status).1
     }
 
     /// Counts an async event of the device; the state of the link after it.
@@ -39,14 +39,19 @@ impl Errors {
     /// As they stand in the record: name, value.
     pub fn counters(&self) -> FinalCounters {
         let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
-            let name = format!("error.{what}.{}", short_name(*status));
-            let text = format!("{count} ({}; first: wr_id {first})", meaning(*status));
+            let name = format!("error.{what}.{}", known(*status).0);
+            let text = format!(
+                "{count} ({}; first: wr_id {first})",
+                words(*status, |verbs| verbs.ibv_wc_status_str)
+            );
             (name, CounterValue::Text(text))
         };
         let events: Vec<String> = self
             .events
             .iter()
-            .map(|(event, count)| format!("{count} ({})", name_of_event(*event)))
+            .map(|(event, count)| {
+                format!("{count} ({})", words(*event, |verbs| verbs.ibv_event_type_str))
+            })
             .collect();
         let events = (!events.is_empty())
             .then(|| ("event".to_string(), CounterValue::Text(events.join("; "))));
@@ -54,49 +59,33 @@ impl Errors {
     }
 }
 
-fn link_after(status: ibv_wc_status) -> Link {
-    match status {
-        // What was posted comes back when the queue pair has failed or is torn down.
-        IBV_WC_WR_FLUSH_ERR => Link::Closed,
-        IBV_WC_RETRY_EXC_ERR => Link::Failed(libc::ETIMEDOUT),
-        IBV_WC_RNR_RETRY_EXC_ERR => Link::Failed(libc::ENOBUFS),
-        IBV_WC_REM_ACCESS_ERR | IBV_WC_LOC_PROT_ERR => Link::Failed(libc::EACCES),
-        IBV_WC_LOC_LEN_ERR | IBV_WC_REM_INV_REQ_ERR => Link::Failed(libc::EMSGSIZE),
-        _ => Link::Failed(libc::EIO),
-    }
+/// The statuses with an error, as the specification abbreviates them, and the link after each.
+const STATUSES: &[(ibv_wc_status, &str, Link)] = &[
+    (IBV_WC_LOC_LEN_ERR, "loc_len", Link::Failed(libc::EMSGSIZE)),
+    (IBV_WC_LOC_QP_OP_ERR, "loc_qp_op", Link::Failed(libc::EIO)),
+    (IBV_WC_LOC_PROT_ERR, "loc_prot", Link::Failed(libc::EACCES)),
+    // What was posted comes back when the queue pair has failed or is torn down.
+    (IBV_WC_WR_FLUSH_ERR, "wr_flush", Link::Closed),
+    (IBV_WC_REM_INV_REQ_ERR, "rem_inv_req", Link::Failed(libc::EMSGSIZE)),
+    (IBV_WC_REM_ACCESS_ERR, "rem_access", Link::Failed(libc::EACCES)),
+    (IBV_WC_REM_OP_ERR, "rem_op", Link::Failed(libc::EIO)),
+    (IBV_WC_RETRY_EXC_ERR, "retry_exc", Link::Failed(libc::ETIMEDOUT)),
+    (IBV_WC_RNR_RETRY_EXC_ERR, "rnr_retry_exc", Link::Failed(libc::ENOBUFS)),
+    (IBV_WC_RESP_TIMEOUT_ERR, "resp_timeout", Link::Failed(libc::EIO)),
+    (IBV_WC_FATAL_ERR, "fatal", Link::Failed(libc::EIO)),
+];
+
+/// A status' abbreviation, and the link after it.
+fn known(status: ibv_wc_status) -> (&'static str, Link) {
+    let known = STATUSES.iter().find(|(known, ..)| *known == status);
+    known.map_or(("other", Link::Failed(libc::EIO)), |(_, name, link)| (name, *link))
 }
 
-/// The status as the specification's abbreviations have it.
-fn short_name(status: ibv_wc_status) -> &'static str {
-    match status {
-        IBV_WC_LOC_LEN_ERR => "loc_len",
-        IBV_WC_LOC_QP_OP_ERR => "loc_qp_op",
-        IBV_WC_LOC_PROT_ERR => "loc_prot",
-        IBV_WC_WR_FLUSH_ERR => "wr_flush",
-        IBV_WC_REM_INV_REQ_ERR => "rem_inv_req",
-        IBV_WC_REM_ACCESS_ERR => "rem_access",
-        IBV_WC_REM_OP_ERR => "rem_op",
-        IBV_WC_RETRY_EXC_ERR => "retry_exc",
-        IBV_WC_RNR_RETRY_EXC_ERR => "rnr_retry_exc",
-        IBV_WC_RESP_TIMEOUT_ERR => "resp_timeout",
-        IBV_WC_FATAL_ERR => "fatal",
-        _ => "other",
-    }
-}
-
-/// The library's own words for an event.
-fn name_of_event(event: ibv_event_type) -> String {
-    let Ok(verbs) = verbs() else { return format!("event {event}") };
-    // SAFETY: the function gives a static string for every number.
-    let text = unsafe { CStr::from_ptr((verbs.ibv_event_type_str)(event)) };
-    text.to_string_lossy().into_owned()
-}
-
-/// The library's own words for a status.
-fn meaning(status: ibv_wc_status) -> String {
-    let Ok(verbs) = verbs() else { return format!("status {status}") };
-    // SAFETY: the function gives a static string for every number.
-    let text = unsafe { CStr::from_ptr((verbs.ibv_wc_status_str)(status)) };
+/// The library's own words for a number.
+fn words(number: u32, of: fn(&Verbs) -> unsafe extern "C" fn(u32) -> *const c_char) -> String {
+    let Ok(verbs) = verbs() else { return format!("number {number}") };
+    // SAFETY: the functions that are asked give a static string for every number.
+    let text = unsafe { CStr::from_ptr(of(verbs)(number)) };
     text.to_string_lossy().into_owned()
 }
 

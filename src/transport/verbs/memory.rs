@@ -2,12 +2,12 @@
 
 use super::options::VerbsOptions;
 use super::resources::{Domain, Registration};
-use crate::transport::SetupError;
 use crate::transport::optional::LiveWord;
+use crate::transport::{SetupError, Slot};
 use fabric_sys::verbs::types::*;
-use rustix::mm::{MapFlags, ProtFlags};
-use std::ptr::NonNull;
+use memmap2::{MmapOptions, MmapRaw};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Slots begin on a cache line.
 const LINE: usize = 64;
@@ -60,6 +60,15 @@ impl Layout {
         self.arrivals_at() + slot * self.arrive_stride + self.arrive_offset
     }
 
+    /// Where a slot's payload begins.
+    #[inline(always)]
+    pub fn at(&self, slot: Slot) -> usize {
+        match slot.has_arrived() {
+            true => self.arrival_at(slot.number()),
+            false => self.sending_at(slot.number()),
+        }
+    }
+
     /// From one arrival to the next, which a writer must know.
     pub fn arrive_stride(&self) -> usize {
         self.arrive_stride
@@ -69,58 +78,26 @@ impl Layout {
 /// The size of a huge page that is asked for: the smallest on x86-64 and most of arm64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Anonymous memory of this process.
-struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is the owner's alone, but for what the adapter writes.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(bytes: usize, huge_pages: bool) -> Result<Mapping, SetupError> {
-        let (bytes, flags) = match huge_pages {
-            true => (bytes.next_multiple_of(HUGE_PAGE), MapFlags::HUGETLB | MapFlags::HUGE_2MB),
-            false => (bytes, MapFlags::empty()),
-        };
-        // SAFETY: a fresh private mapping at an address of the kernel's choice; POPULATE touches
-        // every page before the first message.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::POPULATE | flags,
-            )
-        };
-        let base = base.map_err(|error| match huge_pages {
-            true => SetupError::NotAllowed(format!(
-                "--huge-pages needs {} free huge pages of 2 MiB ({error}); make them with `sysctl \
-                 vm.nr_hugepages=N`",
-                bytes / HUGE_PAGE
-            )),
-            false => SetupError::system(format!("mapping {bytes} B of memory"))(error),
-        })?;
-        let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| SetupError::Refused("the kernel mapped memory at zero".into()))?;
-        Ok(Mapping { base, bytes })
+/// Anonymous memory, of which every page is touched before the first message.
+fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw, SetupError> {
+    let mut options = MmapOptions::new();
+    options.populate().len(bytes);
+    if huge_pages {
+        options.len(bytes.next_multiple_of(HUGE_PAGE)).huge(Some(HUGE_PAGE.ilog2() as u8));
     }
+    options.map_anon().map(MmapRaw::from).map_err(|error| match huge_pages {
+        true => SetupError::NotAllowed(format!(
+            "--huge-pages needs {} free huge pages of 2 MiB ({error}); make them with `sysctl \
+             vm.nr_hugepages=N`",
+            bytes.div_ceil(HUGE_PAGE)
+        )),
+        false => SetupError::system(format!("mapping {bytes} B of memory"))(error),
+    })
 }
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the whole range that was mapped; nothing borrows from it any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
-
-// SAFETY: shared, it is only kept alive and its address read.
-unsafe impl Sync for Mapping {}
 
 /// Eight bytes of a message that may be written while it is posted.
 pub struct Word {
-    mapping: Arc<Mapping>,
+    mapping: Arc<MmapRaw>,
     at: usize,
 }
 
@@ -129,10 +106,10 @@ impl LiveWord for Word {
     fn store(&self, value: u64) {
         // SAFETY: `live` has checked that the word lies in the mapping, aligned; the mapping is
         // kept alive; whoever writes it sees to it that nobody else looks at these bytes meanwhile.
-        let word = unsafe { self.mapping.base.as_ptr().add(self.at).cast::<u64>() };
+        let word = unsafe { self.mapping.as_mut_ptr().add(self.at).cast::<u64>() };
         // SAFETY: as above.
-        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(word) };
-        word.store(value.to_le(), std::sync::atomic::Ordering::Relaxed);
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.store(value.to_le(), Ordering::Relaxed);
     }
 }
 
@@ -140,7 +117,7 @@ impl LiveWord for Word {
 pub struct Memory {
     // Dropped in this order: the adapter first.
     registration: Registration,
-    mapping: Arc<Mapping>,
+    mapping: Arc<MmapRaw>,
     /// Where what lies in it.
     pub layout: Layout,
 }
@@ -152,7 +129,7 @@ impl Memory {
         layout: Layout,
         options: &VerbsOptions,
     ) -> Result<Memory, SetupError> {
-        let mapping = Arc::new(Mapping::new(layout.bytes(), options.huge_pages)?);
+        let mapping = Arc::new(map(layout.bytes(), options.huge_pages)?);
         let mut access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE
             | IBV_ACCESS_REMOTE_READ
@@ -162,7 +139,7 @@ impl Memory {
         }
         // SAFETY: the registration goes before the mapping.
         let registration =
-            unsafe { domain.register(mapping.base.as_ptr(), mapping.bytes, access as i32)? };
+            unsafe { domain.register(mapping.as_mut_ptr(), mapping.len(), access as i32)? };
         Ok(Memory { registration, mapping, layout })
     }
 
@@ -174,34 +151,33 @@ impl Memory {
     /// The address of a place, as work requests want it.
     #[inline(always)]
     pub fn address(&self, at: usize) -> u64 {
-        debug_assert!(at < self.mapping.bytes);
-        self.mapping.base.as_ptr() as u64 + at as u64
+        debug_assert!(at < self.mapping.len());
+        self.mapping.as_mut_ptr() as u64 + at as u64
     }
 
     /// The bytes of a place.
     #[inline(always)]
     pub fn bytes(&mut self, at: usize, length: usize) -> &mut [u8] {
-        assert!(at + length <= self.mapping.bytes);
+        assert!(at + length <= self.mapping.len());
         // SAFETY: the range lies in the mapping, of which only `&mut self` gives slices. The
         // adapter writes to a slot only while it is posted to it, when no one looks at the slot.
-        unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr().add(at), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.as_mut_ptr().add(at), length) }
     }
 
     /// Eight bytes that may be written while they are posted.
     pub fn live(&self, at: usize) -> Option<Word> {
-        let fits = at.is_multiple_of(8) && at + 8 <= self.mapping.bytes;
+        let fits = at.is_multiple_of(8) && at + 8 <= self.mapping.len();
         fits.then(|| Word { mapping: Arc::clone(&self.mapping), at })
     }
 
     /// Reads one byte that the other end's adapter may be writing.
     #[inline(always)]
     pub fn byte_now(&self, at: usize) -> u8 {
-        assert!(at < self.mapping.bytes);
+        assert!(at < self.mapping.len());
         // SAFETY: inside the mapping; an atomic of one byte has no alignment.
-        let byte =
-            unsafe { std::sync::atomic::AtomicU8::from_ptr(self.mapping.base.as_ptr().add(at)) };
+        let byte = unsafe { AtomicU8::from_ptr(self.mapping.as_mut_ptr().add(at)) };
         // Acquire: what was written before it is read after it.
-        byte.load(std::sync::atomic::Ordering::Acquire)
+        byte.load(Ordering::Acquire)
     }
 }
 

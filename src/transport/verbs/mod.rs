@@ -27,15 +27,14 @@ mod resources;
 mod sends;
 mod stamps;
 
-use crate::options::Named;
 use crate::transport::*;
 use crate::units::Bytes;
 use adapter::{Adapter, is_ethernet, port_folder};
 use address::Address;
 use cm::Connection;
 use counters::Counters;
+use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
-use endpoint::{EndpointConfig, EndpointParts};
 use memory::{Layout, Memory};
 use options::{Polling, Service, Signal, VerbsOptions};
 use queues::{Depths, Queues};
@@ -139,12 +138,13 @@ impl Transport for Verbs {
         let mut pairs = Vec::new();
         for qp in &queues.pairs {
             address::initialise(qp, &adapter, service, datagram_key(setup, &options))?;
-            pairs.push((qp.number(), random_psn()?));
+            // The number of the first packet has 24 bits.
+            pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
         }
-        let mut connection = match options.by_manager() {
-            true => Some(Connection::new(service, setup.timeout.duration())?),
-            false => None,
-        };
+        let mut connection = options
+            .by_manager()
+            .then(|| Connection::new(service, setup.timeout.duration()))
+            .transpose()?;
         let cm = match (&mut connection, setup.role) {
             (Some(connection), Role::Server) => Some(connection.listen(&adapter)?),
             _ => None,
@@ -187,13 +187,6 @@ fn datagram_key(setup: &Setup, options: &VerbsOptions) -> u32 {
     }
 }
 
-fn random_psn() -> Result<u32, SetupError> {
-    let mut bits = [0u8; 4];
-    getrandom::fill(&mut bits)
-        .map_err(|error| SetupError::Refused(format!("no random numbers to be had: {error}")))?;
-    Ok(u32::from_le_bytes(bits) & 0x00ff_ffff)
-}
-
 impl Opening for VerbsOpening {
     fn address(&self) -> Blob {
         self.own.blob()
@@ -203,38 +196,21 @@ impl Opening for VerbsOpening {
         let other = Address::read(other, &self.own)?;
         let options = &self.options;
         let config = self.config();
+        let key = datagram_key(&self.setup, options);
         let route = match config.service {
-            Service::Ud => {
-                Some(self.domain.address(address::route(&self.adapter, &other, options))?)
-            }
+            Service::Ud => Some(address::route(&self.adapter, &other, options)),
             Service::Rc | Service::Uc => None,
         };
+        let route = route.map(|route| Ok((self.domain.address(route)?, key))).transpose()?;
         let effective_settings = self.effective_settings(&config, &other);
         let before = Counters::of_port(&self.adapter.name, self.adapter.port);
-        let stamps = match options.stamps_complete() && self.setup.role == Role::Client {
-            true => Some(Stamps::of(&self.adapter.context, &self.adapter.name)?),
-            false => None,
-        };
+        let stamps = (options.stamps_complete() && self.setup.role == Role::Client)
+            .then(|| Stamps::of(&self.adapter.context, &self.adapter.name))
+            .transpose()?;
         let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = *self;
-        let numbers = other.pairs.iter().map(|(number, _)| *number);
-        let parts = EndpointParts {
-            pairs: queues.pairs.into_iter().zip(numbers).collect(),
-            shared: queues.shared,
-            route,
-            send_queue: queues.send,
-            receive_queue: queues.receive,
-            memory,
-            config,
-            other,
-            device: (adapter.name.clone(), adapter.port),
-            before,
-            stamps,
-        };
-        let mut endpoint = VerbsEndpoint::new(parts, datagram_key(&setup, &options));
+        let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before, stamps);
         if !config.send_only && !config.watches_memory {
-            endpoint.post_receives().map_err(|errno| {
-                SetupError::system("posting receives")(std::io::Error::from_raw_os_error(errno))
-            })?;
+            resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
         let options = &options;
         let pairs: Vec<&QueuePair> = endpoint.pairs.iter().map(|(qp, _)| qp).collect();
@@ -284,13 +260,7 @@ impl VerbsOpening {
             Signal::Every(every) => u64::from(every).clamp(1, most),
         };
         let may_lose = service.loses() && setup.role == Role::Client;
-        let patience = (may_lose && answered).then(|| {
-            let span = setup.loss_after.duration();
-            rustix::event::Timespec {
-                tv_sec: span.as_secs() as i64,
-                tv_nsec: i64::from(span.subsec_nanos()),
-            }
-        });
+        let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
         EndpointConfig {
             service,
             operation,
@@ -306,7 +276,7 @@ impl VerbsOpening {
             watches_memory: operation == Operation::Write && !one_sided,
             send_only: one_sided,
             reaps_busily: options.send_wait == Some(Wait::Busy),
-            patience,
+            patience: patience.and_then(|span| span.duration().try_into().ok()),
         }
     }
 
@@ -314,38 +284,36 @@ impl VerbsOpening {
     fn effective_settings(&self, config: &EndpointConfig, other: &Address) -> NamedValues {
         let adapter = &self.adapter;
         let rate = std::fs::read_to_string(port_folder(&adapter.name, adapter.port).join("rate"));
+        let on = |is_on| if is_on { "on" } else { "off" }.to_string();
+        let address = match self.own.lid {
+            0 => ("gid", Ipv6Addr::from(adapter.gid).to_string()),
+            lid => ("lid", lid.to_string()),
+        };
+        let pages = if self.options.huge_pages { "huge" } else { "normal" };
         let mut all = vec![
             ("device", adapter.name.clone()),
             ("port", adapter.port.to_string()),
             ("link_rate", rate.unwrap_or_default().trim().to_string()),
             ("service", config.service.name().into()),
             ("operation", config.operation.name().into()),
-            ("connect", if self.connection.is_some() { "cm" } else { "exchange" }.into()),
+            ("connect", self.options.connect.name().into()),
             ("queue_pairs", self.depths.pairs.to_string()),
-            (
-                "shared_receive_queue",
-                if self.queues.shared.is_some() { "on" } else { "off" }.into(),
-            ),
+            ("shared_receive_queue", on(self.queues.shared.is_some())),
             ("mtu", address::path_mtu(&self.own, other).to_string()),
-            ("inline", if config.inline { "on" } else { "off" }.into()),
+            ("inline", on(config.inline)),
             ("inline_granted", self.queues.inline_granted.to_string()),
             ("signal_every", config.signal_every.to_string()),
             ("send_depth", self.depths.send.to_string()),
             ("receive_depth", self.depths.receive.to_string()),
             ("send_slots", self.depths.slots.to_string()),
+            address,
+            ("gid_index", adapter.gid_index.to_string()),
+            ("post", config.posting.name().into()),
+            ("poll", config.polling.name().into()),
+            ("pages", pages.into()),
         ];
-        all.push(match self.own.lid {
-            0 => ("gid", Ipv6Addr::from(adapter.gid).to_string()),
-            lid => ("lid", lid.to_string()),
-        });
-        all.push(("gid_index", adapter.gid_index.to_string()));
-        all.push(("post", config.posting.name().into()));
-        all.push(("poll", config.polling.name().into()));
-        let pages = if self.options.huge_pages { "huge" } else { "normal" };
-        all.push(("pages", pages.into()));
-        if let Some(node) = crate::host::rdma_node(Some(&adapter.name)) {
-            all.push(("numa_node", node.to_string()));
-        }
+        let node = crate::host::rdma_node(Some(&adapter.name));
+        all.extend(node.map(|node| ("numa_node", node.to_string())));
         all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 }

@@ -1,38 +1,26 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
 pub use super::order::MOST_QUEUE_PAIRS;
-use crate::options::{Named, OptionDef, OptionTable, named, parse_count};
+use crate::options::{OptionDef, OptionTable, named_enum, parse_count};
 use crate::transport::{Operation, Settings, Wait, settings};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// The service type of a queue pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Service {
-    /// Reliable connection.
-    #[default]
-    Rc,
-    /// Unreliable connection: what is lost stays lost.
-    Uc,
-    /// Unreliable datagram: messages up to the MTU, each with its own address.
-    Ud,
+named_enum! {
+    /// The service type of a queue pair.
+    #[derive(Default)]
+    pub enum Service {
+        /// Reliable connection.
+        #[default]
+        Rc = "rc",
+        /// Unreliable connection: what is lost stays lost.
+        Uc = "uc",
+        /// Unreliable datagram: messages up to the MTU, each with its own address.
+        Ud = "ud",
+    }
 }
 
 impl Service {
-    /// All.
-    pub const ALL: &'static [Service] = &[Service::Rc, Service::Uc, Service::Ud];
-
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Service::Rc => "rc",
-            Service::Uc => "uc",
-            Service::Ud => "ud",
-        }
-    }
-
     /// The operations that it allows (InfiniBand specification, volume 1, table 38).
     pub const fn operations(self) -> &'static [Operation] {
         use Operation::*;
@@ -49,24 +37,15 @@ impl Service {
     }
 }
 
-/// How the two queue pairs learn of each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Connect {
-    /// By the control channel.
-    #[default]
-    Exchange,
-    /// By the RDMA connection manager.
-    Cm,
-}
-
-impl Named for Connect {
-    const ALL: &'static [Connect] = &[Connect::Exchange, Connect::Cm];
-
-    fn name(self) -> &'static str {
-        match self {
-            Connect::Exchange => "exchange",
-            Connect::Cm => "cm",
-        }
+named_enum! {
+    /// How the two queue pairs learn of each other.
+    #[derive(Default)]
+    pub enum Connect {
+        /// By the control channel.
+        #[default]
+        Exchange = "exchange",
+        /// By the RDMA connection manager.
+        Cm = "cm",
     }
 }
 
@@ -125,71 +104,41 @@ impl FromStr for Signal {
     }
 }
 
-/// Which calls post.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Posting {
-    /// `ibv_post_send`, with a list.
-    #[default]
-    Classic,
-    /// `ibv_wr_start` to `ibv_wr_complete`.
-    Extended,
-}
-
-impl Named for Posting {
-    const ALL: &'static [Posting] = &[Posting::Classic, Posting::Extended];
-
-    fn name(self) -> &'static str {
-        match self {
-            Posting::Classic => "classic",
-            Posting::Extended => "extended",
-        }
+named_enum! {
+    /// Which calls post.
+    #[derive(Default)]
+    pub enum Posting {
+        /// `ibv_post_send`, with a list.
+        #[default]
+        Classic = "classic",
+        /// `ibv_wr_start` to `ibv_wr_complete`.
+        Extended = "extended",
     }
 }
 
-/// Which calls take completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Polling {
-    /// `ibv_poll_cq`.
-    #[default]
-    Classic,
-    /// `ibv_start_poll` to `ibv_end_poll`.
-    Extended,
-}
-
-impl Named for Polling {
-    const ALL: &'static [Polling] = &[Polling::Classic, Polling::Extended];
-
-    fn name(self) -> &'static str {
-        match self {
-            Polling::Classic => "classic",
-            Polling::Extended => "extended",
-        }
+named_enum! {
+    /// Which calls take completions.
+    #[derive(Default)]
+    pub enum Polling {
+        /// `ibv_poll_cq`.
+        #[default]
+        Classic = "classic",
+        /// `ibv_start_poll` to `ibv_end_poll`.
+        Extended = "extended",
     }
 }
 
-/// Whose clock says when a send has completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StampComplete {
-    /// The CPU's, when the loop takes the completion.
-    Cpu,
-    /// The device's, when it completes.
-    Device,
-}
-
-impl StampComplete {
-    /// All.
-    pub const ALL: [StampComplete; 2] = [StampComplete::Cpu, StampComplete::Device];
-
-    /// The word as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StampComplete::Cpu => "cpu",
-            StampComplete::Device => "device",
-        }
+named_enum! {
+    /// Whose clock stamps the completion of a send.
+    #[derive(Default)]
+    pub enum StampComplete {
+        /// The CPU's, when the loop takes the completion.
+        #[default]
+        Cpu = "cpu",
+        /// The device's, when it completes.
+        Device = "device",
     }
 }
-
-named!(Service, StampComplete);
 
 /// The deepest queue that may be asked for.
 pub const MOST_DEPTH: u32 = 32_768;
@@ -333,7 +282,7 @@ impl From<&Settings> for VerbsOptions {
             send_wait: settings.choice("send-wait"),
             relaxed_ordering: settings.flag("relaxed-ordering"),
             stamp_send: settings.stamps_send(),
-            stamp_complete: settings.choice("stamp-complete").unwrap_or(StampComplete::Cpu),
+            stamp_complete: settings.choice("stamp-complete").unwrap_or_default(),
         }
     }
 }
@@ -356,70 +305,68 @@ pub const STAMPED_SIZE: u64 = 16;
 /// The largest path MTU of InfiniBand.
 const LARGEST_MTU: u32 = 4096;
 
-fn check_stamp(options: &VerbsOptions, size: u64) -> Result<(), String> {
-    let operation = options.operation;
-    let copies = matches!(options.inline, Inline::UpTo(bytes) if u64::from(bytes) >= size);
-    match (operation.carries_payload(), size >= STAMPED_SIZE, copies) {
-        (false, ..) => Err(format!(
-            "--operation {} does not support --stamp-send: use an operation that sends",
-            operation.name()
-        )),
-        (_, false, _) => Err(format!(
-            "--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more"
-        )),
-        (.., true) => Err("--inline does not work with --stamp-send, since an inline payload is \
-                           copied when it is posted: use --inline off"
-            .into()),
-        (true, true, false) => Ok(()),
-    }
-}
-
 /// Checks what goes together; the error says what is supported.
 pub fn check(options: &VerbsOptions, size: u64) -> Result<(), String> {
     let (service, operation) = (options.service, options.operation);
-    if !service.operations().contains(&operation) {
-        let names: Vec<&str> = service.operations().iter().map(|o| o.name()).collect();
-        return Err(format!(
-            "--service {} does not support --operation {}: use {}",
-            service.name(),
-            operation.name(),
-            names.join(", ")
-        ));
-    }
-    if operation.is_atomic() && size != 8 {
-        return Err(format!(
-            "--size {size} B is not allowed with --operation {}: use 8, the size of an atomic",
-            operation.name()
-        ));
-    }
-    let most = u64::from(options.mtu.unwrap_or(LARGEST_MTU));
-    if service == Service::Ud && size > most {
-        return Err(format!(
-            "--size {size} B is not allowed with --service ud: use 1 to {most} B, one MTU"
-        ));
-    }
-    if options.stamp_send {
-        check_stamp(options, size)?;
-    }
-    if options.stamps_complete() && matches!(options.signal, Signal::Every(2..)) {
-        return Err("--stamp-complete device needs a completion of every send: use \
-                    --signal-every 1"
-            .into());
-    }
-    if options.stamps_complete() && options.polling == Some(Polling::Classic) {
-        return Err(
-            "--stamp-complete device needs timestamps in completions: use --poll extended".into()
-        );
-    }
-    if service == Service::Uc && options.by_manager() {
-        return Err("--service uc does not support --connect cm: use --connect exchange".into());
-    }
-    if service == Service::Uc && options.shared_receives {
-        return Err(
-            "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
-        );
-    }
-    Ok(())
+    let (by, with) = (service.name(), operation.name());
+    let supported = service.operations();
+    let largest = u64::from(options.mtu.unwrap_or(LARGEST_MTU));
+    let is_inline = matches!(options.inline, Inline::UpTo(bytes) if u64::from(bytes) >= size);
+    let (stamps_send, stamps_complete) = (options.stamp_send, options.stamps_complete());
+    let refusals = [
+        (!supported.contains(&operation), {
+            let names: Vec<&str> = supported.iter().map(|o| o.name()).collect();
+            format!("--service {by} does not support --operation {with}: use {}", names.join(", "))
+        }),
+        (
+            operation.is_atomic() && size != 8,
+            format!(
+                "--size {size} B is not allowed with --operation {with}: use 8, the size of an \
+                 atomic"
+            ),
+        ),
+        (
+            service == Service::Ud && size > largest,
+            format!(
+                "--size {size} B is not allowed with --service ud: use 1 to {largest} B, one MTU"
+            ),
+        ),
+        (
+            stamps_send && !operation.carries_payload(),
+            format!(
+                "--operation {with} does not support --stamp-send: use an operation that sends"
+            ),
+        ),
+        (
+            stamps_send && size < STAMPED_SIZE,
+            format!(
+                "--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more"
+            ),
+        ),
+        (
+            stamps_send && is_inline,
+            "--inline does not work with --stamp-send, since an inline payload is copied when it \
+             is posted: use --inline off"
+                .into(),
+        ),
+        (
+            stamps_complete && matches!(options.signal, Signal::Every(2..)),
+            "--stamp-complete device needs a completion of every send: use --signal-every 1".into(),
+        ),
+        (
+            stamps_complete && options.polling == Some(Polling::Classic),
+            "--stamp-complete device needs timestamps in completions: use --poll extended".into(),
+        ),
+        (
+            service == Service::Uc && options.by_manager(),
+            "--service uc does not support --connect cm: use --connect exchange".into(),
+        ),
+        (
+            service == Service::Uc && options.shared_receives,
+            "--service uc does not support --shared-receive-queue: use --service rc or ud".into(),
+        ),
+    ];
+    refusals.into_iter().find(|(is_refused, _)| *is_refused).map_or(Ok(()), |(_, why)| Err(why))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::transport::SetupError;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, extended};
 use std::ffi::c_int;
+use std::fmt::Display;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -13,12 +14,20 @@ pub fn errno() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// An error that a call returned as its value.
-pub fn returned(value: c_int) -> io::Error {
-    match value {
-        ..=0 => errno(),
-        value => io::Error::from_raw_os_error(value),
-    }
+/// What a call has made; null is a failure.
+pub fn made<T>(raw: *mut T, what: impl Display) -> Result<*mut T, SetupError> {
+    let error = errno();
+    if raw.is_null() { Err(SetupError::system(what.to_string())(error)) } else { Ok(raw) }
+}
+
+/// Whether a call was done that returns 0, an error, or less than 0 with the error in errno.
+pub fn done(value: c_int, what: impl Display) -> Result<(), SetupError> {
+    let error = match value {
+        0 => return Ok(()),
+        ..0 => errno(),
+        1.. => io::Error::from_raw_os_error(value),
+    };
+    Err(SetupError::system(what.to_string())(error))
 }
 
 /// Names a pointer that owns what it points to.
@@ -40,6 +49,16 @@ macro_rules! owned {
         unsafe impl Sync for $name {}
 
         impl $name {
+            /// Takes over what a call has made of its parent.
+            fn take(
+                raw: *mut $raw,
+                $parent: &Arc<$owner>,
+                what: impl Display,
+            ) -> Result<$name, SetupError> {
+                let (raw, $parent) = (made(raw, what)?, Arc::clone($parent));
+                Ok($name { raw, verbs: $parent.verbs, $parent })
+            }
+
             /// The library's pointer, live as long as this is.
             #[inline(always)]
             #[allow(dead_code, reason = "of some only this file needs it")]
@@ -133,20 +152,18 @@ impl Context {
     pub fn device_attributes(&self) -> Result<ibv_device_attr, SetupError> {
         let mut attributes = ibv_device_attr::default();
         // SAFETY: a live context and room for the answer.
-        match unsafe { (self.verbs.ibv_query_device)(self.raw, &mut attributes) } {
-            0 => Ok(attributes),
-            error => Err(SetupError::system("asking the device what it can")(returned(error))),
-        }
+        let error = unsafe { (self.verbs.ibv_query_device)(self.raw, &mut attributes) };
+        done(error, "asking the device what it can")?;
+        Ok(attributes)
     }
 
     /// What a port is like.
     pub fn port_attributes(&self, port: u8) -> Result<ibv_port_attr, SetupError> {
         let mut attributes = ibv_port_attr::default();
         // SAFETY: as above; the function fills at most the structure that it has always had.
-        match unsafe { (self.verbs.ibv_query_port)(self.raw, port, &mut attributes) } {
-            0 => Ok(attributes),
-            error => Err(SetupError::system(format!("asking for port {port}"))(returned(error))),
-        }
+        let error = unsafe { (self.verbs.ibv_query_port)(self.raw, port, &mut attributes) };
+        done(error, format_args!("asking for port {port}"))?;
+        Ok(attributes)
     }
 
     /// An entry of a port's table of GIDs.
@@ -189,13 +206,9 @@ owned! {
 impl Domain {
     /// A new one.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
-        let verbs = context.verbs;
         // SAFETY: a live context.
-        let raw = unsafe { (verbs.ibv_alloc_pd)(context.raw) };
-        if raw.is_null() {
-            return Err(SetupError::system("making a protection domain")(errno()));
-        }
-        Ok(Arc::new(Domain { raw, verbs, context: Arc::clone(context) }))
+        let raw = unsafe { (context.verbs.ibv_alloc_pd)(context.raw) };
+        Domain::take(raw, context, "making a protection domain").map(Arc::new)
     }
 
     /// Registers memory.
@@ -210,18 +223,15 @@ impl Domain {
     ) -> Result<Registration, SetupError> {
         // SAFETY: a live domain; the memory is the caller's promise.
         let raw = unsafe { (self.verbs.ibv_reg_mr)(self.raw, at.cast(), length, access) };
-        if raw.is_null() {
-            let error = errno();
-            return Err(match error.raw_os_error() {
-                Some(libc::ENOMEM | libc::EAGAIN | libc::EPERM) => SetupError::Refused(format!(
-                    "{length} B of memory cannot be registered ({error}): the limit on locked \
-                     memory is too low; lift it with `ulimit -l unlimited` (or LimitMEMLOCK, \
-                     /etc/security/limits.conf)"
-                )),
-                _ => SetupError::system(format!("registering {length} B of memory"))(error),
-            });
+        let error = errno();
+        match error.raw_os_error().filter(|_| raw.is_null()) {
+            Some(libc::ENOMEM | libc::EAGAIN | libc::EPERM) => Err(SetupError::Refused(format!(
+                "{length} B of memory cannot be registered ({error}): the limit on locked memory \
+                 is too low; lift it with `ulimit -l unlimited` (or LimitMEMLOCK, \
+                 /etc/security/limits.conf)"
+            ))),
+            _ => Registration::take(raw, self, format_args!("registering {length} B of memory")),
         }
-        Ok(Registration { raw, verbs: self.verbs, domain: Arc::clone(self) })
     }
 
     /// The address of another end's datagrams.
@@ -231,10 +241,7 @@ impl Domain {
     ) -> Result<AddressHandle, SetupError> {
         // SAFETY: a live domain and attributes that live through the call.
         let raw = unsafe { (self.verbs.ibv_create_ah)(self.raw, &mut attributes) };
-        if raw.is_null() {
-            return Err(SetupError::system("making an address handle")(errno()));
-        }
-        Ok(AddressHandle { raw, verbs: self.verbs, domain: Arc::clone(self) })
+        AddressHandle::take(raw, self, "making an address handle")
     }
 }
 
@@ -247,11 +254,8 @@ impl SharedReceives {
         };
         // SAFETY: a live domain and attributes that live through the call.
         let raw = unsafe { (domain.verbs.ibv_create_srq)(domain.raw, &mut attributes) };
-        if raw.is_null() {
-            let what = format!("making a shared receive queue of {receives} receives");
-            return Err(SetupError::system(what)(errno()));
-        }
-        Ok(SharedReceives { raw, verbs: domain.verbs, domain: Arc::clone(domain) })
+        let what = format_args!("making a shared receive queue of {receives} receives");
+        SharedReceives::take(raw, domain, what)
     }
 }
 
@@ -272,13 +276,9 @@ impl Registration {
 impl Channel {
     /// A new one, whose file descriptor does not block.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>, SetupError> {
-        let verbs = context.verbs;
         // SAFETY: a live context.
-        let raw = unsafe { (verbs.ibv_create_comp_channel)(context.raw) };
-        if raw.is_null() {
-            return Err(SetupError::system("making a completion channel")(errno()));
-        }
-        let channel = Channel { raw, verbs, context: Arc::clone(context) };
+        let raw = unsafe { (context.verbs.ibv_create_comp_channel)(context.raw) };
+        let channel = Channel::take(raw, context, "making a completion channel")?;
         rustix::io::ioctl_fionbio(channel.descriptor(), true)
             .map_err(SetupError::system("a completion channel that does not block"))?;
         Ok(Arc::new(channel))
@@ -347,10 +347,7 @@ impl CompletionQueue {
             // SAFETY: a live context and channel.
             unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) }
         };
-        if raw.is_null() {
-            let what = format!("making a completion queue of {entries} entries");
-            return Err(SetupError::system(what)(errno()));
-        }
+        let raw = made(raw, format_args!("making a completion queue of {entries} entries"))?;
         Ok(CompletionQueue { raw, verbs, most_at_once, channel: Arc::clone(channel) })
     }
 
@@ -440,7 +437,6 @@ impl QueuePair {
         mut attributes: ibv_qp_init_attr_ex,
         extended: bool,
     ) -> Result<(QueuePair, u32), SetupError> {
-        let verbs = domain.verbs;
         attributes.pd = domain.raw;
         attributes.comp_mask |= IBV_QP_INIT_ATTR_PD;
         let raw = if extended {
@@ -457,20 +453,16 @@ impl QueuePair {
                 ..ibv_qp_init_attr::default()
             };
             // SAFETY: a live domain, and attributes that name live queues.
-            let raw = unsafe { (verbs.ibv_create_qp)(domain.raw, &mut plain) };
+            let raw = unsafe { (domain.verbs.ibv_create_qp)(domain.raw, &mut plain) };
             attributes.cap = plain.cap;
             raw
         };
-        if raw.is_null() {
-            let error = errno();
-            let asked = attributes.cap;
-            return Err(SetupError::system(format!(
-                "making a queue pair with {} sends, {} receives and {} B inline",
-                asked.max_send_wr, asked.max_recv_wr, asked.max_inline_data
-            ))(error));
-        }
-        let granted = attributes.cap.max_inline_data;
-        Ok((QueuePair { raw, verbs, domain: Arc::clone(domain) }, granted))
+        let granted = attributes.cap;
+        let what = format_args!(
+            "making a queue pair with {} sends, {} receives and {} B inline",
+            granted.max_send_wr, granted.max_recv_wr, granted.max_inline_data
+        );
+        Ok((QueuePair::take(raw, domain, what)?, granted.max_inline_data))
     }
 
     /// Changes its state.
@@ -481,10 +473,7 @@ impl QueuePair {
         what: &str,
     ) -> Result<(), SetupError> {
         // SAFETY: a live queue pair and attributes that live through the call.
-        match unsafe { (self.verbs.ibv_modify_qp)(self.raw, attributes, mask as c_int) } {
-            0 => Ok(()),
-            error => Err(SetupError::system(what)(returned(error))),
-        }
+        done(unsafe { (self.verbs.ibv_modify_qp)(self.raw, attributes, mask as c_int) }, what)
     }
 
     /// Its number.
