@@ -8,7 +8,7 @@ use crate::pattern::registry;
 use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Pairs, Place, Plan, Rounds};
 use crate::remote::host::RemoteHost;
-use crate::run::{Stage, compared};
+use crate::run::{RunContext, compared};
 use crate::transport::{Interfaces, TransportKind};
 use crate::units::{Bytes, Span, Untrue};
 
@@ -43,7 +43,7 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
         let plan = plan(&to, untrue);
         let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
         let interrupted = process::interrupts()?;
-        let stage = Stage {
+        let stage = RunContext {
             program: process::program()?,
             command: typed,
             clock,

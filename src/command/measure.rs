@@ -17,7 +17,7 @@ use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
 use crate::report::{html, table};
-use crate::run::{Stage, Watcher, conduct};
+use crate::run::{RunContext, Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::Path;
@@ -112,9 +112,10 @@ pub fn carry_out(
     let mut writer = writer(&output, &word(&plan), need(&plan))?;
     let interrupted = &*interrupted;
     let patterns = registry::FOR_RUNS;
-    let stage = Stage { program, command: typed, clock, interrupted, hosts, unavailable, patterns };
+    let stage =
+        RunContext { program, command: typed, clock, interrupted, hosts, unavailable, patterns };
     let mut progress = Progress::new();
-    let record = conduct(
+    let record = run(
         &plan,
         &stage,
         &mut |round| writer.as_mut().map_or(Ok(()), |writer| writer.append(round)),

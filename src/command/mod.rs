@@ -23,7 +23,7 @@ use crate::plan::UsageError;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::report::export::{self, ExportError};
-use crate::run::ConductError;
+use crate::run::RunError;
 pub use console::{complain, complain_of};
 use jobs::Joined;
 
@@ -81,12 +81,12 @@ pub enum CommandError {
     Output(#[from] std::io::Error),
 }
 
-impl From<ConductError> for CommandError {
-    fn from(error: ConductError) -> Self {
+impl From<RunError> for CommandError {
+    fn from(error: RunError) -> Self {
         match error {
-            ConductError::Refused(sentence) => CommandError::Refused(UsageError(sentence)),
-            ConductError::Unable(sentence) => CommandError::Unable(sentence),
-            ConductError::Record(error) => CommandError::Record(error),
+            RunError::Refused(sentence) => CommandError::Refused(UsageError(sentence)),
+            RunError::Unable(sentence) => CommandError::Unable(sentence),
+            RunError::Record(error) => CommandError::Record(error),
         }
     }
 }

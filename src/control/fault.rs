@@ -176,8 +176,8 @@ mod tests {
         };
         assert_eq!(
             stalled.to_string(),
-            "stalled: the server handled no message for 1.5 s (handled so far: client 7, server 5 on \
-             node07)"
+            "stalled: the server handled no message for 1.5 s (handled so far: client 7, server 5 \
+             on node07)"
         );
     }
 }

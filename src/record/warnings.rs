@@ -35,4 +35,15 @@ impl RecordedWarning {
     pub fn on_host(warning: &Warning, host: &str) -> Self {
         RecordedWarning { subject: Some(Subject::Host(host.into())), ..warning.into() }
     }
+
+    /// Of warnings, each once.
+    pub fn each_once(warnings: &[Warning]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for warning in warnings.iter().map(Self::from) {
+            if !all.contains(&warning) {
+                all.push(warning);
+            }
+        }
+        all
+    }
 }

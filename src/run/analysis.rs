@@ -2,23 +2,30 @@
 //! cases follow from what has been measured.
 #![warn(missing_docs)]
 
-use super::figures::RunSoFar;
+use super::counts;
+use super::cpus;
 use super::rates::Rates;
 use super::round::{RoundResult, ThreadResult};
-use super::tally;
+use super::stop::Stop;
 use crate::agent::execution::FindExecution;
-use crate::clock::Timebase;
+use crate::control::fault::Fault;
+use crate::host::{CpuPair, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::schema::{Counts, Figure, RateFigure, Round};
+use crate::sample::Sample;
 use crate::sample::arena::Row;
+use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
-use crate::sample::{RoundSamples, Sample};
 use crate::stats::Metric;
+use crate::stats::rate::Delivered;
+use crate::transport::Role;
 use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeMap;
+
+pub use super::counts::{Arrivals, RoundSeen};
 
 /// Finds what the run needs of the pattern of a name.
 pub type FindAnalysis = fn(&str) -> Option<&'static dyn PatternAnalysis>;
@@ -30,17 +37,6 @@ pub struct RunPatterns {
     pub analysis: FindAnalysis,
     /// How an agent runs them.
     pub execution: FindExecution,
-}
-
-/// Which end sees messages arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// The client: what it sends comes back.
-    AtClient,
-    /// The server.
-    AtServer,
-    /// Both: messages go both ways.
-    AtBoth,
 }
 
 /// What the run needs of a pattern.
@@ -92,7 +88,7 @@ pub trait PatternAnalysis: Sync {
         server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
-        tally::counts(case, self.arrivals(case), client, server, samples)
+        counts::counts(case, self.arrivals(case), client, server, samples)
     }
 
     /// Adds to the counts of a round what only all threads together tell.
@@ -143,24 +139,6 @@ pub struct Completion {
     pub details: Option<Value>,
 }
 
-/// One round as a collector sees it.
-pub struct RoundSeen<'a> {
-    /// The case as this round ran it.
-    pub case: &'a Case,
-    /// Its number.
-    pub number: usize,
-    /// The samples of all threads.
-    pub samples: &'a RoundSamples,
-    /// What the record says of it.
-    pub round: &'a Round,
-    /// What the client's threads left.
-    pub client: &'a [ThreadResult],
-    /// What the server's threads left.
-    pub server: &'a [ThreadResult],
-    /// The scale of the server's clock.
-    pub server_time: &'a Timebase,
-}
-
 /// Gathers what a pattern wants to know of the rounds of a run, beside their distributions.
 pub trait Collector: Any {
     /// Takes a round.
@@ -176,4 +154,122 @@ pub trait Collector: Any {
 
     /// For patterns that know their own type.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// A run while its rounds come in.
+pub struct RunSoFar {
+    pub(super) index: usize,
+    pub(super) case: Case,
+    pub(super) analysis: &'static dyn PatternAnalysis,
+    /// A pair for each of its threads.
+    pub(super) cpus: Vec<CpuPair>,
+    pub(super) rounds: Vec<Round>,
+    /// Durations of each metric, a vector a round.
+    pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
+    /// Of rounds whose samples were too many: all of them, by size.
+    pub(super) beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
+    /// What the pattern gathers beside.
+    pub(super) collector: Box<dyn Collector>,
+    pub(super) counts: Counts,
+    pub(super) floor: Vec<Vec<f64>>,
+    pub(super) recording_ns: Vec<f64>,
+    /// Of the client's CPU, and of the server's.
+    pub(super) noise: [Vec<Noise>; 2],
+    pub(super) warnings: Vec<Warning>,
+    /// Why no further round is wanted.
+    pub(super) stop: Option<Stop>,
+}
+
+impl RunSoFar {
+    /// Before the first round; an end has so many flows at the same time, its threads among them.
+    pub fn new(
+        index: usize,
+        case: &Case,
+        analysis: &'static dyn PatternAnalysis,
+        cpus: &[CpuPair],
+        flows: u32,
+    ) -> RunSoFar {
+        let (all, different) = cpus::of_case(cpus, flows);
+        let is_short = different < all.len();
+        let warning = Warning::FewerCpus { threads: flows, cpus: different as u32 };
+        let cpus = all.into_iter().take(case.most_threads() as usize).collect();
+        RunSoFar {
+            index,
+            case: case.clone(),
+            analysis,
+            collector: analysis.collector(case),
+            cpus,
+            rounds: Vec::new(),
+            series: BTreeMap::new(),
+            beyond: Vec::new(),
+            counts: Counts::default(),
+            floor: Vec::new(),
+            recording_ns: Vec::new(),
+            noise: Default::default(),
+            warnings: is_short.then_some(warning).into_iter().collect(),
+            stop: None,
+        }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.index as u32
+    }
+
+    /// What is measured.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// Its rounds so far.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// What the pattern has gathered, as its own type.
+    pub fn collected<T: Any>(&self) -> Option<&T> {
+        self.collector.as_any().downcast_ref()
+    }
+
+    /// What each round delivered, in messages, where that is gathered.
+    pub(super) fn delivered(&self) -> &[Delivered] {
+        self.collector.work().map_or(&[], |work| &work.delivered)
+    }
+
+    pub(super) fn posted(&self) -> &[Delivered] {
+        self.collector.work().map_or(&[], |work| &work.posted)
+    }
+
+    /// The noise of the CPUs of this host.
+    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
+        let here = |role| self.case.host_of(role).is_none();
+        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
+        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
+    }
+
+    /// The noise of a role's CPU, where that is of this host.
+    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
+        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
+        there.filter(|_| self.case.host_of(role) == Some(host)).into_iter().flatten()
+    }
+
+    /// Whether no further round is wanted.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Whether all its rounds ended as planned.
+    pub fn is_complete(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::is_planned)
+    }
+
+    /// Whether something went wrong in its last round.
+    pub(super) fn has_failed(&self) -> bool {
+        self.is_over() && !self.is_complete()
+    }
+
+    /// Ends it: a round could not even begin.
+    pub fn fail(&mut self, fault: Fault) {
+        self.stop = Some(Stop::Fault(fault));
+    }
 }

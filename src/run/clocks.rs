@@ -1,7 +1,7 @@
 //! The clocks of the other hosts against this one's: compared while rounds run, what that says of
 //! each, and what it has cost.
 
-use super::{ConductError, Stage, Time};
+use super::{RunContext, RunError, Time};
 use crate::clock::check::{self, At, Check, Message};
 use crate::clock::exchange::{LENGTH, Local};
 use crate::clock::offset::{Exchange, Model, Offset};
@@ -30,12 +30,12 @@ impl Comparisons {
     /// Begins to compare. `cpus` are left alone.
     pub fn start(
         plan: &Plan,
-        stage: &Stage<'_>,
+        context: &RunContext<'_>,
         time: &Time,
         cpus: &[u32],
         environment: &Environment,
-    ) -> Result<Comparisons, ConductError> {
-        let hosts = stage.hosts.iter();
+    ) -> Result<Comparisons, RunError> {
+        let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = Local { source: time.source, time: time.base, untrue: None };
         let together = together(plan);
@@ -45,10 +45,10 @@ impl Comparisons {
                 case.topology.is_between_hosts()
                     && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
             };
-            let one_way = |case: &&Case| stage.is_one_way(case) && of_host(case);
+            let one_way = |case: &&Case| context.is_one_way(case) && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
-            let (case, host) = case.zip(stage.hosts.get(number))?;
+            let (case, host) = case.zip(context.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
             let is_here = case.host_of(Role::Client).is_none() || plan.pairs.is_some();
             let interface = case.settings.interfaces().filter(|_| is_here);
@@ -59,7 +59,7 @@ impl Comparisons {
             (needed.is_some() || started.is_ok()).then_some(started)
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
-            let hosts = 0..stage.hosts.len();
+            let hosts = 0..context.hosts.len();
             let threads: Vec<_> = hosts.map(|host| scope.spawn(move || compare(host))).collect();
             let failed = |_| Some(Err(Fault::new("comparing the clocks of two hosts panicked")));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
@@ -70,14 +70,14 @@ impl Comparisons {
 
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
     /// times are not taken.
-    pub fn of(&self, case: &Case, role: Role) -> Option<Result<Known, Fault>> {
+    pub fn of(&self, case: &Case, role: Role) -> Option<Result<RemoteClock, Fault>> {
         if !case.topology.is_between_hosts() {
             return None;
         }
         let number = case.host_of(role)? as usize;
         let stated = self.stated.get(number).copied().flatten();
         let exchanges = self.running.get(number)?.as_ref()?.exchanges();
-        Some(exchanges.and_then(|exchanges| Known::of(exchanges, stated)))
+        Some(exchanges.and_then(|exchanges| RemoteClock::of(exchanges, stated)))
     }
 
     /// What is known now of each host's clock; nothing is waited for.
@@ -107,12 +107,12 @@ pub fn stated(
     host: &RemoteHost,
     time: &Time,
     environment: &Environment,
-) -> Result<Option<Offset>, ConductError> {
+) -> Result<Option<Offset>, RunError> {
     if time.source != Source::Ptp {
         return Ok(None);
     }
     let error = |environment: &Environment| {
-        environment.discipline.stated_error_ns().map_err(ConductError::Refused)
+        environment.discipline.stated_error_ns().map_err(RunError::Refused)
     };
     let bound_ns = error(environment)? + error(&host.probe.environment)?;
     // Both tick in nanoseconds since 1970.
@@ -121,7 +121,7 @@ pub fn stated(
 }
 
 /// What is known of another host's clock at the end of a round.
-pub struct Known {
+pub struct RemoteClock {
     /// By which times are converted.
     pub model: Model,
     exchanges: Vec<Exchange>,
@@ -129,13 +129,13 @@ pub struct Known {
     exchanged: Option<Model>,
 }
 
-impl Known {
-    fn of(exchanges: Vec<Exchange>, stated: Option<Offset>) -> Result<Known, Fault> {
+impl RemoteClock {
+    fn of(exchanges: Vec<Exchange>, stated: Option<Offset>) -> Result<RemoteClock, Fault> {
         let none = || Fault::new("no clock exchange could be used");
         let fitted = Model::fit(&exchanges).ok_or_else(none)?;
         Ok(match stated.map(Model::stated) {
-            Some(model) => Known { model, exchanges, exchanged: Some(fitted) },
-            None => Known { model: fitted, exchanges, exchanged: None },
+            Some(model) => RemoteClock { model, exchanges, exchanged: Some(fitted) },
+            None => RemoteClock { model: fitted, exchanges, exchanged: None },
         })
     }
 
@@ -163,13 +163,13 @@ impl Known {
 
 /// The offset between both ends during a round, and what its messages say of it; `None` on one
 /// clock.
-pub fn of_round(
-    client: Option<&Known>,
-    server: Option<&Known>,
+pub fn offset_for_round(
+    client: Option<&RemoteClock>,
+    server: Option<&RemoteClock>,
     samples: &RoundSamples,
     messages: impl Iterator<Item = Message>,
 ) -> Option<ClockOffset> {
-    let of = |known: Option<&Known>| known.and_then(|known| known.during(samples));
+    let of = |known: Option<&RemoteClock>| known.and_then(|known| known.during(samples));
     let clock = match (of(client), of(server)) {
         (None, server) => server?,
         (Some(client), None) => ClockOffset {

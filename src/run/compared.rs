@@ -1,7 +1,7 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
 use super::time::Time;
-use super::{ConductError, Stage, clocks, other_host, whole};
+use super::{RunContext, RunError, clocks, other_host, summary};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
@@ -9,8 +9,7 @@ use crate::control::fault::Fault;
 use crate::host::Environment;
 use crate::plan::Plan;
 use crate::record::schema::{
-    ClockHistory, ClockKnown, ClockOffset, ClockPoint, OtherHost, PlanRecord, Record,
-    RecordedWarning, SCHEMA, VERSION,
+    ClockHistory, ClockKnown, ClockOffset, ClockPoint, Record, RecordedWarning,
 };
 use crate::remote::clocks::Comparison;
 use crate::remote::host::RemoteHost;
@@ -32,13 +31,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Compares for a time, all hosts at once. The plan has no cases.
 pub fn compare(
     plan: &Plan,
-    stage: &Stage<'_>,
+    context: &RunContext<'_>,
     mut hosts: Vec<&mut RemoteHost>,
     interface: Option<&Interfaces>,
     length: Span,
-) -> Result<Record, ConductError> {
+) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = Time::calibrate(stage.clock)?;
+    let time = Time::calibrate(context.clock)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;
@@ -54,10 +53,10 @@ pub fn compare(
         running.push(started?);
     }
     let begin = Instant::now();
-    while begin.elapsed() < length.duration() && !stage.interrupted.load(Ordering::Relaxed) {
+    while begin.elapsed() < length.duration() && !context.interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
-    let (mut histories, mut told) = (Vec::new(), Vec::new());
+    let (mut histories, mut recorded) = (Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
         let exchanges = comparison.exchanges()?;
         let truth = Truth { local, host, untrue: plan.untrue_clock };
@@ -65,67 +64,26 @@ pub fn compare(
         let Some(known) = history(&exchanges, &truth) else {
             let name = host.session.host();
             let sentence = format!("no clock exchange with {name} could be used");
-            return Err(ConductError::Unable(sentence));
+            return Err(RunError::Unable(sentence));
         };
         histories.push(ClockHistory { host: number as u32, ..known });
-        told.push(other_host(host, Vec::new(), Some(cost)));
+        recorded.push(other_host(host, Vec::new(), Some(cost)));
     }
-    let record = record(plan, stage, started, &time, environment);
-    Ok(Record {
-        warnings: warnings(plan, &told, &histories),
-        hosts: told,
-        clocks: histories,
-        ..record
-    })
-}
-
-fn record(
-    plan: &Plan,
-    stage: &Stage<'_>,
-    started: jiff::Timestamp,
-    time: &Time,
-    environment: Environment,
-) -> Record {
-    let interrupted = stage.interrupted.load(Ordering::Relaxed);
-    let whole = whole::Whole {
-        cpus: Vec::new(),
-        one_cpu: false,
-        environment: &environment,
-        resolution_ns: time.reading.resolution_ns,
-    };
-    let instrument = whole.instrument(&[]);
-    Record {
-        schema: SCHEMA.into(),
-        version: VERSION,
-        tool: env!("CARGO_PKG_VERSION").into(),
-        command: stage.command.clone(),
-        started: started.to_string(),
-        finished: jiff::Timestamp::now().to_string(),
-        complete: !interrupted,
-        faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
-        plan: PlanRecord::from(plan),
-        clock: time.report(),
-        instrument,
-        noise: Vec::new(),
-        runs: Vec::new(),
-        unavailable: Vec::new(),
-        warnings: Vec::new(),
-        environment,
-        hosts: Vec::new(),
-        pairs: None,
-        clocks: Vec::new(),
-    }
-}
-
-fn warnings(plan: &Plan, hosts: &[OtherHost], clocks: &[ClockHistory]) -> Vec<RecordedWarning> {
-    let injected = plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into());
-    let stepped = clocks.iter().filter_map(|history| {
+    let base = summary::record(plan, context, &time, &environment, started);
+    let interrupted = context.interrupted.load(Ordering::Relaxed);
+    let stepped = histories.iter().zip(&recorded).filter_map(|(history, host)| {
         let times = history.known.last()?.clock.steps;
-        let host = hosts.get(history.host as usize)?;
         let warning = Warning::ClockStepped { times };
         (times > 0).then(|| RecordedWarning::on_host(&warning, &host.name))
     });
-    injected.into_iter().chain(stepped).collect()
+    Ok(Record {
+        complete: !interrupted,
+        faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
+        warnings: base.warnings.into_iter().chain(stepped).collect(),
+        hosts: recorded,
+        clocks: histories,
+        ..base
+    })
 }
 
 /// What a clock that was made wrong really shows. Both hosts must read one counter for it: they

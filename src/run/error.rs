@@ -5,7 +5,7 @@ use crate::record::RecordError;
 
 /// Why there is no record at all.
 #[derive(Debug, thiserror::Error)]
-pub enum ConductError {
+pub enum RunError {
     /// A request that cannot be met.
     #[error("{0}")]
     Refused(String),
@@ -17,11 +17,11 @@ pub enum ConductError {
     Record(#[from] RecordError),
 }
 
-impl From<Fault> for ConductError {
+impl From<Fault> for RunError {
     fn from(fault: Fault) -> Self {
         match fault.is_refused() {
-            true => ConductError::Refused(fault.to_string()),
-            false => ConductError::Unable(fault.to_string()),
+            true => RunError::Refused(fault.to_string()),
+            false => RunError::Unable(fault.to_string()),
         }
     }
 }

@@ -1,199 +1,51 @@
 //! From the rounds of a case to its run in the record.
 
-use super::analysis::{Collector, Completion, PatternAnalysis, RoundSeen};
-use super::beyond;
-use super::cpus;
-use super::included;
+use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
+use super::counts::add;
 use super::stop::Stop;
-use super::tally::add;
 use super::threads::{self, ended};
-use super::whole;
 use crate::clock::Timebase;
-use crate::control::fault::Fault;
-use crate::host::CpuPair;
-use crate::host::Noise;
+use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
-    CaseRecord, ClockOffset, Counts, Figure, Round, RoundEnd, Run, Start, Thread, Usage,
+    CaseRecord, Counts, Figure, RecordedWarning, Round, RoundEnd, Run, Thread, Usage,
 };
 use crate::run::round::{RoundResult, ThreadResult};
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
+use crate::sample::recorder::Beyond;
 use crate::stats::knee::Point;
 use crate::stats::metric::durations;
-use crate::stats::rate::{Delivered, rate};
+use crate::stats::rate::rate;
 use crate::stats::{Interval, Metric, Summary, summarize, summarize_live};
-use crate::transport::Role;
+use crate::transport::{Role, Wait};
 use crate::warning::Warning;
-use std::any::Any;
 use std::collections::BTreeMap;
-
-/// Where a round stands among the others.
-#[derive(Clone, Copy, Debug)]
-pub struct At {
-    /// Its number.
-    pub round: u32,
-    /// Its position in the order in which all were executed.
-    pub position: u32,
-    /// Of rounds at the same time: the share of the time in which all ran.
-    pub overlap: Option<f64>,
-    /// How they began, where all were told one instant.
-    pub start: Option<Start>,
-}
-
-/// A run while its rounds come in.
-pub struct RunSoFar {
-    index: usize,
-    pub(super) case: Case,
-    pub(super) analysis: &'static dyn PatternAnalysis,
-    /// A pair for each of its threads.
-    cpus: Vec<CpuPair>,
-    pub(super) rounds: Vec<Round>,
-    /// Durations of each metric, a vector a round.
-    pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
-    /// Of rounds whose samples were too many: all of them, by size.
-    beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
-    /// What the pattern gathers beside.
-    collector: Box<dyn Collector>,
-    pub(super) counts: Counts,
-    pub(super) floor: Vec<Vec<f64>>,
-    pub(super) recording_ns: Vec<f64>,
-    /// Of the client's CPU, and of the server's.
-    noise: [Vec<Noise>; 2],
-    pub(super) warnings: Vec<Warning>,
-    /// Why no further round is wanted.
-    stop: Option<Stop>,
-}
 
 /// What was seen of a round.
 pub struct Seen<'a> {
-    /// Of all threads, and of each.
-    pub counts: (Counts, Vec<Counts>),
+    /// Of each thread.
+    pub counts: Vec<Counts>,
     /// The samples of all threads.
     pub samples: RoundSamples,
     /// The times that they were taken by.
     pub times: Times<'a>,
-    /// How far two hosts' clocks were apart.
-    pub clock: Option<ClockOffset>,
 }
 
 impl RunSoFar {
-    /// Before the first round; an end has so many flows at the same time, its threads among them.
-    pub fn new(
-        index: usize,
-        case: &Case,
-        analysis: &'static dyn PatternAnalysis,
-        cpus: &[CpuPair],
-        flows: u32,
-    ) -> RunSoFar {
-        let (all, different) = cpus::of_case(cpus, flows);
-        let is_short = different < all.len();
-        let warning = Warning::FewerCpus { threads: flows, cpus: different as u32 };
-        let cpus = all.into_iter().take(case.most_threads() as usize).collect();
-        RunSoFar {
-            index,
-            case: case.clone(),
-            analysis,
-            collector: analysis.collector(case),
-            cpus,
-            rounds: Vec::new(),
-            series: BTreeMap::new(),
-            beyond: Vec::new(),
-            counts: Counts::default(),
-            floor: Vec::new(),
-            recording_ns: Vec::new(),
-            noise: Default::default(),
-            warnings: is_short.then_some(warning).into_iter().collect(),
-            stop: None,
-        }
-    }
-
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        self.index as u32
-    }
-
-    /// What is measured.
-    pub fn case(&self) -> &Case {
-        &self.case
-    }
-
-    /// Its rounds so far.
-    pub fn rounds(&self) -> &[Round] {
-        &self.rounds
-    }
-
-    /// What the pattern has gathered, as its own type.
-    pub fn collected<T: Any>(&self) -> Option<&T> {
-        self.collector.as_any().downcast_ref()
-    }
-
-    /// What each round delivered, in messages, where that is gathered.
-    pub(super) fn delivered(&self) -> &[Delivered] {
-        self.collector.work().map_or(&[], |work| &work.delivered)
-    }
-
-    fn posted(&self) -> &[Delivered] {
-        self.collector.work().map_or(&[], |work| &work.posted)
-    }
-
-    /// The noise of the CPUs of this host.
-    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
-        let here = |role| self.case.host_of(role).is_none();
-        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
-        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
-    }
-
-    /// The noise of a role's CPU, where that is of this host.
-    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
-        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
-        there.filter(|_| self.case.host_of(role) == Some(host)).into_iter().flatten()
-    }
-
-    /// Whether no further round is wanted.
-    pub fn is_over(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    /// Whether all its rounds ended as planned.
-    pub fn is_complete(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::is_planned)
-    }
-
-    /// Whether something went wrong in its last round.
-    pub(super) fn has_failed(&self) -> bool {
-        self.is_over() && !self.is_complete()
-    }
-
-    /// Ends it: a round could not even begin.
-    pub fn fail(&mut self, fault: Fault) {
-        self.stop = Some(Stop::Fault(fault));
-    }
-
-    /// Takes one round.
-    pub fn take(&mut self, case: &Case, at: At, finished: RoundResult, seen: Seen<'_>) {
-        let fault = finished.fault.clone();
+    /// Takes one round, of which `round` has its place among the others, its clock and its counts.
+    pub fn take(&mut self, case: &Case, mut round: Round, finished: RoundResult, seen: Seen<'_>) {
         let client = finished.threads_of(Role::Client);
         let server = finished.threads_of(Role::Server);
-        let Seen { counts: (counts, counts_of_each), samples, times, clock } = seen;
-        let mut round = Round {
-            index: at.round,
-            position: at.position,
-            overlap: at.overlap,
-            start: at.start,
-            samples: samples.samples.len() as u64,
-            stride: case.stride(),
-            clock,
-            counts,
-            ..Round::default()
-        };
+        let Seen { counts, samples, times } = seen;
+        round.samples = samples.samples.len() as u64;
         let threads = 0..client.len().max(server.len());
         let each: Vec<Thread> = threads
             .map(|number| {
                 let ends = (client.get(number), server.get(number));
                 let thread = self.thread(number, ends, times.client.time);
-                let counts = counts_of_each.get(number).copied().unwrap_or_default();
+                let counts = counts.get(number).copied().unwrap_or_default();
                 Thread { counts, ..thread }
             })
             .collect();
@@ -218,11 +70,11 @@ impl RunSoFar {
             server_time: times.server.time,
         });
         add(&mut self.counts, &round.counts);
-        round.ended = match &fault {
+        round.ended = match &finished.fault {
             Some(fault) => RoundEnd::Fault(fault.to_string()),
             None => ended(client.first()),
         };
-        self.stop = fault.map(Stop::Fault);
+        self.stop = finished.fault.map(Stop::Fault);
         self.rounds.push(round);
     }
 
@@ -284,7 +136,7 @@ impl RunSoFar {
             let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
             self.floor.push(floor.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-            for (metric, beyond) in beyond::histograms(&outcome.beyond, base) {
+            for (metric, beyond) in counted_latencies(&outcome.beyond, base) {
                 match all.get_mut(&metric) {
                     // Two that cannot be put together would hold more samples than can be counted.
                     Some(all) => all.merge(&beyond).unwrap_or_default(),
@@ -377,7 +229,7 @@ impl RunSoFar {
         let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
             let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
             raw.iter().for_each(|ns| all.record_ns(*ns));
-            let kind = beyond::counted_as(metric);
+            let kind = counted_as(metric);
             if let Some(beyond) = beyond.get(&kind) {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
@@ -401,10 +253,10 @@ impl RunSoFar {
                 figures.push(Figure { metric, unit: "ns".into(), summary, clock_bound_ns });
             }
         }
-        self.leave_out_what_the_clocks_do_not_tell(&mut figures);
+        self.drop_figures_below_clock_bound(&mut figures);
         let mut rates = self.collector.rates(&self);
         self.warn(&figures, &rates, plan);
-        let included = included::of(&self.case, self.analysis);
+        let included = method_notes(&self.case, self.analysis);
         let headline = match self.analysis.is_rate() {
             true => rates.first().map(|figure| figure.metric.name()),
             false => self.analysis.metrics(&self.case).first().map(|metric| metric.name()),
@@ -428,7 +280,7 @@ impl RunSoFar {
             details: completion.details,
             counts: self.counts,
             included,
-            warnings: whole::recorded(&self.warnings),
+            warnings: RecordedWarning::each_once(&self.warnings),
         }
     }
 
@@ -447,4 +299,47 @@ impl RunSoFar {
     pub fn capacity(&self) -> f64 {
         rate(self.delivered()).value
     }
+}
+
+/// Latencies of messages for which there was no row, by the metric that they were counted as.
+fn counted_latencies(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveHistogram> {
+    let all = [
+        (Metric::Service, &beyond.service),
+        (Metric::Response, &beyond.response),
+        (Metric::Lateness, &beyond.lateness),
+    ];
+    let live = all.into_iter().filter_map(|(metric, sparse)| {
+        // The agent counted in ticks; what a tick is is known here.
+        let mut sparse = sparse.clone()?;
+        sparse.unit_ns = base.ns_per_tick;
+        Some((metric, LiveHistogram::from_sparse(&sparse).ok()?))
+    });
+    live.collect()
+}
+
+/// The metric under which a metric's messages without a row were counted.
+fn counted_as(metric: Metric) -> Metric {
+    match metric {
+        Metric::Response | Metric::Lateness => metric,
+        _ => Metric::Service,
+    }
+}
+
+/// What was included in the figures: name, value.
+fn method_notes(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<String, String> {
+    let wait = match case.wait {
+        Wait::Busy => "busy: both ends poll without a pause".to_string(),
+        Wait::Block => "block: both ends sleep in the kernel".to_string(),
+        Wait::Adaptive => {
+            format!("adaptive: both ends poll for {} us, then sleep", ADAPTIVE_SPIN.0 / 1000)
+        }
+    };
+    let payload = if case.check { "filled and verified" } else { "numbered, not verified" };
+    let mut notes = BTreeMap::from([
+        ("wait".to_string(), wait),
+        ("payload".to_string(), payload.to_string()),
+        ("path".to_string(), case.transport.descriptor().path.to_string()),
+    ]);
+    notes.extend(analysis.method_notes(case));
+    notes
 }

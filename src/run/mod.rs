@@ -4,16 +4,14 @@
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
 pub mod analysis;
-mod apart;
-mod beyond;
 mod clocks;
 pub mod compared;
 mod concurrent;
 pub mod conditions;
+pub mod counts;
 mod cpus;
 mod error;
 pub mod figures;
-mod included;
 mod pairs;
 mod progress;
 pub mod rates;
@@ -22,13 +20,12 @@ pub mod search;
 pub mod start;
 pub mod start_barrier;
 mod stop;
-pub mod tally;
+mod summary;
 mod threads;
 mod time;
 mod warnings;
-mod whole;
 
-pub use error::ConductError;
+pub use error::RunError;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::Source;
@@ -36,9 +33,7 @@ use crate::control::fault::Fault;
 use crate::host::{Choice, CpuPair, Environment, Noise};
 use crate::plan::{Case, PatternRef, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{
-    ClockCost, Counts, OtherHost, PlanRecord, Record, SCHEMA, Unavailable, VERSION,
-};
+use crate::record::schema::{ClockCost, Counts, OtherHost, Record, Round, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
 use crate::run::round::RoundResult;
@@ -46,10 +41,9 @@ use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
 use crate::units::Span;
-use crate::warning::Warning;
-use analysis::{NextCase, PatternAnalysis, RunPatterns};
+use analysis::{NextCase, PatternAnalysis, RunPatterns, RunSoFar};
 use clocks::Comparisons;
-use figures::{At, RunSoFar, Seen};
+use figures::Seen;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -63,8 +57,8 @@ const NOISE: Span = Span(10_000_000);
 /// Messages of the null transport before each round.
 const FLOOR: u32 = 2000;
 
-/// What the conductor is given beside the plan.
-pub struct Stage<'a> {
+/// What a run is given beside the plan.
+pub struct RunContext<'a> {
     /// The program that is started as an agent.
     pub program: PathBuf,
     /// The command as typed, for the record.
@@ -81,7 +75,7 @@ pub struct Stage<'a> {
     pub patterns: RunPatterns,
 }
 
-impl Stage<'_> {
+impl RunContext<'_> {
     /// What the pattern of a case makes of its samples.
     pub fn analysis(&self, case: &Case) -> &'static dyn PatternAnalysis {
         let found = (self.patterns.analysis)(case.pattern.name());
@@ -100,86 +94,73 @@ impl Stage<'_> {
 pub type Keep<'a> = dyn FnMut(&RoundSamples) -> Result<(), RecordError> + 'a;
 
 /// Runs a plan, and hands every round's samples to `keep` as they come.
-pub fn conduct(
+pub fn run(
     plan: &Plan,
-    stage: &Stage<'_>,
+    context: &RunContext<'_>,
     keep: &mut Keep<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Record, ConductError> {
+) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = Time::calibrate(stage.clock)?;
+    let time = Time::calibrate(context.clock)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    let mut conductor = Conductor {
+    let mut runner = Runner {
         plan: plan.clone(),
-        stage,
+        context,
         keep,
         watcher,
-        conditions: conditions(plan, stage, &time, cpus.clone()),
-        comparisons: Comparisons::start(plan, stage, &time, &own_cpus, &environment)?,
+        conditions: conditions(plan, context, &time, cpus.clone()),
+        comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
-    conductor.runs =
-        plan.cases.iter().enumerate().map(|(index, case)| conductor.run(index, case)).collect();
-    conductor.all_points()?;
-    let Conductor { runs, faults, comparisons, plan, .. } = conductor;
+    runner.runs =
+        plan.cases.iter().enumerate().map(|(index, case)| runner.run(index, case)).collect();
+    runner.all_points()?;
+    let Runner { runs, faults, comparisons, plan, .. } = runner;
     let plan = &plan;
-    let costs = comparisons.end();
-    let whole = whole::Whole {
-        cpus: own_cpus,
-        one_cpu,
-        environment: &environment,
-        resolution_ns: time.reading.resolution_ns,
-    };
-    let mut record = Record {
-        schema: SCHEMA.into(),
-        version: VERSION,
-        tool: env!("CARGO_PKG_VERSION").into(),
-        command: stage.command.clone(),
-        started: started.to_string(),
-        finished: String::new(),
-        complete: faults.is_empty() && runs.iter().all(RunSoFar::is_complete),
-        faults,
-        plan: PlanRecord::from(plan),
-        clock: time.report(),
-        instrument: whole.instrument(&runs),
-        noise: whole.noise(runs.iter().flat_map(RunSoFar::noise_here)),
-        runs: Vec::new(),
-        unavailable: stage.unavailable.clone(),
-        warnings: Vec::new(),
-        environment: environment.clone(),
-        hosts: other_hosts(stage, &whole, &runs, costs),
-        pairs: None,
-        clocks: Vec::new(),
-    };
-    record.warnings = whole.warnings(&record.noise);
-    record.warnings.extend(plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into()));
-    record.warnings.extend(record.hosts.iter().flat_map(whole::warnings_there));
+    let hosts = other_hosts(context, &runs, comparisons.end());
+    let base = summary::record(plan, context, &time, &environment, started);
+    let noise = summary::noise(runs.iter().flat_map(RunSoFar::noise_here));
+    let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
+    warnings.extend(base.warnings);
+    warnings.extend(hosts.iter().flat_map(summary::warnings_there));
+    let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_complete);
+    let instrument = summary::instrument(&runs, &time);
     let completions: Vec<_> = (0..runs.len())
-        .map(|number| stage.analysis(&runs[number].case).complete(plan, &runs, number))
+        .map(|number| context.analysis(&runs[number].case).complete(plan, &runs, number))
         .collect();
     let completed = runs.into_iter().zip(completions);
-    record.runs = completed.map(|(run, completion)| run.into_run(plan, completion)).collect();
-    record.pairs = pairs::figures(plan, &record.runs);
-    record.finished = jiff::Timestamp::now().to_string();
-    Ok(record)
+    let runs: Vec<_> = completed.map(|(run, completion)| run.into_run(plan, completion)).collect();
+    Ok(Record {
+        pairs: pairs::figures(plan, &runs),
+        finished: jiff::Timestamp::now().to_string(),
+        unavailable: context.unavailable.clone(),
+        complete,
+        faults,
+        instrument,
+        noise,
+        runs,
+        warnings,
+        hosts,
+        ..base
+    })
 }
 
 /// What is the same for all rounds.
 fn conditions<'a>(
     plan: &Plan,
-    stage: &Stage<'a>,
+    context: &RunContext<'a>,
     time: &Time,
     cpus: Vec<CpuPair>,
 ) -> Conditions<'a> {
     Conditions {
-        program: stage.program.clone(),
-        execution: stage.patterns.execution,
-        hosts: stage.hosts,
+        program: context.program.clone(),
+        execution: context.patterns.execution,
+        hosts: context.hosts,
         cpus,
         clock: time.source,
         time: time.base,
@@ -188,23 +169,22 @@ fn conditions<'a>(
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
         floor: FLOOR,
-        interrupted: stage.interrupted,
+        interrupted: context.interrupted,
     }
 }
 
 /// What the record says of the other hosts.
 fn other_hosts(
-    stage: &Stage<'_>,
-    whole: &whole::Whole<'_>,
+    context: &RunContext<'_>,
     runs: &[RunSoFar],
     costs: Vec<Option<ClockCost>>,
 ) -> Vec<OtherHost> {
     let noise = |number: usize| {
         let of = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
-        whole.noise(of(Role::Client).chain(of(Role::Server)))
+        summary::noise(of(Role::Client).chain(of(Role::Server)))
     };
-    let told = stage.hosts.iter().zip(costs).enumerate();
-    told.map(|(number, (host, cost))| other_host(host, noise(number), cost)).collect()
+    let hosts = context.hosts.iter().zip(costs).enumerate();
+    hosts.map(|(number, (host, cost))| other_host(host, noise(number), cost)).collect()
 }
 
 fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
@@ -218,9 +198,9 @@ fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost
     }
 }
 
-struct Conductor<'a, 'w> {
+struct Runner<'a, 'w> {
     plan: Plan,
-    stage: &'a Stage<'a>,
+    context: &'a RunContext<'a>,
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
@@ -231,9 +211,9 @@ struct Conductor<'a, 'w> {
     time: &'a Time,
 }
 
-impl Conductor<'_, '_> {
+impl Runner<'_, '_> {
     /// All rounds of the plan's cases, and of those that a search adds to it.
-    fn all_points(&mut self) -> Result<(), ConductError> {
+    fn all_points(&mut self) -> Result<(), RunError> {
         self.all_rounds()?;
         for _ in 0..=search::MOST_PASSES {
             let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
@@ -259,7 +239,7 @@ impl Conductor<'_, '_> {
             }
         }
         let analyses =
-            patterns.iter().filter_map(|pattern| (self.stage.patterns.analysis)(pattern.name()));
+            patterns.iter().filter_map(|pattern| (self.context.patterns.analysis)(pattern.name()));
         analyses.flat_map(|analysis| analysis.next_cases(&self.plan, &self.runs)).collect()
     }
 
@@ -296,12 +276,12 @@ impl Conductor<'_, '_> {
     fn run(&self, index: usize, case: &Case) -> RunSoFar {
         let is_beside = self.plan.concurrent.iter().any(|group| group.contains(&(index as u32)));
         let flows = if is_beside { self.plan.cpus_at_once() } else { case.most_threads() };
-        let analysis = self.stage.analysis(case);
+        let analysis = self.context.analysis(case);
         RunSoFar::new(index, case, analysis, &self.conditions.cpus_of(case), flows)
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
-    fn all_rounds(&mut self) -> Result<(), ConductError> {
+    fn all_rounds(&mut self) -> Result<(), RunError> {
         let rounds = self.plan.rounds;
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
         let mut order = self.plan.groups();
@@ -314,7 +294,7 @@ impl Conductor<'_, '_> {
                 if group.is_empty() {
                     continue;
                 }
-                if self.stage.interrupted.load(Ordering::Relaxed) {
+                if self.context.interrupted.load(Ordering::Relaxed) {
                     self.faults.push(Fault::Interrupted.to_string());
                     return Ok(());
                 }
@@ -330,7 +310,7 @@ impl Conductor<'_, '_> {
     }
 
     /// A round of cases that run at the same time; whether the user has interrupted it.
-    fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, ConductError> {
+    fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, RunError> {
         let label = self.plan.label(group[0]);
         self.watcher.case(&match group.len() {
             1 => label,
@@ -357,9 +337,16 @@ impl Conductor<'_, '_> {
         let mut interrupted = false;
         for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
         {
-            let at = At { round, position: self.position, overlap, start };
+            let record = Round {
+                index: round,
+                position: self.position,
+                overlap,
+                start,
+                stride: case.stride(),
+                ..Round::default()
+            };
             let fault = match finished {
-                Ok(finished) => self.take(*index, at, case, finished)?,
+                Ok(finished) => self.take(*index, record, case, finished)?,
                 Err(fault) => {
                     self.runs[*index].fail(fault.clone());
                     Some(fault)
@@ -383,22 +370,17 @@ impl Conductor<'_, '_> {
     fn take(
         &mut self,
         index: usize,
-        at: At,
+        mut round: Round,
         case: &Case,
         finished: RoundResult,
-    ) -> Result<Option<Fault>, ConductError> {
+    ) -> Result<Option<Fault>, RunError> {
         let base = self.time.of_round(case, &finished);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
-        let mut known = |role| match Some(())
-            .filter(|()| self.stage.is_one_way(case))
-            .and_then(|()| self.comparisons.of(case, role))?
-        {
-            Ok(known) => Some(known),
-            Err(fault) => {
-                unknown = Some(fault);
-                None
-            }
+        let mut known = |role| {
+            let is_one_way = self.context.is_one_way(case);
+            let known = is_one_way.then(|| self.comparisons.of(case, role)).flatten()?;
+            known.map_err(|fault| unknown = Some(fault)).ok()
         };
         let known = [known(Role::Client), known(Role::Server)];
         let [of_client, of_server] = known.each_ref().map(Option::as_ref);
@@ -411,29 +393,27 @@ impl Conductor<'_, '_> {
             server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
             apart: case.topology.is_between_hosts(),
         };
-        let analysis = self.stage.analysis(case);
-        let each: Vec<RoundSamples> = finished
-            .threads_of(Role::Client)
+        let analysis = self.context.analysis(case);
+        let (clients, servers) =
+            (finished.threads_of(Role::Client), finished.threads_of(Role::Server));
+        let each: Vec<RoundSamples> = clients
             .iter()
             .enumerate()
             .map(|(number, client)| {
-                let at_server = finished
-                    .threads_of(Role::Server)
-                    .get(number)
-                    .map_or(&[][..], |s| s.arena.rows());
+                let at_server = servers.get(number).map_or(&[][..], |s| s.arena.rows());
                 let rows = [client.arena.rows(), at_server];
                 let samples = analysis.samples(case, number, rows, times);
-                RoundSamples { run: index as u32, round: at.round, samples }
+                RoundSamples { run: index as u32, round: round.index, samples }
             })
             .collect();
-        let counts = counts(case, analysis, &finished, &each);
+        let (all, counts) = counts(case, analysis, &finished, &each);
         let samples = pool(each);
         (self.keep)(&samples)?;
-        let both = finished.threads_of(Role::Client).iter().zip(finished.threads_of(Role::Server));
-        let messages = both.flat_map(|(client, server)| {
+        let messages = clients.iter().zip(servers).flat_map(|(client, server)| {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });
-        let clock = clocks::of_round(of_client, of_server, &samples, messages);
+        round.clock = clocks::offset_for_round(of_client, of_server, &samples, messages);
+        round.counts = all;
         let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
@@ -441,10 +421,9 @@ impl Conductor<'_, '_> {
             Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
             None => format!("the {} on this host", role.name()),
         };
-        let late = at.start.iter().flat_map(|start| start::warnings(at.round, start, name));
+        let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
         self.runs[index].warnings.extend(late);
-        let seen = Seen { counts, samples, times, clock };
-        self.runs[index].take(case, at, finished, seen);
+        self.runs[index].take(case, round, finished, Seen { counts, samples, times });
         self.position += 1;
         Ok(fault)
     }
@@ -469,7 +448,7 @@ fn counts(
         })
         .collect();
     let mut all = Counts::default();
-    counted.iter().for_each(|one| tally::add(&mut all, one));
+    counted.iter().for_each(|one| counts::add(&mut all, one));
     analysis.complete_counts(finished, &mut all);
     (all, counted)
 }

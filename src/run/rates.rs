@@ -1,7 +1,6 @@
 //! Rates of a run: what its rounds posted and delivered, and in what time.
 
-use super::analysis::RoundSeen;
-use super::tally::between;
+use super::counts::{RoundSeen, between};
 use crate::plan::Schedule;
 use crate::record::schema::RateFigure;
 use crate::stats::RateMetric;

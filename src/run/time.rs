@@ -1,7 +1,7 @@
 //! The clock of a run: chosen and calibrated before the first round, and compared over the whole
 //! run at its end.
 
-use super::error::ConductError;
+use super::error::RunError;
 use super::round::RoundResult;
 use crate::clock::{self, Anchor, Calibration, ClockReport, Reading, Source, Ticks, Timebase};
 use crate::host;
@@ -30,9 +30,9 @@ pub struct Time {
 
 impl Time {
     /// Chooses the clock, or takes the one asked for, and calibrates it.
-    pub fn calibrate(asked: Option<Source>) -> Result<Time, ConductError> {
+    pub fn calibrate(asked: Option<Source>) -> Result<Time, RunError> {
         if asked == Some(Source::Ptp) {
-            host::Discipline::read().stated_error_ns().map_err(ConductError::Refused)?;
+            host::Discipline::read().stated_error_ns().map_err(RunError::Refused)?;
         }
         let (source, reason) = match asked {
             Some(source) => (source, "asked for".to_string()),
@@ -40,7 +40,7 @@ impl Time {
         };
         let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
         let calibration = Calibration::of(source, &anchors)
-            .ok_or_else(|| ConductError::Unable("the clock could not be calibrated".into()))?;
+            .ok_or_else(|| RunError::Unable("the clock could not be calibrated".into()))?;
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
         let base = Timebase::new(epoch, calibration.ns_per_tick);
         let reading = source.measure_reading(&base);

@@ -1,8 +1,8 @@
 //! What weakens the figures of a run.
 
-use super::figures::RunSoFar;
+use super::analysis::RunSoFar;
 use crate::plan::{Case, Plan, Schedule};
-use crate::record::schema::{Figure, RateFigure, Round, RoundEnd};
+use crate::record::schema::{Figure, OffsetCheck, RateFigure, Round, RoundEnd};
 use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
@@ -74,26 +74,19 @@ impl RunSoFar {
 
     /// What the processes suffered.
     fn process_warnings(&self) -> Vec<Warning> {
+        let rounds = self.rounds.len() as u64;
         let mut found = Vec::new();
-        let sum = |of: fn(&Round) -> u64| self.rounds.iter().map(of).sum::<u64>();
-        let switches = [
-            (Role::Client, sum(|round| round.client.involuntary_switches)),
-            (Role::Server, sum(|round| round.server.involuntary_switches)),
-        ];
-        for (role, count) in switches {
+        for role in [Role::Client, Role::Server] {
+            let used = || self.rounds.iter().map(|round| role.pick(&round.client, &round.server));
+            let role = role.name();
             // The tick itself may switch a few times a second; a share of the samples matters.
-            if count > 10 * self.rounds.len() as u64 {
-                let role = role.name();
+            let count = used().map(|usage| usage.involuntary_switches).sum();
+            if count > 10 * rounds {
                 found.push(Warning::InvoluntarySwitches { role, count });
             }
-        }
-        let faults = [
-            (Role::Client, sum(|round| round.client.page_faults)),
-            (Role::Server, sum(|round| round.server.page_faults)),
-        ];
-        for (role, count) in faults {
-            if count > 20 * self.rounds.len() as u64 {
-                found.push(Warning::PageFaults { role: role.name(), count });
+            let count = used().map(|usage| usage.page_faults).sum();
+            if count > 20 * rounds {
+                found.push(Warning::PageFaults { role, count });
             }
         }
         found
@@ -126,5 +119,45 @@ impl RunSoFar {
             found.push(Warning::GeneratorBlocked { times: counts.held_up, sent: counts.sent });
         }
         found
+    }
+
+    /// The widest bound of the rounds between two hosts.
+    pub(super) fn clock_bound(&self) -> Option<f64> {
+        let bounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
+        bounds.map(|clock| clock.bound_ns).reduce(f64::max)
+    }
+
+    /// What contradicts the clocks, each at its worst.
+    fn clocks_disagree(&self) -> Vec<Warning> {
+        let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
+        let sources = [
+            ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
+            ("the clock exchanges", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
+        ];
+        let worst = sources.into_iter().map(|(by, checks): (&'static str, Vec<OffsetCheck>)| {
+            (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
+        });
+        let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
+        beyond.map(|(by, beyond_ns)| Warning::ClocksDisagree { by, beyond_ns }).collect()
+    }
+
+    /// Drops figures below the clock-error bound.
+    pub(super) fn drop_figures_below_clock_bound(&mut self, figures: &mut Vec<Figure>) {
+        let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
+        if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
+            self.warnings.push(Warning::ClockStepped { times: steps });
+        }
+        self.warnings.extend(self.clocks_disagree());
+        figures.retain(|figure| {
+            let Some(bound_ns) = figure.clock_bound_ns else { return true };
+            let half = figure.summary.quantile(0.5);
+            let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
+            let is_told = p50_ns > bound_ns;
+            if !is_told {
+                let metric = figure.metric.name();
+                self.warnings.push(Warning::BelowClockBound { metric, bound_ns, p50_ns });
+            }
+            is_told
+        });
     }
 }

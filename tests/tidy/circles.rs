@@ -10,7 +10,7 @@ use super::{Source, none, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Circles that are still to be undone, by the folder that has them.
-const TO_UNDO: [&str; 2] = ["src/report/", "src/run/"];
+const TO_UNDO: [&str; 1] = ["src/report/"];
 
 type Path = Vec<String>;
 

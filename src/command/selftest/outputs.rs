@@ -10,7 +10,7 @@ use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
 use crate::report::export::{CSV_HEADER, Format, Selection, export_to};
 use crate::report::{html, table};
-use crate::run::{Silent, Stage, conduct};
+use crate::run::{RunContext, Silent, run};
 use crate::sample::{RoundSamples, Sample};
 use crate::units::{Bytes, Span};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
     let dir = base.join("run");
     let mut writer = RunDirectory::create(&dir, Bytes(count * 64)).map_err(|e| say(&e))?;
     let interrupted = AtomicBool::new(false);
-    let stage = Stage {
+    let stage = RunContext {
         program: std::env::current_exe().map_err(|e| say(&e))?,
         command: vec!["wiregauge".into(), "selftest".into()],
         clock: None,
@@ -65,7 +65,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         injected.push(round.clone());
         writer.append(round)
     };
-    let record = conduct(&plan, &stage, &mut take, &mut Silent).map_err(|e| say(&e))?;
+    let record = run(&plan, &stage, &mut take, &mut Silent).map_err(|e| say(&e))?;
     let page =
         html::render(&record, &registry::views(), injected.iter().cloned().map(Ok::<_, String>));
     writer.finish(&record, &page).map_err(|e| say(&e))?;

@@ -9,7 +9,7 @@ use crate::control::secret;
 use crate::pattern::registry;
 use crate::plan::Request;
 use crate::record::schema::Metric;
-use crate::run::{Silent, Stage, conduct};
+use crate::run::{RunContext, Silent, run};
 use crate::transport::TransportKind;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -102,7 +102,7 @@ pub fn t16_null() -> Row {
         let request = Request { transports, rounds: Some(3), ..round_trips() };
         let plan = request.plan().map_err(|refusal| refusal.to_string())?;
         let interrupted = AtomicBool::new(false);
-        let stage = Stage {
+        let stage = RunContext {
             program: std::env::current_exe().map_err(|error| error.to_string())?,
             command: vec!["wiregauge".into(), "selftest".into()],
             clock: None,
@@ -111,8 +111,8 @@ pub fn t16_null() -> Row {
             unavailable: Vec::new(),
             patterns: registry::FOR_RUNS,
         };
-        let record = conduct(&plan, &stage, &mut |_| Ok(()), &mut Silent)
-            .map_err(|error| error.to_string())?;
+        let record =
+            run(&plan, &stage, &mut |_| Ok(()), &mut Silent).map_err(|error| error.to_string())?;
         let run = record.runs.first().ok_or("no run")?;
         let p50 = run.quantile(Metric::Rtt, 0.5).ok_or("no median")?.0;
         let error = record.instrument.error_ns;

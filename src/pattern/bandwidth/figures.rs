@@ -6,11 +6,10 @@ use crate::clock::Ticks;
 use crate::pattern::latency;
 use crate::plan::Case;
 use crate::record::schema::{Counts, RateFigure};
-use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
-use crate::run::figures::RunSoFar;
+use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen, RunSoFar};
+use crate::run::counts;
 use crate::run::rates::{Rates, figure};
 use crate::run::round::ThreadResult;
-use crate::run::tally;
 use crate::sample::arena::Row;
 use crate::sample::join::{End, Times, sample};
 use crate::sample::{Flags, RoundSamples, Sample};
@@ -71,7 +70,7 @@ impl PatternAnalysis for Bandwidth {
         server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
-        let counts = tally::counts(case, self.arrivals(case), client, server, samples);
+        let counts = counts::counts(case, self.arrivals(case), client, server, samples);
         Counts { warmup: case.warmup.min(counts.sent), ..counts }
     }
 

@@ -4,11 +4,10 @@ use super::{Stream, kept};
 use crate::pattern::oneway::{self, SCHEDULED};
 use crate::plan::Case;
 use crate::record::schema::{Counts, RateFigure, Round};
-use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen};
-use crate::run::figures::RunSoFar;
+use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen, RunSoFar};
+use crate::run::counts;
 use crate::run::rates::{Rates, figure};
 use crate::run::round::ThreadResult;
-use crate::run::tally;
 use crate::sample::arena::Row;
 use crate::sample::join::Times;
 use crate::sample::{Flags, Sample};
@@ -55,7 +54,7 @@ impl PatternAnalysis for Stream {
         server: Option<&ThreadResult>,
         samples: &[Sample],
     ) -> Counts {
-        let counts = tally::counts(case, self.arrivals(case), client, server, samples);
+        let counts = counts::counts(case, self.arrivals(case), client, server, samples);
         Counts { lost_before_first: lost_before_first(samples), ..counts }
     }
 

@@ -1,11 +1,40 @@
 //! What became of a round's messages: how many, and in what time.
 
-use super::analysis::Arrivals;
+use crate::clock::Timebase;
 use crate::plan::Case;
-use crate::record::schema::Counts;
+use crate::record::schema::{Counts, Round};
 use crate::run::round::ThreadResult;
-use crate::sample::{Flags, Sample};
+use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::rate::Delivered;
+
+/// Which end sees messages arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// The client: what it sends comes back.
+    AtClient,
+    /// The server.
+    AtServer,
+    /// Both: messages go both ways.
+    AtBoth,
+}
+
+/// One round as a collector sees it.
+pub struct RoundSeen<'a> {
+    /// The case as this round ran it.
+    pub case: &'a Case,
+    /// Its number.
+    pub number: usize,
+    /// The samples of all threads.
+    pub samples: &'a RoundSamples,
+    /// What the record says of it.
+    pub round: &'a Round,
+    /// What the client's threads left.
+    pub client: &'a [ThreadResult],
+    /// What the server's threads left.
+    pub server: &'a [ThreadResult],
+    /// The scale of the server's clock.
+    pub server_time: &'a Timebase,
+}
 
 /// `each` of work for every stamp but the first, in the time from the first to the last.
 pub fn between(stamps: impl Iterator<Item = f64>, each: f64) -> Delivered {
