@@ -3,9 +3,9 @@
 //! Every stage uses this module; it uses none. Parsing is exact about what is allowed, because a
 //! wrong unit must be refused in one sentence before anything runs.
 
-mod untrue;
+mod injected_clock_error;
 
-pub use untrue::{Step, Untrue};
+pub use injected_clock_error::{InjectedClockError, Step};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -51,8 +51,8 @@ fn a_host_without_ssh_is_measured_with() {
     let found = record(&scratch);
     assert!(found.complete && found.runs.len() == 2, "{ended:?}");
     for run in &found.runs {
-        assert_eq!((run.counts.received, run.counts.strangers), (1100, 0), "{}", run.label);
-        let granted = &run.rounds[0].server.granted;
+        assert_eq!((run.counts.received, run.counts.rejected_peers), (1100, 0), "{}", run.label);
+        let granted = &run.rounds[0].server.effective_settings;
         assert_eq!((&granted["address"], &granted["interface"]), (&host.address, &host.interface));
     }
     let named = format!("[{}]:{}", agent.at.ip(), agent.at.port());

@@ -90,7 +90,10 @@ const EVEN: [&str; 6] = [
 ];
 
 fn lines(specs: &[&str]) -> Vec<String> {
-    specs.iter().map(|spec| format!("clocks --time 500ms --untrue-clock '{spec}'")).collect()
+    specs
+        .iter()
+        .map(|spec| format!("clocks --time 500ms --injected-clock-error '{spec}'"))
+        .collect()
 }
 
 #[test]
@@ -125,8 +128,10 @@ fn a_clock_that_is_set_in_mid_run_is_noticed() {
         "drift(-50ppm) step(-1s@3s)",
         "step(5ms@3s)",
     ];
-    let lines: Vec<String> =
-        specs.iter().map(|spec| format!("clocks --time 4s --untrue-clock '{spec}'")).collect();
+    let lines: Vec<String> = specs
+        .iter()
+        .map(|spec| format!("clocks --time 4s --injected-clock-error '{spec}'"))
+        .collect();
     trials(&scratch, "--topology star", None, &lines);
     let mut set = 0;
     for (number, spec) in specs.iter().enumerate() {
@@ -149,7 +154,7 @@ fn a_clock_that_is_set_in_mid_run_is_noticed() {
 fn one_way_times_by_a_wrong_clock_are_put_right() {
     let Some(scratch) = scratch() else { return };
     let specs = ["offset(3s) drift(40ppm)", "offset(-3s) drift(-40ppm)"];
-    let line = "oneway --transport tcp --wait block --count 2000 --rounds 2 --untrue-clock";
+    let line = "oneway --transport tcp --wait block --count 2000 --rounds 2 --injected-clock-error";
     let lines: Vec<String> = specs.iter().map(|spec| format!("{line} '{spec}'")).collect();
     trials(&scratch, "--topology pair", None, &lines);
     for (number, spec) in specs.iter().enumerate() {

@@ -46,7 +46,10 @@ fn two_other_hosts_measure_each_other() {
     assert_eq!(record.hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), net.names);
     let granted = |index: usize| {
         let round = &run.rounds[index];
-        (round.client.granted["address"].clone(), round.server.granted["address"].clone())
+        (
+            round.client.effective_settings["address"].clone(),
+            round.server.effective_settings["address"].clone(),
+        )
     };
     assert_eq!(granted(0), (net.addresses[0].clone(), net.addresses[1].clone()));
     assert_eq!(run.counts.received, 660, "{ended:?}");

@@ -17,7 +17,8 @@ fn document() -> String {
 }
 
 /// Names that stand for themselves: keys of maps that are data, and what `Environment` holds.
-const FREE: [&str; 5] = ["environment", "included", "granted", "seen", "settings"];
+const FREE: [&str; 5] =
+    ["environment", "included", "effective_settings", "final_counters", "settings"];
 
 /// Every key below `value`, with the name that the document gives it: its own, after its parent's.
 fn keys(value: &Value, parent: &str, found: &mut BTreeSet<(String, String)>) {

@@ -44,11 +44,11 @@ fn record(summary: Value) -> Record {
         "started": "", "finished": "", "complete": true, "faults": [],
         "plan": {"name": "latency", "cases": [case], "rounds": {"least": 1, "most": 1,
                  "until": null}, "cpus": null, "hosts": [], "pairs": null, "concurrent": [],
-                 "untrue_clock": null, "seed": 1, "threshold": 100_000, "study": null},
+                 "injected_clock_error": null, "seed": 1, "threshold": 100_000, "study": null},
         "environment": environment,
         "clock": {"source": "tsc", "reason": "", "frequency_hz": 1e9, "baseline_ns": 1e9,
                   "residual_ppb": 1.0, "reading_cost_ns": 1.0, "resolution_ns": 1.0, "fences": ""},
-        "instrument": {"floor_p50_ns": 1.0, "floor_p99_ns": 2.0, "count": 9, "error_ns": 3.0,
+        "instrument": {"overhead_p50_ns": 1.0, "overhead_p99_ns": 2.0, "count": 9, "error_ns": 3.0,
                        "recording_ns": 1.0},
         "noise": [], "runs": [run], "unavailable": [], "warnings": []
     }))

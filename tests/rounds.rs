@@ -64,9 +64,9 @@ fn play(case: &Case) -> RoundResult {
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
         epoch_of_day_ns: 0,
-        untrue: None,
+        injected_clock_error: None,
         noise: Span(0),
-        floor: 100,
+        overhead_messages: 100,
         interrupted: &interrupted,
     };
     let finished = round::run(case, &conditions, StartBarrier::none(), &mut |_| {}).unwrap();
@@ -116,12 +116,12 @@ fn latency_keeps_every_message_of_every_transport() {
             assert!(heard.iter().all(|row| row.receive >= row.submit), "{label}");
             let outcome = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
             assert_eq!(outcome.ended, Ended::Count, "{label}");
-            let seen = outcome.seen;
+            let seen = outcome.counts;
             assert_eq!((seen.sent, seen.received), (ALL, ALL - lost), "{label}");
             assert_eq!((seen.corrupt, seen.foreign, seen.duplicates), (0, 0, 0), "{label}");
             if !case.transport.descriptor().one_process {
-                let below = outcome.floor.iter().filter(|ticks| **ticks == 0).count();
-                assert!(outcome.floor.len() == 100 && below < 100, "{label}: no floor");
+                let below = outcome.overhead.iter().filter(|ticks| **ticks == 0).count();
+                assert!(outcome.overhead.len() == 100 && below < 100, "{label}: no overhead");
             }
         },
     );
@@ -144,7 +144,7 @@ fn a_burst_longer_than_the_queues_is_answered_whole() {
             assert_eq!(rows.len(), 2048, "{label}");
             assert!(rows.iter().all(|row| row.receive > Ticks(0)), "{label}");
             assert!(rows.iter().all(|row| row.receive >= row.submit), "{label}");
-            let seen = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap().seen;
+            let seen = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap().counts;
             assert_eq!((seen.sent, seen.received, seen.corrupt), (2048, 2048, 0), "{label}");
         },
     );
@@ -178,8 +178,8 @@ fn one_way_is_within_the_round_trip() {
             }
             let client = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
             let server =
-                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.seen);
-            let server = server.or(client.server_seen).unwrap();
+                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.counts);
+            let server = server.or(client.server_counts).unwrap();
             assert_eq!((server.corrupt, server.foreign, server.duplicates), (0, 0, 0), "{label}");
             assert!(server.received == ALL || !loses_nothing(case), "{label}");
         },
@@ -195,9 +195,9 @@ fn bandwidth_delivers_what_was_sent() {
             let label = case.label();
             let client = finished.threads_of(Role::Client)[0].outcome.as_ref().unwrap();
             let server =
-                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.seen);
-            let server = server.or(client.server_seen).unwrap();
-            assert_eq!(client.seen.sent, 5000 + WARMUP, "{label}");
+                finished.threads_of(Role::Server)[0].outcome.as_ref().map(|outcome| outcome.counts);
+            let server = server.or(client.server_counts).unwrap();
+            assert_eq!(client.counts.sent, 5000 + WARMUP, "{label}");
             assert_eq!(server.corrupt, 0, "{label}");
             let delivered = server.received;
             assert!(delivered <= 5000 + WARMUP, "{label}");
@@ -221,7 +221,7 @@ fn both_ways_each_end_delivers_what_was_sent() {
             for part in
                 [&finished.threads_of(Role::Client)[0], &finished.threads_of(Role::Server)[0]]
             {
-                let seen = part.outcome.as_ref().unwrap().seen;
+                let seen = part.outcome.as_ref().unwrap().counts;
                 assert_eq!((seen.sent, seen.corrupt), (5000 + WARMUP, 0), "{}", case.label());
                 let all = seen.received == 5000 + WARMUP;
                 assert!(all || descriptor.loses, "{}: {}", case.label(), seen.received);
@@ -250,8 +250,8 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
             for (client, server) in
                 finished.threads_of(Role::Client).iter().zip(finished.threads_of(Role::Server))
             {
-                let sent = client.outcome.as_ref().unwrap().seen;
-                let seen = server.outcome.as_ref().unwrap().seen;
+                let sent = client.outcome.as_ref().unwrap().counts;
+                let seen = server.outcome.as_ref().unwrap().counts;
                 assert_eq!((sent.sent, sent.corrupt, seen.corrupt), (ALL, 0, 0), "{label}");
                 assert_eq!((sent.foreign, seen.foreign), (0, 0), "{label}: another's messages");
                 let is_latency = case.pattern.name() == "latency";

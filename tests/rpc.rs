@@ -107,8 +107,8 @@ fn ports_and_connections_are_a_mesh_and_share_the_load() {
         kept.iter().for_each(|sample| of[sample.thread as usize] += 1);
         assert!(of.iter().all(|count| (250..600).contains(count)), "{of:?}");
         let round = &run.rounds[0];
-        assert_eq!(round.client.granted["connections"], "8", "4 to each of 2");
-        assert_eq!(round.server.granted["connections"], "12", "4 from each of 3");
+        assert_eq!(round.client.effective_settings["connections"], "8", "4 to each of 2");
+        assert_eq!(round.server.effective_settings["connections"], "12", "4 from each of 3");
         // Each port has a schedule of its own.
         let first = |thread| kept.iter().find(|s| s.thread == thread).unwrap().intended_ns;
         assert!(first(0) != first(1));
@@ -199,8 +199,11 @@ fn congestion_controls_are_compared_in_one_run() {
         two.join(",")
     );
     let (_, record) = measured(&line);
-    let used: Vec<&str> =
-        record.runs.iter().map(|run| &*run.rounds[0].client.granted["congestion"]).collect();
+    let used: Vec<&str> = record
+        .runs
+        .iter()
+        .map(|run| &*run.rounds[0].client.effective_settings["congestion"])
+        .collect();
     assert_eq!(used, two);
 }
 
@@ -211,7 +214,7 @@ fn segments_are_as_small_as_both_ends_were_told() {
     let run = &record.runs[0];
     assert!(run.label.contains(" mss 1460 "), "{}", run.label);
     for end in [&run.rounds[0].client, &run.rounds[0].server] {
-        let granted: u32 = end.granted["mss_bytes"].parse().unwrap();
+        let granted: u32 = end.effective_settings["mss_bytes"].parse().unwrap();
         // Less TCP's time stamps, where they are on.
         assert!((1448..=1460).contains(&granted), "{granted}");
     }

@@ -45,7 +45,7 @@ fn what_arrives_is_in_the_file() {
         let run = &record.runs[0];
         let spec: stream::Spec = run.case.spec("stream").unwrap();
         assert_eq!((run.case.size.0, spec.values), (48, 3));
-        let told = &run.rounds[0].server.seen;
+        let told = &run.rounds[0].server.final_counters;
         assert_eq!(told["file.samples"], run.counts.received.to_string());
         assert_eq!(told["file.left_out"], "0");
         // Said where the file was written on the receiver's CPU, which is where no third was free.
@@ -170,7 +170,7 @@ fn a_full_disk_ends_the_file_and_not_the_stream() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let run = &record.runs[0];
-    let seen = &run.rounds[0].server.seen;
+    let seen = &run.rounds[0].server.final_counters;
     let count = |name: &str| seen[name].parse::<u64>().unwrap();
     assert!(seen["file.fault"].contains("could not be written"), "{seen:?}");
     assert_eq!(count("file.samples") + count("file.left_out"), run.counts.received);

@@ -52,8 +52,8 @@ fn record(plan: Plan) -> Record {
             fences: String::new(),
         },
         instrument: Instrument {
-            floor_p50_ns: 20.0,
-            floor_p99_ns: 24.5,
+            overhead_p50_ns: 20.0,
+            overhead_p99_ns: 24.5,
             count: 10_000,
             error_ns: 25.3,
             recording_ns: 1.25,

@@ -53,7 +53,7 @@ fn counts(run: &Value, name: &str) -> u64 {
 }
 
 fn granted(record: &Value, name: &str) -> String {
-    let granted = &record["runs"][0]["rounds"][0]["client"]["granted"];
+    let granted = &record["runs"][0]["rounds"][0]["client"]["effective_settings"];
     granted[name].as_str().unwrap_or_else(|| panic!("{name} in {granted}")).to_string()
 }
 
@@ -467,7 +467,10 @@ fn threads_have_queue_pairs_of_their_own() {
             let counts = |name: &str| thread["counts"][name].as_u64().unwrap();
             assert!(counts("received") >= 220, "{way}: {thread}");
             assert_eq!((counts("lost"), counts("corrupt")), (0, 0), "{way}: {thread}");
-            assert_eq!(thread["client"]["granted"]["queue_pairs"], "2", "{way}: {thread}");
+            assert_eq!(
+                thread["client"]["effective_settings"]["queue_pairs"], "2",
+                "{way}: {thread}"
+            );
         }
         let errors = run["rounds"][0]["client"]["seen"].as_object().unwrap();
         assert!(errors.keys().all(|name| !name.starts_with("error.")), "{errors:?}");

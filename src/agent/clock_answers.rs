@@ -25,7 +25,7 @@ pub(crate) fn answer(
         AgentError::Unable(format!("answering clock exchanges: {error}"))
     };
     let address = address_of_site(&task.site).map_err(|error| failed(&error))?;
-    let local = Local { source: task.source, time: task.time, untrue: task.injected_error };
+    let local = Local { source: task.source, time: task.time, injected_error: task.injected_error };
     let bind = |address| Answering::at(address, local, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(|error| failed(&error))?;
     let address = answering.address().map_err(|error| failed(&error))?;

@@ -17,7 +17,7 @@ use crate::transport::{Blob, Endpoint, Role, Setup, Traffic, TransportKind, Wait
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
     /// Round trips of the null transport, in ticks.
-    pub floor: Vec<u32>,
+    pub overhead: Vec<u32>,
     /// Ticks of recording one sample, beyond the clock's readings.
     pub recording_ticks: f64,
 }
@@ -49,12 +49,12 @@ pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> Rehearsal {
     let Ok(mut arena) = Arena::create(messages as usize + WARMUP as usize) else {
         return Rehearsal::default();
     };
-    let floor = floor(clock, plan, messages, &mut arena).unwrap_or_default();
+    let overhead = overhead(clock, plan, messages, &mut arena).unwrap_or_default();
     let recording_ticks = recording(clock, u64::from(messages), &mut arena);
-    Rehearsal { floor, recording_ticks }
+    Rehearsal { overhead, recording_ticks }
 }
 
-fn floor(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
+fn overhead(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
     let setup = Setup::new(Role::Client, Traffic::Echo { every: 1 }, Wait::Busy, plan.size);
     let opening = TransportKind::instrument().open(&setup).ok()?;
     let mut endpoint = opening.connect(&Blob::default()).ok()?.endpoint;

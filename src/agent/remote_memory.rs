@@ -103,7 +103,7 @@ mod tests {
         assert!(!arena.extend(&[row]), "there is no room");
         let mut channel = Vec::new();
         let time = Timebase::nanoseconds(Ticks(0));
-        let clock = Local { source: Source::MonotonicRaw, time, untrue: None };
+        let clock = Local { source: Source::MonotonicRaw, time, injected_error: None };
         send_rows(u32::MAX, &arena, &clock, &mut channel).unwrap();
         let mut channel = channel.as_slice();
         let mut back = Vec::new();

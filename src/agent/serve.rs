@@ -179,7 +179,7 @@ impl AgentThreads {
         let remote = assignment.remote.as_ref().map(|remote| Local {
             source,
             time,
-            untrue: remote.injected_clock_error,
+            injected_error: remote.injected_clock_error,
         });
         // A thread may have many connections.
         host::allow_descriptors();

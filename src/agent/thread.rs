@@ -163,7 +163,7 @@ impl RoleRunner {
         let ticks = |span: Span| time.ticks_for(span.0 as f64);
         let mut plan = Loop::new(case, ticks);
         role_loop.tune(&mut plan, &ticks);
-        let rehearsal = rehearse::instrument(clock, &plan, assignment.floor);
+        let rehearsal = rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.report(ThreadReport::Connected(connections.effective_settings()));
 
@@ -181,9 +181,9 @@ impl RoleRunner {
         drop(stamping);
         let end = clock.now();
         let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
-        let server_seen = self.run_server(clock, &time, spin)?;
+        let server_counts = self.run_server(clock, &time, spin)?;
         gate.leave();
-        let (pool, seen) = (recorder.pool, recorder.seen);
+        let (pool, counts) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
         let by_device = device.and_then(|first| {
             let readings = (first, read_device(clock, &connections)?);
@@ -193,16 +193,16 @@ impl RoleRunner {
         let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
             counters: counters.chain(by_device).chain(role_loop.finish()).collect(),
-            strangers: connections.rejected_peers(),
+            rejected_peers: connections.rejected_peers(),
             ended,
-            seen,
-            server_seen,
+            counts,
+            server_counts,
             usage,
             pinned,
             locked,
             span: (begin, end),
             noise,
-            floor: rehearsal.floor,
+            overhead: rehearsal.overhead,
             recording_ticks: rehearsal.recording_ticks,
             pool,
             beyond,

@@ -13,7 +13,7 @@ use crate::remote::daemon::network::Network;
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::{TransportKind, settings};
-use crate::units::{MessageRate, Untrue};
+use crate::units::{InjectedClockError, MessageRate};
 use std::path::{Path, PathBuf};
 
 /// All of them but the survey.
@@ -176,8 +176,8 @@ const CLOCKS: CommandDef = CommandDef {
                 )
                 .default_note("that of the route ssh took"),
             CLOCK.help("Clock of both hosts"),
-            OptionDef::parsed::<Untrue>(
-                "untrue-clock",
+            OptionDef::parsed::<InjectedClockError>(
+                "injected-clock-error",
                 "Inject a known error into the remote clock, to test that it is found",
             )
             .metavar("SPEC")
@@ -195,7 +195,7 @@ const CLOCKS: CommandDef = CommandDef {
             time: given.time("time").unwrap_or_default(),
             interface,
             clock: given.choice("clock"),
-            untrue: given.get("untrue-clock"),
+            injected_error: given.get("injected-clock-error"),
             output: common::output(&given, rank.as_ref())?,
             rank: rank.map(Box::new),
         })

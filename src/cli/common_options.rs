@@ -225,8 +225,10 @@ fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), Usa
     let (place, rank) = place::place(given)?;
     let settings = settings_of(given)?;
     check_interfaces(settings.interfaces(), &place)?;
-    if request.untrue_clock.is_some() && !place.is_remote() {
-        return Err(UsageError("--untrue-clock needs a remote host: use --to HOST as well".into()));
+    if request.injected_clock_error.is_some() && !place.is_remote() {
+        return Err(UsageError(
+            "--injected-clock-error needs a remote host: use --to HOST as well".into(),
+        ));
     }
     let request = Request {
         transports: given.choices("transport"),

@@ -28,7 +28,7 @@ use crate::remote::job::rank::Rank;
 use crate::report::export::{Format, Selection};
 use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
-use crate::units::{Span, Untrue};
+use crate::units::{InjectedClockError, Span};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ pub enum Command {
         /// The clock.
         clock: Option<Source>,
         /// What the other host's clock is made wrong by.
-        untrue: Option<Untrue>,
+        injected_error: Option<InjectedClockError>,
         /// Where the output goes.
         output: Output,
         /// Which process of a job this is.

@@ -10,7 +10,7 @@
 use super::offset::Exchange;
 use super::stamped::{Stamped, StampedSocket};
 use super::{LocalNs, Source, Ticks, Timebase};
-use crate::units::Untrue;
+use crate::units::InjectedClockError;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct Local {
     /// Its scale.
     pub time: Timebase,
     /// What it is made wrong by, in a test.
-    pub untrue: Option<Untrue>,
+    pub injected_error: Option<InjectedClockError>,
 }
 
 /// When something was, at the earliest and at the latest.
@@ -74,14 +74,16 @@ impl Local {
 
     /// What this clock shows at a time of the true one.
     pub fn shown(&self, at: LocalNs) -> LocalNs {
-        LocalNs(at.0 + self.untrue.map_or(0.0, |untrue| untrue.error_ns(at.0)))
+        LocalNs(
+            at.0 + self.injected_error.map_or(0.0, |injected_error| injected_error.error_ns(at.0)),
+        )
     }
 
     /// A stamp as this clock would have taken it; one that was not taken stays so.
     pub fn stamp(&self, at: Ticks) -> Ticks {
-        match self.untrue {
-            Some(untrue) if at.0 != 0 => {
-                at + self.time.ticks_for(untrue.error_ns(self.time.local(at).0))
+        match self.injected_error {
+            Some(injected_error) if at.0 != 0 => {
+                at + self.time.ticks_for(injected_error.error_ns(self.time.local(at).0))
             }
             _ => at,
         }
@@ -245,7 +247,7 @@ mod tests {
             ns_per_tick: here.ns_per_tick * (1.0 + 40e-6),
             ..here
         };
-        let local = |time| Local { source, time, untrue: None };
+        let local = |time| Local { source, time, injected_error: None };
         (local(here), local(there))
     }
 

@@ -10,7 +10,7 @@ use crate::plan::{HostSpec, Pairs, Place, Plan, Rounds};
 use crate::remote::host::RemoteHost;
 use crate::run::{RunContext, compared};
 use crate::transport::{Interfaces, TransportKind};
-use crate::units::{Bytes, Span, Untrue};
+use crate::units::{Bytes, InjectedClockError, Span};
 
 /// What the record and the page take at most: 200 points a host.
 const NEED: Bytes = Bytes(1 << 20);
@@ -26,21 +26,21 @@ pub struct Clocks {
     /// The clock of all.
     pub clock: Option<Source>,
     /// What the other hosts' clocks are made wrong by.
-    pub untrue: Option<Untrue>,
+    pub injected_error: Option<InjectedClockError>,
     /// Where the output goes.
     pub output: Output,
 }
 
 /// Compares.
 pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
-    let Clocks { to, time, interface, clock, untrue, output } = asked;
+    let Clocks { to, time, interface, clock, injected_error, output } = asked;
     let transports = vec![TransportKind::Udp];
     let interfaces = interface.clone();
     let look = ProbeRequest { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
     let nodes = to.iter().cloned().map(Node::Remote).collect();
     let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
     let all = |hosts: &mut [RemoteHost]| -> Result<Exit, CommandError> {
-        let plan = plan(&to, untrue);
+        let plan = plan(&to, injected_error);
         let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
         let interrupted = process::interrupts()?;
         let stage = RunContext {
@@ -63,7 +63,7 @@ pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
 }
 
 /// A plan that measures nothing but clocks.
-fn plan(to: &[HostSpec], untrue_clock: Option<Untrue>) -> Plan {
+fn plan(to: &[HostSpec], injected_clock_error: Option<InjectedClockError>) -> Plan {
     Plan {
         name: "clocks".into(),
         cases: Vec::new(),
@@ -72,7 +72,7 @@ fn plan(to: &[HostSpec], untrue_clock: Option<Untrue>) -> Plan {
         hosts: to.to_vec(),
         pairs: None,
         concurrent: Vec::new(),
-        untrue_clock,
+        injected_clock_error,
         seed: 0,
         threshold: Span(0),
         study: None,

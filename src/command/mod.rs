@@ -151,12 +151,12 @@ pub fn run(asked: Command, typed: Vec<String>) -> Result<Exit, CommandError> {
             let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
             run::run(study.as_deref(), asked, typed)
         }
-        Command::Clocks { mut to, time, interface, clock, untrue, output, rank } => {
+        Command::Clocks { mut to, time, interface, clock, injected_error, output, rank } => {
             let _others = match jobs::join(rank.as_deref(), to.iter_mut())? {
                 Joined::Served => return Ok(Exit::Right),
                 Joined::Controls(others) => others,
             };
-            let asked = clocks::Clocks { to, time, interface, clock, untrue, output };
+            let asked = clocks::Clocks { to, time, interface, clock, injected_error, output };
             clocks::clocks(asked, typed)
         }
         Command::Hosts { mut hosts, json, rank } => {

@@ -24,7 +24,7 @@ use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 use crate::transport::counter::FinalCounters;
 use crate::transport::{Blob, Role, Site, TransportKind};
-use crate::units::{Span, Untrue};
+use crate::units::{InjectedClockError, Span};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub struct AnswerClock {
     /// The measuring CPUs, which it avoids.
     pub leaves: Vec<u32>,
     /// Error that a test adds to its clock.
-    pub injected_error: Option<Untrue>,
+    pub injected_error: Option<InjectedClockError>,
 }
 
 /// What must be known of another host before anything runs.
@@ -126,7 +126,7 @@ pub struct RemoteSettings {
     /// Rows of sample memory to allocate per thread; the agent sends them back.
     pub rows: u64,
     /// Error that a test adds to its clock.
-    pub injected_clock_error: Option<Untrue>,
+    pub injected_clock_error: Option<InjectedClockError>,
 }
 
 /// The resources of one thread of an agent.
@@ -168,7 +168,7 @@ pub struct Assignment<C = Case> {
     /// Duration of the CPU noise measurement before the round.
     pub noise: Span,
     /// Messages over the null transport that measure the instrument overhead before the round.
-    pub floor: u32,
+    pub overhead_messages: u32,
 }
 
 impl Assignment<CaseFrame> {
@@ -203,7 +203,7 @@ impl<C> Assignment<C> {
             time: self.time,
             epoch_of_day_ns: self.epoch_of_day_ns,
             noise: self.noise,
-            floor: self.floor,
+            overhead_messages: self.overhead_messages,
         }
     }
 }
@@ -281,11 +281,11 @@ pub struct Outcome {
     /// Why it ended.
     pub ended: Ended,
     /// Messages by what became of them.
-    pub seen: MessageCounts,
+    pub counts: MessageCounts,
     /// The same of the server, when this process played both roles.
-    pub server_seen: Option<MessageCounts>,
+    pub server_counts: Option<MessageCounts>,
     /// Connections and datagrams of strangers that were dropped.
-    pub strangers: u64,
+    pub rejected_peers: u64,
     /// What the thread used between arming and disarming.
     pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.
@@ -297,7 +297,7 @@ pub struct Outcome {
     /// What the CPU did by itself before the round.
     pub noise: Option<Noise>,
     /// Round trips of the null transport on this CPU, in ticks.
-    pub floor: Vec<u32>,
+    pub overhead: Vec<u32>,
     /// Ticks of recording one sample, beyond the clock's readings, on average over many.
     pub recording_ticks: f64,
     /// Latencies in ticks of messages for which there was no row.

@@ -35,7 +35,7 @@ pub use topology::{HostPair, Topology};
 pub use trace::Trace;
 
 use crate::transport::{Role, TransportKind};
-use crate::units::{Bytes, Span, Untrue};
+use crate::units::{Bytes, InjectedClockError, Span};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ pub struct Plan<C = Case> {
     /// Cases that run at the same time, by their numbers; one that is in no list runs alone.
     pub concurrent: Vec<Vec<u32>>,
     /// What the other hosts' clocks are made wrong by, to prove that this is found.
-    pub untrue_clock: Option<Untrue>,
+    #[serde(alias = "untrue_clock")]
+    pub injected_clock_error: Option<InjectedClockError>,
     /// Seed of the order of the cases.
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
@@ -130,7 +131,7 @@ impl<C> Plan<C> {
             hosts: self.hosts,
             pairs: self.pairs,
             concurrent: self.concurrent,
-            untrue_clock: self.untrue_clock,
+            injected_clock_error: self.injected_clock_error,
             seed: self.seed,
             threshold: self.threshold,
             study: self.study,
@@ -344,7 +345,7 @@ pub struct Request {
     /// The hosts of both ends.
     pub place: Place,
     /// What the other hosts' clocks are made wrong by.
-    pub untrue_clock: Option<Untrue>,
+    pub injected_clock_error: Option<InjectedClockError>,
     /// What counts as slow.
     pub threshold: Span,
     /// Settings of the transport.

@@ -219,18 +219,20 @@ pub struct OtherHost {
     pub clock_cost: Option<ClockCost>,
 }
 
-/// The instrument's own floor: the latency loop on the null transport, same CPU, same clock.
+/// The overhead of the instrument itself: the latency loop on the null transport, same CPU, same clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Instrument {
     /// Median of what the null transport's loop measures, per round trip.
     #[serde(with = "as_value")]
-    pub floor_p50_ns: f64,
+    #[serde(alias = "floor_p50_ns")]
+    pub overhead_p50_ns: f64,
     /// p99 of the same.
     #[serde(with = "as_value")]
-    pub floor_p99_ns: f64,
+    #[serde(alias = "floor_p99_ns")]
+    pub overhead_p99_ns: f64,
     /// Messages behind the two.
     pub count: u64,
-    /// The error that stands beside every latency: the upper bound of the floor's p99 interval
+    /// The error that stands beside every latency: the upper bound of the overhead's p99 interval
     /// plus the clock's resolution.
     #[serde(with = "as_value")]
     pub error_ns: f64,
@@ -400,7 +402,8 @@ pub struct Counts {
     /// Came with a payload that was not the one sent (`--check`).
     pub corrupt: u64,
     /// Connections of strangers that were dropped during set-up.
-    pub strangers: u64,
+    #[serde(alias = "strangers")]
+    pub rejected_peers: u64,
     /// Steps of a schedule that had passed before the generator came to them; none was dropped, but
     /// of a stream, which leaves them out.
     #[serde(default)]
@@ -437,11 +440,12 @@ pub struct Usage {
     /// Whether the sample memory was locked.
     pub locked: bool,
     /// Settings of the endpoint as the system granted them: name, value.
-    pub granted: BTreeMap<String, String>,
+    #[serde(alias = "granted")]
+    pub effective_settings: BTreeMap<String, String>,
     /// What the endpoint had seen when the round was over: name, value. Errors of completions by
     /// name, and counters of the port as differences.
-    #[serde(default)]
-    pub seen: BTreeMap<String, String>,
+    #[serde(default, alias = "seen")]
+    pub final_counters: BTreeMap<String, String>,
 }
 
 impl Run {

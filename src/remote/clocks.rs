@@ -11,7 +11,7 @@ use crate::remote::host::RemoteHost;
 use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh::GREETING;
 use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
-use crate::units::Untrue;
+use crate::units::InjectedClockError;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,7 @@ impl Comparison {
         interface: Option<&Interfaces>,
         local: Local,
         cpus: Vec<u32>,
-        untrue: Option<Untrue>,
+        injected_error: Option<InjectedClockError>,
     ) -> Result<Comparison, Fault> {
         let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
         let site = |role| match (interface, role) {
@@ -121,7 +121,7 @@ impl Comparison {
             time: host.probe.time,
             cookie,
             leaves: host.probe.cpus.clone(),
-            injected_error: untrue,
+            injected_error,
         };
         let (agent, rx, other) = answering(host, request)?;
         let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;

@@ -171,7 +171,7 @@ pub struct RunSoFar {
     /// What the pattern gathers beside.
     pub(super) collector: Box<dyn Collector>,
     pub(super) counts: Counts,
-    pub(super) floor: Vec<Vec<f64>>,
+    pub(super) overhead: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
     pub(super) noise: [Vec<Noise>; 2],
@@ -203,7 +203,7 @@ impl RunSoFar {
             series: BTreeMap::new(),
             beyond: Vec::new(),
             counts: Counts::default(),
-            floor: Vec::new(),
+            overhead: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),

@@ -37,7 +37,7 @@ impl Comparisons {
     ) -> Result<Comparisons, RunError> {
         let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
-        let local = Local { source: time.source, time: time.base, untrue: None };
+        let local = Local { source: time.source, time: time.base, injected_error: None };
         let together = together(plan);
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
@@ -54,7 +54,7 @@ impl Comparisons {
             let interface = case.settings.interfaces().filter(|_| is_here);
             let cpus = cpus.to_vec();
             let started =
-                Comparison::start(host, interface.as_ref(), local, cpus, plan.untrue_clock);
+                Comparison::start(host, interface.as_ref(), local, cpus, plan.injected_clock_error);
             // Rounds that begin together do so less well without.
             (needed.is_some() || started.is_ok()).then_some(started)
         };

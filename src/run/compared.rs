@@ -14,7 +14,7 @@ use crate::record::schema::{
 use crate::remote::clocks::Comparison;
 use crate::remote::host::RemoteHost;
 use crate::transport::Interfaces;
-use crate::units::{Span, Untrue};
+use crate::units::{InjectedClockError, Span};
 use crate::warning::Warning;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -42,14 +42,15 @@ pub fn compare(
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;
     }
-    let local = Local { source: time.source, time: time.base, untrue: None };
+    let local = Local { source: time.source, time: time.base, injected_error: None };
     let mut running = Vec::new();
     for host in &mut hosts {
         if time.source == Source::Ptp {
             // Both count from 1970: told from one zero, the offset is that of the clocks.
             host.probe.time.epoch = time.base.epoch;
         }
-        let started = Comparison::start(host, interface, local, Vec::new(), plan.untrue_clock);
+        let started =
+            Comparison::start(host, interface, local, Vec::new(), plan.injected_clock_error);
         running.push(started?);
     }
     let begin = Instant::now();
@@ -59,7 +60,7 @@ pub fn compare(
     let (mut histories, mut recorded) = (Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
         let exchanges = comparison.exchanges()?;
-        let truth = Truth { local, host, untrue: plan.untrue_clock };
+        let truth = Truth { local, host, injected_error: plan.injected_clock_error };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
             let name = host.session.host();
@@ -91,15 +92,16 @@ pub fn compare(
 struct Truth<'a> {
     local: Local,
     host: &'a RemoteHost,
-    untrue: Option<Untrue>,
+    injected_error: Option<InjectedClockError>,
 }
 
 impl Truth<'_> {
     /// The true offset at a time of this host's clock; `None` where nobody knows it.
     fn offset_ns(&self, at: LocalNs) -> Option<f64> {
         let probe = &self.host.probe;
-        let other = Local { source: probe.source, time: probe.time, untrue: self.untrue };
-        self.untrue?;
+        let other =
+            Local { source: probe.source, time: probe.time, injected_error: self.injected_error };
+        self.injected_error?;
         // Not by whole ticks, which would round to some 0.4 ns.
         let ticks = (self.local.time.epoch - other.time.epoch).0 as f64;
         let after = at.0 / self.local.time.ns_per_tick + ticks;

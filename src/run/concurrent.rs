@@ -46,7 +46,7 @@ fn all_known(cases: &[Case], conditions: &Conditions<'_>) -> bool {
         !case.transport.descriptor().one_process
             && ranks.all(|rank| conditions.clock_of(rank.host).is_some())
     };
-    conditions.untrue.is_none() && cases.iter().all(is_known)
+    conditions.injected_clock_error.is_none() && cases.iter().all(is_known)
 }
 
 /// The fraction of the time from the first start to the last end in which all rounds ran.

@@ -8,7 +8,7 @@ use crate::plan::Case;
 use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
-use crate::units::{Span, Untrue};
+use crate::units::{InjectedClockError, Span};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -29,11 +29,11 @@ pub struct Conditions<'a> {
     /// Time of day at its epoch, nanoseconds since 1970.
     pub epoch_of_day_ns: u64,
     /// Error that a test adds to the remote clocks.
-    pub untrue: Option<Untrue>,
+    pub injected_clock_error: Option<InjectedClockError>,
     /// Duration of the CPU noise measurement before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
-    pub floor: u32,
+    pub overhead_messages: u32,
     /// The remote clocks against this one, if rounds start at one instant.
     pub clocks: Vec<Option<Model>>,
     /// Set when the user wants the program to end.

@@ -57,10 +57,11 @@ pub fn counts(
     server: Option<&ThreadResult>,
     samples: &[Sample],
 ) -> Counts {
-    let seen =
-        |part: &ThreadResult| part.outcome.as_ref().map(|outcome| outcome.seen).unwrap_or_default();
+    let seen = |part: &ThreadResult| {
+        part.outcome.as_ref().map(|outcome| outcome.counts).unwrap_or_default()
+    };
     let (at_client, mut at_server) = (seen(client), server.map(seen).unwrap_or_default());
-    if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_seen) {
+    if let Some(simulated) = client.outcome.as_ref().and_then(|outcome| outcome.server_counts) {
         at_server = simulated;
     }
     let both = arrivals == Arrivals::AtBoth;
@@ -70,11 +71,11 @@ pub fn counts(
         received: receiver.received + if both { at_client.received } else { 0 },
         duplicates: receiver.duplicates,
         reordered: receiver.reordered,
-        strangers: [Some(client), server]
+        rejected_peers: [Some(client), server]
             .into_iter()
             .flatten()
             .filter_map(|part| part.outcome.as_ref())
-            .map(|outcome| outcome.strangers)
+            .map(|outcome| outcome.rejected_peers)
             .sum(),
         missed_steps: at_client.missed_steps,
         gaps: receiver.gaps,
@@ -106,7 +107,7 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
     all.duplicates += one.duplicates;
     all.reordered += one.reordered;
     all.corrupt += one.corrupt;
-    all.strangers += one.strangers;
+    all.rejected_peers += one.rejected_peers;
     all.missed_steps += one.missed_steps;
     all.gaps += one.gaps;
     all.held_up += one.held_up;

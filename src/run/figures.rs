@@ -133,8 +133,8 @@ impl RunSoFar {
     fn take_outcomes(&mut self, client: &[ThreadResult], round: &mut Round, base: &Timebase) {
         let mut all: BTreeMap<Metric, LiveHistogram> = BTreeMap::new();
         for outcome in client.iter().filter_map(|part| part.outcome.as_ref()) {
-            let floor = outcome.floor.iter().map(|&t| f64::from(t) * base.ns_per_tick);
-            self.floor.push(floor.collect());
+            let overhead = outcome.overhead.iter().map(|&t| f64::from(t) * base.ns_per_tick);
+            self.overhead.push(overhead.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
             for (metric, beyond) in counted_latencies(&outcome.beyond, base) {
                 match all.get_mut(&metric) {
@@ -155,11 +155,11 @@ impl RunSoFar {
 
     fn usage(&mut self, role: Role, part: &ThreadResult) -> Usage {
         let mut usage = Usage {
-            granted: part.effective_settings.iter().cloned().collect(),
+            effective_settings: part.effective_settings.iter().cloned().collect(),
             ..Usage::default()
         };
         let Some(outcome) = &part.outcome else { return usage };
-        usage.seen = threads::shown(&outcome.counters);
+        usage.final_counters = threads::shown(&outcome.counters);
         usage.user_ns = outcome.usage.user_ns;
         usage.system_ns = outcome.usage.system_ns;
         usage.voluntary_switches = outcome.usage.voluntary_switches;
@@ -168,7 +168,7 @@ impl RunSoFar {
         usage.pinned = outcome.pinned.is_ok();
         usage.locked = outcome.locked.is_ok();
         self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
-        let messages = outcome.seen.foreign;
+        let messages = outcome.counts.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
         let role = role.name();
         if !usage.pinned {

@@ -55,7 +55,7 @@ use time::Time;
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
 /// Messages of the null transport before each round.
-const FLOOR: u32 = 2000;
+const OVERHEAD_MESSAGES: u32 = 2000;
 
 /// What a run is given beside the plan.
 pub struct RunContext<'a> {
@@ -164,11 +164,11 @@ fn conditions<'a>(
         cpus,
         clock: time.source,
         time: time.base,
-        untrue: plan.untrue_clock,
+        injected_clock_error: plan.injected_clock_error,
         clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
-        floor: FLOOR,
+        overhead_messages: OVERHEAD_MESSAGES,
         interrupted: context.interrupted,
     }
 }

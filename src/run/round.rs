@@ -291,7 +291,7 @@ impl Round<'_> {
         let servers = self.ranks.iter().find(|other| other.role == Role::Server);
         let server = servers.and_then(|server| server.threads.first()).filter(|_| one_process);
         let rows = threads.first().map_or(0, |thread| thread.arena.capacity() as u64);
-        let injected_clock_error = self.conditions.untrue;
+        let injected_clock_error = self.conditions.injected_clock_error;
         let local = (self.conditions.clock, self.conditions.time);
         let (clock, time) = host.map_or(local, |host| (host.probe.source, host.probe.time));
         Assignment {
@@ -307,7 +307,7 @@ impl Round<'_> {
             time,
             epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
-            floor: self.conditions.floor,
+            overhead_messages: self.conditions.overhead_messages,
         }
     }
 
@@ -420,7 +420,7 @@ impl Round<'_> {
         let role = own.role;
         match message.map_err(|error| gone(role, &error))? {
             FromAgent::Ended { thread, outcome } => {
-                let (ended, messages) = (outcome.ended, outcome.seen.sent);
+                let (ended, messages) = (outcome.ended, outcome.counts.sent);
                 own.keep(thread, *outcome);
                 if !ended.as_planned() {
                     return Err(Fault::EndedEarly { role, ended });

@@ -23,7 +23,7 @@ pub fn record(
     environment: &Environment,
     started: Timestamp,
 ) -> Record {
-    let injected = plan.untrue_clock.map(|_| (&Warning::InjectedClockError).into());
+    let injected = plan.injected_clock_error.map(|_| (&Warning::InjectedClockError).into());
     Record {
         schema: SCHEMA.into(),
         version: VERSION,
@@ -49,20 +49,20 @@ pub fn record(
 
 /// The instrument's overhead, from the null rounds that stood before every round.
 pub fn instrument(runs: &[RunSoFar], time: &Time) -> Instrument {
-    let floor: Vec<&Vec<f64>> =
-        runs.iter().flat_map(|run| &run.floor).filter(|floor| !floor.is_empty()).collect();
-    let floor = summarize(&floor, f64::INFINITY);
-    let quantile = |p: f64| floor.quantile(p).copied();
+    let overhead: Vec<&Vec<f64>> =
+        runs.iter().flat_map(|run| &run.overhead).filter(|overhead| !overhead.is_empty()).collect();
+    let overhead = summarize(&overhead, f64::INFINITY);
+    let quantile = |p: f64| overhead.quantile(p).copied();
     let value = |p: f64| quantile(p).and_then(|q| q.value).map_or(f64::NAN, |value| value.0);
     let upper = quantile(0.99)
         .and_then(|q| q.interval)
-        .map_or(value(0.99), |interval| interval.high.0.min(floor.max_finite.0));
+        .map_or(value(0.99), |interval| interval.high.0.min(overhead.max_finite.0));
     let mut recording: Vec<f64> = runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
     recording.sort_by(f64::total_cmp);
     Instrument {
-        floor_p50_ns: value(0.5),
-        floor_p99_ns: value(0.99),
-        count: floor.count,
+        overhead_p50_ns: value(0.5),
+        overhead_p99_ns: value(0.99),
+        count: overhead.count,
         error_ns: upper + time.reading.resolution_ns,
         recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
     }

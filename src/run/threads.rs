@@ -24,17 +24,17 @@ pub(super) fn whole(each: &[&Usage], counters: &FinalCounters) -> Usage {
         page_faults: sum(|usage| usage.page_faults),
         pinned: each.iter().all(|usage| usage.pinned),
         locked: each.iter().all(|usage| usage.locked),
-        granted: in_common(each),
-        seen: shown(counters),
+        effective_settings: in_common(each),
+        final_counters: shown(counters),
     }
 }
 
 fn in_common(each: &[&Usage]) -> BTreeMap<String, String> {
     let Some((first, others)) = each.split_first() else { return BTreeMap::new() };
     let same = |name: &String, value: &String| {
-        others.iter().all(|usage| usage.granted.get(name) == Some(value))
+        others.iter().all(|usage| usage.effective_settings.get(name) == Some(value))
     };
-    let kept = first.granted.iter().filter(|(name, value)| same(name, value));
+    let kept = first.effective_settings.iter().filter(|(name, value)| same(name, value));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -64,7 +64,7 @@ mod tests {
             user_ns: 5.0,
             involuntary_switches: switches,
             pinned,
-            granted: granted.iter().map(pair).collect(),
+            effective_settings: granted.iter().map(pair).collect(),
             ..Usage::default()
         }
     }
@@ -75,7 +75,10 @@ mod tests {
         let counters = [("event".to_string(), CounterValue::Events(7))];
         let all = whole(&[&one, &other], &counters.into());
         assert_eq!((all.user_ns, all.involuntary_switches, all.pinned), (10.0, 5, false));
-        assert_eq!(all.granted.into_iter().collect::<Vec<_>>(), [("a".into(), "a1".into())]);
-        assert_eq!(all.seen["event"], "7");
+        assert_eq!(
+            all.effective_settings.into_iter().collect::<Vec<_>>(),
+            [("a".into(), "a1".into())]
+        );
+        assert_eq!(all.final_counters["event"], "7");
     }
 }

@@ -114,8 +114,8 @@ warnings! {
     /// The other host's clock was made wrong on purpose.
     "injected_clock_error" Severe InjectedClockError
     about of_metric("one_way"),
-    says("the other host's clock was made wrong on purpose (--untrue-clock)"),
-    advises("leave out --untrue-clock, which is a test of the instrument");
+    says("the other host's clock was made wrong on purpose (--injected-clock-error)"),
+    advises("leave out --injected-clock-error, which is a test of the instrument");
 
     // Two hosts' clocks.
 

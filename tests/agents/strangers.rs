@@ -73,7 +73,11 @@ fn strangers_do_not_get_in_and_do_not_end_a_round() {
     let found = record(&scratch);
     assert!(found.faults[0].contains("interrupted by the user"), "{:?}", found.faults);
     let run = &found.runs[0];
-    assert!(run.counts.strangers >= BOGUS, "the run's own count: {}", run.counts.strangers);
+    assert!(
+        run.counts.rejected_peers >= BOGUS,
+        "the run's own count: {}",
+        run.counts.rejected_peers
+    );
     assert!(run.counts.received > 300 && run.counts.corrupt == 0);
     until("all are in the log", LIMIT, || {
         // Of those that filled the queue of the kernel some never came.

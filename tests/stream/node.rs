@@ -111,8 +111,8 @@ fn a_stream_goes_through_a_node_into_a_file() {
     let foreign = run.warnings.iter().find(|warning| warning.kind == "unknown_sequence").unwrap();
     assert!(foreign.sentence.starts_with("2 messages"), "{foreign:?}");
     let server = &run.rounds[0].server;
-    assert_eq!(server.seen["datagrams.foreign"], "4");
-    assert_eq!(counts.strangers, 0);
+    assert_eq!(server.final_counters["datagrams.foreign"], "4");
+    assert_eq!(counts.rejected_peers, 0);
 
     let kept = read(&scratch.join("out.csv"), Format::Csv, Kind::Float);
     let sent_on: Vec<_> = through.iter().filter(|s| s.sequence % DROPS != DROPS - 1).collect();

@@ -18,7 +18,7 @@ use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
 use wiregauge::transport::TransportKind;
-use wiregauge::units::{Bytes, MessageRate, Span, Step, Untrue};
+use wiregauge::units::{Bytes, InjectedClockError, MessageRate, Span, Step};
 use wiregauge::warning::Warning;
 
 /// A directory under `target/` that goes away with its owner.
@@ -60,8 +60,8 @@ pub fn full_record() -> Record {
         environment: Default::default(),
         clock: clock(),
         instrument: Instrument {
-            floor_p50_ns: 21.5,
-            floor_p99_ns: 24.0,
+            overhead_p50_ns: 21.5,
+            overhead_p99_ns: 24.0,
             count: 100_000,
             error_ns: 24.8,
             recording_ns: 1.25,
@@ -166,7 +166,11 @@ fn full_plan() -> PlanRecord {
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
         concurrent: vec![vec![0]],
-        untrue_clock: Some(Untrue { offset_ns: 1e9, drift_ppm: 20.0, step: Some(step()) }),
+        injected_clock_error: Some(InjectedClockError {
+            offset_ns: 1e9,
+            drift_ppm: 20.0,
+            step: Some(step()),
+        }),
         seed: 7,
         threshold: Span(50_000),
         study: Some(study::full()),
@@ -278,7 +282,7 @@ fn counts() -> Counts {
         duplicates: 2,
         reordered: 3,
         corrupt: 4,
-        strangers: 5,
+        rejected_peers: 5,
         missed_steps: 6,
         gaps: 7,
         held_up: 8,
@@ -296,8 +300,11 @@ fn full_round() -> Round {
         page_faults: 3,
         pinned: true,
         locked: false,
-        granted: BTreeMap::from([("SO_SNDBUF".to_string(), "131072".to_string())]),
-        seen: BTreeMap::from([("counter.port_xmit_packets".to_string(), "2000".to_string())]),
+        effective_settings: BTreeMap::from([("SO_SNDBUF".to_string(), "131072".to_string())]),
+        final_counters: BTreeMap::from([(
+            "counter.port_xmit_packets".to_string(),
+            "2000".to_string(),
+        )]),
     };
     Round {
         overlap: Some(0.97),

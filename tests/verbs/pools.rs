@@ -10,7 +10,7 @@ fn the_pools_of_a_server_are_its_queues_and_each_answer_completes() {
     let line = "load --transport verbs --clients 16 --tx-buffers 8 --rx-buffers 24 --time 500ms";
     let record = record(line);
     let round = &record["runs"][0]["rounds"][0];
-    let granted = |end: &str, name: &str| round[end]["granted"][name].clone();
+    let granted = |end: &str, name: &str| round[end]["effective_settings"][name].clone();
     assert_eq!(granted("server", "send_depth"), "8");
     assert_eq!(granted("server", "receive_depth"), "24");
     assert_ne!(granted("client", "receive_depth"), "24");

@@ -41,7 +41,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         hosts: Vec::new(),
         pairs: None,
         concurrent: Vec::new(),
-        untrue_clock: None,
+        injected_clock_error: None,
         seed: 1,
         threshold: Span(10_000),
         study: None,

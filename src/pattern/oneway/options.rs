@@ -6,7 +6,7 @@ use crate::pattern::latency;
 use crate::pattern::options::{BURST, MEASUREMENT, PAUSE, PatternOptions, SIZE, with_sizes};
 use crate::pattern::schedule_options::{ARRIVALS, Arrivals, OFF, ON, TIMER, TRACE, schedule};
 use crate::plan::Request;
-use crate::units::{MessageRate, Untrue};
+use crate::units::{InjectedClockError, MessageRate};
 
 const OPTIONS: OptionTable = &[
     SIZE,
@@ -24,8 +24,8 @@ const OPTIONS: OptionTable = &[
     OFF,
     TRACE,
     TIMER,
-    OptionDef::parsed::<Untrue>(
-        "untrue-clock",
+    OptionDef::parsed::<InjectedClockError>(
+        "injected-clock-error",
         "Inject a known error into the remote clock, to test that it is found",
     )
     .metavar("SPEC")
@@ -50,7 +50,8 @@ impl PatternOptions for Oneway {
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
         let (schedule, trace) = schedule(given, given.get("rate"), Arrivals::Periodic)?;
         let request = with_sizes(given, request(Asked(latency::options::spec(given))));
-        let (timer, untrue_clock) = (given.choice("timer"), given.get("untrue-clock"));
-        Ok(Request { schedule, trace, timer, untrue_clock, ..request })
+        let (timer, injected_clock_error) =
+            (given.choice("timer"), given.get("injected-clock-error"));
+        Ok(Request { schedule, trace, timer, injected_clock_error, ..request })
     }
 }

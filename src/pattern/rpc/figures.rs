@@ -58,7 +58,7 @@ impl PatternAnalysis for Rpc {
     fn complete_counts(&self, finished: &RoundResult, all: &mut Counts) {
         let outcomes =
             finished.threads_of(Role::Server).iter().filter_map(|part| part.outcome.as_ref());
-        all.corrupt += outcomes.map(|outcome| outcome.seen.corrupt).sum::<u64>();
+        all.corrupt += outcomes.map(|outcome| outcome.counts.corrupt).sum::<u64>();
     }
 
     fn collector(&self, _: &Case) -> Box<dyn Collector> {

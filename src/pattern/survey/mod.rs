@@ -57,7 +57,7 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         hosts: Vec::new(),
         pairs: None,
         concurrent: Vec::new(),
-        untrue_clock: None,
+        injected_clock_error: None,
         study: None,
     }
 }

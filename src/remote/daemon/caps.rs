@@ -90,7 +90,7 @@ impl Caps {
             ));
         }
         self.check_rate(case)?;
-        let needs = memory(case, remote.rows, asked.floor);
+        let needs = memory(case, remote.rows, asked.overhead_messages);
         if needs > self.most_memory.0 {
             return Err(format!(
                 "the round needs {} of memory, and this agent allows at most {} (--most-memory)",
@@ -162,11 +162,11 @@ fn length(case: &Case) -> Option<f64> {
 
 /// Bytes for samples, payloads both ways, what the pattern needs beside, and the overhead
 /// measurement, of all threads.
-fn memory(case: &Case, rows: u64, floor: u32) -> u64 {
+fn memory(case: &Case, rows: u64, overhead_messages: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = u64::from(case.pattern.queue_depth(case)).saturating_mul(2);
     let endpoints = u64::from(case.topology.endpoints_of(0));
-    rows.saturating_add(floor.into())
+    rows.saturating_add(overhead_messages.into())
         .saturating_mul(row)
         .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(endpoints))
         .saturating_add(case.pattern.server_memory(case))

@@ -182,7 +182,7 @@ fn amended(
         FromAgent::Ended { thread, outcome } => {
             // Peers rejected while the round ran may have disturbed it; counted with one thread.
             if *thread == 0 {
-                outcome.strangers = outcome.strangers.saturating_add(rejected());
+                outcome.rejected_peers = outcome.rejected_peers.saturating_add(rejected());
             }
             *locked(&shared.last) = Some("ended".into());
         }

@@ -42,7 +42,7 @@ pub fn instrument(record: &Record) -> String {
     item("Error of a latency", number::span(i.error_ns), "beside every latency above".into());
     item(
         "Null transport, per round trip",
-        format!("{} p50, {} p99", number::span(i.floor_p50_ns), number::span(i.floor_p99_ns)),
+        format!("{} p50, {} p99", number::span(i.overhead_p50_ns), number::span(i.overhead_p99_ns)),
         format!("same loop, {} messages", number::count(i.count)),
     );
     item("Recording a sample", number::span(i.recording_ns), "beyond its clock readings".into());

@@ -43,8 +43,8 @@ fn instrument(record: &Record) -> String {
         "instrument: adds at most {} to a round trip (null transport: p50 {}, p99 {}, n {}); \
          recording a sample takes {}",
         span(own.error_ns),
-        span(own.floor_p50_ns),
-        span(own.floor_p99_ns),
+        span(own.overhead_p50_ns),
+        span(own.overhead_p99_ns),
         own.count,
         span(own.recording_ns)
     )
@@ -135,13 +135,13 @@ fn hosts(record: &Record) -> Vec<String> {
 
 /// Messages that did not arrive as they were sent.
 fn astray(run: &Run) -> Option<String> {
-    let Counts { sent, lost, duplicates, reordered, corrupt, strangers, .. } = run.counts;
+    let Counts { sent, lost, duplicates, reordered, corrupt, rejected_peers, .. } = run.counts;
     let kinds = [
         (lost, "lost"),
         (duplicates, "duplicated"),
         (reordered, "reordered"),
         (corrupt, "corrupt"),
-        (strangers, "connections of other processes rejected"),
+        (rejected_peers, "connections of other processes rejected"),
     ];
     let seen: Vec<String> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();

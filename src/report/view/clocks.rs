@@ -49,7 +49,7 @@ fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
         }),
         number("steps", "", |row: &&ClockKnown| Cell::Count(row.clock.steps)),
     ];
-    if record.plan.untrue_clock.is_some() {
+    if record.plan.injected_clock_error.is_some() {
         fields.push(number("true", "us", |row: &&ClockKnown| {
             Cell::fixed(row.true_offset_ns.unwrap_or(f64::NAN) * US, 3)
         }));

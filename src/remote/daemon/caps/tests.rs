@@ -27,7 +27,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
         time: Timebase::nanoseconds(Ticks(0)),
         epoch_of_day_ns: None,
         noise: Span(0),
-        floor: 0,
+        overhead_messages: 0,
     }
 }
 
@@ -188,11 +188,11 @@ proptest! {
     #[test]
     fn what_passes_is_within_the_limits(
         rows: u64, size in 0u64..1 << 40, burst: u32, time in 0u64..1 << 42,
-        pause in 0u64..1 << 32, floor: u32,
+        pause in 0u64..1 << 32, overhead_messages: u32,
     ) {
         let mut asked = assignment(|_| ());
         asked.remote = Some(RemoteSettings { rows, injected_clock_error: None });
-        asked.floor = floor;
+        asked.overhead_messages = overhead_messages;
         asked.case.size = Bytes(size);
         asked.case = asked.case.with_spec(Spec { pause: Span(pause), burst });
         asked.case.bound.time = Some(Span(time));
@@ -202,7 +202,7 @@ proptest! {
             ..Caps::default()
         };
         if said(&caps, asked).is_ok() {
-            prop_assert!(u128::from(rows) * 40 + u128::from(floor) * 40 <= 2 << 30);
+            prop_assert!(u128::from(rows) * 40 + u128::from(overhead_messages) * 40 <= 2 << 30);
             prop_assert!(u128::from(size) * u128::from(burst) * 2 <= 2 << 30);
             prop_assert!(time <= 1 << 40 && pause > 0);
             prop_assert!(f64::from(burst) * 1e9 / pause as f64 <= 1e6);

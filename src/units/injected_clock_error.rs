@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// What the other host's clock is made wrong by. All times are since its own epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Untrue {
+pub struct InjectedClockError {
     /// What it is ahead by from the begin.
     pub offset_ns: f64,
     /// What it gains, in parts per million.
@@ -28,21 +28,21 @@ pub struct Step {
 const ALLOWED: &str = "offset(T), drift(Xppm), step(T@T), each T with or without a minus, as \
                        'offset(-1s) drift(50ppm) step(40us@2s)'";
 
-impl FromStr for Untrue {
+impl FromStr for InjectedClockError {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Untrue, String> {
-        let mut untrue = Untrue::default();
+    fn from_str(text: &str) -> Result<InjectedClockError, String> {
+        let mut error = InjectedClockError::default();
         for word in text.split_whitespace() {
-            untrue
+            error
                 .apply(word)
                 .ok_or_else(|| format!("'{word}' is not known; allowed are {ALLOWED}"))?;
         }
-        Ok(untrue)
+        Ok(error)
     }
 }
 
-impl Untrue {
+impl InjectedClockError {
     fn apply(&mut self, word: &str) -> Option<()> {
         let (name, rest) = word.split_once('(')?;
         let inner = rest.strip_suffix(')')?;
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_read_word_by_word_and_adds_up() {
-        let untrue: Untrue = "offset(-1s) drift(50ppm) step(40us@2s)".parse().unwrap();
-        assert_eq!(untrue.error_ns(1e9), -1e9 + 50e3);
-        assert_eq!(untrue.error_ns(2e9), -1e9 + 100e3 + 40e3);
-        assert_eq!("".parse::<Untrue>().unwrap().error_ns(5.0), 0.0);
+        let error: InjectedClockError = "offset(-1s) drift(50ppm) step(40us@2s)".parse().unwrap();
+        assert_eq!(error.error_ns(1e9), -1e9 + 50e3);
+        assert_eq!(error.error_ns(2e9), -1e9 + 100e3 + 40e3);
+        assert_eq!("".parse::<InjectedClockError>().unwrap().error_ns(5.0), 0.0);
         for bad in ["drift(1)", "drift(1000ppm)", "drift(NaNppm)", "offset(1)", "step(1s)", "x(1s)"]
         {
-            let said = bad.parse::<Untrue>().unwrap_err();
+            let said = bad.parse::<InjectedClockError>().unwrap_err();
             assert!(said.contains(bad) && said.contains("allowed are"), "{said}");
         }
     }
