@@ -240,8 +240,8 @@ impl Case {
         format!("{what}{more} {transport} {wait} {size} B{point}{threads}")
     }
 
-    /// Where it stands on an axis of graphs; `None`: nowhere, or, of the answered rate, only its run
-    /// tells.
+    /// Its value on an axis of graphs; `None`: it has none, or, of the answered rate, only its run
+    /// has.
     pub fn on_axis(&self, axis: Axis) -> Option<f64> {
         match axis {
             Axis::Size => Some(self.size.0 as f64),

@@ -219,7 +219,7 @@ pub struct OtherHost {
     pub clock_cost: Option<ClockCost>,
 }
 
-/// The overhead of the instrument itself: the latency loop on the null transport, same CPU, same clock.
+/// The instrument's own overhead: the latency loop on the null transport, same CPU, same clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Instrument {
     /// Median of what the null transport's loop measures, per round trip.

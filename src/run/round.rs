@@ -457,8 +457,8 @@ impl Round<'_> {
         }
     }
 
-    /// Ends the agents. After a fault they are told to stop first and may report. How a process died
-    /// says more than how the others noticed.
+    /// Ends the agents. After a fault they are told to stop first and may report. How a process
+    /// died says more than how the others noticed.
     fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
         let order = self.order();
         if fault.is_some() {
