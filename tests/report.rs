@@ -121,7 +121,9 @@ fn numbers_that_are_none_break_nothing() {
     record.instrument.error_ns = f64::NAN;
     record.clock.residual_ppb = f64::INFINITY;
     let values = [f64::NAN, -5.0, f64::INFINITY];
-    let text = page(&record, vec![Ok(samples(0, &values)), Ok(samples(1, &[]))]);
+    let mut unstamped = samples(0, &values);
+    unstamped.samples[0].submit_ns = f64::NAN;
+    let text = page(&record, vec![Ok(unstamped), Ok(samples(1, &[]))]);
     assert!(text.contains("1 samples lacked a stamp"));
     assert!(text.contains("instrument error of ?"));
 }

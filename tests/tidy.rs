@@ -43,10 +43,6 @@ const STAGES: [&str; 21] = [
     "command",
 ];
 
-/// Uses against the order: from, to, why.
-const AGAINST_THE_ORDER: [(&str, &str, &str); 1] =
-    [("report", "pattern", "the tables of a pattern still stand in the report")];
-
 /// Uses that the order would allow and the design does not: from, to, why.
 const FORBIDDEN: [(&str, &str, &str); 9] = [
     ("report", "host", "a report reads the run directory, not this machine"),
@@ -263,8 +259,7 @@ fn refuses(from: &str, to: &str) -> Option<String> {
     if let Some((.., why)) = FORBIDDEN.iter().find(|(f, t, _)| (*f, *t) == (from, to)) {
         return Some(format!("{from} must not use {to}: {why}"));
     }
-    let allowed = AGAINST_THE_ORDER.iter().any(|(f, t, _)| (*f, *t) == (from, to));
-    (user < target && !allowed).then(|| format!("{from} uses {to}, which stands after it"))
+    (user < target).then(|| format!("{from} uses {to}, which stands after it"))
 }
 
 #[test]

@@ -91,6 +91,23 @@ pub struct Reduced {
     pub faults: Vec<String>,
 }
 
+impl Reduced {
+    /// Points of all curves.
+    pub fn points(&self) -> u64 {
+        self.curves.iter().map(|curve| curve.ranks.len() as u64).sum()
+    }
+
+    /// Samples behind them.
+    pub fn samples(&self) -> u64 {
+        self.curves.iter().map(|curve| curve.count).sum()
+    }
+
+    /// What a row of a density covers, in per cent of its latency.
+    pub fn row_percent(&self) -> f64 {
+        100.0 * (10_f64.powf(1.0 / f64::from(BINS_PER_DECADE)) - 1.0)
+    }
+}
+
 /// The metrics of a run that the page draws: `rtt` is left out beside `half_rtt`, of which it is
 /// the double, and `post` has no stamp in the samples.
 pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
@@ -113,23 +130,6 @@ pub fn drawn_metrics(run: &Run) -> Vec<Metric> {
 pub fn headline(run: &Run) -> Option<Metric> {
     let post = || run.summary(Metric::Post).map(|_| Metric::Post);
     drawn_metrics(run).into_iter().next().or_else(post)
-}
-
-/// The metric of one sample in ns: infinite where lost, NaN without its stamps.
-pub fn metric_ns(metric: Metric, s: &Sample) -> f64 {
-    if s.flags.has(Flags::LOST) && metric != Metric::Lateness {
-        return f64::INFINITY;
-    }
-    match metric {
-        Metric::Rtt | Metric::OneWay | Metric::Service => s.receive_ns - s.submit_ns,
-        Metric::HalfRtt => (s.receive_ns - s.submit_ns) / 2.0,
-        Metric::Response => s.receive_ns - s.intended_ns,
-        Metric::Lateness => s.submit_ns - s.intended_ns,
-        Metric::Transfer => s.receive_ns - s.send_ns,
-        Metric::Complete => s.complete_ns - s.submit_ns,
-        // Of two samples, and of those that are the shortest.
-        Metric::Post | Metric::Jitter | Metric::Short => f64::NAN,
-    }
 }
 
 /// Reduces all samples of a record. A run is reduced and its samples dropped as soon as its last
@@ -215,9 +215,9 @@ impl Open {
                 continue;
             }
             for (metric, values) in metrics.iter().zip(&mut self.values) {
-                match metric_ns(*metric, s) {
-                    v if v.is_nan() => out.unstamped += 1,
-                    v => values.push(v),
+                match metric.of_sample(s) {
+                    Some(ns) => values.push(ns),
+                    None => out.unstamped += 1,
                 }
             }
         }
@@ -297,12 +297,13 @@ pub fn density(metric: Metric, round: &RoundSamples, columns: u32) -> Density {
         let at = ((time(s) - start) * scale) as usize;
         let at = at.min(width.saturating_sub(1));
         let (Some(cells), Some(column)) = (grid.get_mut(at), out.get_mut(at)) else { continue };
-        let v = metric_ns(metric, s);
-        if v == f64::INFINITY {
-            column.lost += 1;
-        } else if !v.is_nan() {
-            *cells.entry(row(v)).or_default() += 1;
-            column.max_ns = column.max_ns.max(v);
+        match metric.of_sample(s) {
+            None => {}
+            Some(f64::INFINITY) => column.lost += 1,
+            Some(ns) => {
+                *cells.entry(row(ns)).or_default() += 1;
+                column.max_ns = column.max_ns.max(ns);
+            }
         }
     }
     for (column, cells) in out.iter_mut().zip(grid) {
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(d.columns[1].cells, [(row(5e6), 1)]);
         assert_eq!(d.columns[1].max_ns, 5e6);
         assert_eq!(d.columns[2].lost, 1);
-        let values = round.samples[1..].iter().map(|s| metric_ns(Metric::Rtt, s)).collect();
+        let values = round.samples[1..].iter().filter_map(|s| Metric::Rtt.of_sample(s)).collect();
         let c = curve(0, Metric::Rtt, values, TAIL_STEP).unwrap();
         assert_eq!((c.count, c.lost), (3, 1));
         assert_eq!(c.values, [1000.0, 5e6, f64::INFINITY]);

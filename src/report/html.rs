@@ -1,22 +1,24 @@
 //! The report as one HTML file: no network, no library to install, readable without scripts.
 //!
-//! Takes a record, the views of its patterns and its samples; gives the file's text. The tables are
-//! written here, the plots are drawn by `web/` from the data of [`super::model`] and from the
-//! curves of [`super::curves`]. A record is foreign input: every text of it passes `escape` or
-//! `script_json`.
+//! Takes a record, the views of its patterns and its samples; gives the file's text. The templates
+//! in `web/templates` are filled here, the plots are drawn by `web/` from the data of
+//! [`super::model`] and from the curves of [`super::curves`]. A record is foreign input: every text
+//! of it passes [`Escape`] or `script_json`.
 
 mod encode;
-mod instrument;
-mod number;
-mod section;
-mod tables;
 
 use super::curves::{self, Reduced};
-use super::model::Section;
+use super::model::{Cell, Column, Data, Figure, Note, Plot, Row, Section, Surface, Table};
+use super::number;
 use super::view::{self, PatternView};
-use crate::record::schema::{Record, RecordedWarning};
+use super::warnings::{self, Group};
+use crate::record::schema::{ClockOffset, Record, RecordedWarning, Run};
 use crate::sample::RoundSamples;
 use crate::warning::Warning;
+use askama::Template;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
 const SCRIPTS: [&str; 10] = [
@@ -35,106 +37,215 @@ const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("../../web/vendor/uPlot.min.css");
 const CSS: &str = include_str!("../../web/page.css");
 
-/// Nothing may be fetched or sent, whatever a record has smuggled in.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-                      img-src data:; base-uri 'none'; form-action 'none'";
+/// Most names of which the cells of a matrix show their numbers; of more they are in the cells'
+/// titles.
+const MOST_NUMBERS: usize = 24;
+/// So many lines of the environment are shown at once; the others unfold.
+const ENVIRONMENT_ROWS: usize = 48;
+
+/// What the templates are filled with.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    record: &'a Record,
+    reduced: &'a Reduced,
+    warnings: Vec<Group<'a>>,
+    pairs: Option<Section>,
+    results: &'a [Section],
+    middle: &'a [Section],
+    overall: &'a [Section],
+    runs: Option<Section>,
+    /// Names and values: those that are shown at once, and the others.
+    environment: Vec<&'a [(String, String)]>,
+    /// As it can be pasted.
+    command: String,
+    /// As JSON.
+    plan: String,
+    /// The identifiers of what the scripts read, each with its JSON.
+    data: Vec<(&'static str, String)>,
+}
 
 /// The whole page. An error among the rounds ends their reading; the page shows it as a fault,
 /// and all that came before it.
-pub fn render<E: std::fmt::Display>(
+pub fn render<E: fmt::Display>(
     record: &Record,
     patterns: &[&dyn PatternView],
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> String {
     let reduced = curves::reduce(record, rounds);
-    let pairs = view::pairs(record).into_iter().collect::<Vec<_>>();
     let results = view::results(record, patterns);
     let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
     let middle: Vec<Section> = asked.chain(results.iter().cloned()).collect();
     let overall = [view::rounds(record), view::sweep(record), view::noise(record)];
     let overall: Vec<Section> = overall.into_iter().flatten().collect();
-    let mut page = String::with_capacity(1 << 20);
-    let title = tables::title(record);
-    page.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.push_str(&format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"wiregauge {}\">\n<title>{}</title>\n\
-         <style>\n{UPLOT_CSS}\n{CSS}</style>\n</head>\n<body>\n",
-        escape(&record.tool),
-        escape(&title),
-    ));
-    page.push_str(&tables::header(record, &reduced));
-    page.push_str("<main>\n");
-    put_all(&mut page, &pairs);
-    if record.clocks.is_empty() {
-        page.push_str(&results_section(record, &results));
-    }
-    page.push_str(&tables::warnings(record, &disagreements(record, &reduced)));
-    put_all(&mut page, &middle);
-    page.push_str(PLOTS);
-    put_all(&mut page, &overall);
-    if record.clocks.is_empty() {
-        put_all(&mut page, &Vec::from_iter(view::runs(record)));
-    }
-    page.push_str(&tables::environment(record));
-    page.push_str(&tables::plan(record));
-    page.push_str(&tables::data(record, &reduced));
-    page.push_str("</main>\n");
-    push_scripts(&mut page, record, &[middle, overall].concat(), &reduced);
-    page.push_str("</body>\n</html>\n");
-    page
-}
-
-/// Where the viewer puts its plots; hidden until it has something to put there.
-const PLOTS: &str = r#"<noscript><p class="note">The plots need scripts; the tables do not.</p>
-</noscript>
-<section id="distribution" aria-labelledby="h-distribution" hidden>
-<h2 id="h-distribution">Distribution</h2></section>
-<section id="density" aria-labelledby="h-density" hidden>
-<h2 id="h-density">Latency over time</h2></section>
-"#;
-
-fn put_all(page: &mut String, sections: &[Section]) {
-    sections.iter().for_each(|one| page.push_str(&section::section(one)));
-}
-
-/// The tables that answer the question, and what bounds them.
-fn results_section(record: &Record, sections: &[Section]) -> String {
-    let tables = sections.iter().flat_map(|section| &section.results).map(section::table);
-    format!(
-        "<section id=\"results\" aria-labelledby=\"h-results\">\n\
-         <h2 id=\"h-results\">Results</h2>\n{}{}\
-         <p class=\"downloads\">\
-         <button type=\"button\" data-csv=\"results\">results.csv</button></p>\n\
-         {}{}</section>\n",
-        instrument::conditions(record),
-        tables.collect::<String>(),
-        instrument::unavailable(record),
-        instrument::instrument(record)
-    )
-}
-
-fn push_scripts(page: &mut String, record: &Record, sections: &[Section], reduced: &Reduced) {
-    let mut json = |id: &str, text: &str| {
-        page.push_str(&format!("<script type=\"application/json\" id=\"{id}\">"));
-        page.push_str(&script_json(text));
-        page.push_str("</script>\n");
+    let words: Vec<String> = record.command.iter().map(|word| shell_word(word)).collect();
+    let disagreements = disagreements(record, &reduced);
+    let environment = environment(record);
+    let (first, others) = environment.split_at(environment.len().min(ENVIRONMENT_ROWS));
+    let page = Page {
+        record,
+        reduced: &reduced,
+        warnings: warnings::of_record(record, &disagreements),
+        pairs: view::pairs(record),
+        results: &results,
+        middle: &middle,
+        overall: &overall,
+        runs: view::runs(record).filter(|_| record.clocks.is_empty()),
+        environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
+        command: words.join(" "),
+        plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
+        data: data(record, &[&middle[..], &overall].concat(), &reduced),
     };
-    json("record", &serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned()));
-    json("samples", &encode::samples(reduced));
-    let plots = section::plots(sections);
-    if plots != "[]" {
-        json("plots", &plots);
+    // A template fails only where what it is written to does, and a text does not.
+    page.render().unwrap_or_default()
+}
+
+/// What the scripts read, as JSON by the identifiers of its elements.
+fn data(record: &Record, sections: &[Section], reduced: &Reduced) -> Vec<(&'static str, String)> {
+    let whole = serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned());
+    let plots = Some(plots(sections)).filter(|plots| plots != "[]");
+    let all = [
+        Some(("record", whole)),
+        Some(("samples", encode::samples(reduced))),
+        plots.map(|plots| ("plots", plots)),
+    ];
+    all.into_iter().flatten().map(|(id, json)| (id, script_json(&json))).collect()
+}
+
+/// Everything in the environment, whatever it holds.
+fn environment(record: &Record) -> Vec<(String, String)> {
+    let value = serde_json::to_value(&record.environment).unwrap_or(Value::Null);
+    let mut rows = Vec::new();
+    flatten("", &value, &mut rows);
+    let clock = &record.clock;
+    rows.push(("clock fences".to_owned(), clock.fences.clone()));
+    rows.push(("clock source".to_owned(), clock.reason.clone()));
+    rows.push(("clock frequency".to_owned(), format!("{} Hz", clock.frequency_hz)));
+    rows
+}
+
+/// The number of rounds of each run, or the least and the most.
+fn rounds(record: &Record) -> String {
+    let rounds = || record.runs.iter().map(|run| run.rounds.len());
+    match (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)) {
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
     }
-    page.push_str("<script>\n");
-    page.push_str(UPLOT);
-    page.push_str("\n(() => {\n\"use strict\";\n");
-    for script in SCRIPTS {
-        page.push_str(script);
+}
+
+/// The clocks of two hosts that are the least known.
+fn widest_clock(record: &Record) -> Option<&ClockOffset> {
+    let clocks = record.runs.iter().filter_map(Run::widest_clock);
+    clocks.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))
+}
+
+/// A column of the page with its position and what its cells have in common.
+struct Place<'a> {
+    column: &'a Column,
+    at: usize,
+    /// Characters of its longest fraction, the point included.
+    fraction: usize,
+    /// Whether its cells carry a unit of their own.
+    has_sizes: bool,
+}
+
+impl Place<'_> {
+    fn all(table: &Table) -> Vec<Place<'_>> {
+        let shown = table.columns.iter().enumerate().filter(|(_, column)| column.show.on_page());
+        let place = |(at, column)| {
+            let cells = || table.rows.iter().filter_map(move |row| row.cells.get(at));
+            let fraction = |cell: &Cell| match cell.without_mark() {
+                Cell::Figure(figure) => number::at_point(&figure_text(figure)).1.len(),
+                _ => 0,
+            };
+            let has_sizes = cells().any(|cell| matches!(cell, Cell::Size(_)));
+            Place { column, at, fraction: cells().map(fraction).max().unwrap_or(0), has_sizes }
+        };
+        shown.map(place).collect()
     }
-    page.push_str("})();\n</script>\n");
+
+    fn cell<'r>(&self, row: &'r Row) -> &'r Cell {
+        row.cells.get(self.at).unwrap_or(&Cell::None)
+    }
+
+    fn class(&self, cell: &Cell) -> String {
+        let classes = [
+            (self.column.is_number, "n"),
+            (self.column.is_prose, "text"),
+            (*cell == Cell::None, "none"),
+            (matches!(cell, Cell::Bad(_)), "bad"),
+        ];
+        let own = classes.into_iter().filter_map(|(is_own, class)| is_own.then_some(class));
+        own.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A figure in the unit of its column.
+fn figure_text(figure: &Figure) -> String {
+    number::on_page(figure.value.0 * figure.scale, figure.decimals)
+}
+
+/// Leaves of a JSON value with their path in words; a list of plain values is one leaf.
+fn flatten(path: &str, value: &Value, out: &mut Vec<(String, String)>) {
+    let below = |name: &str| {
+        let name = name.replace('_', " ");
+        if path.is_empty() { name } else { format!("{path} › {name}") }
+    };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(k, v)| flatten(&below(k), v, out)),
+        Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_array()) => {
+            for (i, v) in list.iter().enumerate() {
+                flatten(&below(&i.to_string()), v, out);
+            }
+        }
+        Value::Array(list) => {
+            let text = list.iter().map(leaf).collect::<Vec<_>>().join(", ");
+            out.push((path.to_owned(), if text.is_empty() { "none".to_owned() } else { text }));
+        }
+        leaf_value => out.push((path.to_owned(), leaf(leaf_value))),
+    }
+}
+
+fn leaf(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        Value::Null => "unknown".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+*".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// What the scripts draw of a section.
+#[derive(Serialize)]
+struct Drawn<'a> {
+    id: &'a str,
+    plots: &'a [Plot],
+    surfaces: &'a [Surface],
+    data: &'a [Data],
+}
+
+/// The plots of sections and of their parts, as JSON.
+fn plots(sections: &[Section]) -> String {
+    fn collect<'a>(sections: &'a [Section], drawn: &mut Vec<Drawn<'a>>) {
+        for Section { id, plots, surfaces, data, parts, .. } in sections {
+            drawn.push(Drawn { id, plots, surfaces, data });
+            collect(parts, drawn);
+        }
+    }
+    let mut drawn = Vec::new();
+    collect(sections, &mut drawn);
+    drawn.retain(|one| !one.plots.is_empty() || !one.surfaces.is_empty());
+    serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned())
 }
 
 /// Where the samples and the figures of the record differ: the page shows both, and a reader must
@@ -164,24 +275,28 @@ fn same(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 0.1
 }
 
-/// Text of a record as text of the page or as a quoted attribute.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control characters are not allowed in HTML text; these would show as nothing.
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
-            // Overrides of direction could make a text read as another.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c => out.push(c),
+/// How text of a record becomes text of the page or a quoted attribute.
+#[derive(Clone, Copy)]
+pub(crate) struct Escape;
+
+impl askama::filters::Escaper for Escape {
+    fn write_escaped_str<W: fmt::Write>(&self, mut to: W, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match c {
+                '&' => to.write_str("&amp;"),
+                '<' => to.write_str("&lt;"),
+                '>' => to.write_str("&gt;"),
+                '"' => to.write_str("&quot;"),
+                '\'' => to.write_str("&#39;"),
+                // Control characters are not allowed in HTML text; these would show as nothing.
+                c if c.is_control() && c != '\n' && c != '\t' => to.write_char('\u{fffd}'),
+                // Overrides of direction could make a text read as another.
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => to.write_char('\u{fffd}'),
+                c => to.write_char(c),
+            }?;
         }
+        Ok(())
     }
-    out
 }
 
 /// JSON that cannot end its script element. `<` occurs in JSON only within
@@ -192,7 +307,30 @@ fn script_json(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::report::model::{HeatCell, HeatMap, Show, figure, number, text};
+    use crate::stats::{self, Interval};
+    use askama::filters::Escaper;
+
+    #[derive(Template)]
+    #[template(
+        source = "{% import \"section.html\" as p %}{% call p::all(sections) %}{% endcall %}",
+        ext = "html"
+    )]
+    struct Sections<'a> {
+        sections: &'a [Section],
+    }
+
+    fn html(sections: &[Section]) -> String {
+        Sections { sections }.render().unwrap()
+    }
+
+    fn escape(text: &str) -> String {
+        let mut escaped = String::new();
+        Escape.write_escaped_str(&mut escaped, text).unwrap();
+        escaped
+    }
 
     #[test]
     fn text_of_a_record_stays_text() {
@@ -217,5 +355,64 @@ mod tests {
             assert!(!lower.contains("</script") && !lower.contains("<!--"));
         }
         assert!(!CSS.to_lowercase().contains("</style"));
+    }
+
+    struct Line(f64);
+
+    impl crate::report::model::OfRun for Line {
+        fn is_complete(&self) -> bool {
+            self.0.is_finite()
+        }
+    }
+
+    #[test]
+    fn figures_keep_their_exact_values_and_align_on_the_point() {
+        let interval = Interval { low: stats::Value(90.0), high: stats::Value(f64::INFINITY) };
+        let fields = [
+            text("<name>", |_: &Line| "<b>"),
+            figure("p50", "us", move |row: &Line| Cell::figure(row.0, Some(interval), 1e-3)),
+            number("lost", "", |_: &Line| Cell::lost(1000)),
+            number("n", "", |_: &Line| Cell::Count(1)).show(Show::Terminal),
+        ];
+        let mut section = Section::new("one", "One");
+        section.tables.extend(Table::of([Line(100.0), Line(f64::INFINITY)], fields));
+        let html = html(&[section]);
+        assert!(html.contains("&lt;name&gt;") && html.contains("<th scope=\"row\">&lt;b&gt;</th>"));
+        assert!(html.contains("<data value=\"100\">0<span class=\"f5\">.1000</span></data>"));
+        assert!(html.contains("data-low=\"90\" data-high=\"inf\">0.0900 – ∞</span>"), "{html}");
+        assert!(html.contains("<data value=\"inf\">∞<span class=\"f5\"></span></data>"), "{html}");
+        assert!(html.contains("<td class=\"n bad\" data-k=\"lost\"><data value=\"1000\">"));
+        assert_eq!(html.matches("incomplete").count(), 1);
+        assert!(!html.contains("data-k=\"n\""));
+    }
+
+    #[test]
+    fn a_matrix_is_darkest_where_it_is_worst() {
+        let mut one = HeatMap { unit: "MB/s".into(), scale: 1e-6, ..HeatMap::default() };
+        one.more_is_better = true;
+        one.names = ["a", "<b>"].map(String::from).to_vec();
+        for (row, value) in [(0, 1e9), (1, 4e9)] {
+            one.insert(HeatCell {
+                row,
+                column: 1 - row,
+                value: stats::Value(value),
+                run: row as u32,
+            });
+        }
+        let html = html(&[Section { maps: vec![one], ..Section::default() }]);
+        assert!(html.contains("--heat:1.000\" title=\"a to &lt;b&gt;: 1000 MB/s\""), "{html}");
+        assert!(html.contains("--heat:0.000\" title=\"&lt;b&gt; to a: 4000 MB/s\""), "{html}");
+    }
+
+    #[test]
+    fn a_section_without_anything_is_nothing_and_its_parts_are_drawn_too() {
+        assert_eq!(html(&[Section::new("empty", "Empty")]), "");
+        let mut whole = Section::new("study", "A study");
+        let mut part = Section::new("graph-0", "A graph");
+        part.plots = vec![Plot { id: "study-0".into(), ..Plot::default() }];
+        whole.parts = vec![part];
+        assert!(html(std::slice::from_ref(&whole)).contains("<div data-plots=\"graph-0\"></div>"));
+        assert!(plots(&[whole]).starts_with("[{\"id\":\"graph-0\",\"plots\":[{\"id\":\"study-0\""));
+        assert_eq!(plots(&[Section::new("empty", "Empty")]), "[]");
     }
 }

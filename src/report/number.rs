@@ -45,6 +45,16 @@ pub fn fixed(v: f64, decimals: usize) -> String {
     }
 }
 
+/// As the page shows a number: with so many decimals, or as [`short`].
+pub fn on_page(v: f64, decimals: Option<usize>) -> String {
+    decimals.map_or_else(|| short(v), |decimals| fixed(v, decimals)).replace("inf", "∞")
+}
+
+/// The text of a number, parted before its point.
+pub fn at_point(text: &str) -> (&str, &str) {
+    text.split_at(text.find('.').unwrap_or(text.len()))
+}
+
 /// Four significant digits, at most four decimals.
 pub fn short(v: f64) -> String {
     fixed(v, decimals(v, 4))

@@ -7,7 +7,10 @@ use std::cmp::Reverse;
 const NAMED: usize = 3;
 
 /// Warnings of one kind.
-pub struct Group<'a>(Vec<Entry<'a>>);
+pub struct Group<'a> {
+    /// Those that differ in their sentences.
+    pub entries: Vec<Entry<'a>>,
+}
 
 /// A warning, and the runs or hosts that share it; none where it is about the whole record.
 pub struct Entry<'a> {
@@ -39,7 +42,7 @@ pub fn grouped<'a>(
         let label = run.map(str::to_string).or(host);
         let of_kind = |group: &&mut Group<'_>| group.first().kind == warning.kind;
         match groups.iter_mut().find(of_kind) {
-            None => groups.push(Group(vec![Entry::new(warning, label)])),
+            None => groups.push(Group { entries: vec![Entry::new(warning, label)] }),
             Some(group) => group.add(warning, label),
         }
     }
@@ -61,18 +64,13 @@ impl<'a> Entry<'a> {
 impl<'a> Group<'a> {
     /// Stands for the kind, its severity and advice.
     pub fn first(&self) -> &'a RecordedWarning {
-        self.0[0].warning
-    }
-
-    /// Those that differ in their sentences.
-    pub fn entries(&self) -> &[Entry<'a>] {
-        &self.0
+        self.entries[0].warning
     }
 
     /// Of all runs or hosts, each once.
     pub fn labels(&self) -> Vec<&str> {
         let mut labels: Vec<&str> = Vec::new();
-        for label in self.0.iter().flat_map(|entry| &entry.labels) {
+        for label in self.entries.iter().flat_map(|entry| &entry.labels) {
             if !labels.contains(&label.as_str()) {
                 labels.push(label);
             }
@@ -84,9 +82,9 @@ impl<'a> Group<'a> {
         let same = |entry: &&mut Entry<'_>| {
             entry.warning.sentence == warning.sentence && entry.labels.is_empty() == label.is_none()
         };
-        match self.0.iter_mut().find(same) {
+        match self.entries.iter_mut().find(same) {
             Some(entry) => entry.labels.extend(label),
-            None => self.0.push(Entry::new(warning, label)),
+            None => self.entries.push(Entry::new(warning, label)),
         }
     }
 
@@ -98,10 +96,10 @@ impl<'a> Group<'a> {
             format!("{severity}: {labels}{}\n", sentence.replace('\n', " "))
         };
         let mut text = String::new();
-        for entry in self.0.iter().filter(|entry| entry.labels.is_empty()) {
+        for entry in self.entries.iter().filter(|entry| entry.labels.is_empty()) {
             text += &line(entry, "");
         }
-        if let Some(entry) = self.0.iter().find(|entry| !entry.labels.is_empty()) {
+        if let Some(entry) = self.entries.iter().find(|entry| !entry.labels.is_empty()) {
             text += &line(entry, &format!("{}: ", named(&self.labels())));
         }
         match self.first().advice.as_str() {

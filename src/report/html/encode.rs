@@ -4,7 +4,9 @@
 //! characters a number, exact, and decoded in milliseconds.
 
 use crate::report::curves::{self, Curve, Density, Reduced};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
+use std::mem;
 
 /// All that the viewer needs beside the record.
 pub fn samples(reduced: &Reduced) -> String {
@@ -17,47 +19,46 @@ pub fn samples(reduced: &Reduced) -> String {
 }
 
 fn curve(c: &Curve) -> Value {
-    let mut ranks = Vec::new();
     let mut last = 0;
-    for rank in &c.ranks {
-        push_varint(&mut ranks, rank - last);
-        last = *rank;
-    }
+    let steps = c.ranks.iter().map(|rank| rank - mem::replace(&mut last, *rank));
     json!({
         "run": c.run,
         "metric": c.metric,
         "count": c.count,
         "lost": c.lost,
-        "ranks": base64(&ranks),
-        "values": doubles(&c.values),
+        "ranks": varints(steps),
+        "values": doubles(c.values.iter()),
     })
 }
 
 fn density(d: &Density) -> Value {
-    let mut cells = Vec::new();
-    for column in &d.columns {
-        push_varint(&mut cells, column.lost);
-        push_varint(&mut cells, column.cells.len() as u64);
+    let numbers = d.columns.iter().flat_map(|column| {
         let mut last = 0;
-        for (row, count) in &column.cells {
-            push_varint(&mut cells, u64::from(row - last));
-            push_varint(&mut cells, *count);
-            last = *row;
-        }
-    }
+        let cells = column
+            .cells
+            .iter()
+            .flat_map(move |(row, count)| [u64::from(row - mem::replace(&mut last, *row)), *count]);
+        [column.lost, column.cells.len() as u64].into_iter().chain(cells)
+    });
     json!({
         "run": d.run,
         "round": d.round,
         "start_ns": d.start_ns,
         "end_ns": d.end_ns,
         "columns": d.columns.len(),
-        "cells": base64(&cells),
-        "max": doubles(&d.columns.iter().map(|c| c.max_ns).collect::<Vec<_>>()),
+        "cells": varints(numbers),
+        "max": doubles(d.columns.iter().map(|c| &c.max_ns)),
     })
 }
 
-fn doubles(values: &[f64]) -> String {
-    base64(&values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+fn doubles<'a>(values: impl Iterator<Item = &'a f64>) -> String {
+    BASE64_STANDARD.encode(values.flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+}
+
+fn varints(numbers: impl Iterator<Item = u64>) -> String {
+    let mut bytes = Vec::new();
+    numbers.for_each(|n| push_varint(&mut bytes, n));
+    BASE64_STANDARD.encode(bytes)
 }
 
 fn push_varint(out: &mut Vec<u8>, mut n: u64) {
@@ -66,24 +67,6 @@ fn push_varint(out: &mut Vec<u8>, mut n: u64) {
         n >>= 7;
     }
     out.push(n as u8);
-}
-
-/// RFC 4648 with padding.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word =
-            chunk.iter().enumerate().fold(0_u32, |w, (i, b)| w | u32::from(*b) << (16 - 8 * i));
-        for i in 0..4 {
-            if i <= chunk.len() {
-                out.push(char::from(ALPHABET[(word >> (18 - 6 * i)) as usize & 63]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -95,7 +78,7 @@ mod tests {
         let cases =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (plain, coded) in cases {
-            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(BASE64_STANDARD.encode(plain), coded);
         }
     }
 

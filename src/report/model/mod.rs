@@ -53,6 +53,10 @@ impl Note {
     pub fn new(text: impl Into<String>, show: Show) -> Note {
         Note { text: text.into(), show }
     }
+
+    pub fn is_on_page(&self) -> bool {
+        self.show.on_page()
+    }
 }
 
 impl<T: Into<String>> From<T> for Note {
@@ -92,11 +96,14 @@ impl Section {
     /// Whether there is nothing below its title.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty()
-            && self.plots.is_empty()
-            && self.surfaces.is_empty()
+            && !self.has_drawings()
             && self.tables.is_empty()
             && self.maps.is_empty()
             && self.parts.is_empty()
+    }
+
+    pub fn has_drawings(&self) -> bool {
+        !self.plots.is_empty() || !self.surfaces.is_empty()
     }
 
     /// `None` where it shows nothing.

@@ -172,6 +172,11 @@ impl Cell {
         Cell::Count(count).bad_if(count > 0)
     }
 
+    /// Itself, or what must not be passed over.
+    pub fn without_mark(&self) -> &Cell {
+        if let Cell::Bad(cell) = self { cell } else { self }
+    }
+
     pub fn bad_if(self, is_bad: bool) -> Cell {
         if is_bad { Cell::Bad(Box::new(self)) } else { self }
     }
@@ -285,6 +290,11 @@ impl Table {
         let rows: Vec<Row> = rows.into_iter().map(row).collect();
         let columns = fields.into_iter().map(|field| field.column).collect();
         (!rows.is_empty()).then(|| Table { columns, rows, ..Table::default() })
+    }
+
+    /// Empty where the page shows none.
+    pub fn page_caption(&self) -> &str {
+        if self.caption.is_on_page() { &self.caption.text } else { "" }
     }
 
     pub fn caption(mut self, caption: impl Into<Note>) -> Table {

@@ -1,5 +1,6 @@
 //! Columns: words to the left, numbers on their decimal point.
 
+use crate::report::number::at_point;
 use std::fmt;
 
 /// Between two columns. A field holds no two spaces in a row, so this separates them.
@@ -34,8 +35,7 @@ impl Cell {
 
     /// Characters before the point, and from the point on.
     fn parts(&self) -> (usize, usize) {
-        let text = self.text();
-        let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+        let (whole, fraction) = at_point(self.text());
         (whole.chars().count(), fraction.chars().count())
     }
 }
