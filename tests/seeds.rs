@@ -153,7 +153,7 @@ fn seeds_are_written_when_asked() {
     }
     let record = serde_json::to_vec_pretty(&full_record()).unwrap();
     fs::write(seeds("record_json").join("every-field"), record).unwrap();
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         for format in Format::ALL {
             let name = format!("{}-{}", kind.name(), format.name());
             fs::write(seeds("stream_formats").join(name), signal(kind, format)).unwrap();

@@ -5,7 +5,8 @@ use super::measure::refuse;
 use super::{CommandError, Exit};
 use crate::record::read_record;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
-use crate::report::table::comparison::{self, Line, Quantity};
+use crate::report::scale::Scale;
+use crate::report::table::comparison::{self, Line};
 use crate::report::warnings;
 use crate::stats::limit::{Limit, Verdict};
 use crate::stats::{Difference, compare};
@@ -79,7 +80,7 @@ struct Row {
     runs: String,
     figure: String,
     #[serde(skip)]
-    quantity: Quantity,
+    scale: Scale,
     difference: Option<Difference>,
     /// Whether the interval of the difference excludes zero.
     differs: Option<bool>,
@@ -160,20 +161,20 @@ fn pair<'a>(a: &'a Side, b: &'a Side) -> Vec<(&'a Run, &'a Run)> {
 }
 
 fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
-    let mut push = |figure: String, quantity: Quantity, difference: Option<Difference>| {
+    let mut push = |figure: String, scale: Scale, difference: Option<Difference>| {
         let differs = difference.as_ref().map(Difference::excludes_zero);
-        rows.push(Row { runs: runs.to_string(), figure, quantity, difference, differs });
+        rows.push(Row { runs: runs.to_string(), figure, scale, difference, differs });
     };
-    for metric in Metric::ALL {
+    for &metric in Metric::ALL {
         let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
         for quantile in compare::quantiles(a, b) {
             let p = quantile_name(quantile.p);
-            push(format!("{}.{p}", metric.name()), Quantity::Time, quantile.difference);
+            push(format!("{}.{p}", metric.name()), Scale::Time, quantile.difference);
         }
     }
-    for metric in RateMetric::ALL {
+    for &metric in RateMetric::ALL {
         let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
-        push(metric.name().to_string(), Quantity::Rate(metric), compare::rates(a, b));
+        push(metric.name().to_string(), Scale::of_rate(metric), compare::rates(a, b));
     }
 }
 
@@ -193,7 +194,7 @@ fn tell(all: &Comparison) -> String {
     let mut text = comparison::table(all.rows.iter().map(|row| Line {
         runs: &row.runs,
         figure: &row.figure,
-        quantity: row.quantity,
+        scale: row.scale,
         difference: row.difference.as_ref(),
     }));
     for judged in &all.limits {

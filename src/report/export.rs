@@ -3,7 +3,7 @@
 //! Takes a run directory; gives one file or stream, a row a message. Memory is bounded by a row
 //! group of the samples and the record, however long the run was.
 
-use crate::options::Named;
+use crate::options::named_enum;
 use crate::record::directory::{EPOCH, SAMPLES_FILE, publish};
 use crate::record::{RecordError, SampleReader, SampleWriter, read_record};
 use crate::sample::{Flags, RoundSamples, Sample};
@@ -13,28 +13,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What an export is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// RFC 4180, one row a message, the header names the units. A stamp that is missing is an
-    /// empty field, an infinite one `inf` or `-inf`.
-    Csv,
-    /// One object: `record` as in `record.json`, `samples` as an array of objects. A stamp that is
-    /// missing is `null`, an infinite one the string `"inf"` or `"-inf"`.
-    Json,
-    /// The columns of `samples.parquet`. A stamp that is missing is null.
-    Parquet,
-}
-
-impl Named for Format {
-    const ALL: &'static [Format] = &[Format::Csv, Format::Json, Format::Parquet];
-
-    fn name(self) -> &'static str {
-        match self {
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Parquet => "parquet",
-        }
+named_enum! {
+    /// What an export is written as.
+    pub enum Format {
+        /// RFC 4180, one row a message, the header names the units. A stamp that is missing is an
+        /// empty field, an infinite one `inf` or `-inf`.
+        Csv = "csv",
+        /// One object: `record` as in `record.json`, `samples` as an array of objects. A stamp that is
+        /// missing is `null`, an infinite one the string `"inf"` or `"-inf"`.
+        Json = "json",
+        /// The columns of `samples.parquet`. A stamp that is missing is null.
+        Parquet = "parquet",
     }
 }
 
@@ -227,7 +216,8 @@ fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportErr
         let RoundSamples { run, round, samples } = part?;
         for sample in samples {
             let Sample { thread, sequence, size, flags: Flags(flags), .. } = sample;
-            let [a, b, c, d, e] = sample.stamps().map(CsvStamp);
+            let stamp = |ns| Stamp { ns, missing: "", quote: "" };
+            let [a, b, c, d, e] = sample.stamps().map(stamp);
             out.put(format_args!(
                 "{run},{round},{thread},{sequence},{size},{a},{b},{c},{d},{e},{flags}\r\n"
             ))?;
@@ -243,7 +233,8 @@ fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Resul
         let RoundSamples { run, round, samples } = part?;
         for sample in samples {
             let Sample { thread, sequence, size, flags: Flags(flags), .. } = sample;
-            let [a, b, c, d, e] = sample.stamps().map(JsonStamp);
+            let stamp = |ns| Stamp { ns, missing: "null", quote: "\"" };
+            let [a, b, c, d, e] = sample.stamps().map(stamp);
             out.put(format_args!(
                 "{separator}{{\"run\":{run},\"round\":{round},\"thread\":{thread},\
                  \"sequence\":{sequence},\
@@ -271,23 +262,21 @@ fn parquet(
 
 /// A stamp in the shortest decimals that read back as the same number: `{:?}`, which writes 2 as
 /// `2.0` and 1e300 as that, so that no reader takes one stamp of a column for a whole number.
-struct CsvStamp(f64);
-
-impl fmt::Display for CsvStamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() { Ok(()) } else { fmt::Debug::fmt(&self.0, f) }
-    }
+struct Stamp {
+    ns: f64,
+    /// What stands for NaN.
+    missing: &'static str,
+    /// What stands around an infinity, which is no number of strict JSON.
+    quote: &'static str,
 }
 
-/// The same as a value of strict JSON, which has neither NaN nor infinity.
-struct JsonStamp(f64);
-
-impl fmt::Display for JsonStamp {
+impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            v if v.is_nan() => f.write_str("null"),
-            v if v.is_infinite() => write!(f, "\"{v}\""),
-            v => fmt::Debug::fmt(&v, f),
+        let Stamp { ns, missing, quote } = *self;
+        match ns {
+            _ if ns.is_nan() => f.write_str(missing),
+            _ if ns.is_infinite() => write!(f, "{quote}{ns}{quote}"),
+            _ => fmt::Debug::fmt(&ns, f),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the figures of a metric are in, and how they are shown.
 
-use super::model::Unit;
+use super::model::{Axis, Unit};
 use super::number::{MEGABYTES, PERCENT, THOUSANDS, US, per_second, short, time, trimmed};
 use crate::stats::RateMetric;
 
@@ -53,41 +53,35 @@ impl Scale {
         }
     }
 
+    /// The unit in which it is shown, what turns the record's figure into that unit, the unit of an
+    /// axis, and the label of an axis whose ticks do not carry the unit.
+    fn words(self) -> (&'static str, f64, Unit, &'static str) {
+        match self {
+            Scale::Time => ("us", US, Unit::Time, ""),
+            Scale::Bytes => ("MB/s", MEGABYTES, Unit::BytesPerSecond, "MB/s"),
+            Scale::Messages => ("k msg/s", THOUSANDS, Unit::MessagesPerSecond, ""),
+            Scale::Cost => ("ns", 1.0, Unit::Time, "per message or read"),
+            Scale::PerPoll => ("1/poll", 1.0, Unit::None, "per poll"),
+            Scale::PerRead => ("1/read", 1.0, Unit::None, "per read"),
+            Scale::Share => ("%", PERCENT, Unit::Share, ""),
+            Scale::Ratio => ("1", 1.0, Unit::Times, ""),
+        }
+    }
+
     /// The unit in which it is shown.
     pub fn unit(self) -> &'static str {
-        match self {
-            Scale::Time => "us",
-            Scale::Bytes => "MB/s",
-            Scale::Messages => "k msg/s",
-            Scale::Cost => "ns",
-            Scale::PerPoll => "1/poll",
-            Scale::PerRead => "1/read",
-            Scale::Share => "%",
-            Scale::Ratio => "1",
-        }
+        self.words().0
     }
 
-    /// The same as the unit of an axis.
-    pub fn on_axis(self) -> Unit {
-        match self {
-            Scale::Time | Scale::Cost => Unit::Time,
-            Scale::Bytes => Unit::BytesPerSecond,
-            Scale::Messages => Unit::MessagesPerSecond,
-            Scale::PerPoll | Scale::PerRead => Unit::None,
-            Scale::Share => Unit::Share,
-            Scale::Ratio => Unit::Times,
-        }
+    /// What turns the record's figure into that unit.
+    pub fn factor(self) -> f64 {
+        self.words().1
     }
 
-    /// The label of an axis, where its ticks do not carry the unit.
-    pub fn label(self) -> &'static str {
-        match self {
-            Scale::Time | Scale::Messages | Scale::Share | Scale::Ratio => "",
-            Scale::Bytes => "MB/s",
-            Scale::Cost => "per message or read",
-            Scale::PerPoll => "per poll",
-            Scale::PerRead => "per read",
-        }
+    /// An axis with its unit and label; how it is divided is the plot's.
+    pub fn axis(self) -> Axis {
+        let (_, _, unit, label) = self.words();
+        Axis { label: label.into(), unit, ..Axis::default() }
     }
 
     /// A figure in words.
@@ -96,21 +90,9 @@ impl Scale {
             Scale::Time | Scale::Cost => time(value),
             Scale::Bytes => format!("{} MB/s", short(value * MEGABYTES)),
             Scale::Messages => per_second(value),
-            Scale::PerPoll => format!("{} per poll", short(value)),
-            Scale::PerRead => format!("{} per read", short(value)),
+            Scale::PerPoll | Scale::PerRead => format!("{} {}", short(value), self.words().3),
             Scale::Share => format!("{} %", trimmed(value * PERCENT)),
             Scale::Ratio => format!("{}×", trimmed(value)),
-        }
-    }
-
-    /// What turns the record's figure into that unit.
-    pub fn factor(self) -> f64 {
-        match self {
-            Scale::Time => US,
-            Scale::Messages => THOUSANDS,
-            Scale::Bytes => MEGABYTES,
-            Scale::Cost | Scale::PerPoll | Scale::PerRead | Scale::Ratio => 1.0,
-            Scale::Share => PERCENT,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The memory of one role's samples in one round: preallocated, touched, locked where permitted,
-//! and shared with the driver, so that what a killed process has measured is not lost.
+//! and shared with the controller, so that what a killed process has measured is not lost.
 //!
-//! The driver makes it as an anonymous file and the agent opens it through `/proc`; nothing has to
+//! The controller makes it as an anonymous file and the agent opens it through `/proc`; nothing has to
 //! be removed, whatever dies first. A header page, then the rows.
 
 use crate::clock::Ticks;
@@ -58,7 +58,7 @@ pub struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// Makes one for so many rows (driver).
+    /// Makes one for so many rows (controller).
     pub fn create(rows: usize) -> io::Result<Arena> {
         let file = rustix::fs::memfd_create("wiregauge-samples", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, Self::bytes_for(rows) as u64)?;
@@ -70,7 +70,7 @@ impl Arena {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// Opens one that the driver has made (agent), with every page touched.
+    /// Opens one that the controller has made (agent), with every page touched.
     pub fn open(path: &Path) -> io::Result<Arena> {
         let file = File::options().read(true).write(true).open(path)?;
         let bytes = file.metadata()?.len() as usize;
@@ -127,7 +127,7 @@ impl Arena {
     /// The rows in use. A process that still writes may be half-way through the last.
     pub fn rows(&self) -> &[Row] {
         let used = (self.header().used.load(Ordering::Acquire) as usize).min(self.rows);
-        // SAFETY: used rows lie in the mapping; any bits make a valid Row. The driver reads after
+        // SAFETY: used rows lie in the mapping; any bits make a valid Row. The controller reads after
         // the writer has ended or was stopped; a row that a killed writer left half-written has
         // zero stamps, which the reader takes as absent.
         unsafe { std::slice::from_raw_parts(self.first_row(), used) }
@@ -147,7 +147,7 @@ impl Arena {
     pub fn writer(&mut self) -> (&mut [Row], Progress<'_>) {
         let first = self.first_row();
         // SAFETY: the rows lie in the mapping, any bits make a valid Row, and `&mut self` makes
-        // this the only writer of this process; the driver writes no row.
+        // this the only writer of this process; the controller writes no row.
         let rows = unsafe { std::slice::from_raw_parts_mut(first, self.rows) };
         // SAFETY: as for `header`; the header and the rows do not overlap.
         let header = unsafe { &*self.base.as_ptr().cast::<Header>() };
@@ -163,7 +163,7 @@ impl Drop for Arena {
     }
 }
 
-/// What a measured loop tells the driver while it runs: one plain store a message.
+/// What a measured loop tells the controller while it runs: one plain store a message.
 #[derive(Clone, Copy)]
 pub struct Progress<'a> {
     progress: &'a AtomicU64,

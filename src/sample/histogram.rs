@@ -203,16 +203,6 @@ impl LiveHistogram {
         self.values_ns().map(|(x, times)| (x - centre) * (x - centre) * times as f64).sum()
     }
 
-    /// Finite samples above a value in ns. The bin that holds the value counts by its middle.
-    pub fn count_above(&self, ns: f64) -> u64 {
-        self.values_ns().filter(|(x, _)| *x > ns).map(|(_, times)| times).sum()
-    }
-
-    /// Finite samples at or below a value in ns. The bin that holds the value counts by its middle.
-    pub fn count_at_most(&self, ns: f64) -> u64 {
-        self.finite - self.count_above(ns)
-    }
-
     /// (value in ns, samples) of every bin that is not empty, rising: for tables and plots.
     pub fn values_ns(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.bins.iter_recorded().map(|bin| {
@@ -282,8 +272,13 @@ impl LiveHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::pooled::Bins;
     use crate::stats::quantile::{Ranked, Sorted, rank};
     use proptest::prelude::*;
+
+    fn at_rank(histogram: &LiveHistogram, rank: u64) -> f64 {
+        Bins::new(histogram).at_rank(rank)
+    }
 
     fn histogram() -> LiveHistogram {
         LiveHistogram::new(DEFAULT_UNIT_NS).unwrap()
@@ -303,7 +298,7 @@ mod tests {
         assert_eq!(h.max_ns(), Some(1_000_000.0));
         let mean = 1000.0 + 86_399.0 / 2.0 / 64.0 + 999_000.0 / per_second as f64;
         assert!((h.mean_ns().unwrap() / mean - 1.0).abs() < 1e-6);
-        let values = [0.1, 0.5, 0.9, 0.99, 0.9999].map(|p| h.at_rank(rank(p, h.count())));
+        let values = [0.1, 0.5, 0.9, 0.99, 0.9999].map(|p| at_rank(&h, rank(p, h.count())));
         assert!(values.iter().all(|v| v.is_finite() && *v >= 1000.0));
         assert!(values.is_sorted());
         let whole = LiveHistogram::from_sparse(&h.to_sparse()).unwrap();
@@ -331,9 +326,9 @@ mod tests {
         h.record(7);
         assert_eq!(h.max_ns(), Some(i64::MAX as f64));
         assert_eq!(h.min_ns(), Some(-5.0));
-        assert_eq!(h.at_rank(1), -5.0);
-        assert_eq!(h.at_rank(2), 7.0);
-        assert_eq!(h.at_rank(3), i64::MAX as f64);
+        assert_eq!(at_rank(&h, 1), -5.0);
+        assert_eq!(at_rank(&h, 2), 7.0);
+        assert_eq!(at_rank(&h, 3), i64::MAX as f64);
         assert_eq!(h.to_sparse().sum, i128::from(i64::MAX) + 2);
     }
 
@@ -343,8 +338,8 @@ mod tests {
         (0..99).for_each(|_| h.record_ns(5.0));
         h.record_ns(f64::INFINITY);
         assert_eq!((h.count(), h.lost()), (100, 1));
-        assert_eq!(h.at_rank(99), 5.0);
-        assert_eq!(h.at_rank(100), f64::INFINITY);
+        assert_eq!(at_rank(&h, 99), 5.0);
+        assert_eq!(at_rank(&h, 100), f64::INFINITY);
     }
 
     #[test]
@@ -388,7 +383,7 @@ mod tests {
             samples.iter().for_each(|x| h.record_ns(*x));
             samples.sort_by(f64::total_cmp);
             for r in 1..=samples.len() as u64 {
-                let (got, true_ns) = (h.at_rank(r), Sorted(&samples).at_rank(r));
+                let (got, true_ns) = (at_rank(&h, r), Sorted(&samples).at_rank(r));
                 let allowed = (true_ns * RELATIVE_ERROR).max(DEFAULT_UNIT_NS) * (1.0 + 1e-6);
                 prop_assert!((got - true_ns).abs() <= allowed, "{} {}", got, true_ns);
             }

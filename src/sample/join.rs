@@ -24,7 +24,7 @@ pub struct Times<'a> {
 pub struct End<'a> {
     /// Its clock's scale.
     pub time: &'a Timebase,
-    /// Its clock against the driver's, where they are two and were compared.
+    /// Its clock against the controller's, where they are two and were compared.
     pub offset: Option<&'a Model>,
 }
 
@@ -66,7 +66,7 @@ pub fn pool(each: Vec<RoundSamples>) -> RoundSamples {
 }
 
 impl End<'_> {
-    /// A stamp in the run's common time, which is the driver's where the clocks were compared.
+    /// A stamp in the run's common time, which is the controller's where the clocks were compared.
     pub fn stamp(&self, ticks: Ticks) -> f64 {
         if ticks.0 == 0 {
             return f64::NAN;

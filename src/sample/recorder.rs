@@ -116,7 +116,7 @@ impl<'a> Recorder<'a> {
             warmup,
             arrived: 0,
             highest: 0,
-            // The unit is a tick; what a tick is the driver knows.
+            // The unit is a tick; what a tick is the controller knows.
             beyond: LiveHistogram::new(1.0).ok(),
             beyond_response: LiveHistogram::new(1.0).ok(),
             beyond_lateness: LiveHistogram::new(1.0).ok(),

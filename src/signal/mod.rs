@@ -19,39 +19,23 @@ pub const METADATA: usize = 24;
 /// Bytes of a value.
 pub const VALUE: usize = 8;
 
-/// What a value is.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A number of 64 bits.
-    #[default]
-    Float,
-    /// A signed whole number of 64 bits.
-    Integer,
-    /// True or false.
-    Boolean,
-    /// Two numbers of 32 bits: the real and the imaginary part.
-    Complex,
+crate::options::named_enum! {
+    /// What a value is.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Kind {
+        /// A number of 64 bits.
+        #[default]
+        Float = "float",
+        /// A signed whole number of 64 bits.
+        Integer = "integer",
+        /// True or false.
+        Boolean = "boolean",
+        /// Two numbers of 32 bits: the real and the imaginary part.
+        Complex = "complex",
+    }
 }
 
-crate::options::named!(Kind);
-
 impl Kind {
-    /// All.
-    pub const ALL: [Kind; 4] = [Kind::Float, Kind::Integer, Kind::Boolean, Kind::Complex];
-
-    /// The word as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Float => "float",
-            Kind::Integer => "integer",
-            Kind::Boolean => "boolean",
-            Kind::Complex => "complex",
-        }
-    }
-
     /// A value of this kind from its 8 bytes as a message carries them.
     pub fn value(self, bits: u64) -> Value {
         match self {

@@ -22,31 +22,30 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
-/// What a value is over time.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Signal {
-    /// A random walk.
-    Random,
-    /// A sine.
-    Sine,
-    /// Two values, half a period each.
-    Square,
-    /// Up and down.
-    Triangle,
-    /// Up, and down at once.
-    Ramp,
-    /// The sample's number.
-    Counter,
-    /// Always the same.
-    Constant,
-    /// A tenth of a period above the rest.
-    Pulse,
-    /// Of each of these some.
-    #[default]
-    Mixed,
+crate::options::named_enum! {
+    /// What a value is over time.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Signal {
+        /// A random walk.
+        Random = "random",
+        /// A sine.
+        Sine = "sine",
+        /// Two values, half a period each.
+        Square = "square",
+        /// Up and down.
+        Triangle = "triangle",
+        /// Up, and down at once.
+        Ramp = "ramp",
+        /// The sample's number.
+        Counter = "counter",
+        /// Always the same.
+        Constant = "constant",
+        /// A tenth of a period above the rest.
+        Pulse = "pulse",
+        /// Of each of these some.
+        #[default]
+        Mixed = "mixed",
+    }
 }
 
 /// What the values of a `mixed` sample are, one after the other.
@@ -59,38 +58,6 @@ const MIX: [Signal; 7] = [
     Signal::Constant,
     Signal::Counter,
 ];
-
-crate::options::named!(Signal);
-
-impl Signal {
-    /// All.
-    pub const ALL: [Signal; 9] = [
-        Signal::Random,
-        Signal::Sine,
-        Signal::Square,
-        Signal::Triangle,
-        Signal::Ramp,
-        Signal::Counter,
-        Signal::Constant,
-        Signal::Pulse,
-        Signal::Mixed,
-    ];
-
-    /// The word as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Signal::Random => "random",
-            Signal::Sine => "sine",
-            Signal::Square => "square",
-            Signal::Triangle => "triangle",
-            Signal::Ramp => "ramp",
-            Signal::Counter => "counter",
-            Signal::Constant => "constant",
-            Signal::Pulse => "pulse",
-            Signal::Mixed => "mixed",
-        }
-    }
-}
 
 /// The shape of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The difference of two runs, quantile by quantile, with its interval.
 
-use super::{Interval, Rate, Summary, Value};
+use super::{Interval, Quantile, Rate, Summary, Value};
 use serde::{Deserialize, Serialize};
 
 /// b - a, and (b - a)/a, with 95 % intervals.
@@ -70,18 +70,13 @@ pub fn difference(
 
 /// The difference of each quantile that both summaries have.
 pub fn quantiles(a: &Summary, b: &Summary) -> Vec<QuantileDifference> {
-    let pairs = a.quantiles.iter().filter_map(|x| {
-        let y = b.quantiles.iter().find(|y| y.p == x.p)?;
-        Some((x, y))
-    });
-    pairs
-        .map(|(x, y)| {
-            let values = x.value.zip(y.value);
-            let difference =
-                values.and_then(|(v, w)| difference((v.0, x.interval), (w.0, y.interval)));
-            QuantileDifference { p: x.p, difference }
-        })
-        .collect()
+    let of = |x: &Quantile| {
+        let y = b.quantile(x.p)?;
+        let values = x.value.zip(y.value);
+        let difference = values.and_then(|(v, w)| difference((v.0, x.interval), (w.0, y.interval)));
+        Some(QuantileDifference { p: x.p, difference })
+    };
+    a.quantiles.iter().filter_map(of).collect()
 }
 
 /// The difference of two rates.

@@ -93,11 +93,6 @@ impl Verdict {
 }
 
 impl Limit {
-    /// Whether the limit needs a run to compare with.
-    pub fn compares(&self) -> bool {
-        !matches!(self.bound, Bound::Absolute(_))
-    }
-
     /// Judges `b`, against `a` where the limit compares.
     ///
     /// `+10%` and `+2us` are exceeded where the estimate of the difference lies beyond the bound
@@ -170,7 +165,7 @@ impl Limit {
 impl Figure {
     /// The figure and its interval in one run; `None` where it is not shown. The interval of the
     /// extremes is Student's, from those of the rounds.
-    fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
+    pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
         let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
             let (value, rounds) = of(figures.summary(metric)?);
             let (x, interval) = (value.0, student::interval(&rounds));
@@ -268,8 +263,8 @@ fn parse_figure(word: &str) -> Result<Figure, String> {
 const FIGURES: &str = "p10, p50, p90, p99, p99.9, p99.99, min and max";
 
 fn unknown_metric(word: &str) -> String {
-    let metrics = Metric::ALL.map(Metric::name).join(", ");
-    let rates = RateMetric::ALL.map(RateMetric::name).join(", ");
+    let metrics = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
+    let rates = RateMetric::ALL.iter().map(|rate| rate.name()).collect::<Vec<_>>().join(", ");
     format!("'{word}' is not a metric; allowed are {metrics}, and the rates {rates}")
 }
 

@@ -1,115 +1,85 @@
 //! What was measured: from the stamps of a round to durations per metric.
 
+use crate::options::Named;
 use crate::sample::{Flags, RoundSamples, Sample};
-use serde::{Deserialize, Serialize};
 
-/// The names of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// From submit to the receipt of the reply.
-    Rtt,
-    /// Half of `rtt`. Never called one-way.
-    HalfRtt,
-    /// From the submit at one end to the receipt at the other.
-    OneWay,
-    /// From the intended time to the receipt.
-    Response,
-    /// From the actual submit to the receipt, where a schedule set the intended time.
-    Service,
-    /// From the last time that stood in the message when the adapter took it to the sight of it.
-    Transfer,
-    /// From the intended time to the actual submit: what the generator, or the lack of a buffer,
-    /// adds to a response.
-    Lateness,
-    /// Of a stream: how much the one-way times of two samples differ that arrived and follow each
-    /// other.
-    Jitter,
-    /// Of `rpc`: what the shortest tenth of all requests takes.
-    Short,
-    /// From submit until the post has returned.
-    Post,
-    /// From submit until the completion was seen.
-    Complete,
+crate::options::named_enum! {
+    /// The names of metrics.
+    #[derive(PartialOrd, Ord)]
+    pub enum Metric {
+        /// From submit to the receipt of the reply.
+        Rtt = "rtt",
+        /// Half of `rtt`. Never called one-way.
+        HalfRtt = "half_rtt",
+        /// From the submit at one end to the receipt at the other.
+        OneWay = "one_way",
+        /// From the intended time to the receipt.
+        Response = "response",
+        /// From the actual submit to the receipt, where a schedule set the intended time.
+        Service = "service",
+        /// From the last time that stood in the message when the adapter took it to the sight of it.
+        Transfer = "transfer",
+        /// From the intended time to the actual submit: what the generator, or the lack of a buffer,
+        /// adds to a response.
+        Lateness = "lateness",
+        /// Of a stream: how much the one-way times of two samples differ that arrived and follow each
+        /// other.
+        Jitter = "jitter",
+        /// Of `rpc`: what the shortest tenth of all requests takes.
+        Short = "short",
+        /// From submit until the post has returned.
+        Post = "post",
+        /// From submit until the completion was seen.
+        Complete = "complete",
+    }
 }
 
-/// The names of rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RateMetric {
-    /// Payload bytes that arrived per second, by the receiver's clock.
-    Bandwidth,
-    /// Messages that arrived per second, by the receiver's clock.
-    MessageRate,
-    /// Messages that the schedule intended per second.
-    OfferedRate,
-    /// Messages that were posted per second.
-    AchievedRate,
-    /// CPU time of the client's thread for a message.
-    CpuClient,
-    /// CPU time of the server's thread for a message.
-    CpuServer,
-    /// Completions that a poll of the server brought which brought any.
-    CompletionsPerPoll,
-    /// Time of the server for a read: from the wish for a transmit buffer until it was there.
-    BufferTime,
-    /// Time of the server for a read in polls that brought no completion.
-    EmptyPollTime,
-    /// Time of the server for a read in polls that brought completions.
-    FullPollTime,
-    /// Polls of the server for a read that brought no completion.
-    EmptyPolls,
-    /// Polls of the server for a read that brought completions.
-    FullPolls,
-    /// Requests that a poll of the server brought which brought any.
-    RequestsPerPoll,
-    /// Of `buffer_time` what went into polls.
-    BufferPollTime,
-    /// Of `buffer_time` what went into polls that brought no completion.
-    BufferEmptyPollTime,
-    /// Of `buffer_time` what went into polls that brought completions.
-    BufferFullPollTime,
-    /// Of a stream: bytes per second at its rate, less the steps that were missed.
-    Ceiling,
-    /// Of a stream: the share of its steps for which nothing was sent.
-    Missed,
-    /// Of `rpc`: the mean of a request's time over an unloaded one's of its length.
-    Slowdown,
+crate::options::named_enum! {
+    /// The names of rates.
+    #[derive(PartialOrd, Ord)]
+    pub enum RateMetric {
+        /// Payload bytes that arrived per second, by the receiver's clock.
+        Bandwidth = "bandwidth",
+        /// Messages that arrived per second, by the receiver's clock.
+        MessageRate = "message_rate",
+        /// Messages that the schedule intended per second.
+        OfferedRate = "offered_rate",
+        /// Messages that were posted per second.
+        AchievedRate = "achieved_rate",
+        /// CPU time of the client's thread for a message.
+        CpuClient = "cpu_client",
+        /// CPU time of the server's thread for a message.
+        CpuServer = "cpu_server",
+        /// Completions that a poll of the server brought which brought any.
+        CompletionsPerPoll = "completions_per_poll",
+        /// Time of the server for a read: from the wish for a transmit buffer until it was there.
+        BufferTime = "buffer_time",
+        /// Time of the server for a read in polls that brought no completion.
+        EmptyPollTime = "empty_poll_time",
+        /// Time of the server for a read in polls that brought completions.
+        FullPollTime = "full_poll_time",
+        /// Polls of the server for a read that brought no completion.
+        EmptyPolls = "empty_polls",
+        /// Polls of the server for a read that brought completions.
+        FullPolls = "full_polls",
+        /// Requests that a poll of the server brought which brought any.
+        RequestsPerPoll = "requests_per_poll",
+        /// Of `buffer_time` what went into polls.
+        BufferPollTime = "buffer_poll_time",
+        /// Of `buffer_time` what went into polls that brought no completion.
+        BufferEmptyPollTime = "buffer_empty_poll_time",
+        /// Of `buffer_time` what went into polls that brought completions.
+        BufferFullPollTime = "buffer_full_poll_time",
+        /// Of a stream: bytes per second at its rate, less the steps that were missed.
+        Ceiling = "ceiling",
+        /// Of a stream: the share of its steps for which nothing was sent.
+        Missed = "missed",
+        /// Of `rpc`: the mean of a request's time over an unloaded one's of its length.
+        Slowdown = "slowdown",
+    }
 }
 
 impl Metric {
-    /// All of them.
-    pub const ALL: [Metric; 11] = [
-        Metric::Rtt,
-        Metric::HalfRtt,
-        Metric::OneWay,
-        Metric::Response,
-        Metric::Service,
-        Metric::Transfer,
-        Metric::Lateness,
-        Metric::Jitter,
-        Metric::Short,
-        Metric::Post,
-        Metric::Complete,
-    ];
-
-    /// The name as it is written in records, limits and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Rtt => "rtt",
-            Metric::HalfRtt => "half_rtt",
-            Metric::OneWay => "one_way",
-            Metric::Response => "response",
-            Metric::Service => "service",
-            Metric::Transfer => "transfer",
-            Metric::Lateness => "lateness",
-            Metric::Jitter => "jitter",
-            Metric::Short => "short",
-            Metric::Post => "post",
-            Metric::Complete => "complete",
-        }
-    }
-
     /// Whether it begins at one end and ends at the other.
     pub fn is_between_ends(self) -> bool {
         matches!(self, Metric::OneWay | Metric::Response | Metric::Service | Metric::Transfer)
@@ -117,7 +87,7 @@ impl Metric {
 
     /// The metric of a name.
     pub fn from_name(name: &str) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|m| m.name() == name)
+        Named::from_name(name)
     }
 
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
@@ -153,28 +123,6 @@ impl Metric {
 }
 
 impl RateMetric {
-    /// All of them.
-    pub const ALL: [RateMetric; 19] = [
-        RateMetric::Bandwidth,
-        RateMetric::MessageRate,
-        RateMetric::OfferedRate,
-        RateMetric::AchievedRate,
-        RateMetric::CpuClient,
-        RateMetric::CpuServer,
-        RateMetric::CompletionsPerPoll,
-        RateMetric::BufferTime,
-        RateMetric::EmptyPollTime,
-        RateMetric::FullPollTime,
-        RateMetric::EmptyPolls,
-        RateMetric::FullPolls,
-        RateMetric::RequestsPerPoll,
-        RateMetric::BufferPollTime,
-        RateMetric::BufferEmptyPollTime,
-        RateMetric::BufferFullPollTime,
-        RateMetric::Ceiling,
-        RateMetric::Missed,
-        RateMetric::Slowdown,
-    ];
     /// Those of the server's pools of `load`.
     pub const OF_POOLS: [RateMetric; 10] = [
         RateMetric::CompletionsPerPoll,
@@ -189,34 +137,9 @@ impl RateMetric {
         RateMetric::BufferFullPollTime,
     ];
 
-    /// The name as it is written in records, limits and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            RateMetric::Bandwidth => "bandwidth",
-            RateMetric::MessageRate => "message_rate",
-            RateMetric::OfferedRate => "offered_rate",
-            RateMetric::AchievedRate => "achieved_rate",
-            RateMetric::CpuClient => "cpu_client",
-            RateMetric::CpuServer => "cpu_server",
-            RateMetric::CompletionsPerPoll => "completions_per_poll",
-            RateMetric::BufferTime => "buffer_time",
-            RateMetric::EmptyPollTime => "empty_poll_time",
-            RateMetric::FullPollTime => "full_poll_time",
-            RateMetric::EmptyPolls => "empty_polls",
-            RateMetric::FullPolls => "full_polls",
-            RateMetric::RequestsPerPoll => "requests_per_poll",
-            RateMetric::BufferPollTime => "buffer_poll_time",
-            RateMetric::BufferEmptyPollTime => "buffer_empty_poll_time",
-            RateMetric::BufferFullPollTime => "buffer_full_poll_time",
-            RateMetric::Ceiling => "ceiling",
-            RateMetric::Missed => "missed",
-            RateMetric::Slowdown => "slowdown",
-        }
-    }
-
     /// The rate of a name.
     pub fn from_name(name: &str) -> Option<RateMetric> {
-        RateMetric::ALL.into_iter().find(|m| m.name() == name)
+        Named::from_name(name)
     }
 }
 
@@ -260,7 +183,7 @@ mod tests {
     #[test]
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
-        let single = Metric::ALL.into_iter();
+        let single = Metric::ALL.iter().copied();
         let single = single.filter(|m| !matches!(m, Metric::Jitter | Metric::Short));
         let got: Vec<f64> = single.map(|m| durations(&r, m)[0]).collect();
         assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 1.0, 1.0]);
@@ -306,11 +229,11 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_record() {
-        for m in Metric::ALL {
+        for &m in Metric::ALL {
             assert_eq!(serde_json::to_value(m).unwrap(), m.name());
             assert_eq!(Metric::from_name(m.name()), Some(m));
         }
-        for m in RateMetric::ALL {
+        for &m in RateMetric::ALL {
             assert_eq!(serde_json::to_value(m).unwrap(), m.name());
             assert_eq!(RateMetric::from_name(m.name()), Some(m));
         }

@@ -18,7 +18,7 @@ pub mod exponential;
 pub mod knee;
 pub mod limit;
 pub mod metric;
-mod pooled;
+pub(crate) mod pooled;
 pub mod quantile;
 pub mod rate;
 pub mod stationarity;
@@ -62,16 +62,10 @@ pub struct Interval {
 
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if !s.is_human_readable() {
-            s.serialize_f64(self.0)
-        } else if self.0.is_nan() {
-            s.serialize_none()
-        } else if self.0 == f64::INFINITY {
-            s.serialize_str("inf")
-        } else if self.0 == f64::NEG_INFINITY {
-            s.serialize_str("-inf")
-        } else {
-            s.serialize_f64(self.0)
+        match self.0 {
+            x if x.is_finite() || !s.is_human_readable() => s.serialize_f64(x),
+            x if x.is_nan() => s.serialize_none(),
+            x => s.serialize_str(if x > 0.0 { "inf" } else { "-inf" }),
         }
     }
 }

@@ -55,28 +55,6 @@ impl Counted for Run {
     }
 }
 
-impl Ranked for LiveHistogram {
-    fn count(&self) -> u64 {
-        LiveHistogram::count(self)
-    }
-
-    fn at_rank(&self, rank: u64) -> f64 {
-        let rank = rank.max(1);
-        let exact = if rank == 1 { self.min_ns() } else { None };
-        let exact =
-            if rank == LiveHistogram::count(self) - self.lost() { self.max_ns() } else { exact };
-        if let Some(ns) = exact {
-            return ns;
-        }
-        let mut seen = 0;
-        let found = self.values_ns().find(|(_, times)| {
-            seen += times;
-            seen >= rank
-        });
-        found.map_or(f64::INFINITY, |(ns, _)| ns)
-    }
-}
-
 /// One round's histogram as a table that can be searched.
 pub struct Bins {
     /// Values of the bins in ns, rising, the exact extremes among them.

@@ -26,13 +26,8 @@ pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     let runs: Vec<Run> = rounds.iter().map(|r| Run::sorted(r.as_ref())).collect();
     let (mean, sd) =
         mean_sd(rounds.iter().flat_map(|r| r.as_ref().iter().copied()).filter(|x| x.is_finite()));
-    let lost = runs.iter().map(|r| r.count() - r.finite()).sum();
-    let pooled = Pooled(runs);
-    let above = pooled.count() - pooled.count_at_most(threshold_ns);
-    let threshold = threshold_ns;
-    let reading = Reading::EXACT;
-    let parts = Parts { lost, mean, sd, above_threshold: above, threshold, reading };
-    assemble(&pooled, parts, |_, q| Some(effective_n(rounds, q)))
+    let parts = Parts { mean, sd, threshold_ns, reading: Reading::EXACT };
+    assemble(&Pooled(runs), parts, |_, q| Some(effective_n(rounds, q)))
 }
 
 /// Figures from the histograms of the rounds, where not every sample was kept.
@@ -49,7 +44,6 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     threshold_ns: f64,
 ) -> Summary {
     let finite: u64 = rounds.iter().map(|h| h.count() - h.lost()).sum();
-    let lost = rounds.iter().map(LiveHistogram::lost).sum();
     let weighted = |h: &LiveHistogram| {
         let share = (h.count() - h.lost()) as f64 / finite as f64;
         h.mean_ns().map(|m| m * share)
@@ -61,11 +55,9 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     let squares: f64 = rounds.iter().map(|h| h.squares_about(mean)).sum();
     let sd = if finite < 2 { f64::NAN } else { (squares / (finite - 1) as f64).sqrt() };
     let pooled = Pooled(rounds.iter().map(Bins::new).collect());
-    let above = pooled.count() - pooled.count_at_most(threshold_ns);
-    let threshold = threshold_ns;
     let half_unit = rounds.iter().map(|h| h.unit_ns() / 2.0).fold(0.0, f64::max);
     let reading = Reading { relative: RELATIVE_ERROR, absolute_ns: half_unit };
-    let parts = Parts { lost, mean, sd, above_threshold: above, threshold, reading };
+    let parts = Parts { mean, sd, threshold_ns, reading };
 
     let kept: u64 = raw.iter().map(|r| r.as_ref().len() as u64).sum();
     let all = pooled.count() as f64;
@@ -77,11 +69,9 @@ pub fn summarize_live<R: AsRef<[f64]>>(
 
 /// What is found apart from the order of the samples.
 struct Parts {
-    lost: u64,
     mean: f64,
     sd: f64,
-    above_threshold: u64,
-    threshold: f64,
+    threshold_ns: f64,
     reading: Reading,
 }
 
@@ -132,15 +122,15 @@ fn assemble<T: Counted>(
     let finite = pooled.finite();
     Summary {
         count,
-        lost: parts.lost,
+        lost: count - finite,
         min: Value(first(pooled)),
         max: Value(last(pooled)),
         max_finite: Value(if finite > 0 { pooled.at_rank(finite) } else { f64::NAN }),
         mean: parts.mean,
         sd: parts.sd,
         quantiles,
-        threshold: parts.threshold,
-        above_threshold: parts.above_threshold,
+        threshold: parts.threshold_ns,
+        above_threshold: count - pooled.count_at_most(parts.threshold_ns),
         rounds: summaries,
         sd_between: (!sd_between.is_nan()).then_some(sd_between),
         iqr_within: iqr_within(rounds),
@@ -163,29 +153,17 @@ fn pooled_quantile(
     rounds: usize,
     effective: impl Fn(f64, f64) -> Option<f64>,
 ) -> Quantile {
-    let Some(value) = quantile(pooled, p) else {
-        let n = pooled.count();
-        let known = if n == 0 { None } else { effective(p, at(pooled, p)) };
-        let effective_n = known.unwrap_or((rounds as u64).min(n) as f64);
-        return Quantile {
-            p,
-            value: None,
-            interval: None,
-            within: None,
-            between: None,
-            effective_n,
-        };
-    };
-    let effective_n = effective(p, value.0);
-    let within = effective_n.map(|m| order_interval(pooled, p, m));
-    let between = of_rounds.and_then(interval);
+    let (n, value) = (pooled.count(), quantile(pooled, p));
+    let effective_n = if n == 0 { None } else { effective(p, at(pooled, p)) };
+    let within = value.and(effective_n).map(|m| order_interval(pooled, p, m));
+    let between = value.and(of_rounds).and_then(interval);
     Quantile {
         p,
-        value: Some(value),
+        value,
         interval: hull(within, between),
         within,
         between,
-        effective_n: effective_n.unwrap_or(rounds as f64),
+        effective_n: effective_n.unwrap_or((rounds as u64).min(n) as f64),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Figures over two dimensions: a matrix of hosts, a surface over two axes.
 
-use super::Axis;
+use super::{Axis, extent};
 use crate::stats::Value;
 use serde::{Deserialize, Serialize};
 
@@ -47,11 +47,7 @@ impl HeatMap {
 
     /// The least and the most of its finite values.
     pub fn range(&self) -> Option<(f64, f64)> {
-        let values = self.cells.iter().map(|cell| cell.value.0).filter(|value| value.is_finite());
-        values.fold(None, |range, value| match range {
-            None => Some((value, value)),
-            Some((low, high)) => Some((low.min(value), high.max(value))),
-        })
+        extent(self.cells.iter().map(|cell| cell.value.0))
     }
 
     /// How bad a value is among the others: 0 the best, 1 the worst.

@@ -22,6 +22,22 @@ pub use table::{ends, figure, number, own, prose, text};
 
 use serde::{Deserialize, Serialize};
 
+/// The least and the greatest of the finite values.
+pub fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| value.is_finite()).fold(None, |ends, value| match ends {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    })
+}
+
+/// Each value once, rising.
+pub fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
 /// Where something is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,6 +107,12 @@ pub struct Section {
 impl Section {
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), ..Section::default() }
+    }
+
+    /// Adds a plot and what the button below it saves.
+    pub fn draw(&mut self, plot: Plot, data: Data) {
+        self.plots.push(Plot { data: self.data.len(), ..plot });
+        self.data.push(data);
     }
 
     /// Whether there is nothing below its title.

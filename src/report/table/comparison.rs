@@ -2,30 +2,9 @@
 
 use super::section;
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
-use crate::report::number::{PERCENT, US};
+use crate::report::number::PERCENT;
 use crate::report::scale::Scale;
-use crate::stats::{Difference, RateMetric};
-
-/// What a figure is of, which decides its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// A time, kept in ns.
-    Time,
-    /// A rate, kept in the unit of its metric.
-    Rate(RateMetric),
-}
-
-impl Quantity {
-    fn unit(self) -> (&'static str, f64) {
-        match self {
-            Quantity::Time => ("us", US),
-            Quantity::Rate(metric) => {
-                let scale = Scale::of_rate(metric);
-                (scale.unit(), scale.factor())
-            }
-        }
-    }
-}
+use crate::stats::Difference;
 
 /// One line.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +13,8 @@ pub struct Line<'a> {
     pub runs: &'a str,
     /// Which figure.
     pub figure: &'a str,
-    /// What it is of.
-    pub quantity: Quantity,
+    /// What it is in.
+    pub scale: Scale,
     /// `None`: n is too small in one of the two.
     pub difference: Option<&'a Difference>,
 }
@@ -45,7 +24,7 @@ impl OfRun for Line<'_> {}
 impl Line<'_> {
     /// What is of the difference; `None` where n is too small.
     fn cell(&self, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
-        self.difference.map_or(Cell::None, |found| of(found, self.quantity.unit().1))
+        self.difference.map_or(Cell::None, |found| of(found, self.scale.factor()))
     }
 
     fn differs(&self) -> Cell {
@@ -65,7 +44,7 @@ pub fn table<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
     let fields = [
         text("run", |line: &Line<'_>| line.runs),
         text("figure", |line: &Line<'_>| line.figure),
-        text("unit", |line: &Line<'_>| line.quantity.unit().0),
+        text("unit", |line: &Line<'_>| line.scale.unit()),
         number("A", "", move |line: &Line<'_>| line.cell(|found, scale| plain(found.a.0, scale))),
         number("B", "", move |line: &Line<'_>| line.cell(|found, scale| plain(found.b.0, scale))),
         figure("B - A", "", |line: &Line<'_>| {

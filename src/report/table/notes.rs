@@ -52,28 +52,27 @@ fn instrument(record: &Record) -> String {
 
 /// The error bounds of the clocks behind one-way times.
 fn clocks(record: &Record) -> Vec<String> {
-    let known =
-        |run: &'_ Run| run.widest_clock().cloned().map(|widest| (run.label.clone(), widest));
-    let mut known: Vec<(String, ClockOffset)> = record.runs.iter().filter_map(known).collect();
+    let known = record.runs.iter().filter_map(|run| Some((run, run.widest_clock()?)));
+    let line = |(run, widest): (&Run, &ClockOffset)| {
+        format!(
+            "clocks: {}: no one-way time is wrong by more than {}, path asymmetry included ({} \
+             exchanges, shortest round trip {}; the server's clock gains {} ± {} ppm)",
+            run.label,
+            span(widest.bound_ns),
+            widest.exchanges,
+            span(widest.shortest_round_trip_ns),
+            short(widest.drift_ppm),
+            short(widest.drift_bound_ppm)
+        )
+    };
     // Of many pairs the widest is shown.
-    if record.plan.pairs.is_some() {
-        let widest = known.into_iter().max_by(|a, b| a.1.bound_ns.total_cmp(&b.1.bound_ns));
-        known = widest.into_iter().collect();
+    match record.plan.pairs {
+        None => known.map(line).collect(),
+        Some(_) => {
+            let widest = known.max_by(|a, b| a.1.bound_ns.total_cmp(&b.1.bound_ns));
+            widest.map(line).into_iter().collect()
+        }
     }
-    known.iter().map(|(label, widest)| clock_of(label, widest)).collect()
-}
-
-fn clock_of(label: &str, widest: &ClockOffset) -> String {
-    format!(
-        "clocks: {}: no one-way time is wrong by more than {}, path asymmetry included ({} \
-         exchanges, shortest round trip {}; the server's clock gains {} ± {} ppm)",
-        label,
-        span(widest.bound_ns),
-        widest.exchanges,
-        span(widest.shortest_round_trip_ns),
-        short(widest.drift_ppm),
-        short(widest.drift_bound_ppm)
-    )
 }
 
 fn clock(record: &Record) -> String {
@@ -114,13 +113,12 @@ fn hosts(record: &Record) -> Vec<String> {
             vec![format!("hosts: client on {own}, server on {there}")]
         }
         (several, _) => {
-            let mut groups = Groups::default();
             let machines: Vec<String> =
                 several.iter().map(|there| machine(&there.environment, &there.clock)).collect();
-            for (there, machine) in several.iter().zip(&machines) {
-                groups.add("hosts", machine, &there.name);
-            }
-            std::iter::once(format!("hosts: controlled from {own}")).chain(groups.lines()).collect()
+            let both = several.iter().zip(&machines);
+            let hosts =
+                grouped(both.map(|(there, at)| ("hosts", at.as_str(), there.name.as_str())));
+            std::iter::once(format!("hosts: controlled from {own}")).chain(hosts).collect()
         }
     };
     // Of many the noisiest is shown; what is too noisy has a warning.
@@ -152,36 +150,26 @@ fn astray(run: &Run) -> Option<String> {
 /// Why the rounds stopped, if not by their number.
 fn rounds(record: &Record) -> Vec<String> {
     let until = record.plan.rounds.until.is_some();
-    let mut groups = Groups::default();
-    for run in record.runs.iter().filter(|run| until || !run.complete) {
-        let kind = if run.complete { "rounds" } else { "incomplete" };
-        groups.add(kind, &run.stopped, &run.label);
-    }
-    groups.lines()
+    let runs = record.runs.iter().filter(|run| until || !run.complete);
+    grouped(runs.map(|run| {
+        let word = if run.complete { "rounds" } else { "incomplete" };
+        (word, run.stopped.as_str(), run.label.as_str())
+    }))
 }
 
-/// Sentences with the runs that share them, in the order in which they came.
-#[derive(Default)]
-struct Groups<'a>(Vec<Group<'a>>);
-
-struct Group<'a> {
-    word: &'a str,
-    text: &'a str,
-    labels: Vec<&'a str>,
-}
-
-impl<'a> Groups<'a> {
-    fn add(&mut self, word: &'a str, text: &'a str, label: &'a str) {
-        match self.0.iter_mut().find(|group| (group.word, group.text) == (word, text)) {
-            Some(group) if group.labels.last() == Some(&label) => {}
-            Some(group) => group.labels.push(label),
-            None => self.0.push(Group { word, text, labels: vec![label] }),
+/// Sentences with the runs that share them, in the order in which they came; each is made of its
+/// first word, its text and the label of a run.
+fn grouped<'a>(all: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
+    let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for (word, text, label) in all {
+        match groups.iter_mut().find(|group| (group.0, group.1) == (word, text)) {
+            Some((.., labels)) if labels.last() == Some(&label) => {}
+            Some((.., labels)) => labels.push(label),
+            None => groups.push((word, text, vec![label])),
         }
     }
-
-    fn lines(self) -> Vec<String> {
-        let line =
-            |group: &Group| format!("{}: {}: {}", group.word, named(&group.labels), group.text);
-        self.0.iter().map(line).collect()
-    }
+    let line = |(word, text, labels): &(&str, &str, Vec<&str>)| {
+        format!("{word}: {}: {text}", named(labels))
+    };
+    groups.iter().map(line).collect()
 }

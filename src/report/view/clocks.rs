@@ -2,8 +2,8 @@
 
 use crate::record::schema::{ClockCost, ClockHistory, ClockKnown, ClockPoint, OtherHost, Record};
 use crate::report::model::{
-    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, fields,
-    number,
+    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, extent,
+    fields, number,
 };
 use crate::report::number::{US, short, span, time};
 
@@ -71,11 +71,7 @@ fn axis(record: &Record) -> Axis {
 
 /// A linear axis that holds all values, with some room.
 fn around(label: &str, unit: Unit, values: impl Iterator<Item = f64>, least: f64) -> Axis {
-    let ends = values.filter(|value| value.is_finite()).fold(None, |ends, value| match ends {
-        None => Some((value, value)),
-        Some((low, high)) => Some((value.min(low), value.max(high))),
-    });
-    let (low, high): (f64, f64) = ends.unwrap_or((0.0, 1.0));
+    let (low, high) = extent(values).unwrap_or((0.0, 1.0));
     let room = 0.08 * (high - low).max(least);
     Axis::linear(label, unit, [low - room, high + room])
 }
@@ -179,11 +175,9 @@ fn data(record: &Record) -> Data {
 /// How each clock is kept, and what their comparison cost, a sentence each.
 pub fn notes(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
-    if !record.clocks.is_empty() {
-        lines.push(format!("clock: this host's {}", record.environment.discipline));
-    }
     let hosts = record.hosts.iter();
     if !record.clocks.is_empty() {
+        lines.push(format!("clock: this host's {}", record.environment.discipline));
         let kept = |host: &OtherHost| format!("{}: {}", host.name, host.environment.discipline);
         lines.extend(hosts.clone().map(|host| format!("clock: on {}", kept(host))));
     }

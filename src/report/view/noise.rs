@@ -2,7 +2,8 @@
 
 use crate::record::schema::{Noise, Record};
 use crate::report::model::{
-    Axis, Cell, Data, OfRun, Plot, Point, Section, Series, Style, Table, Unit, fields, number, text,
+    Axis, Cell, Data, OfRun, Plot, Point, Section, Series, Style, Table, Unit, distinct, fields,
+    number, text,
 };
 use crate::report::number::{PERCENT, US, count, short, span};
 
@@ -79,10 +80,7 @@ fn histogram(noise: &Noise) -> Option<Table> {
 /// The gaps by their length, for the page; `None` where no CPU saw one.
 pub fn section(record: &Record) -> Option<Section> {
     let cpus: Vec<&Noise> = record.noise.iter().filter(|one| !one.histogram.is_empty()).collect();
-    let mut lengths: Vec<f64> =
-        cpus.iter().flat_map(|one| &one.histogram).map(|(from_ns, _)| *from_ns).collect();
-    lengths.sort_by(f64::total_cmp);
-    lengths.dedup();
+    let lengths = distinct(cpus.iter().flat_map(|one| &one.histogram).map(|(from_ns, _)| *from_ns));
     cpus.first()?;
     let width = 0.8 / cpus.len() as f64;
     let series = cpus.iter().enumerate().map(|(at, noise)| {
@@ -106,12 +104,9 @@ pub fn section(record: &Record) -> Option<Section> {
     let most = series.iter().flat_map(|one| &one.points).map(|point| point.y).fold(1.0, f64::max);
     let mut data = Data::new("cpu length_from_ns gaps observed_ns");
     for noise in &cpus {
-        data.rows.extend(
-            noise
-                .histogram
-                .iter()
-                .map(|&(from_ns, gaps)| fields![noise.cpu, from_ns, gaps, noise.observed_ns]),
-        );
+        let gaps = noise.histogram.iter();
+        data.rows
+            .extend(gaps.map(|(from, gaps)| fields![noise.cpu, *from, *gaps, noise.observed_ns]));
     }
     let names = lengths.iter().map(|from_ns| span(*from_ns)).collect();
     let plot = Plot {

@@ -5,7 +5,8 @@ use crate::record::schema::{Bisection, CaseRecord, Metric, Record, Run, SlowPair
 use crate::report::model::{
     Cell, HeatCell, HeatMap, Note, OfRun, Section, Show, Table, figure, number, text,
 };
-use crate::report::number::{GIGABITS, MEGABYTES, PERCENT, US, quantile_name, short};
+use crate::report::number::{GIGABITS, MEGABYTES, PERCENT, quantile_name, short};
+use crate::report::scale::Scale;
 use crate::stats::{RateMetric, Value};
 
 /// Slow pairs that are named before the others are counted.
@@ -71,10 +72,8 @@ pub fn notes(record: &Record) -> Vec<String> {
     let Some(pairs) = &record.pairs else { return Vec::new() };
     let line = |slow: &SlowPair| {
         let label = record.runs.iter().find(|run| run.index == slow.run).map(|run| &run.label);
-        let (scale, unit) = match RateMetric::from_name(&slow.metric) {
-            Some(_) => (MEGABYTES, "MB/s"),
-            None => (US, "us"),
-        };
+        let scale = Scale::of(&slow.metric);
+        let (scale, unit) = (scale.factor(), scale.unit());
         format!(
             "slow pair: {}: {} {} {unit}, the median of all pairs is {} {unit}",
             label.map_or("unknown", String::as_str),
@@ -138,22 +137,22 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
 
 /// The figures of a run, each with its matrix.
 fn figures(run: &Run) -> Vec<(HeatMap, f64)> {
-    let map = |name: String, unit: &str, scale: f64, more_is_better: bool| HeatMap {
+    let map = |name: &str, scale: Scale| HeatMap {
         title: format!("{name}, {}", run.case.label),
-        unit: unit.into(),
-        scale,
-        more_is_better,
+        unit: scale.unit().into(),
+        scale: scale.factor(),
+        more_is_better: scale == Scale::Bytes,
         axes: "client in the row, server in the column".into(),
         ..HeatMap::default()
     };
     let Some(metric) = answer(run) else {
         let rates = run.rates.iter().filter(|figure| figure.metric == RateMetric::Bandwidth);
-        let map = |metric: RateMetric| map(metric.name().into(), "MB/s", MEGABYTES, true);
+        let map = |metric: RateMetric| map(metric.name(), Scale::of_rate(metric));
         return rates.map(|figure| (map(figure.metric), figure.rate.value)).collect();
     };
     let quantile = |p: f64| {
         let name = format!("{} {}", metric.name(), quantile_name(p));
-        Some((map(name, "us", US, false), run.quantile(metric, p)?.0))
+        Some((map(&name, Scale::Time), run.quantile(metric, p)?.0))
     };
     [0.5, 0.99].into_iter().filter_map(quantile).collect()
 }

@@ -112,7 +112,7 @@ fn add(
     let points = series.iter().flat_map(|one| &one.points);
     let ends = points.flat_map(|point| [Some(point.y), point.low, point.high]).flatten();
     let reach = ends.map(f64::abs).fold(1.0, f64::max) * 1.15;
-    section.plots.push(Plot {
+    let plot = Plot {
         id: format!("rounds-{id}"),
         title: title.into(),
         note,
@@ -120,10 +120,9 @@ fn add(
         x: Axis::names(labels(&runs), 0.5),
         y: Axis::linear("difference to all rounds together", Unit::Difference, [-reach, reach]),
         series,
-        data: section.data.len(),
         ..Plot::default()
-    });
-    section.data.push(data(&groups));
+    };
+    section.draw(plot, data(&groups));
 }
 
 /// How far a value is from that of all rounds, in per cent.

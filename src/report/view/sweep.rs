@@ -2,7 +2,9 @@
 
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::curves::headline;
-use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Unit, fields};
+use crate::report::model::{
+    Axis, Data, Field, Plot, Point, Section, Series, Unit, distinct, fields,
+};
 use crate::report::number::{bytes, count, interval, pace, quantile_name};
 use crate::report::scale::Scale;
 use crate::stats::Interval;
@@ -110,22 +112,21 @@ fn add(
         }
     });
     let series: Vec<Series> = series.collect();
-    let mut ticks: Vec<f64> =
-        series.iter().flat_map(|one| &one.points).map(|point| point.x).collect();
-    ticks.sort_by(f64::total_cmp);
-    ticks.dedup();
-    section.plots.push(Plot {
+    let ticks = distinct(series.iter().flat_map(|one| &one.points).map(|point| point.x));
+    let plot = Plot {
         id: format!("sweep-{id}"),
         title: format!("{title} against size"),
         note,
         height: 320,
         x: Axis { ticks, ..Axis::log("payload of a message", Unit::Bytes) },
-        y: Axis::log(if scale == Scale::Time { "latency" } else { scale.label() }, scale.on_axis()),
+        y: match scale {
+            Scale::Time => Axis::log("latency", Unit::Time),
+            _ => Axis { log: true, ..scale.axis() },
+        },
         series,
-        data: section.data.len(),
         ..Plot::default()
-    });
-    section.data.push(data(&groups));
+    };
+    section.draw(plot, data(&groups));
 }
 
 fn point(figure: &Figure<'_>, scale: Scale) -> Option<Point> {

@@ -3,17 +3,8 @@
 
 use super::human::later;
 use super::words::{Foreign, value, word, wrong};
-use crate::signal::{Kind, MOST_VALUES, Sample, TimeOfDay};
+use crate::signal::{Kind, Sample, TimeOfDay};
 use std::io::Write;
-
-pub fn head(values: usize, out: &mut Vec<u8>) {
-    out.extend(b"# secs,nsecs,offset,sequence");
-    for index in 0..values {
-        // Writing to a vector does not fail.
-        let _ = write!(out, ",signal{index}");
-    }
-    out.push(b'\n');
-}
 
 pub fn write(sample: &Sample, out: &mut Vec<u8>) {
     let TimeOfDay { seconds, nanoseconds } = sample.origin;
@@ -40,9 +31,6 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
     let [seconds, nanoseconds, delay, sequence, values @ ..] = fields.as_slice() else {
         return Err(Foreign::Short);
     };
-    if values.len() > MOST_VALUES {
-        return wrong(format!("{} values; at most {MOST_VALUES} are allowed", values.len()));
-    }
     let whole = |name: &str, word: &str| -> Result<u64, Foreign> {
         word.parse().or_else(|_| wrong(format!("'{word}' is no number of {name}")))
     };

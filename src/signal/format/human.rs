@@ -2,17 +2,8 @@
 //! is the delay in seconds from origin to receipt, where that is known.
 
 use super::words::{Foreign, value, word, wrong};
-use crate::signal::{Kind, MOST_VALUES, Sample, TimeOfDay};
+use crate::signal::{Kind, Sample, TimeOfDay};
 use std::io::Write;
-
-pub fn head(values: usize, out: &mut Vec<u8>) {
-    out.extend(b"# seconds.nanoseconds+offset(sequence)");
-    for index in 0..values {
-        // Writing to a vector does not fail.
-        let _ = write!(out, "\tsignal{index}");
-    }
-    out.push(b'\n');
-}
 
 pub fn write(sample: &Sample, out: &mut Vec<u8>) {
     let TimeOfDay { seconds, nanoseconds } = sample.origin;
@@ -33,9 +24,6 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
     let mut words = line.split_whitespace();
     let time = words.next().ok_or(Foreign::Short)?;
     let values: Vec<&str> = words.collect();
-    if values.len() > MOST_VALUES {
-        return wrong(format!("{} values; at most {MOST_VALUES} are allowed", values.len()));
-    }
     let (time, sequence) = match time.split_once('(') {
         Some((time, rest)) => {
             // An F behind it marks the first sample of a frame.

@@ -3,7 +3,7 @@
 //! whole number, true or false, or an object with `real` and `imag`.
 
 use super::words::{Foreign, wrong};
-use crate::signal::{MOST_VALUES, Sample, TimeOfDay, Value};
+use crate::signal::{Sample, TimeOfDay, Value};
 use serde_json::{Map, Value as Json, json};
 
 pub fn write(sample: &Sample, out: &mut Vec<u8>) {
@@ -43,9 +43,6 @@ pub fn read(line: &str) -> Result<Sample, Foreign> {
     let Some(data) = whole.get("data").and_then(Json::as_array) else {
         return wrong("there is no list 'data'");
     };
-    if data.len() > MOST_VALUES {
-        return wrong(format!("{} values; at most {MOST_VALUES} are allowed", data.len()));
-    }
     Ok(Sample {
         sequence: whole.get("sequence").and_then(Json::as_u64).unwrap_or(0),
         origin: time("origin")?.unwrap_or_default(),

@@ -8,7 +8,7 @@ mod human;
 mod json;
 mod words;
 
-use super::{Kind, Sample};
+use super::{Kind, MOST_VALUES, Sample};
 use serde::{Deserialize, Serialize};
 pub use words::Foreign;
 use words::wrong;
@@ -48,11 +48,13 @@ impl Format {
 
     /// What stands before the first sample of a file.
     pub fn head(self, values: usize, out: &mut Vec<u8>) {
-        match self {
-            Format::Binary | Format::Json => {}
-            Format::Human => human::head(values, out),
-            Format::Csv => csv::head(values, out),
-        }
+        let (fields, separator) = match self {
+            Format::Binary | Format::Json => return,
+            Format::Human => ("# seconds.nanoseconds+offset(sequence)", '\t'),
+            Format::Csv => ("# secs,nsecs,offset,sequence", ','),
+        };
+        let names = (0..values).map(|index| format!("{separator}signal{index}"));
+        out.extend(format!("{fields}{}\n", names.collect::<String>()).into_bytes());
     }
 
     /// Appends a sample.
@@ -89,7 +91,11 @@ fn lines(
     let numbered = text.lines().enumerate().filter(|(_, line)| known(line));
     numbered
         .map(|(number, line)| {
-            read(line).map_err(|error| Foreign::Wrong(format!("line {}: {error}", number + 1)))
+            let sample = read(line).and_then(|sample| match sample.values.len() {
+                0..=MOST_VALUES => Ok(sample),
+                many => wrong(format!("{many} values; at most {MOST_VALUES} are allowed")),
+            });
+            sample.map_err(|error| Foreign::Wrong(format!("line {}: {error}", number + 1)))
         })
         .collect()
 }

@@ -176,7 +176,7 @@ proptest! {
     #[test]
     fn foreign_bytes_are_samples_or_a_sentence(bytes: Vec<u8>) {
         for format in Format::ALL {
-            for kind in Kind::ALL {
+            for &kind in Kind::ALL {
                 let _ = format.read(&bytes, kind);
             }
         }

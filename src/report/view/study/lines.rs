@@ -5,6 +5,7 @@ use crate::plan::study::{Axis, Graph, GraphKind, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::quantile_name;
 use crate::report::scale::Scale;
+use crate::stats::limit::Figure;
 use crate::stats::{Interval, Summary};
 use crate::units::Bytes;
 
@@ -54,7 +55,7 @@ impl Line<'_> {
 
     /// The share of its run's steps that were missed, of a stream.
     pub fn missed(&self) -> Option<f64> {
-        rate_of(self.run, RateMetric::Missed).map(|(share, _)| share)
+        rate_of(self.run, RateMetric::Missed)
     }
 }
 
@@ -86,7 +87,7 @@ pub fn columns(kind: GraphKind) -> &'static [Axis] {
 /// The place of a run on the axes of a graph.
 fn at(run: &Run, kind: GraphKind) -> Vec<f64> {
     let of = |axis: &Axis| match axis {
-        Axis::Answered => rate_of(run, RateMetric::MessageRate).map_or(f64::NAN, |(rate, _)| rate),
+        Axis::Answered => rate_of(run, RateMetric::MessageRate).unwrap_or(f64::NAN),
         _ => run.case.on_axis(*axis).unwrap_or(f64::NAN),
     };
     columns(kind).iter().map(of).collect()
@@ -125,18 +126,16 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
     lines
 }
 
-fn rate_of(run: &Run, metric: RateMetric) -> Option<(f64, Option<Interval>)> {
-    let rate = run.rate(metric)?;
-    Some((rate.value, rate.interval)).filter(|(value, _)| !value.is_nan())
+fn rate_of(run: &Run, metric: RateMetric) -> Option<f64> {
+    Some(Figure::Rate(metric).of(run)?.0)
 }
 
 fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interval>)> {
-    if let Some(metric) = RateMetric::from_name(metric) {
-        return rate_of(run, metric);
-    }
-    let summary = run.summary(Metric::from_name(metric)?)?;
-    let found = summary.quantile(quantile)?;
-    Some((found.value?.0, found.interval))
+    let figure = match RateMetric::from_name(metric) {
+        Some(metric) => Figure::Rate(metric),
+        None => Figure::Quantile(Metric::from_name(metric)?, quantile),
+    };
+    figure.of(run)
 }
 
 fn beside<'a>(

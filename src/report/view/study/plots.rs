@@ -4,7 +4,9 @@
 use super::lines::Line;
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
-use crate::report::model::{Axis, Curve, CurveKind, Plot, Point, Series, Shape, Style, Unit};
+use crate::report::model::{
+    Axis, Curve, CurveKind, Plot, Point, Series, Shape, Style, Unit, distinct, extent,
+};
 use crate::report::number::{bytes, count, interval, pace, quantile_name};
 use crate::report::scale::Scale;
 use crate::stats::{Interval, Value};
@@ -164,13 +166,10 @@ fn tracks<'a>(graph: &Graph, lines: &'a [Line<'a>]) -> Vec<Track<'a>> {
                 let apart =
                     differing.iter().filter_map(|axis| Some(word(*axis, of(*axis, line.run)?)));
                 let apart = apart.collect::<Vec<_>>().join(" ");
-                let words =
-                    [apart, if graph.also.is_empty() { String::new() } else { metric.into() }];
-                let name = words
-                    .into_iter()
-                    .filter(|word| !word.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(", ");
+                let mut words =
+                    vec![apart.as_str(), if graph.also.is_empty() { "" } else { metric }];
+                words.retain(|word| !word.is_empty());
+                let name = words.join(", ");
                 match tracks[first..].iter_mut().find(|track| track.name == name) {
                     Some(track) => track.lines.push(line),
                     None => {
@@ -235,9 +234,7 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         }
     }));
     let placed = series.iter().filter(|one| one.style != Style::PublishedLevel);
-    let mut ticks: Vec<f64> = placed.flat_map(|one| &one.points).map(|point| point.x).collect();
-    ticks.sort_by(f64::total_cmp);
-    ticks.dedup();
+    let ticks = distinct(placed.flat_map(|one| &one.points).map(|point| point.x));
     let values =
         || series.iter().flat_map(|one| &one.points).map(|point| point.y).chain(ends.clone());
     let range = match is_linear {
@@ -266,8 +263,7 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
 
 /// The axis of a graph's figures.
 pub(super) fn figures(graph: &Graph) -> Axis {
-    let scale = scale(graph);
-    Axis { label: scale.label().into(), unit: scale.on_axis(), ..Axis::default() }
+    scale(graph).axis()
 }
 
 /// How far the bars of a point widen the axis: an infinite one must not.
@@ -283,12 +279,7 @@ fn ends(graph: &Graph) -> impl Fn(&Point) -> Vec<f64> {
 
 /// The ends of a logarithmic axis that holds all values with some room.
 fn around(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
-    let usable = values.filter(|value| *value > 0.0 && value.is_finite());
-    let ends = usable.fold(None, |ends, value| match ends {
-        None => Some((value, value)),
-        Some((low, high)) => Some((value.min(low), value.max(high))),
-    });
-    let (low, high): (f64, f64) = ends.unwrap_or((1.0, 10.0));
+    let (low, high) = extent(values.filter(|value| *value > 0.0)).unwrap_or((1.0, 10.0));
     [low / room, high * room]
 }
 
