@@ -14,10 +14,9 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How long an agent may take to exit once its channel is closed.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The same for an agent on another host, where ssh has to close, too.
-const LAST_WORDS_REMOTE: Duration = Duration::from_secs(5);
+/// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
+/// resources and ssh need seconds.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Interval between two checks of a process's exit.
 const PAUSE: Duration = Duration::from_millis(2);
 /// A message of an agent.
@@ -147,8 +146,7 @@ impl Agent {
     /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        let limit = if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now() + LAST_WORDS;
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),

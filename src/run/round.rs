@@ -23,10 +23,8 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a round: rare enough not to disturb the measuring CPUs, often
 /// enough to stop promptly.
 const CHECK: Duration = Duration::from_millis(250);
-/// Time limit from the start of a process to its greeting.
-const GREETING: Duration = Duration::from_secs(10);
-/// How long agents that were told to stop may take to report.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long agents that were told to stop may take to report, on a busy machine too.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The same for agents on other hosts, which send their samples, too.
 const LAST_WORDS_REMOTE: Duration = Duration::from_secs(10);
 
@@ -198,8 +196,7 @@ impl Round<'_> {
             self.ranks[rank].agent = Some(agent.map_err(Fault::new)?);
         }
         drop(tx);
-        let patience = if self.is_remote() { ssh::GREETING } else { GREETING };
-        self.each_answer(patience, "greeting", |_, message| {
+        self.each_answer(ssh::GREETING, "greeting", |_, message| {
             matches!(message, FromAgent::Welcome { .. })
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;
@@ -221,7 +218,7 @@ impl Round<'_> {
             self.ranks[rank].send(&ToAgent::Connect(others.ok_or_else(wrong)?));
         }
         // Meanwhile memory is touched and the CPUs' noise measured.
-        let patience = patience + GREETING + Duration::from_nanos(self.conditions.noise.0);
+        let patience = patience + ssh::GREETING + Duration::from_nanos(self.conditions.noise.0);
         self.each_answer(patience, "connecting", |rank, message| {
             let FromAgent::Connected(each) = message else { return false };
             for (thread, settings) in rank.threads.iter_mut().zip(each) {
