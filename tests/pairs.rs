@@ -160,7 +160,7 @@ fn a_host_that_is_cut_off_ends_its_pair_alone() {
     let Some(net) = Net::of(4, &scratch) else { return };
     let line = format!(
         "latency --hosts {} --all-pairs --at-once pair --wait block --time 2s --rounds 1 \
-         --timeout 1s --out run",
+         --timeout 5s --out run",
         net.list()
     );
     let driver = Driver::start(&scratch, &words(&net, &line));

@@ -151,11 +151,11 @@ impl RoleRunner {
         let assignment = &*self.assignment;
         let case = &assignment.case;
         let pinned = match self.cpu() {
-            Some(cpu) => host::pin_to(cpu).map_err(|error| error.to_string()),
+            Some(cpu) => host::pin_to(cpu),
             None => Err("no CPU of its own was to be had".to_string()),
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
-        let locked = host::lock(arena.writer().0).map_err(|error| error.to_string());
+        let locked = host::lock(arena.writer().0);
         let context = self.context(&time, arena.capacity() as u64);
         let mut role_loop = self.pattern.prepare(&context)?;
         let Some(mut connections) = self.connect()? else { return Ok(()) };

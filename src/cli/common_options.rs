@@ -304,7 +304,7 @@ pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
         };
         host::check_pair(one, other).map(|_| CpuPair { client, server })
     });
-    pairs.collect::<Result<_, host::CpuError>>().map_err(UsageError::of_option("cpus"))
+    pairs.collect::<Result<_, String>>().map_err(UsageError::of_option("cpus"))
 }
 
 /// Where the output of a run goes.

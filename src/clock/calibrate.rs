@@ -31,14 +31,9 @@ impl Anchor {
     /// Error: the kernel's reading lies somewhere in the bracket, so taking the middle errs by at
     /// most half of its width (some 10 to 20 ns), and by 1 ns since the kernel truncates.
     pub fn take<C: Clock>(clock: C) -> Anchor {
-        let mut best = Anchor::bracket(clock);
-        for _ in 1..BRACKETS {
-            let next = Anchor::bracket(clock);
-            if next.half_width < best.half_width {
-                best = next;
-            }
-        }
-        best
+        let first = Anchor::bracket(clock);
+        let others = (1..BRACKETS).map(|_| Anchor::bracket(clock));
+        others.fold(first, |best, next| if next.half_width < best.half_width { next } else { best })
     }
 
     fn bracket<C: Clock>(clock: C) -> Anchor {
@@ -52,12 +47,11 @@ impl Anchor {
     /// [`Anchor::take`] with the clock of that source.
     pub fn take_from(source: Source) -> Anchor {
         match source {
-            Source::Tsc => Anchor::take(Tsc),
+            Source::Tsc | Source::Ptp => Anchor::take(source.clock()),
             Source::MonotonicRaw => {
                 let ticks = KernelClock::MONOTONIC_RAW.now();
                 Anchor { ticks, raw_ns: ticks.0, half_width: TickSpan(0) }
             }
-            Source::Ptp => Anchor::take(KernelClock::REALTIME),
         }
     }
 }
@@ -67,13 +61,7 @@ impl Anchor {
 /// Error: as of [`Anchor::take`], and what the kernel sets its clock by until a later time is made
 /// of it.
 pub fn epoch_of_day(source: Source, base: &Timebase) -> u64 {
-    match source.of_the_kernel() {
-        None => epoch_of_day_by(Tsc, base),
-        Some(clock) => epoch_of_day_by(clock, base),
-    }
-}
-
-fn epoch_of_day_by<C: Clock>(clock: C, base: &Timebase) -> u64 {
+    let clock = source.clock();
     let bracket = || {
         let before = clock.now();
         let day = KernelClock::REALTIME.now().0;
@@ -91,13 +79,11 @@ fn epoch_of_day_by<C: Clock>(clock: C, base: &Timebase) -> u64 {
 pub fn anchors(source: Source, length: Duration, count: u32) -> Vec<Anchor> {
     let count = count.max(2);
     let pause = length / (count - 1);
-    let mut taken = Vec::with_capacity(count as usize);
-    taken.push(Anchor::take_from(source));
-    for _ in 1..count {
-        std::thread::sleep(pause);
-        taken.push(Anchor::take_from(source));
-    }
-    taken
+    let anchor = |number| {
+        std::thread::sleep(if number > 0 { pause } else { Duration::ZERO });
+        Anchor::take_from(source)
+    };
+    (0..count).map(anchor).collect()
 }
 
 /// The scale of a clock, and how wrong it may be.
@@ -115,11 +101,6 @@ impl Calibration {
     /// Ticks are nanoseconds of CLOCK_MONOTONIC_RAW itself: nothing to fit and nothing to err.
     pub fn exact(baseline_ns: f64) -> Calibration {
         Calibration { ns_per_tick: 1.0, baseline_ns, residual_ppb: 0.0 }
-    }
-
-    /// The scale between two anchors. `None` where time did not advance between them.
-    pub fn between(first: Anchor, last: Anchor) -> Option<Calibration> {
-        Calibration::fit(&[first, last])
     }
 
     /// The scale over anchors in the order of time: the line through the first and the last.
@@ -273,7 +254,7 @@ mod tests {
         for (early, late) in [(0, 0), (50, -50), (-50, 50), (50, 50)] {
             for length_ns in [50_000_000, 1_000_000_000, 86_400_000_000_000] {
                 let ends = (anchor(0, early, 50), anchor(length_ns, late, 50));
-                let found = Calibration::between(ends.0, ends.1).unwrap();
+                let found = Calibration::fit(&[ends.0, ends.1]).unwrap();
                 assert!(error_ppb(&found) <= found.residual_ppb, "{length_ns}: {found:?}");
                 assert_eq!(found.baseline_ns, length_ns as f64);
             }
@@ -282,8 +263,8 @@ mod tests {
 
     #[test]
     fn a_longer_baseline_states_a_smaller_residual() {
-        let short = Calibration::between(anchor(0, 0, 50), anchor(80_000_000, 0, 50)).unwrap();
-        let long = Calibration::between(anchor(0, 0, 50), anchor(8_000_000_000, 0, 50)).unwrap();
+        let short = Calibration::fit(&[anchor(0, 0, 50), anchor(80_000_000, 0, 50)]).unwrap();
+        let long = Calibration::fit(&[anchor(0, 0, 50), anchor(8_000_000_000, 0, 50)]).unwrap();
         assert!((short.residual_ppb / long.residual_ppb - 100.0).abs() < 0.1);
         assert!(short.residual_ppb < 1_000.0, "{short:?}");
     }
@@ -312,8 +293,8 @@ mod tests {
     #[test]
     fn anchors_between_which_no_time_passed_give_no_scale() {
         let a = anchor(1_000, 0, 5);
-        assert_eq!(Calibration::between(a, a), None);
-        assert_eq!(Calibration::between(anchor(9_000, 0, 5), a), None);
+        assert_eq!(Calibration::fit(&[a, a]), None);
+        assert_eq!(Calibration::fit(&[anchor(9_000, 0, 5), a]), None);
         assert_eq!(Calibration::fit(&[a]), None);
         assert_eq!(Calibration::fit(&[]), None);
     }

@@ -185,11 +185,6 @@ impl Source {
         }
     }
 
-    /// The source of that name.
-    pub fn from_name(name: &str) -> Option<Source> {
-        Source::ALL.into_iter().find(|s| s.name() == name)
-    }
-
     /// What orders a reading against the code around it, in words for the record.
     pub fn fences(self) -> &'static str {
         match (self, cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64")) {
@@ -313,6 +308,7 @@ pub(super) fn middle(before: Ticks, after: Ticks) -> (Ticks, TickSpan) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Named;
 
     fn decide(promise: Promise, current: Option<&str>, available: &str) -> Source {
         Source::decide(promise, current, available).0

@@ -2,11 +2,10 @@
 //!
 //! Takes nothing; gives [`Ticks`] to the measured loops and a [`Timebase`] to what reads the
 //! samples. Inside a measured loop there are only ticks: a raw reading of this host's counter.
-//! They become [`LocalNs`] (this host's time) and then [`GlobalNs`] (the run's common time) after
-//! the run, and the three types cannot be mixed up.
+//! They become [`LocalNs`] (one host's time) after the run, and the two types cannot be mixed up.
 //!
 //! Two hosts' clocks are compared by [`exchange`] (datagrams that the kernel stamps), and
-//! [`offset`] makes a model of it with a bound.
+//! [`offset`] makes a model of it with a bound, by which another host's time becomes this one's.
 //!
 //! Must never: convert inside a measured loop, or trust a frequency that was not measured here.
 //!
@@ -30,7 +29,7 @@ pub use calibrate::{
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};
 pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};
-pub use timebase::{HostClock, Timebase};
+pub use timebase::Timebase;
 pub use timer::Timer;
 
 use serde::{Deserialize, Serialize};
@@ -57,12 +56,6 @@ pub struct TickSpan(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LocalNs(pub f64);
-
-/// Nanoseconds of the run's common time since the run's epoch. On one host the local and the
-/// global time are the same clock, and only there is the conversion free of error.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct GlobalNs(pub f64);
 
 /// Something that a measured loop can read ticks from. A reading is inlined, never a call through
 /// a table.
@@ -136,14 +129,6 @@ impl Sub for LocalNs {
     /// Nanoseconds.
     type Output = f64;
     fn sub(self, earlier: LocalNs) -> f64 {
-        self.0 - earlier.0
-    }
-}
-
-impl Sub for GlobalNs {
-    /// Nanoseconds.
-    type Output = f64;
-    fn sub(self, earlier: GlobalNs) -> f64 {
         self.0 - earlier.0
     }
 }

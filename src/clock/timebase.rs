@@ -1,6 +1,6 @@
 //! From ticks to nanoseconds, after the run.
 
-use super::{GlobalNs, LocalNs, TickSpan, Ticks};
+use super::{LocalNs, TickSpan, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// Converts one host's ticks. The processes of one host share the counter, hence the epoch.
@@ -14,23 +14,12 @@ pub struct Timebase {
     pub epoch: Ticks,
     /// Nanoseconds per tick, measured.
     pub ns_per_tick: f64,
-    /// How this host's time relates to the run's common time.
-    pub host: HostClock,
-}
-
-/// The model of one host's clock against the run's common time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HostClock {
-    /// It is the common time: all roles are on this host and read one counter.
-    #[default]
-    Same,
 }
 
 impl Timebase {
     /// A timebase of this host, with the rate that its calibration measured.
     pub fn new(epoch: Ticks, ns_per_tick: f64) -> Timebase {
-        Timebase { epoch, ns_per_tick, host: HostClock::Same }
+        Timebase { epoch, ns_per_tick }
     }
 
     /// For clocks whose ticks are nanoseconds: virtual ones, and CLOCK_MONOTONIC_RAW.
@@ -57,13 +46,6 @@ impl Timebase {
     pub fn ticks_at(&self, at: LocalNs) -> Ticks {
         self.epoch + self.ticks_for(at.0)
     }
-
-    /// The run's common time at that local time.
-    pub fn global(&self, at: LocalNs) -> GlobalNs {
-        match self.host {
-            HostClock::Same => GlobalNs(at.0),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -85,7 +67,7 @@ mod tests {
 
     fn conversion_error_ns(hours: f64, rate_hz: f64) -> f64 {
         let epoch = Ticks(u64::MAX - 12_345);
-        let base = Timebase { epoch, ns_per_tick: 1e9 / rate_hz, host: HostClock::Same };
+        let base = Timebase { epoch, ns_per_tick: 1e9 / rate_hz };
         let last = (hours * HOUR_NS / 1e9 * rate_hz) as u64;
         let mut worst = 0.0f64;
         for back in 0..1000 {
@@ -117,8 +99,7 @@ mod tests {
     #[test]
     fn ticks_for_a_span_give_the_span_back_within_half_a_tick() {
         for rate_hz in RATES_HZ {
-            let base =
-                Timebase { epoch: Ticks(9), ns_per_tick: 1e9 / rate_hz, host: HostClock::Same };
+            let base = Timebase { epoch: Ticks(9), ns_per_tick: 1e9 / rate_hz };
             for ns in [0.0, 1.0, 1e3, 1e9, 100.0 * HOUR_NS] {
                 let error = base.span(base.ticks_for(ns)) - ns;
                 assert!(error.abs() <= 0.5 * base.ns_per_tick + 1.0 / 16.0, "{ns}: {error}");
@@ -131,11 +112,5 @@ mod tests {
         let base = Timebase::nanoseconds(Ticks(1_000));
         assert_eq!(base.local(Ticks(400)), LocalNs(-600.0));
         assert_eq!(base.ticks_at(LocalNs(-600.0)), Ticks(400));
-    }
-
-    #[test]
-    fn on_one_host_global_time_is_local_time() {
-        let base = Timebase::nanoseconds(Ticks(0));
-        assert_eq!(base.global(base.local(Ticks(123))), GlobalNs(123.0));
     }
 }

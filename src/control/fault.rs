@@ -1,7 +1,9 @@
 //! What goes wrong in a round.
 
+use crate::control::frame::FrameError;
 use crate::loops::Ended;
 use crate::transport::Role;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,13 +11,19 @@ use std::time::Duration;
 const MOST_SHOWN: usize = 8;
 
 /// What ends a round, or keeps it from starting; displayed as a sentence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Fault {
     /// The user wants the program to end.
+    #[error("interrupted by the user")]
     Interrupted,
     /// Something was asked for that cannot be, and nothing failed: wrong use.
+    #[error("{0}")]
     Refused(String),
     /// A role handled no message for too long.
+    #[error(
+        "stalled: the {} handled no message for {} s (handled so far: {})",
+        .role.name(), .patience.as_secs_f64(), shown(handled)
+    )]
     Stalled {
         /// The role.
         role: Role,
@@ -25,6 +33,7 @@ pub enum Fault {
         handled: Vec<Handled>,
     },
     /// A role's loop ended that was to go on.
+    #[error("the {} {}", .role.name(), early(ended))]
     EndedEarly {
         /// The role.
         role: Role,
@@ -32,6 +41,7 @@ pub enum Fault {
         ended: Ended,
     },
     /// The channel to a role's agent broke.
+    #[error("the {}'s process is gone: {why}", .role.name())]
     Gone {
         /// The role.
         role: Role,
@@ -39,6 +49,7 @@ pub enum Fault {
         why: String,
     },
     /// Processes died.
+    #[error("{}{}", .after.iter().map(|fault| format!("{fault}; ")).collect::<String>(), .deaths.join("; "))]
     Died {
         /// How each of them did.
         deaths: Vec<String>,
@@ -46,7 +57,28 @@ pub enum Fault {
         after: Option<Box<Fault>>,
     },
     /// Something else failed.
+    #[error("{0}")]
     Failed(String),
+}
+
+fn early(ended: &Ended) -> Cow<'static, str> {
+    match ended {
+        Ended::Closed => "saw its connection closed by the other end".into(),
+        Ended::Failed(errno) => {
+            format!("lost its connection: {}", std::io::Error::from_raw_os_error(*errno)).into()
+        }
+        Ended::WarmingUp => {
+            "was still warming up when the other end's time was over: use a longer \
+                             --time or a smaller --warmup"
+                .into()
+        }
+        Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
+    }
+}
+
+fn shown(handled: &[Handled]) -> String {
+    let shown: Vec<String> = handled.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
+    shown.join(", ")
 }
 
 /// Messages that a rank has handled.
@@ -59,6 +91,18 @@ pub struct Handled {
     /// Its host; `None`: this one.
     pub host: Option<String>,
 }
+
+/// Errors that nobody tells apart any more are their sentence.
+macro_rules! fault_from {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Fault {
+                Fault::Failed(error.to_string())
+            }
+        }
+    )+};
+}
+fault_from!(String, &str, std::io::Error, FrameError);
 
 impl Fault {
     /// Something failed.
@@ -92,44 +136,6 @@ impl Fault {
             Fault::Interrupted => true,
             Fault::Died { after, .. } => after.as_ref().is_some_and(|fault| fault.is_interrupted()),
             _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Interrupted => f.write_str("interrupted by the user"),
-            Fault::Refused(sentence) | Fault::Failed(sentence) => f.write_str(sentence),
-            Fault::Stalled { role, patience, handled } => {
-                let seconds = patience.as_secs_f64();
-                write!(f, "stalled: the {} handled no message for {seconds} s", role.name())?;
-                let shown: Vec<String> =
-                    handled.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
-                write!(f, " (handled so far: {})", shown.join(", "))
-            }
-            Fault::EndedEarly { role, ended } => {
-                write!(f, "the {} ", role.name())?;
-                match ended {
-                    Ended::Closed => f.write_str("saw its connection closed by the other end"),
-                    Ended::Failed(errno) => {
-                        let error = std::io::Error::from_raw_os_error(*errno);
-                        write!(f, "lost its connection: {error}")
-                    }
-                    Ended::WarmingUp => f.write_str(
-                        "was still warming up when the other end's time was over: use a longer \
-                         --time or a smaller --warmup",
-                    ),
-                    Ended::Stopped | Ended::Count | Ended::Time => {
-                        f.write_str("stopped before its round was over")
-                    }
-                }
-            }
-            Fault::Gone { role, why } => write!(f, "the {}'s process is gone: {why}", role.name()),
-            Fault::Died { deaths, after: None } => f.write_str(&deaths.join("; ")),
-            Fault::Died { deaths, after: Some(fault) } => {
-                write!(f, "{fault}; {}", deaths.join("; "))
-            }
         }
     }
 }

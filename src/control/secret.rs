@@ -1,27 +1,26 @@
 //! The run's secrets: random, and written as hex where an environment variable carries them.
 
-/// 256 random bits.
-pub fn fresh() -> Result<[u8; 32], String> {
-    let mut bits = [0; 32];
+use hex::FromHex;
+pub use hex::encode as to_hex;
+use ring::digest::{SHA256, digest};
+
+/// Random bits.
+pub fn fresh<const BYTES: usize>() -> Result<[u8; BYTES], String> {
+    let mut bits = [0; BYTES];
     getrandom::fill(&mut bits).map_err(|error| format!("no random numbers to be had: {error}"))?;
     Ok(bits)
 }
 
-/// As hex.
-pub fn to_hex(secret: &[u8; 32]) -> String {
-    secret.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// From hex; `None` where it is not 64 hex digits.
 pub fn from_hex(hex: &str) -> Option<[u8; 32]> {
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    let mut secret = [0; 32];
-    for (byte, digits) in secret.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(secret)
+    FromHex::from_hex(hex).ok()
+}
+
+/// The SHA-256 of a text.
+pub fn digested(text: &[u8]) -> [u8; 32] {
+    let mut whole = [0; 32];
+    whole.copy_from_slice(digest(&SHA256, text).as_ref());
+    whole
 }
 
 #[cfg(test)]
@@ -30,8 +29,8 @@ mod tests {
 
     #[test]
     fn a_secret_survives_its_hex() {
-        let secret = fresh().unwrap();
-        assert_eq!(from_hex(&to_hex(&secret)), Some(secret));
+        let secret: [u8; 32] = fresh().unwrap();
+        assert_eq!(from_hex(&to_hex(secret)), Some(secret));
         assert_eq!(from_hex("zz"), None);
     }
 }

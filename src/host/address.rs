@@ -2,6 +2,7 @@
 
 use super::Tree;
 use super::network::Interface;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Most addresses that are looked at.
@@ -21,8 +22,8 @@ pub fn interface_with(address: IpAddr) -> Option<Interface> {
     Some(Interface::read(&Tree::default(), &name))
 }
 
-/// The address of this host by which the driver reached it: the third word of what a standing
-/// agent says of its connection, or else of SSH_CONNECTION (`ssh(1)`). The port is 0.
+/// The address of this host by which the controller reached it: the third word of what the agent
+/// daemon says of its connection, or else of SSH_CONNECTION (`ssh(1)`). The port is 0.
 pub fn session_address() -> Result<SocketAddr, String> {
     let said = |name| Some((name, std::env::var(name).ok()?));
     let (name, words) = said(CONNECTION)
@@ -55,12 +56,12 @@ pub fn own_addresses() -> Vec<IpAddr> {
 
 /// Where sshd says who is connected to whom.
 pub const SSH_CONNECTION: &str = "SSH_CONNECTION";
-/// Where a standing agent says the same to the processes that it starts. Who has it has been let
-/// in by TLS.
+/// Where the agent daemon says the same to the processes that it starts, for controllers that TLS
+/// has authenticated.
 pub const CONNECTION: &str = "WIREGAUGE_CONNECTION";
 
-/// Who is connected to whom, in the words of sshd: the driver's address and port, this host's.
-pub fn connection(driver: SocketAddr, own: SocketAddr) -> String {
+/// Who is connected to whom, as sshd writes it: the controller's address and port, this host's.
+pub fn connection(controller: SocketAddr, own: SocketAddr) -> String {
     // A link-local address means nothing without its interface.
     let name = |address: &SocketAddr| match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => {
@@ -71,7 +72,7 @@ pub fn connection(driver: SocketAddr, own: SocketAddr) -> String {
         _ => String::new(),
     };
     let one = |end: &SocketAddr| format!("{}{} {}", end.ip(), name(end), end.port());
-    format!("{} {}", one(&driver), one(&own))
+    format!("{} {}", one(&controller), one(&own))
 }
 
 /// A link-local address is written with the name of its interface: `fe80::1%eth0`.
@@ -109,19 +110,13 @@ fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<Socke
         true if is_up(tree, name) => format!("the network interface '{name}' has no IP address"),
         true => format!("the network interface '{name}' is down"),
     };
-    let mut allowed: Vec<&str> = Vec::new();
-    for (owner, _) in all {
-        if !allowed.contains(&owner.as_str()) && is_up(tree, owner) {
-            allowed.push(owner);
-        }
-    }
-    allowed.sort_unstable();
-    let more = allowed.len().saturating_sub(MOST_NAMED);
-    allowed.truncate(MOST_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(match allowed.is_empty() {
-        true => format!("{wrong}, and no other one is up and has an address"),
-        false => format!("{wrong}; allowed are {}{more}", allowed.join(", ")),
+    let owners: BTreeSet<&str> = all.iter().map(|(owner, _)| owner.as_str()).collect();
+    let up: Vec<&str> = owners.into_iter().filter(|owner| is_up(tree, owner)).collect();
+    let named = &up[..up.len().min(MOST_NAMED)];
+    Err(match up.len() - named.len() {
+        0 if up.is_empty() => format!("{wrong}, and no other one is up and has an address"),
+        0 => format!("{wrong}; allowed are {}", named.join(", ")),
+        more => format!("{wrong}; allowed are {} and {more} more", named.join(", ")),
     })
 }
 

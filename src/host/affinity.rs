@@ -1,37 +1,8 @@
 //! Which CPUs to measure on, and binding a thread to one.
 
 use super::{CpuPair, Tree, format_cpus};
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use thiserror::Error;
-
-/// Why a CPU cannot be measured on.
-#[derive(Debug, Error)]
-pub enum CpuError {
-    /// It is not among the CPUs that are switched on.
-    #[error("CPU {cpu} is not online; this process may use {allowed}")]
-    Offline {
-        /// The CPU asked for.
-        cpu: u32,
-        /// CPUs that may be asked for.
-        allowed: String,
-    },
-    /// The process may not run there (taskset, cpuset, container).
-    #[error("CPU {cpu} is not among those that this process may use: {allowed}")]
-    NotAllowed {
-        /// The CPU asked for.
-        cpu: u32,
-        /// CPUs that may be asked for.
-        allowed: String,
-    },
-    /// The kernel refused to bind the thread.
-    #[error("cannot bind a thread to CPU {cpu}: {source}")]
-    Pin {
-        /// The CPU asked for.
-        cpu: u32,
-        /// What the kernel answered.
-        source: std::io::Error,
-    },
-}
 
 /// The CPUs that were chosen for the two roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,14 +57,19 @@ pub fn stay_off(measuring: &[u32]) {
 }
 
 /// Binds the calling thread to one CPU. Threads that it starts later inherit the binding.
-pub fn pin_to(cpu: u32) -> Result<(), CpuError> {
-    let beyond = || std::io::Error::from_raw_os_error(libc::EINVAL);
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return Err(CpuError::Pin { cpu, source: beyond() });
-    }
+///
+/// # Errors
+/// What the kernel answered, in a sentence.
+pub fn pin_to(cpu: u32) -> Result<(), String> {
     let mut set = CpuSet::new();
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).map_err(|e| CpuError::Pin { cpu, source: e.into() })
+    let bound = match cpu as usize {
+        0..CpuSet::MAX_CPU => {
+            set.set(cpu as usize);
+            sched_setaffinity(None, &set)
+        }
+        _ => Err(Errno::INVAL),
+    };
+    bound.map_err(|error| format!("cannot bind a thread to CPU {cpu}: {error}"))
 }
 
 /// Whether the calling thread could be bound to that CPU; its binding is as before afterwards.
@@ -125,7 +101,10 @@ pub fn choose_pairs(near: Option<u32>, threads: u32) -> Choice {
 }
 
 /// Checks the CPUs that a user named.
-pub fn check_pair(client: u32, server: u32) -> Result<CpuPair, CpuError> {
+///
+/// # Errors
+/// One is not online, or this process may not use it (taskset, cpuset, container): a sentence.
+pub fn check_pair(client: u32, server: u32) -> Result<CpuPair, String> {
     check_in(&Tree::default(), &allowed_cpus(), CpuPair { client, server }, can_pin_to)
 }
 
@@ -141,15 +120,16 @@ fn check_in(
     allowed: &[u32],
     pair: CpuPair,
     can_pin_to: impl Fn(u32) -> bool,
-) -> Result<CpuPair, CpuError> {
+) -> Result<CpuPair, String> {
     let online = tree.cpus(ONLINE);
     for cpu in [pair.client, pair.server] {
         let names = || format_cpus(allowed);
         if online.as_ref().is_some_and(|on| !on.contains(&cpu)) {
-            return Err(CpuError::Offline { cpu, allowed: names() });
+            return Err(format!("CPU {cpu} is not online; this process may use {}", names()));
         }
         if !allowed.contains(&cpu) && !can_pin_to(cpu) {
-            return Err(CpuError::NotAllowed { cpu, allowed: names() });
+            let names = names();
+            return Err(format!("CPU {cpu} is not among those that this process may use: {names}"));
         }
     }
     Ok(pair)
@@ -368,7 +348,6 @@ mod tests {
         let fake = machine(4, 1, 1);
         let check = |client, server| {
             check_in(&fake.tree, &[0, 1, 2], CpuPair { client, server }, |_| false)
-                .map_err(|e| e.to_string())
         };
         assert_eq!(check(1, 2), Ok(CpuPair { client: 1, server: 2 }));
         let offline = "CPU 9 is not online; this process may use 0-2".to_string();

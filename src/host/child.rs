@@ -1,8 +1,54 @@
-//! A child process that does not outlive this one.
+//! Child processes: none outlives this one or its time.
 
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Interval between two checks for an exit.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Longest output of a command that is read.
+const LONGEST_OUTPUT: u64 = 8192;
+
+/// How a child process ended.
+pub enum Exit {
+    /// By itself.
+    Done(ExitStatus),
+    /// It was killed: it had not ended in time, or nobody waits for it any more.
+    Killed(ExitStatus),
+}
+
+/// Waits for a child's exit; kills it when `limit` is over or `is_left` says so.
+pub fn wait(child: &mut Child, limit: Duration, is_left: impl Fn() -> bool) -> io::Result<Exit> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Exit::Done(status)),
+            None if Instant::now() < deadline && !is_left() => std::thread::sleep(PAUSE),
+            None => {
+                // A child that was not waited for: its pid cannot be another's.
+                child.kill()?;
+                return child.wait().map(Exit::Killed);
+            }
+        }
+    }
+}
+
+/// The first 8 KiB of the output of a child that has exited.
+pub fn output(child: &mut Child) -> io::Result<String> {
+    let mut text = String::new();
+    if let Some(output) = child.stdout.take() {
+        output.take(LONGEST_OUTPUT).read_to_string(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// The signal that killed a process: `signal 11 (SIGSEGV)`.
+pub fn signal(status: ExitStatus) -> Option<String> {
+    let signal = status.signal()?;
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
+    Some(format!("signal {signal} ({name})"))
+}
 
 /// As [`dies_with_us`], in a process group of its own, so that a Ctrl-C is for this process alone.
 pub fn ends_with_us(command: &mut Command) -> &mut Command {

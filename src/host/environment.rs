@@ -110,48 +110,16 @@ impl Environment {
 
 /// The words of a kernel command line that bear on latency. What follows `--` is for init.
 fn options(command_line: &str) -> Vec<String> {
-    const EXACT: [&str; 24] = [
-        "isolcpus",
-        "nohz",
-        "nohz_full",
-        "rcu_nocbs",
-        "rcu_nocb_poll",
-        "irqaffinity",
-        "kthread_cpus",
-        "mitigations",
-        "nosmt",
-        "idle",
-        "maxcpus",
-        "nr_cpus",
-        "clocksource",
-        "tsc",
-        "skew_tick",
-        "nowatchdog",
-        "nosoftlockup",
-        "preempt",
-        "threadirqs",
-        "numa_balancing",
-        "transparent_hugepage",
-        "hugepages",
-        "hugepagesz",
-        "default_hugepagesz",
-    ];
-    const BEGINNINGS: [&str; 8] = [
-        "processor.",
-        "intel_idle.",
-        "intel_pstate",
-        "amd_pstate",
-        "cpufreq.",
-        "cpuidle",
-        "haltpoll.",
-        "nmi_watchdog",
-    ];
-    const IOMMU: [&str; 3] = ["iommu", "intel_iommu", "amd_iommu"];
+    const EXACT: &str = "isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity kthread_cpus \
+        mitigations nosmt idle maxcpus nr_cpus clocksource tsc skew_tick nowatchdog nosoftlockup \
+        preempt threadirqs numa_balancing transparent_hugepage hugepages hugepagesz \
+        default_hugepagesz iommu intel_iommu amd_iommu";
+    const BEGINNINGS: &str = "processor. intel_idle. intel_pstate amd_pstate cpufreq. cpuidle \
+        haltpoll. nmi_watchdog";
     let relevant = |word: &&str| {
         let key = word.split('=').next().unwrap_or(word);
-        EXACT.contains(&key)
-            || IOMMU.contains(&key)
-            || BEGINNINGS.iter().any(|b| key.starts_with(b))
+        EXACT.split(' ').any(|name| name == key)
+            || BEGINNINGS.split(' ').any(|begin| key.starts_with(begin))
     };
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     words.filter(relevant).map(str::to_string).collect()

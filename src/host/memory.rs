@@ -1,28 +1,7 @@
 //! Sample memory and message buffers that never fault while a run measures.
 
+use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use thiserror::Error;
-
-/// Why memory could not be locked. The run goes on with touched memory; the record says so.
-#[derive(Debug, Error)]
-pub enum LockError {
-    /// The limit of locked memory is too small.
-    #[error("cannot lock {bytes} B: the limit is {limit} B (RLIMIT_MEMLOCK)")]
-    Limit {
-        /// Bytes that were to be locked.
-        bytes: usize,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// Another reason.
-    #[error("cannot lock {bytes} B: {source}")]
-    System {
-        /// Bytes that were to be locked.
-        bytes: usize,
-        /// What the kernel answered.
-        source: std::io::Error,
-    },
-}
 
 /// Writes to every page of `region` what stands there, so that the kernel gives the page now.
 ///
@@ -31,7 +10,9 @@ pub enum LockError {
 pub fn touch<T>(region: &mut [T]) {
     let bytes = size_of_val(region);
     let start = region.as_mut_ptr().cast::<MaybeUninit<u8>>();
-    for offset in (0..bytes).step_by(rustix::param::page_size()) {
+    // The last page starts after the last step where the region is not aligned to pages.
+    let last = bytes.checked_sub(1);
+    for offset in (0..bytes).step_by(rustix::param::page_size()).chain(last) {
         // SAFETY: `offset < bytes`, so the byte lies in the region, which is borrowed mutably;
         // `MaybeUninit<u8>` may hold any byte (padding too), and the same byte is written back.
         unsafe {
@@ -39,33 +20,31 @@ pub fn touch<T>(region: &mut [T]) {
             byte.write_volatile(byte.read_volatile());
         }
     }
-    if bytes > 0 {
-        // SAFETY: as above; the last page starts after the last step where the region is not
-        // aligned to pages.
-        unsafe {
-            let byte = start.add(bytes - 1);
-            byte.write_volatile(byte.read_volatile());
-        }
-    }
 }
 
 /// Locks the pages of `region` in memory (mlock) until they are unmapped.
-pub fn lock<T>(region: &mut [T]) -> Result<(), LockError> {
+///
+/// # Errors
+/// Why they could not be locked, in a sentence. The run goes on with touched memory; the record
+/// says so.
+pub fn lock<T>(region: &mut [T]) -> Result<(), String> {
     let bytes = size_of_val(region);
     if bytes == 0 {
         return Ok(());
     }
     // SAFETY: mlock(2) changes neither contents nor protection, and the range is one borrowed
     // allocation; whole pages are locked, which neighbours cannot notice.
-    let result = unsafe { rustix::mm::mlock(region.as_mut_ptr().cast(), bytes) };
-    let Err(errno) = result else { return Ok(()) };
+    let locked = unsafe { rustix::mm::mlock(region.as_mut_ptr().cast(), bytes) };
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    locked.map_err(|errno| unlocked(bytes, errno, limit))
+}
+
+fn unlocked(bytes: usize, errno: Errno, limit: Option<u64>) -> String {
     match (errno, limit) {
-        (
-            rustix::io::Errno::NOMEM | rustix::io::Errno::PERM | rustix::io::Errno::AGAIN,
-            Some(limit),
-        ) => Err(LockError::Limit { bytes, limit }),
-        _ => Err(LockError::System { bytes, source: errno.into() }),
+        (Errno::NOMEM | Errno::PERM | Errno::AGAIN, Some(limit)) => {
+            format!("cannot lock {bytes} B: the limit is {limit} B (RLIMIT_MEMLOCK)")
+        }
+        _ => format!("cannot lock {bytes} B: {errno}"),
     }
 }
 
@@ -85,14 +64,14 @@ mod tests {
     fn a_page_is_locked_or_the_reason_is_a_sentence() {
         let mut region = vec![0u8; 100];
         if let Err(error) = lock(&mut region) {
-            assert!(error.to_string().starts_with("cannot lock 100 B: "), "{error}");
+            assert!(error.starts_with("cannot lock 100 B: "), "{error}");
         }
         assert!(lock::<u8>(&mut []).is_ok());
     }
 
     #[test]
     fn the_limit_is_named_with_its_remedy() {
-        let text = LockError::Limit { bytes: 100, limit: 64 }.to_string();
+        let text = unlocked(100, Errno::NOMEM, Some(64));
         assert_eq!(text, "cannot lock 100 B: the limit is 64 B (RLIMIT_MEMLOCK)");
     }
 }

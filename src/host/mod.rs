@@ -28,14 +28,12 @@ pub use address::{
     CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
     own_addresses, session_address,
 };
-pub use affinity::{
-    Choice, CpuError, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to, stay_off,
-};
+pub use affinity::{Choice, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use descriptors::allow_descriptors;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
 pub use inherited::inherited;
-pub use memory::{LockError, lock, touch};
+pub use memory::{lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};

@@ -59,33 +59,21 @@ impl Interface {
 }
 
 /// Settings below `/proc/sys` that change what sockets do.
-const SYSCTLS: [&str; 16] = [
-    "net.core.rmem_default",
-    "net.core.rmem_max",
-    "net.core.wmem_default",
-    "net.core.wmem_max",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.core.netdev_budget_usecs",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.ipv4.tcp_low_latency",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.unix.max_dgram_qlen",
-    "kernel.numa_balancing",
-];
+const SYSCTLS: &str = "\
+    net.core.rmem_default net.core.rmem_max net.core.wmem_default net.core.wmem_max \
+    net.core.busy_poll net.core.busy_read net.core.default_qdisc net.core.netdev_budget_usecs \
+    net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_congestion_control \
+    net.ipv4.tcp_available_congestion_control net.ipv4.tcp_low_latency \
+    net.ipv4.tcp_slow_start_after_idle net.unix.max_dgram_qlen kernel.numa_balancing";
 
 /// Those of [`SYSCTLS`] that are there; blanks between numbers become single.
 pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
-    let entry = |name: &&str| {
+    let entry = |name: &str| {
         let text = tree.text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
         let words: Vec<&str> = text.split_whitespace().collect();
         Some((name.to_string(), words.join(" ")))
     };
-    SYSCTLS.iter().filter_map(entry).collect()
+    SYSCTLS.split(' ').filter_map(entry).collect()
 }
 
 #[cfg(test)]

@@ -98,7 +98,6 @@ impl Processor {
         let online = tree.cpus(&format!("{CPU}/online")).unwrap_or_default();
         let listed = info.lines().filter(|l| l.starts_with("processor")).count();
         let model = ["model name", "Model", "cpu model", "cpu"];
-        let active = tree.number::<u32>(&format!("{CPU}/smt/active")).map(|n| n != 0);
         let allowed = tree.value("/proc/self/status", "Cpus_allowed_list", ':');
         Processor {
             model: model.iter().find_map(|key| value_of(&info, key, ':')),
@@ -106,7 +105,7 @@ impl Processor {
             logical: if online.is_empty() { listed } else { online.len() } as u32,
             physical: distinct(tree, &online, &["physical_package_id", "die_id", "core_id"]),
             sockets: distinct(tree, &online, &["physical_package_id"]),
-            smt_active: active,
+            smt_active: tree.flag(&format!("{CPU}/smt/active")),
             allowed: allowed.and_then(|list| parse_cpus(&list)).unwrap_or_default(),
             isolated: super::affinity::isolated(tree),
             nohz_full: tree.cpus(&format!("{CPU}/nohz_full")).unwrap_or_default(),
@@ -140,9 +139,8 @@ fn distinct(tree: &Tree, cpus: &[u32], files: &[&str]) -> Option<u32> {
 }
 
 fn turbo(tree: &Tree) -> Option<bool> {
-    let forbidden: Option<u32> = tree.number(&format!("{CPU}/intel_pstate/no_turbo"));
-    let boost = || tree.number::<u32>(&format!("{CPU}/cpufreq/boost"));
-    forbidden.map(|n| n == 0).or_else(|| boost().map(|n| n != 0))
+    let forbidden = tree.flag(&format!("{CPU}/intel_pstate/no_turbo"));
+    forbidden.map(|no| !no).or_else(|| tree.flag(&format!("{CPU}/cpufreq/boost")))
 }
 
 fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
@@ -196,7 +194,7 @@ fn idle_states(tree: &Tree, cpu: u32) -> Vec<IdleState> {
         Some(IdleState {
             name: tree.text(&file("name"))?,
             exit_latency_us: tree.number(&file("latency"))?,
-            disabled: tree.number::<u32>(&file("disable")).is_some_and(|n| n != 0),
+            disabled: tree.flag(&file("disable")) == Some(true),
         })
     };
     tree.numbered(&folder, "state").into_iter().filter_map(state).collect()

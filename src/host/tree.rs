@@ -47,6 +47,11 @@ impl Tree {
         self.text(path)?.parse().ok()
     }
 
+    /// A file that holds 0 or another number.
+    pub fn flag(&self, path: &str) -> Option<bool> {
+        self.number::<u32>(path).map(|number| number != 0)
+    }
+
     /// A file that holds a list of CPUs: `0-3,8`.
     pub fn cpus(&self, path: &str) -> Option<Vec<u32>> {
         parse_cpus(&self.text(path)?)

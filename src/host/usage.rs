@@ -55,28 +55,29 @@ impl ResourceUse {
     /// What two have used together.
     #[must_use]
     pub fn and(&self, other: &ResourceUse) -> ResourceUse {
-        ResourceUse {
-            user_ns: self.user_ns + other.user_ns,
-            system_ns: self.system_ns + other.system_ns,
-            cpu_ns: self.cpu_ns + other.cpu_ns,
-            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
-            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
-            page_faults: self.page_faults + other.page_faults,
-        }
+        self.combine(other, |a, b| a + b, u64::saturating_add)
     }
 
     /// What was used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &ResourceUse) -> ResourceUse {
+        self.combine(earlier, |now, then| (now - then).max(0.0), u64::saturating_sub)
+    }
+
+    fn combine(
+        &self,
+        other: &ResourceUse,
+        ns: fn(f64, f64) -> f64,
+        count: fn(u64, u64) -> u64,
+    ) -> ResourceUse {
+        let (a, b) = (self, other);
         ResourceUse {
-            user_ns: (self.user_ns - earlier.user_ns).max(0.0),
-            system_ns: (self.system_ns - earlier.system_ns).max(0.0),
-            cpu_ns: (self.cpu_ns - earlier.cpu_ns).max(0.0),
-            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(earlier.involuntary_switches),
-            page_faults: self.page_faults.saturating_sub(earlier.page_faults),
+            user_ns: ns(a.user_ns, b.user_ns),
+            system_ns: ns(a.system_ns, b.system_ns),
+            cpu_ns: ns(a.cpu_ns, b.cpu_ns),
+            voluntary_switches: count(a.voluntary_switches, b.voluntary_switches),
+            involuntary_switches: count(a.involuntary_switches, b.involuntary_switches),
+            page_faults: count(a.page_faults, b.page_faults),
         }
     }
 }

@@ -7,16 +7,15 @@ use crate::control::fault::Fault;
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::host::{self, ResourceUse};
-use crate::remote::host::RemoteHost;
-use crate::remote::process::{Agent, AgentMessage, AgentPlace};
-use crate::remote::ssh::GREETING;
+use crate::remote::host::{RemoteHost, ask};
+use crate::remote::locked;
+use crate::remote::process::{Agent, AgentMessage};
 use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::InjectedClockError;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -53,7 +52,7 @@ pub struct Comparison {
     agent: Option<Agent>,
     rx: Receiver<AgentMessage>,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Cost>>,
 }
 
 #[derive(Default)]
@@ -61,25 +60,18 @@ struct Shared {
     over: AtomicBool,
     exchanges: Mutex<Vec<Exchange>>,
     fault: Mutex<Option<String>>,
-    /// Set when the thread ends.
-    cost: Mutex<Cost>,
 }
 
 impl Shared {
-    fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
-        // A panic leaves the list valid.
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for `count` exchanges; after `patience`, `least` are enough.
     fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
         loop {
-            let found = self.exchanges().len();
+            let found = locked(&self.exchanges).len();
             if found >= count {
                 return Ok(());
             }
-            let fault = self.fault();
+            let fault = locked(&self.fault).clone();
             let is_late = Instant::now() > deadline;
             if is_late && fault.is_none() && found >= least {
                 return Ok(());
@@ -94,10 +86,6 @@ impl Shared {
             std::thread::sleep(QUICK);
         }
     }
-
-    fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 impl Comparison {
@@ -109,7 +97,7 @@ impl Comparison {
         cpus: Vec<u32>,
         injected_error: Option<InjectedClockError>,
     ) -> Result<Comparison, Fault> {
-        let cookie: Cookie = secret::fresh().map_err(Fault::new)?;
+        let cookie: Cookie = secret::fresh()?;
         let site = |role| match (interface, role) {
             (Some(names), Role::Client) => Site::Interface(names.client.clone()),
             (Some(names), Role::Server) => Site::Interface(names.server.clone()),
@@ -123,19 +111,27 @@ impl Comparison {
             leaves: host.probe.cpus.clone(),
             injected_error,
         };
-        let (agent, rx, other) = answering(host, request)?;
-        let own = address_of_site(&site(Role::Client)).map_err(|e| Fault::new(e.to_string()))?;
+        let request = ToAgent::AnswerClock(Box::new(request));
+        // Who interrupts the rounds ends this agent, too.
+        let never = AtomicBool::new(false);
+        let (agent, rx, other) = ask(&host.session, request, &never, |said| match said {
+            FromAgent::ClockAddress(address) => Some(address),
+            _ => None,
+        })?;
+        let own = address_of_site(&site(Role::Client)).map_err(|error| error.to_string())?;
         let other = towards(other, own);
-        let asking = Asking::from(own, other, local, cookie)
-            .map_err(|error| Fault::new(format!("clock exchanges from {own}: {error}")))?;
+        let mut asking = Asking::from(own, other, local, cookie)
+            .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             host::stay_off(&cpus);
-            if let Err(error) = ask(asking, &theirs) {
-                *theirs.fault.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(error.to_string());
+            let before = ResourceUse::of_thread();
+            if let Err(error) = exchange_until_over(&mut asking, &theirs) {
+                *locked(&theirs.fault) = Some(error.to_string());
             }
+            let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
+            Cost { sent: asking.sent(), cpu_ns, remote: None }
         });
         let comparison = Comparison { agent: Some(agent), rx, shared, thread: Some(thread) };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
@@ -144,24 +140,23 @@ impl Comparison {
 
     /// All exchanges so far, with at least one that began after this call.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
-        let count = self.shared.exchanges().len();
+        let count = locked(&self.shared.exchanges).len();
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
         // The current one may have begun before.
         self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
-        Ok(self.shared.exchanges().clone())
+        Ok(locked(&self.shared.exchanges).clone())
     }
 
     /// All exchanges so far.
     pub fn so_far(&self) -> Vec<Exchange> {
-        self.shared.exchanges().clone()
+        locked(&self.shared.exchanges).clone()
     }
 
     /// Ends the comparison; returns its cost.
     pub fn end(mut self) -> Cost {
-        self.stop();
-        let mut cost = *self.shared.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cost = self.stop().unwrap_or_default();
         // Its process has exited: its last messages are queued or in the pipe.
         while let Ok(AgentMessage { message: Ok(said), .. }) = self.rx.recv_timeout(LAST_WORD) {
             if let FromAgent::ClockAnswered { datagrams, cpu_ns } = said {
@@ -171,15 +166,16 @@ impl Comparison {
         cost
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self) -> Option<Cost> {
         self.shared.over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        let cost = self.thread.take().and_then(|thread| {
             thread.thread().unpark();
-            let _ = thread.join();
-        }
+            thread.join().ok()
+        });
         if let Some(mut agent) = self.agent.take() {
             let _ = agent.close();
         }
+        cost
     }
 }
 
@@ -190,23 +186,11 @@ impl Drop for Comparison {
 }
 
 /// Exchanges timestamps until the comparison is over.
-fn ask(mut asking: Asking, shared: &Shared) -> io::Result<()> {
-    let before = ResourceUse::of_thread();
-    let done = exchange_until_over(&mut asking, shared);
-    let cost = Cost {
-        sent: asking.sent(),
-        cpu_ns: ResourceUse::of_thread().since(&before).cpu_ns,
-        remote: None,
-    };
-    *shared.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
-    done
-}
-
 fn exchange_until_over(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
     while !shared.over.load(Ordering::Relaxed) {
         let exchange = asking.ask(ANSWER)?;
         let count = {
-            let mut all = shared.exchanges();
+            let mut all = locked(&shared.exchanges);
             all.extend(exchange);
             all.len()
         };
@@ -215,51 +199,6 @@ fn exchange_until_over(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
         std::thread::park_timeout(if rests { PAUSE } else { QUICK });
     }
     Ok(())
-}
-
-/// Starts the answering agent; returns its address.
-fn answering(
-    host: &RemoteHost,
-    request: AnswerClock,
-) -> Result<(Agent, Receiver<AgentMessage>, SocketAddr), Fault> {
-    let (tx, rx) = mpsc::channel();
-    let place = AgentPlace::Remote(&host.session);
-    let mut agent = Agent::start(place, 0, Role::Server, VERSION, tx).map_err(Fault::new)?;
-    let mut request = Some(request);
-    let deadline = Instant::now() + GREETING;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let said = match rx.recv_timeout(left) {
-            Ok(AgentMessage { message, .. }) => message,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Err(Fault::new(
-                    "the agent did not start answering clock exchanges in time",
-                ));
-            }
-        };
-        match said {
-            Ok(FromAgent::Welcome { .. }) if request.is_some() => {
-                request
-                    .take()
-                    .into_iter()
-                    .for_each(|a| agent.send(&ToAgent::AnswerClock(Box::new(a))));
-            }
-            Ok(FromAgent::ClockAddress(address)) if request.is_none() => {
-                return Ok((agent, rx, address));
-            }
-            Ok(FromAgent::Refused { sentence, wrong_use }) => {
-                return Err(Fault::of_agent(wrong_use, sentence));
-            }
-            Ok(_) => {
-                return Err(Fault::new(
-                    "the agent that answers clock exchanges sent an unexpected message",
-                ));
-            }
-            Err(error) => {
-                return Err(Fault::new(format!("the agent that answers clock exchanges: {error}")));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -272,12 +211,12 @@ mod tests {
         let shared = Shared::default();
         let now = LocalNs(0.0);
         let one = Exchange { sent: now, reached: now, answered: now, heard: now };
-        *shared.exchanges() = vec![one; LEAST];
+        *locked(&shared.exchanges) = vec![one; LEAST];
         let soon = Duration::from_millis(5);
         assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
         let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
         assert!(fault.to_string().contains("only 20 clock exchanges were answered"), "{fault}");
-        *shared.fault.lock().unwrap() = Some("no route".into());
+        *locked(&shared.fault) = Some("no route".into());
         let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
         assert!(fault.to_string().contains("(no route)"), "{fault}");
     }

@@ -6,7 +6,7 @@ use crate::control::protocol::*;
 use crate::host;
 use crate::plan::HostSpec;
 use crate::plan::host_spec::quoted;
-use crate::remote::process::{Agent, AgentPlace};
+use crate::remote::process::{Agent, AgentMessage, AgentPlace};
 use crate::remote::ssh::{CHECK, GREETING, Session};
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Time limit of copying this program.
@@ -41,17 +41,21 @@ impl RemoteHost {
         interrupted: &AtomicBool,
     ) -> Result<RemoteHost, Fault> {
         let mut session = Session::new(spec, program);
-        let pushed = match spec.push {
-            true => Some(Pushed::put(&session, program, interrupted)?),
-            false => None,
-        };
-        if let Some(pushed) = &pushed {
-            session.start_from(&pushed.file());
+        let mut pushed = None;
+        if spec.push {
+            let put = Pushed::put(&session, program, interrupted)?;
+            session.start_from(&put.file());
+            pushed = Some(put);
         }
         let named = request.interface.is_some();
         let has_site = |one: &TransportKind| one.has_setting("interface");
         let needs_site = request.transports.iter().any(has_site);
-        let probe = probe(&session, request, interrupted)?;
+        let (mut agent, _, probe) =
+            ask(&session, ToAgent::Probe(request), interrupted, |said| match said {
+                FromAgent::Probed(probe) => Some(*probe),
+                _ => None,
+            })?;
+        let _ = agent.close();
         let own = match probe.address {
             _ if named => None,
             Some(address) => Some(host::address_towards(address).map_err(|error| {
@@ -61,7 +65,7 @@ impl RemoteHost {
                     session.host()
                 ))
             })?),
-            None if needs_site && !named => {
+            None if needs_site => {
                 return Err(Fault::Refused(format!(
                     "{} to {} gives no address that both hosts can use for data: name a network \
                      interface of each with --interface",
@@ -89,15 +93,18 @@ impl RemoteHost {
     }
 }
 
-/// Asks an agent for the host's properties.
-fn probe(
+/// An agent that has answered a request, its further messages, and the answer.
+pub(super) type Answered<T> = (Agent, Receiver<AgentMessage>, T);
+
+/// Starts an agent and sends it one request, to which `answer` picks the answer.
+pub(super) fn ask<T>(
     session: &Session,
-    request: HostProbeRequest,
+    request: ToAgent,
     interrupted: &AtomicBool,
-) -> Result<HostProbe, Fault> {
+    answer: impl Fn(FromAgent) -> Option<T>,
+) -> Result<Answered<T>, Fault> {
     let (tx, rx) = mpsc::channel();
-    let started = Agent::start(AgentPlace::Remote(session), 0, Role::Server, VERSION, tx);
-    let mut agent = started.map_err(Fault::new)?;
+    let mut agent = Agent::start(AgentPlace::Remote(session), 0, Role::Server, tx)?;
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {
@@ -109,23 +116,19 @@ fn probe(
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,
             Err(_) => return Err(session.late(GREETING)),
         };
-        match said {
-            Ok(FromAgent::Welcome { tool, .. }) if tool != env!("CARGO_PKG_VERSION") => {
+        match (said, request.take()) {
+            (Ok(FromAgent::Welcome { tool, .. }), _) if tool != env!("CARGO_PKG_VERSION") => {
                 return Err(another_version(session, &format!("is version {tool}")));
             }
-            Ok(FromAgent::Welcome { .. }) if request.is_some() => {
-                request.take().into_iter().for_each(|request| agent.send(&ToAgent::Probe(request)));
+            (Ok(FromAgent::Welcome { .. }), Some(request)) => agent.send(&request),
+            (Ok(FromAgent::Refused { wrong_use, sentence }), _) => {
+                return Err(Fault::of_agent(wrong_use, format!("{}: {sentence}", session.host())));
             }
-            Ok(FromAgent::Probed(probe)) if request.is_none() => {
-                let _ = agent.close();
-                return Ok(*probe);
-            }
-            Ok(FromAgent::Refused { wrong_use, sentence }) => {
-                let sentence = format!("{}: {sentence}", session.host());
-                return Err(Fault::of_agent(wrong_use, sentence));
-            }
-            Ok(_) => return Err(another_version(session, "sent an unexpected message")),
-            Err(error) => return Err(unanswered(session, agent, &error)),
+            (Ok(said), request) => match answer(said).filter(|_| request.is_none()) {
+                Some(answer) => return Ok((agent, rx, answer)),
+                None => return Err(another_version(session, "sent an unexpected message")),
+            },
+            (Err(error), _) => return Err(unanswered(session, agent, &error)),
         }
     }
 }

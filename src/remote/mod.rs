@@ -7,3 +7,10 @@ pub mod job;
 pub mod process;
 pub mod ssh;
 mod stderr;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks what a panic leaves valid.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,24 +1,25 @@
 //! An agent's process: a child of this one, directly or by ssh. Its standard input and output are
 //! the control channel.
 
+use crate::control::fault::Fault;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::control::secret;
+use crate::host::child::{self, Exit};
 use crate::remote::ssh::Session;
 use crate::remote::stderr::Tail;
 use crate::transport::Role;
 use std::io::BufReader;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
 /// resources and ssh need seconds.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Interval between two checks of a process's exit.
-const PAUSE: Duration = Duration::from_millis(2);
+
 /// A message of an agent.
 pub struct AgentMessage {
     /// Its rank in the round.
@@ -57,14 +58,13 @@ impl Agent {
         place: AgentPlace<'_>,
         rank: usize,
         role: Role,
-        version: u32,
         tx: Sender<AgentMessage>,
-    ) -> Result<Agent, String> {
+    ) -> Result<Agent, Fault> {
         let known = secret::fresh()?;
         let mut command = match place {
             AgentPlace::Local(program) => {
                 let mut command = Command::new(program);
-                command.arg(crate::agent::serve::PLAY).env(SECRET_VARIABLE, secret::to_hex(&known));
+                command.arg(crate::agent::serve::PLAY).env(SECRET_VARIABLE, secret::to_hex(known));
                 command
             }
             AgentPlace::Remote(session) => {
@@ -98,15 +98,15 @@ impl Agent {
         }
         let remote = match place {
             AgentPlace::Local(_) => None,
-            AgentPlace::Remote(session) => {
-                let errors = child.stderr.take().map(Tail::of);
-                let (host, carrier) = (session.host().to_string(), session.carrier());
-                Some(RemoteEnd { host, carrier, errors })
-            }
+            AgentPlace::Remote(session) => Some(RemoteEnd {
+                host: session.host().into(),
+                carrier: session.carrier(),
+                errors: child.stderr.take().map(Tail::of),
+            }),
         };
         let mut agent = Agent { role, child, input, remote };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
-        agent.send(&ToAgent::Hello { magic: MAGIC, version, secret: known });
+        agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
     }
 
@@ -146,18 +146,9 @@ impl Agent {
     /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        let deadline = Instant::now() + LAST_WORDS;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                _ => {
-                    // A child that was not waited for: its pid cannot be another's.
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
-                    return None;
-                }
-            }
+        match child::wait(&mut self.child, LAST_WORDS, || false) {
+            Ok(Exit::Done(status)) => Some(status),
+            _ => None,
         }
     }
 
@@ -175,14 +166,11 @@ impl Agent {
 
     fn describe(&self, status: ExitStatus) -> Option<String> {
         let who = self.name();
-        match (status.signal(), status.code(), &self.remote) {
-            (Some(signal), _, None) => {
-                let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
-                Some(format!("{who} was killed by signal {signal} ({name})"))
-            }
+        let signal = child::signal(status);
+        match (signal, status.code(), &self.remote) {
+            (Some(signal), _, None) => Some(format!("{who} was killed by {signal}")),
             (Some(signal), _, Some(remote)) => {
-                let carrier = remote.carrier;
-                Some(format!("lost {who}: {carrier} was killed by signal {signal}"))
+                Some(format!("lost {who}: {} was killed by {signal}", remote.carrier))
             }
             (_, Some(101), _) => Some(format!("{who} panicked{}", self.message())),
             // An agent's own exit codes: it has reported the reason.

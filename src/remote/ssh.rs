@@ -8,23 +8,21 @@
 use crate::agent::serve::PLAY;
 use crate::control::fault::Fault;
 use crate::control::secret;
+use crate::host::child::{self, Exit};
 use crate::plan::HostSpec;
 use crate::plan::host_spec::{JobKey, quoted};
 use crate::remote::daemon::dial::{DIAL, KEY_VARIABLE};
 use crate::remote::stderr::Tail;
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit from ssh's start to the agent's greeting, with name resolution, keys and jump hosts.
 pub const GREETING: Duration = Duration::from_secs(30);
 /// Interval between two checks for an interrupt by the user.
 pub(crate) const CHECK: Duration = Duration::from_millis(50);
-/// Longest output of a remote command that is read: the path of a folder.
-const LONGEST_PATH: u64 = 4096;
 /// Exit codes of ssh itself, and of a shell for a command that is missing or not executable.
 const SSH_FAILED: i32 = 255;
 const NOT_FOUND: i32 = 127;
@@ -124,30 +122,16 @@ impl Session {
             .spawn()
             .map_err(what)?;
         let errors = child.stderr.take().map(Tail::of);
-        let deadline = Instant::now() + limit;
-        let status = loop {
-            match child.try_wait().map_err(what)? {
-                Some(status) => break status,
-                None if interrupted.load(Ordering::Relaxed) || Instant::now() > deadline => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(match interrupted.load(Ordering::Relaxed) {
-                        true => Fault::Interrupted,
-                        false => self.late(limit),
-                    });
-                }
-                None => std::thread::sleep(CHECK),
-            }
+        let is_interrupted = || interrupted.load(Ordering::Relaxed);
+        let status = match child::wait(&mut child, limit, is_interrupted).map_err(what)? {
+            Exit::Done(status) => status,
+            Exit::Killed(_) if is_interrupted() => return Err(Fault::Interrupted),
+            Exit::Killed(_) => return Err(self.late(limit)),
         };
-        let line = errors.and_then(|errors| errors.last_line());
         if !status.success() {
-            return Err(self.failed(Some(status), line));
+            return Err(self.failed(Some(status), errors.and_then(|errors| errors.last_line())));
         }
-        let mut said = String::new();
-        if let Some(output) = child.stdout.take() {
-            output.take(LONGEST_PATH).read_to_string(&mut said).map_err(what)?;
-        }
-        Ok(said)
+        child::output(&mut child).map_err(what)
     }
 
     pub(super) fn late(&self, limit: Duration) -> Fault {

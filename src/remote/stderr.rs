@@ -1,8 +1,9 @@
 //! The last lines that ssh, or what it ran, wrote to standard error.
 
+use super::locked;
 use std::io::Read;
 use std::process::ChildStderr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ impl Tail {
         let reader = std::thread::spawn(move || {
             let mut some = [0; 512];
             while let Ok(got @ 1..) = errors.read(&mut some) {
-                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = locked(&shared);
                 kept.extend_from_slice(&some[..got]);
                 let over = kept.len().saturating_sub(TAIL);
                 kept.drain(..over);
@@ -44,7 +45,7 @@ impl Tail {
         while !self.reader.is_finished() && Instant::now() < deadline {
             std::thread::sleep(PAUSE);
         }
-        last_line(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        last_line(&locked(&self.kept))
     }
 }
 

@@ -191,9 +191,8 @@ impl Round<'_> {
         let (tx, rx) = mpsc::channel();
         self.rx = Some(rx);
         for &rank in &order {
-            let agent =
-                Agent::start(self.place(rank), rank, self.ranks[rank].role, VERSION, tx.clone());
-            self.ranks[rank].agent = Some(agent.map_err(Fault::new)?);
+            let role = self.ranks[rank].role;
+            self.ranks[rank].agent = Some(Agent::start(self.place(rank), rank, role, tx.clone())?);
         }
         drop(tx);
         self.each_answer(ssh::GREETING, "greeting", |_, message| {

@@ -74,7 +74,7 @@ impl End<'_> {
         let local = self.time.local(ticks);
         super::grid(match self.offset {
             Some(offset) => offset.here(local).0.0,
-            None => self.time.global(local).0,
+            None => local.0,
         })
     }
 }

@@ -14,8 +14,9 @@ use wiregauge::units::Span;
 
 /// Two ends without progress for this long are stuck. A busy machine delays a thread far less.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same over a transport that may lose messages: whatever is missing by then is lost.
-const LOSS_PATIENCE: Duration = Duration::from_secs(3);
+/// The same over a transport that may lose messages: whatever is missing by then is lost. Longer
+/// than a busy machine keeps one of many threads from running.
+const LOSS_PATIENCE: Duration = Duration::from_secs(15);
 /// No attempt at a claim takes longer.
 const LIMIT: Duration = Duration::from_secs(240);
 /// Ends that do not return this long after they were interrupted never will.

@@ -74,12 +74,14 @@ impl End {
     /// Looks once; what has arrived is given to `take` with its connection.
     fn look(&mut self, sleeps: bool, events: &mut Events, mut take: impl FnMut(usize, &[u8])) {
         let open = &mut self.open;
+        let mut is_idle = true;
         self.set.look(sleeps, |lane, end, sleeps| {
             if sleeps {
                 end.wait(events);
             } else {
                 end.poll(events);
             }
+            is_idle &= !events.any();
             open[lane] -= events.completed;
             for arrival in events.arrivals() {
                 take(lane, &end.payload(arrival.slot)[..arrival.length as usize]);
@@ -87,6 +89,10 @@ impl End {
             assert_eq!(events.link, Link::Up, "of connection {lane}");
             Looked::of(events, open[lane])
         });
+        // The other end may need the CPU to go on.
+        if is_idle {
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -46,7 +46,7 @@ fn keep(spec: &str, count: u64) -> Result<Kept, String> {
         threshold: Span(10_000),
         study: None,
     };
-    let name = crate::control::secret::to_hex(&crate::control::secret::fresh()?);
+    let name = crate::control::secret::to_hex(crate::control::secret::fresh::<32>()?);
     let base = std::env::temp_dir().join(format!("wiregauge-selftest-{}", &name[..16]));
     let dir = base.join("run");
     let mut writer = RunDirectory::create(&dir, Bytes(count * 64)).map_err(|e| say(&e))?;

@@ -4,7 +4,6 @@
 use super::identity::{self, End, Identity};
 use super::tls::{self, Channel, Reader, TlsError, Writer};
 use crate::control::fault::Fault;
-use crate::control::frame::FrameError;
 use crate::control::secret;
 use rustls::pki_types::CertificateDer;
 use rustls::{AlertDescription, CertificateError, Error};
@@ -33,21 +32,6 @@ pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
         }
     }
     Err(last.into())
-}
-
-/// The TLS or network error below a frame's.
-pub(super) fn of_frame(error: FrameError) -> TlsError {
-    match error {
-        FrameError::Channel(error) => of_channel(error),
-        error => TlsError::Own(error.to_string()),
-    }
-}
-
-fn of_channel(error: io::Error) -> TlsError {
-    match error.downcast::<Error>() {
-        Ok(error) => TlsError::Tls(error),
-        Err(error) => TlsError::Network(error),
-    }
 }
 
 /// Explains why a daemon cannot be reached.
@@ -115,7 +99,9 @@ pub fn main(host: &str, port: u16) -> u8 {
     let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
     let opened = match key {
         Some(key) => open_job(&key, host, port),
-        None => identity::folder().map_err(Fault::new).and_then(|folder| open(&folder, host, port)),
+        None => {
+            identity::folder().map_err(Fault::from).and_then(|folder| open(&folder, host, port))
+        }
     };
     let carried = opened.and_then(|(reader, writer)| carry(host, port, reader, writer));
     match carried {
@@ -129,23 +115,20 @@ pub fn main(host: &str, port: u16) -> u8 {
 
 /// Connects to an agent with which this host is paired.
 pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
-    let known = identity::read(&identity::agent_file(folder, host, port)).map_err(Fault::new)?;
-    let Some(known) = known else {
+    let Some(known) = identity::read(&identity::agent_file(folder, host, port))? else {
         let sentence = format!(
             "not paired with the agent at {host}:{port}: run `wiregauge agent --pair` there and \
              `wiregauge pair {host}:{port}` here"
         );
         return Err(Fault::Refused(sentence));
     };
-    let theirs = identity::certificate(&known).map_err(Fault::new)?;
-    let own = Identity::of_host(folder).map_err(Fault::new)?;
-    authenticate(&own, &theirs, host, port)
+    authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port)
 }
 
 /// Connects to an agent of the same job.
 fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
-    let own = Identity::derived(key, End::Controller).map_err(Fault::new)?;
-    let theirs = Identity::derived(key, End::Agent).map_err(Fault::new)?;
+    let own = Identity::derived(key, End::Controller)?;
+    let theirs = Identity::derived(key, End::Agent)?;
     authenticate(&own, &theirs.certificate, host, port)
 }
 
@@ -189,7 +172,7 @@ fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Resul
             }
             // In TLS 1.3 the dialling side learns only now that it was rejected.
             Err(error) => {
-                return Err(match of_channel(error) {
+                return Err(match TlsError::from(error) {
                     TlsError::Network(error) if !is_first => {
                         Fault::new(format!("lost the agent at {host}:{port}: {error}"))
                     }

@@ -1,20 +1,20 @@
 //! The identities of controllers and daemons: a key and a self-signed certificate. Each side trusts
 //! exactly the certificates that it received when it was paired.
 
-use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use crate::control::secret;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519, PublicKeyData,
-    SerialNumber, date_time_ymd,
+    SerialNumber,
 };
-use ring::{digest, hkdf};
+use ring::hkdf;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tempfile::NamedTempFile;
 
 /// The name in every certificate. The certificate itself identifies its owner.
 pub const NAME: &str = "wiregauge";
@@ -22,11 +22,15 @@ pub const NAME: &str = "wiregauge";
 pub const FOLDER_VARIABLE: &str = "WIREGAUGE_CONFIG";
 /// The subfolder of the daemons that this host is paired with.
 const AGENTS: &str = "agents";
+const DAY: u64 = 24 * 3600;
 /// Validity of an identity: longer than a cluster runs between reinstallations, and short enough
 /// that a lost key expires.
-const VALID_DAYS: i64 = 2 * 365;
-/// Validity begins before today, for clocks that are behind.
-const EARLIER_DAYS: i64 = 1;
+const VALIDITY: Duration = Duration::from_secs(2 * 365 * DAY);
+/// Validity begins earlier, for clocks that are behind.
+const EARLIER: Duration = Duration::from_secs(DAY);
+/// The validity of a derived identity, since 1970: the years 2000 to 2999.
+const DERIVED_VALIDITY: [Duration; 2] =
+    [Duration::from_secs(946_684_800), Duration::from_secs(32_503_593_600)];
 /// Longest file of a certificate or key that is read; ours have less than 1 KiB.
 pub const LONGEST_PEM: u64 = 16 << 10;
 /// Most certificates read from a folder.
@@ -39,7 +43,8 @@ const PKCS8_ED25519: [u8; 16] =
 pub struct Identity {
     /// The certificate that the peer receives.
     pub certificate: CertificateDer<'static>,
-    pem: String,
+    /// The same in PEM.
+    pub pem: String,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
@@ -53,21 +58,15 @@ pub enum End {
 }
 
 impl Identity {
-    /// A new identity, valid from yesterday.
+    /// A new identity, valid since yesterday.
     pub fn fresh() -> Result<Identity, String> {
-        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-        let days = jiff::Span::new;
-        let from = today.checked_sub(days().days(EARLIER_DAYS));
-        let until = today.checked_add(days().days(VALID_DAYS));
-        match (from, until) {
-            (Ok(from), Ok(until)) => Identity::valid(from, until),
-            _ => Err("this host's clock shows no valid date".into()),
-        }
+        let now = SystemTime::now();
+        Identity::valid(now - EARLIER, now + VALIDITY)
     }
 
-    /// A new identity, valid between two days.
-    pub fn valid(from: Date, until: Date) -> Result<Identity, String> {
-        let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| unmade(&error))?;
+    /// A new identity, valid between two times.
+    pub fn valid(from: SystemTime, until: SystemTime) -> Result<Identity, String> {
+        let key = KeyPair::generate_for(&PKCS_ED25519).map_err(unmade)?;
         Identity::of(&key, from, until)
     }
 
@@ -83,35 +82,28 @@ impl Identity {
         salt.extract(secret)
             .expand(info, hkdf::HKDF_SHA256)
             .and_then(|made| made.fill(&mut seed))
-            .map_err(|error| unmade(&error))?;
-        let key = [&PKCS8_ED25519[..], &seed].concat();
-        let key = PrivatePkcs8KeyDer::from(key);
-        let key = KeyPair::try_from(&key).map_err(|error| unmade(&error))?;
+            .map_err(unmade)?;
+        let key = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
+        let key = KeyPair::try_from(&key).map_err(unmade)?;
         // Its validity is that of the secret.
-        Identity::of(&key, Date::constant(2000, 1, 1), Date::constant(2999, 12, 31))
+        let [from, until] = DERIVED_VALIDITY.map(|since| SystemTime::UNIX_EPOCH + since);
+        Identity::of(&key, from, until)
     }
 
-    fn of(key: &KeyPair, from: Date, until: Date) -> Result<Identity, String> {
+    fn of(key: &KeyPair, from: SystemTime, until: SystemTime) -> Result<Identity, String> {
         let of_key = fingerprint(key.der_bytes());
-        let mut params =
-            CertificateParams::new(vec![NAME.to_string()]).map_err(|error| unmade(&error))?;
-        let at = |day: Date| date_time_ymd(day.year().into(), day.month() as u8, day.day() as u8);
-        (params.not_before, params.not_after) = (at(from), at(until));
+        let mut params = CertificateParams::new(vec![NAME.to_string()]).map_err(unmade)?;
+        (params.not_before, params.not_after) = (from.into(), until.into());
         params.distinguished_name = DistinguishedName::new();
         // A name of its own: verifiers find the issuer by its name.
         params.distinguished_name.push(DnType::CommonName, format!("{NAME} {of_key}"));
         params.serial_number = Some(SerialNumber::from(1));
-        let certificate = params.self_signed(key).map_err(|error| unmade(&error))?;
+        let certificate = params.self_signed(key).map_err(unmade)?;
         Ok(Identity {
             certificate: certificate.der().clone(),
             pem: certificate.pem(),
             key: PrivatePkcs8KeyDer::from(key.serialize_der()),
         })
-    }
-
-    /// Its certificate in PEM.
-    pub fn pem(&self) -> &str {
-        &self.pem
     }
 
     /// Its key.
@@ -135,7 +127,7 @@ impl Identity {
 
     /// Saves it as this host's identity, unless there is one.
     pub fn save(&self, folder: &Path) -> Result<(), String> {
-        let key = KeyPair::try_from(&self.key).map_err(|error| unmade(&error))?;
+        let key = KeyPair::try_from(&self.key).map_err(unmade)?;
         put(&folder.join("identity.pem"), &(key.serialize_pem() + &self.pem))
     }
 
@@ -159,14 +151,13 @@ impl Identity {
     }
 }
 
-fn unmade(error: &dyn std::fmt::Display) -> String {
+fn unmade(error: impl std::fmt::Display) -> String {
     format!("cannot create an identity: {error}")
 }
 
 /// The first 64 bits of SHA-256 in hex, to tell certificates apart.
 pub fn fingerprint(bytes: &[u8]) -> String {
-    let whole = digest::digest(&digest::SHA256, bytes);
-    whole.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    secret::to_hex(&secret::digested(bytes)[..8])
 }
 
 /// The folder of identities: `WIREGAUGE_CONFIG`, else by the XDG base directories.
@@ -229,49 +220,35 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
 
 /// Writes a private file atomically, unless it exists.
 pub(super) fn put(file: &Path, text: &str) -> Result<(), String> {
-    let unfinished = write_beside(file, text)?;
-    let linked = fs::hard_link(&unfinished, file);
-    let _ = fs::remove_file(&unfinished);
-    match linked {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(unwritten(file, &error)),
+    match beside(file, text)?.persist_noclobber(file) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => {
+            Err(unwritten(file)(error.error))
+        }
         _ => Ok(()),
     }
 }
 
 /// Writes a private file atomically, replacing an existing one.
 pub(super) fn replace(file: &Path, text: &str) -> Result<(), String> {
-    let unfinished = write_beside(file, text)?;
-    fs::rename(&unfinished, file).map_err(|error| {
-        let _ = fs::remove_file(&unfinished);
-        unwritten(file, &error)
-    })
+    let written = beside(file, text)?.persist(file);
+    written.map(drop).map_err(|error| unwritten(file)(error.error))
 }
 
-fn unwritten(file: &Path, error: &std::io::Error) -> String {
-    format!("writing {}: {error}", file.display())
+fn unwritten(file: &Path) -> impl Fn(std::io::Error) -> String {
+    move |error| format!("writing {}: {error}", file.display())
 }
 
-fn write_beside(file: &Path, text: &str) -> Result<PathBuf, String> {
+/// A private file in the same folder, which is made if needed; it is removed unless it is renamed.
+fn beside(file: &Path, text: &str) -> Result<NamedTempFile, String> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    let wrong = |error: std::io::Error| unwritten(file, &error);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong)?;
-    let number = crate::control::secret::fresh()?;
-    let hidden = format!(".{}", crate::control::secret::to_hex(&number));
-    let unfinished = folder.join(hidden);
-    let mut open = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .map_err(wrong)?;
-    let written = open.write_all(text.as_bytes()).and_then(|()| open.sync_all());
-    match written {
-        Ok(()) => Ok(unfinished),
-        Err(error) => {
-            let _ = fs::remove_file(&unfinished);
-            Err(wrong(error))
-        }
-    }
+    let write = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut unfinished = NamedTempFile::new_in(folder)?;
+        unfinished.write_all(text.as_bytes())?;
+        unfinished.as_file().sync_all()?;
+        Ok(unfinished)
+    };
+    write().map_err(unwritten(file))
 }
 
 /// The file with the certificate of the daemon at an address.

@@ -1,11 +1,12 @@
 //! The daemon's log on stderr: one line per session, and a bounded number for rejected peers.
 
+use crate::remote::locked;
 use jiff::{Timestamp, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Rejected peers per second that get a line of their own; one more line counts the others.
@@ -49,7 +50,7 @@ impl Log {
     /// Logs a rejected peer.
     pub fn rejected(&self, from: SocketAddr, why: &dyn Display) {
         self.sum_up();
-        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejected = locked(&self.rejected);
         if rejected.shown < LINES {
             rejected.shown += 1;
             drop(rejected);
@@ -61,7 +62,7 @@ impl Log {
 
     /// Logs the uncounted rejected peers of a past second. Whether more are pending.
     fn sum_up(&self) -> bool {
-        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rejected = locked(&self.rejected);
         if rejected.since.elapsed() < SECOND {
             return rejected.counted > 0;
         }

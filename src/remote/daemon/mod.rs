@@ -18,6 +18,7 @@ use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::protocol::FromAgent;
 use crate::plan::FindPattern;
+use crate::remote::locked;
 use caps::Caps;
 use identity::Identity;
 use log::Log;
@@ -30,8 +31,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tls::{Channel, TlsError};
 
@@ -74,32 +75,18 @@ pub struct Daemon {
     /// Connections that were rejected.
     pub rejected: AtomicU64,
     log: Log,
-    sessions: AtomicUsize,
-    threads: AtomicUsize,
-    handshakes: Mutex<Handshakes>,
+    /// One more reference per session, and per thread of a handshake.
+    sessions: Arc<()>,
+    threads: Arc<()>,
+    /// Connections in their handshake, the oldest first.
+    handshakes: Mutex<VecDeque<Weak<TcpStream>>>,
 }
 
-/// Connections in their handshake, the oldest first.
-#[derive(Default)]
-struct Handshakes {
-    next: u64,
-    sockets: VecDeque<(u64, TcpStream)>,
-}
-
-/// Counts one more while it exists.
-struct CountGuard<'a>(&'a AtomicUsize);
-
-impl<'a> CountGuard<'a> {
-    fn below(most: usize, count: &'a AtomicUsize) -> Option<CountGuard<'a>> {
-        let guard = CountGuard(count);
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(guard)
-    }
-}
-
-impl Drop for CountGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Counts one more of these, unless there are `most` already.
+fn count(most: usize, counted: &Arc<()>) -> Option<Arc<()>> {
+    let one = Arc::clone(counted);
+    // The owner has a reference, too.
+    (Arc::strong_count(counted) - 1 <= most).then_some(one)
 }
 
 impl Daemon {
@@ -120,34 +107,25 @@ impl Daemon {
             patterns,
             rejected: AtomicU64::new(0),
             log: Log::new(quiet),
-            sessions: AtomicUsize::new(0),
-            threads: AtomicUsize::new(0),
+            sessions: Arc::default(),
+            threads: Arc::default(),
             handshakes: Mutex::default(),
         }
     }
 
-    fn handshakes(&self) -> MutexGuard<'_, Handshakes> {
-        self.handshakes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Registers a handshake; the oldest one may be dropped for it.
-    fn wait(&self, socket: &TcpStream) -> io::Result<u64> {
-        let socket = socket.try_clone()?;
-        let mut handshakes = self.handshakes();
-        handshakes.next += 1;
-        let number = handshakes.next;
-        handshakes.sockets.push_back((number, socket));
-        if handshakes.sockets.len() > MOST_HANDSHAKES
-            && let Some((_, oldest)) = handshakes.sockets.pop_front()
+    /// Registers a handshake, which lasts as long as the returned socket; the oldest one may be
+    /// dropped for it.
+    fn wait(&self, socket: &TcpStream) -> io::Result<Arc<TcpStream>> {
+        let socket = Arc::new(socket.try_clone()?);
+        let mut handshakes = locked(&self.handshakes);
+        handshakes.retain(|one| one.strong_count() > 0);
+        handshakes.push_back(Arc::downgrade(&socket));
+        if handshakes.len() > MOST_HANDSHAKES
+            && let Some(oldest) = handshakes.pop_front().and_then(|oldest| oldest.upgrade())
         {
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        Ok(number)
-    }
-
-    /// Its handshake is over.
-    fn leave(&self, number: u64) {
-        self.handshakes().sockets.retain(|(one, _)| *one != number);
+        Ok(socket)
     }
 
     fn reject(&self, from: SocketAddr, why: &dyn std::fmt::Display) {
@@ -201,12 +179,11 @@ pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
             continue;
         }
         let theirs = Arc::clone(daemon);
-        let spawned = std::thread::Builder::new().spawn(move || {
-            match CountGuard::below(MOST_THREADS, &theirs.threads) {
+        let spawned =
+            std::thread::Builder::new().spawn(move || match count(MOST_THREADS, &theirs.threads) {
                 Some(_) => handle(&theirs, socket, from),
                 None => theirs.reject(from, &"too many concurrent handshakes"),
-            }
-        });
+            });
         if let Err(error) = spawned {
             daemon.reject(from, &error);
         }
@@ -236,7 +213,7 @@ fn handle(daemon: &Arc<Daemon>, socket: TcpStream, from: SocketAddr) {
     let mut purpose = None;
     let deadline = Instant::now() + HANDSHAKE;
     let accepted = Channel::accept(socket, deadline, |hello| choose(daemon, hello, &mut purpose));
-    daemon.leave(place);
+    drop(place);
     match (accepted, purpose) {
         (Ok(channel), Some(Purpose::Session(peers))) => {
             let shown = channel.certificate();
@@ -281,7 +258,7 @@ fn choose(
 }
 
 fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], name: &str) {
-    let Some(_counted) = CountGuard::below(MOST_SESSIONS, &daemon.sessions) else {
+    let Some(_counted) = count(MOST_SESSIONS, &daemon.sessions) else {
         let sentence = format!("this agent already serves {MOST_SESSIONS} sessions");
         daemon.log.session(ends[0], name, "nothing", &format!("refused: {sentence}"));
         if let Ok((_, mut writer)) = channel.split() {

@@ -1,29 +1,17 @@
 //! Networks from which the daemon accepts controllers: an address, or one with a prefix length.
 
+use ipnet::IpNet;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 impl Network {
     /// Whether an address belongs to it.
     pub fn holds(&self, address: IpAddr) -> bool {
-        let same = |a: u128, b: u128, bits: u32| {
-            let shift = bits - u32::from(self.prefix);
-            a.checked_shr(shift) == b.checked_shr(shift)
-        };
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                same(u32::from(own).into(), u32::from(other).into(), 32)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => same(own.into(), other.into(), 128),
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -31,19 +19,12 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || {
+        let one = |_| text.parse::<IpAddr>().map(IpNet::from);
+        text.parse().or_else(one).map(Network).map_err(|_| {
             format!(
                 "invalid network '{text}': expected an address or CIDR notation, as 10.1.0.0/16"
             )
-        };
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
-            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= most),
-            None => Some(most),
-        };
-        Ok(Network { address, prefix: prefix.ok_or_else(wrong)? })
+        })
     }
 }
 
@@ -76,7 +57,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_network_is_a_range_of_numbers(own: u32, other: u32, prefix in 0u8..=32) {
-            let network = Network { address: IpAddr::V4(own.into()), prefix };
+            let network = Network(IpNet::new(IpAddr::V4(own.into()), prefix).unwrap());
             let size = 1u64 << (32 - prefix);
             let alike = u64::from(own) / size == u64::from(other) / size;
             prop_assert_eq!(network.holds(IpAddr::V4(other.into())), alike);

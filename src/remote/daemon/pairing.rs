@@ -6,12 +6,12 @@
 
 use super::dial;
 use super::identity::{self, End, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace};
-use super::tls::{self, Channel};
+use super::tls::{self, Channel, TlsError};
 use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::secret;
+use hex::FromHex;
 use jiff::{SignedDuration, Timestamp};
-use ring::digest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -42,24 +42,18 @@ pub struct Secret([u8; 16]);
 impl Secret {
     /// A new secret.
     pub fn fresh() -> Result<Secret, String> {
-        let [bits @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = secret::fresh()?;
-        Ok(Secret(bits))
+        secret::fresh().map(Secret)
     }
 
     fn identity(self, end: End) -> Result<Identity, String> {
-        let mut whole = [0; 32];
-        whole.copy_from_slice(digest::digest(&digest::SHA256, &self.0).as_ref());
-        Identity::derived(&whole, end)
+        Identity::derived(&secret::digested(&self.0), end)
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, pair) in self.0.chunks(2).enumerate() {
-            let dash = if at > 0 { "-" } else { "" };
-            write!(f, "{dash}{:02x}{:02x}", pair[0], pair[1])?;
-        }
-        Ok(())
+        let groups: Vec<String> = self.0.chunks(2).map(secret::to_hex).collect();
+        f.write_str(&groups.join("-"))
     }
 }
 
@@ -74,16 +68,11 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Secret, String> {
         let digits: String = text.chars().filter(|c| *c != '-' && !c.is_whitespace()).collect();
-        // Padded to the 64 digits of a session's secret.
-        let whole = secret::from_hex(&format!("{digits}{}", "0".repeat(32)));
-        match whole {
-            Some(whole) if digits.len() == 32 => Ok(Secret(std::array::from_fn(|i| whole[i]))),
-            _ => Err(
-                "invalid secret: expected the 32 hexadecimal digits that `wiregauge agent --pair` \
-                      printed at the agent's host"
-                    .into(),
-            ),
-        }
+        FromHex::from_hex(digits).map(Secret).map_err(|_| {
+            "invalid secret: expected the 32 hexadecimal digits that `wiregauge agent --pair` \
+             printed at the agent's host"
+                .into()
+        })
     }
 }
 
@@ -148,7 +137,7 @@ impl Offer {
 
     /// Claims the secret: succeeds once.
     fn claim(&self) -> Result<(), String> {
-        let used = self.folder.join(format!(".{}", secret::to_hex(&secret::fresh()?)));
+        let used = self.folder.join(format!(".{}", secret::to_hex(secret::fresh::<32>()?)));
         let claimed = fs::rename(self.folder.join(OFFER), &used);
         let _ = fs::remove_file(&used);
         let _ = fs::remove_file(self.folder.join(FAILED));
@@ -184,7 +173,7 @@ pub fn accept(channel: Channel, offer: Offer, own: &Identity) -> Result<String, 
     let name = format!("{}-{}", plain(&card.name), fingerprint(&shown));
     let file = offer.folder.join(CONTROLLERS).join(format!("{name}.pem"));
     replace(&file, &card.certificate)?;
-    let card = Card { name: String::new(), certificate: own.pem().to_string() };
+    let card = Card { name: String::new(), certificate: own.pem.clone() };
     frame::write(&mut writer, &card).map_err(|error| error.to_string())?;
     writer.close();
     Ok(name)
@@ -199,23 +188,23 @@ fn plain(name: &str) -> String {
 
 /// The controller's side: pairs with the daemon at an address.
 pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), Fault> {
-    let own = Identity::of_host(folder).map_err(Fault::new)?;
-    let mine = secret.identity(End::Controller).map_err(Fault::new)?;
-    let theirs = secret.identity(End::Agent).map_err(Fault::new)?;
+    let own = Identity::of_host(folder)?;
+    let mine = secret.identity(End::Controller)?;
+    let theirs = secret.identity(End::Agent)?;
     let deadline = Instant::now() + EXCHANGE;
     let exchange = || {
         let config = tls::dialling(&mine, &theirs.certificate, tls::PAIRING)?;
         let channel = Channel::dial(dial::connect(host, port)?, deadline, config)?;
         let (mut reader, mut writer) = channel.split()?;
         reader.deadline = Some(deadline);
-        let card = Card { name: own_name(), certificate: own.pem().to_string() };
+        let card = Card { name: own_name(), certificate: own.pem.clone() };
         let said = frame::write(&mut writer, &card);
         let card = said.and_then(|()| frame::read::<Card>(&mut reader));
-        card.map_err(dial::of_frame)
+        card.map_err(TlsError::from)
     };
     let card = exchange().map_err(|error| dial::pairing_failed(host, port, &error))?;
-    let card = card.check().map_err(Fault::new)?;
-    replace(&agent_file(folder, host, port), &card.certificate).map_err(Fault::new)
+    let card = card.check()?;
+    Ok(replace(&agent_file(folder, host, port), &card.certificate)?)
 }
 
 /// The name of this controller in the daemon's log.

@@ -6,20 +6,19 @@ use super::tls::{Channel, Reader, Writer};
 use crate::agent::serve::PLAY;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
-use crate::host::{self, child::ends_with_us};
+use crate::host::child::{self, Exit, ends_with_us};
+use crate::host::{CONNECTION, SSH_CONNECTION, connection};
+use crate::remote::locked;
 use crate::transport::PORTS_VARIABLE;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long the agent may take to exit once its input is closed.
 const LAST_WORDS: Duration = Duration::from_secs(4);
-/// Interval between two checks for its exit.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// How a session went.
 pub struct SessionSummary {
@@ -35,10 +34,6 @@ struct Shared {
     /// Locked for a whole frame.
     writer: Mutex<Writer>,
     last: Mutex<Option<String>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -75,7 +70,8 @@ pub fn serve(
         locked(&theirs.writer).shutdown_reader();
     });
     let stopped = to_agent(reader, input, &shared);
-    let status = end(&mut child)?;
+    let (Exit::Done(status) | Exit::Killed(status)) =
+        child::wait(&mut child, LAST_WORDS, || false)?;
     // Its pipe is closed by now.
     let _ = down.join();
     let last = locked(&shared.last).take();
@@ -90,14 +86,13 @@ pub fn serve(
 
 /// Starts the agent process for an authenticated controller.
 fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
-    let connection = host::connection(peer, own);
     let mut command = Command::new(&daemon.program);
     command
         .arg(PLAY)
         .env_remove(SECRET_VARIABLE)
-        .env_remove(host::SSH_CONNECTION)
+        .env_remove(SSH_CONNECTION)
         .env_remove(PORTS_VARIABLE)
-        .env(host::CONNECTION, connection)
+        .env(CONNECTION, connection(peer, own))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     if let Some((first, last)) = daemon.caps.ports {
@@ -195,29 +190,10 @@ fn amended(
     postcard::to_stdvec(&said).ok()
 }
 
-/// Waits for the agent, whose input is closed, then kills it.
-fn end(child: &mut Child) -> io::Result<ExitStatus> {
-    let deadline = Instant::now() + LAST_WORDS;
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(status),
-            None if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            None => {
-                // A child that was not waited for: its pid cannot be another's.
-                child.kill()?;
-                return child.wait();
-            }
-        }
-    }
-}
-
 /// How an agent crashed.
 fn died(status: ExitStatus) -> Option<String> {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => {
-            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unnamed");
-            Some(format!("the agent's process was killed by signal {signal} ({name})"))
-        }
+    match (child::signal(status), status.code()) {
+        (Some(signal), _) => Some(format!("the agent's process was killed by {signal}")),
         (_, Some(101)) => Some("the agent's process panicked".into()),
         _ => None,
     }

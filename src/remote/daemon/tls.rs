@@ -3,15 +3,20 @@
 //! rustls and its verifiers authenticate; this file moves bytes, with a time limit on every wait.
 
 use super::identity::{Identity, NAME};
+use crate::control::fault::Fault;
+use crate::control::frame::FrameError;
+use crate::remote::locked;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::{Acceptor, ClientHello, NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{
+    AcceptedAlert, Acceptor, ClientHello, NoServerSessionStorage, WebPkiClientVerifier,
+};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// ALPN (RFC 7301) of the control protocol.
@@ -32,13 +37,38 @@ const BETWEEN: Duration = Duration::from_secs(2);
 pub enum TlsError {
     /// The network.
     #[error("{0}")]
-    Network(#[from] io::Error),
+    Network(io::Error),
     /// The peer is not authenticated, or speaks another protocol.
     #[error("{0}")]
     Tls(#[from] rustls::Error),
     /// The set-up on this side.
     #[error("{0}")]
     Own(String),
+}
+
+impl From<io::Error> for TlsError {
+    /// Unwraps rustls' own errors.
+    fn from(error: io::Error) -> TlsError {
+        match error.downcast() {
+            Ok(error) => TlsError::Tls(error),
+            Err(error) => TlsError::Network(error),
+        }
+    }
+}
+
+impl From<TlsError> for Fault {
+    fn from(error: TlsError) -> Fault {
+        Fault::new(error.to_string())
+    }
+}
+
+impl From<FrameError> for TlsError {
+    fn from(error: FrameError) -> TlsError {
+        match error {
+            FrameError::Channel(error) => error.into(),
+            error => TlsError::Own(error.to_string()),
+        }
+    }
 }
 
 fn own(error: impl std::fmt::Display) -> TlsError {
@@ -103,29 +133,30 @@ pub struct Channel {
     socket: TcpStream,
 }
 
-/// A socket with a deadline.
+/// A socket whose operations end at the deadline, if there is one.
+#[derive(Clone, Copy)]
 struct Timed<'a> {
     socket: &'a TcpStream,
-    deadline: Instant,
+    deadline: Option<Instant>,
 }
 
 impl Timed<'_> {
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(late()) } else { Ok(left) }
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) { Err(late()) } else { Ok(left) }
     }
 }
 
 impl Read for Timed<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(Some(self.left()?))?;
+        self.socket.set_read_timeout(self.left()?)?;
         self.socket.read(bytes).map_err(in_words)
     }
 }
 
 impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(Some(self.left()?))?;
+        self.socket.set_write_timeout(self.left()?)?;
         self.socket.write(bytes).map_err(in_words)
     }
 
@@ -151,31 +182,23 @@ impl Channel {
         choose: impl FnOnce(&ClientHello<'_>) -> Result<Arc<ServerConfig>, TlsError>,
     ) -> Result<Channel, TlsError> {
         prepare(&socket)?;
-        let mut timed = Timed { socket: &socket, deadline };
+        let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
+        let refuse = move |(error, mut alert): (rustls::Error, AcceptedAlert)| {
+            let _ = alert.write_all(&mut { timed });
+            TlsError::from(error)
+        };
         let mut acceptor = Acceptor::default();
         let accepted = loop {
             if acceptor.read_tls(&mut timed)? == 0 {
                 return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
             }
-            match acceptor.accept() {
-                Ok(Some(accepted)) => break accepted,
-                Ok(None) => {}
-                Err((error, mut alert)) => {
-                    let _ = alert.write_all(&mut timed);
-                    return Err(error.into());
-                }
+            if let Some(accepted) = acceptor.accept().map_err(refuse)? {
+                break accepted;
             }
         };
         let config = choose(&accepted.client_hello())?;
-        let mut connection = match accepted.into_connection(config) {
-            Ok(connection) => Connection::from(connection),
-            Err((error, mut alert)) => {
-                let _ = alert.write_all(&mut timed);
-                return Err(error.into());
-            }
-        };
-        shake_hands(&mut connection, &mut timed)?;
-        Ok(Channel { connection, socket })
+        let connection = accepted.into_connection(config).map_err(refuse)?;
+        Channel::shake_hands(connection.into(), socket, deadline)
     }
 
     /// The dialling side's handshake.
@@ -186,9 +209,21 @@ impl Channel {
     ) -> Result<Channel, TlsError> {
         prepare(&socket)?;
         let name = ServerName::try_from(NAME).map_err(own)?;
-        let mut connection = Connection::from(ClientConnection::new(config, name)?);
-        let mut timed = Timed { socket: &socket, deadline };
-        shake_hands(&mut connection, &mut timed)?;
+        let connection = ClientConnection::new(config, name)?;
+        Channel::shake_hands(connection.into(), socket, deadline)
+    }
+
+    fn shake_hands(
+        mut connection: Connection,
+        socket: TcpStream,
+        deadline: Instant,
+    ) -> Result<Channel, TlsError> {
+        let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
+        while connection.is_handshaking() || connection.wants_write() {
+            if connection.complete_io(&mut timed)? == (0, 0) {
+                break;
+            }
+        }
         Ok(Channel { connection, socket })
     }
 
@@ -196,11 +231,6 @@ impl Channel {
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         let first = self.connection.peer_certificates()?.first()?;
         Some(first.clone().into_owned())
-    }
-
-    /// The negotiated protocol.
-    pub fn protocol(&self) -> Option<&[u8]> {
-        self.connection.alpn_protocol()
     }
 
     /// Splits it into its two directions.
@@ -223,25 +253,6 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(socket).set_tcp_keepalive(&asked)
 }
 
-fn shake_hands(connection: &mut Connection, timed: &mut Timed<'_>) -> Result<(), TlsError> {
-    while connection.is_handshaking() || connection.wants_write() {
-        match connection.complete_io(timed) {
-            Ok((0, 0)) => break,
-            Ok(_) => {}
-            Err(error) => return Err(of_tls(error)),
-        }
-    }
-    Ok(())
-}
-
-/// Unwraps rustls' own errors.
-fn of_tls(error: io::Error) -> TlsError {
-    match error.downcast::<rustls::Error>() {
-        Ok(error) => TlsError::Tls(error),
-        Err(error) => TlsError::Network(error),
-    }
-}
-
 struct Shared {
     connection: Mutex<Connection>,
     socket: TcpStream,
@@ -251,16 +262,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes records and sends them.
     fn send(&self, make: impl FnOnce(&mut Connection) -> io::Result<()>) -> io::Result<()> {
-        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = locked(&self.sending);
         let mut records = Vec::new();
         let made = {
-            let mut connection = self.connection();
+            let mut connection = locked(&self.connection);
             let made = make(&mut connection);
             while connection.wants_write() {
                 connection.write_tls(&mut records)?;
@@ -283,7 +290,7 @@ pub struct Reader {
 impl Reader {
     /// Passes received bytes to the connection.
     fn put(&self, mut raw: &[u8]) -> io::Result<()> {
-        let mut connection = self.shared.connection();
+        let mut connection = locked(&self.shared.connection);
         loop {
             connection.read_tls(&mut raw)?;
             if let Err(error) = connection.process_new_packets() {
@@ -302,22 +309,14 @@ impl Reader {
 impl Read for Reader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.shared.connection().reader().read(bytes) {
+            match locked(&self.shared.connection).reader().read(bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }
-            let left = self.deadline.map(|deadline| {
-                // Zero would mean no limit.
-                deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
-            });
-            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return Err(late());
-            }
-            self.shared.socket.set_read_timeout(left)?;
-            let got = match (&self.shared.socket).read(&mut self.raw) {
-                Ok(got) => got,
+            let mut timed = Timed { socket: &self.shared.socket, deadline: self.deadline };
+            let got = match timed.read(&mut self.raw) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(in_words(error)),
+                got => got?,
             };
             // Zero bytes: the connection then knows whether it was closed properly.
             self.put(&self.raw[..got])?;

@@ -3,8 +3,8 @@
 
 use super::rank::Rank;
 use super::{
-    Fault, JobKey, PORTS, Sharing, candidates, failed, fresh, listen, munge, name, parse_published,
-    pmi, published, sharing,
+    Fault, JobKey, PORTS, Sharing, candidates, listen, munge, name, parse_published, pmi,
+    published, sharing,
 };
 use crate::control::frame;
 use crate::control::protocol::VERSION;
@@ -16,7 +16,7 @@ use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
 use crate::remote::daemon::{self, Daemon, Trust};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +44,9 @@ struct Arrival {
     at: SocketAddr,
 }
 
+/// A rank that has arrived, with the channel that it holds open.
+type Arrived = (HostSpec, (Reader, Writer));
+
 /// The answer of rank 0: accepted, or why not.
 type Answer = Result<(), String>;
 
@@ -56,27 +59,24 @@ pub struct Gathered {
 
 /// Rank 0: waits until all have arrived.
 pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> {
-    let sharing = sharing(rank).map_err(failed)?;
+    let sharing = sharing(rank)?;
     let is_sealed = matches!(sharing, Sharing::Munge);
-    let (key, listener) = match sharing {
-        Sharing::Known(key) => (key, listen(candidates(&rank.leader).map_err(failed)?.1)),
-        Sharing::Munge => {
-            let port = candidates(&rank.leader).map_err(failed)?.1;
-            (fresh().map_err(failed)?, listen(port))
-        }
+    let key = match sharing {
+        Sharing::Known(key) => key,
+        Sharing::Munge | Sharing::Pmi => JobKey(secret::fresh()?),
+    };
+    let listener = match sharing {
+        Sharing::Known(_) | Sharing::Munge => listen(candidates(&rank.leader)?.1)?,
         Sharing::Pmi => {
-            let key = fresh().map_err(failed)?;
-            let listener = listen(0).map_err(failed)?;
-            let at = listener.local_addr().map_err(|error| failed(error.to_string()))?;
-            pmi::share(Some(&published(&key, at))).map_err(failed)?;
-            (key, Ok(listener))
+            let listener = listen(0)?;
+            pmi::share(Some(&published(&key, listener.local_addr()?)))?;
+            listener
         }
     };
-    let listener = listener.map_err(failed)?;
-    let wrong = |error: io::Error| failed(format!("listening for the other ranks: {error}"));
+    let wrong = |error: io::Error| format!("listening for the other ranks: {error}");
     listener.set_nonblocking(true).map_err(wrong)?;
     let (tx, rx) = mpsc::channel();
-    let mut arrived: Vec<Option<(HostSpec, (Reader, Writer))>> = Vec::new();
+    let mut arrived: Vec<Option<Arrived>> = Vec::new();
     arrived.resize_with(rank.ranks as usize - 1, || None);
     let deadline = Instant::now() + PATIENCE;
     let handshakes = Arc::new(());
@@ -85,7 +85,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
             return Err(Fault::Interrupted);
         }
         if Instant::now() > deadline {
-            return Err(failed(missing(&arrived)));
+            return Err(missing(&arrived).into());
         }
         if let Ok((socket, _)) = listener.accept()
             && Arc::strong_count(&handshakes) <= MOST_AT_ONCE
@@ -107,7 +107,7 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     Ok(Gathered { hosts, _held: held })
 }
 
-fn missing(arrived: &[Option<(HostSpec, (Reader, Writer))>]) -> String {
+fn missing(arrived: &[Option<Arrived>]) -> String {
     let absent = arrived.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
     format!(
@@ -124,28 +124,24 @@ fn authenticate(
     mut socket: TcpStream,
     JobKey(key): JobKey,
     is_sealed: bool,
-) -> Result<(Arrival, (Reader, Writer)), String> {
-    let text = |error: io::Error| error.to_string();
-    socket.set_nonblocking(false).map_err(text)?;
-    socket.set_write_timeout(Some(PROOF)).map_err(text)?;
+) -> Result<(Arrival, (Reader, Writer)), Fault> {
+    socket.set_nonblocking(false)?;
+    socket.set_write_timeout(Some(PROOF))?;
     if is_sealed {
-        let sealed = munge::seal(&secret::to_hex(&key))?;
-        frame::write(&mut socket, &sealed).map_err(|error| error.to_string())?;
+        frame::write(&mut socket, &munge::seal(&secret::to_hex(key))?)?;
     }
     let own = Identity::derived(&key, End::Agent)?;
     let theirs = Identity::derived(&key, End::Controller)?;
     let config = tls::listening(&own, &[theirs.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
-    let channel = Channel::accept(socket, deadline, |_| config).map_err(|e| e.to_string())?;
-    let (mut reader, writer) = channel.split().map_err(text)?;
+    let (mut reader, writer) = Channel::accept(socket, deadline, |_| config)?.split()?;
     reader.deadline = Some(deadline);
-    let arrival: Arrival = frame::read(&mut reader).map_err(|error| error.to_string())?;
-    Ok((arrival, (reader, writer)))
+    Ok((frame::read(&mut reader)?, (reader, writer)))
 }
 
 /// Accepts a rank, or answers why not.
 fn take(
-    arrived: &mut [Option<(HostSpec, (Reader, Writer))>],
+    arrived: &mut [Option<Arrived>],
     arrival: Arrival,
     mut channel: (Reader, Writer),
     key: JobKey,
@@ -174,13 +170,12 @@ fn take(
 
 /// Every other rank: serves rank 0 as an agent until it exits.
 pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), Fault> {
-    let (key, (hosts, port)) = match sharing(rank).map_err(failed)? {
-        Sharing::Known(key) => (Some(key), candidates(&rank.leader).map_err(failed)?),
-        Sharing::Munge => (None, candidates(&rank.leader).map_err(failed)?),
+    let (key, (hosts, port)) = match sharing(rank)? {
+        Sharing::Known(key) => (Some(key), candidates(&rank.leader)?),
+        Sharing::Munge => (None, candidates(&rank.leader)?),
         Sharing::Pmi => {
-            let arrival = pmi::share(None).map_err(failed)?;
-            let none = || failed("rank 0 published no valid address".into());
-            let (key, hosts, port) = parse_published(&arrival).ok_or_else(none)?;
+            let (key, hosts, port) =
+                parse_published(&pmi::share(None)?).ok_or("rank 0 published no valid address")?;
             (Some(key), (hosts, port))
         }
     };
@@ -198,7 +193,7 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
         }
         std::thread::sleep(PAUSE);
     }
-    Err(failed(format!(
+    Err(Fault::new(format!(
         "rank {} could not connect to rank 0 at {} within {} s (last: {last}): name its host with \
          --leader",
         rank.rank,
@@ -219,26 +214,22 @@ fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
 }
 
 /// Connects to rank 0; returns the key, this end's address and the channel.
-fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), String> {
-    let text = |error: io::Error| error.to_string();
-    let mut socket = TcpStream::connect_timeout(&at, CONNECTING).map_err(text)?;
+fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), Fault> {
+    let mut socket = TcpStream::connect_timeout(&at, CONNECTING)?;
     let key = match key {
         Some(key) => key,
         None => {
-            socket.set_read_timeout(Some(PROOF)).map_err(text)?;
-            let bounded = &mut (&mut socket).take(munge::LONGEST);
-            let sealed: String = frame::read(bounded).map_err(|error| error.to_string())?;
+            socket.set_read_timeout(Some(PROOF))?;
+            let sealed: String = frame::read(&mut (&mut socket).take(munge::LONGEST))?;
             let opened = munge::open(&sealed)?;
             JobKey(secret::from_hex(&opened).ok_or("the credential holds no key")?)
         }
     };
     let own = Identity::derived(&key.0, End::Controller)?;
     let theirs = Identity::derived(&key.0, End::Agent)?;
-    let address = socket.local_addr().map_err(text)?.ip().to_canonical();
-    let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES);
-    let config = config.map_err(|error| error.to_string())?;
-    let channel = Channel::dial(socket, Instant::now() + PROOF, config);
-    Ok((key, address, channel.map_err(|error| error.to_string())?))
+    let address = socket.local_addr()?.ip().to_canonical();
+    let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES)?;
+    Ok((key, address, Channel::dial(socket, Instant::now() + PROOF, config)?))
 }
 
 /// Serves as an agent until rank 0 exits.
@@ -249,19 +240,18 @@ fn serve_until_end(
     own: IpAddr,
     channel: Channel,
 ) -> Result<(), Fault> {
-    let identity = Identity::derived(&key, End::Agent).map_err(failed)?;
-    let controller = Identity::derived(&key, End::Controller).map_err(failed)?.certificate;
-    let text = |error: io::Error| failed(format!("rank {}: {error}", rank.rank));
-    let listener: TcpListener = daemon::listen(SocketAddr::new(own, 0))?;
+    let identity = Identity::derived(&key, End::Agent)?;
+    let trust = Trust::One(Identity::derived(&key, End::Controller)?.certificate);
+    let text = |error: io::Error| format!("rank {}: {error}", rank.rank);
+    let listener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr().map_err(text)?;
-    let trust = Trust::One(controller);
     let own_daemon = Daemon::new(program.into(), patterns, identity, trust, true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     let (mut reader, mut writer) = channel.split().map_err(text)?;
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
-    let answer: Answer = answer.map_err(|error| failed(format!("rank 0: {error}")))?;
+    let answer: Answer = answer.map_err(|error| format!("rank 0: {error}"))?;
     answer.map_err(Fault::Refused)?;
     reader.deadline = None;
     // No more messages follow: the connection closes when rank 0 exits or is killed.

@@ -17,7 +17,6 @@ use crate::host;
 use crate::plan::host_spec::JobKey;
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
-use ring::digest;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::Command;
 
@@ -41,13 +40,9 @@ enum Sharing {
 }
 
 fn sharing(rank: &Rank) -> Result<Sharing, String> {
-    let digested = |text: &str| {
-        let mut key = [0; 32];
-        key.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
-        Sharing::Known(JobKey(key))
-    };
+    let known = |text: &str| Ok(Sharing::Known(JobKey(secret::digested(text.as_bytes()))));
     match std::env::var(SECRET_VARIABLE) {
-        Ok(given) if given.trim().len() >= SHORTEST_SECRET => return Ok(digested(given.trim())),
+        Ok(given) if given.trim().len() >= SHORTEST_SECRET => return known(given.trim()),
         Ok(_) => {
             return Err(format!(
                 "{SECRET_VARIABLE} is too short: use at least {SHORTEST_SECRET} random characters"
@@ -57,7 +52,7 @@ fn sharing(rank: &Rank) -> Result<Sharing, String> {
     }
     let of_mpirun = std::env::var(OPEN_MPI_KEY).ok().filter(|key| key.len() >= SHORTEST_SECRET);
     match (rank.launcher, of_mpirun) {
-        (Launcher::OpenMpi, Some(key)) => Ok(digested(&key)),
+        (Launcher::OpenMpi, Some(key)) => known(&key),
         (Launcher::Slurm, _) => Ok(Sharing::Munge),
         (Launcher::Hydra, _) if rank.leader == Leader::FromLauncher => Ok(Sharing::Pmi),
         _ => Err(format!(
@@ -65,10 +60,6 @@ fn sharing(rank: &Rank) -> Result<Sharing, String> {
              {SHORTEST_SECRET} or more random characters for all"
         )),
     }
-}
-
-fn fresh() -> Result<JobKey, String> {
-    secret::fresh().map(JobKey)
 }
 
 /// Names or addresses of rank 0, and its first port.
@@ -107,15 +98,13 @@ fn addresses_of_node(name: &str) -> Vec<String> {
 
 /// The listener of rank 0.
 fn listen(first: u16) -> Result<TcpListener, String> {
-    let ports = if first == 0 { 0..=0 } else { first..=first.saturating_add(PORTS - 1) };
+    let ports = first..=if first == 0 { 0 } else { first.saturating_add(PORTS - 1) };
     let mut last = String::new();
-    for port in ports {
-        // On every address: only the other ranks know which they can reach.
-        for all in ["[::]", "0.0.0.0"] {
-            match TcpListener::bind(format!("{all}:{port}")) {
-                Ok(listener) => return Ok(listener),
-                Err(error) => last = error.to_string(),
-            }
+    // On every address: only the other ranks know which they can reach.
+    for at in ports.flat_map(|port| [format!("[::]:{port}"), format!("0.0.0.0:{port}")]) {
+        match TcpListener::bind(at) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error.to_string(),
         }
     }
     Err(format!("rank 0 cannot listen on any of the ports from {first}: {last}"))
@@ -124,7 +113,7 @@ fn listen(first: u16) -> Result<TcpListener, String> {
 /// `key/port/address,address`, without blanks as PMI requires.
 fn published(key: &JobKey, at: SocketAddr) -> String {
     let own: Vec<String> = host::own_addresses().iter().map(|one| one.to_string()).collect();
-    format!("{}/{}/{}", secret::to_hex(&key.0), at.port(), own.join(","))
+    format!("{}/{}/{}", secret::to_hex(key.0), at.port(), own.join(","))
 }
 
 /// Parses it.
@@ -147,17 +136,13 @@ pub fn name(rank: u32) -> String {
     format!("rank:{rank}")
 }
 
-fn failed(sentence: String) -> Fault {
-    Fault::new(sentence)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_rank_0_puts_is_what_the_others_get() {
-        let key = fresh().unwrap();
+        let key = JobKey(secret::fresh().unwrap());
         let at: SocketAddr = "0.0.0.0:4711".parse().unwrap();
         let put = published(&key, at);
         assert!(!put.contains(char::is_whitespace) && put.len() < 1000, "{put}");

@@ -1,14 +1,14 @@
 //! Credentials of MUNGE, which only processes of the same user on the same Slurm cluster can open,
 //! by its commands `munge` and `unmunge`.
 
-use std::io::{Read, Write};
+use crate::host::child::{self, Exit};
+use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(2);
-/// Longest output that is read: a credential of 64 B has some 400.
+/// Longest credential that is read: one of 64 B has some 400.
 pub const LONGEST: u64 = 8192;
 
 /// Makes a credential that only this user can open, once per host.
@@ -54,25 +54,12 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, String>
         // A command that does not read its input fails by itself.
         let _ = to.write_all(input.as_bytes());
     }
-    let deadline = Instant::now() + LIMIT;
-    let status = loop {
-        match child.try_wait().map_err(wrong)? {
-            Some(status) => break status,
-            None if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("{program} took longer than {} s", LIMIT.as_secs()));
-            }
+    match child::wait(&mut child, LIMIT, || false).map_err(wrong)? {
+        Exit::Done(status) if status.success() => child::output(&mut child).map_err(wrong),
+        Exit::Done(status) => {
+            Err(format!("{program} failed ({status}): munged must run on every node"))
         }
-    };
-    let mut printed = String::new();
-    if let Some(output) = child.stdout.take() {
-        output.take(LONGEST).read_to_string(&mut printed).map_err(wrong)?;
-    }
-    match status.success() {
-        true => Ok(printed),
-        false => Err(format!("{program} failed ({status}): munged must run on every node")),
+        Exit::Killed(_) => Err(format!("{program} took longer than {} s", LIMIT.as_secs())),
     }
 }
 

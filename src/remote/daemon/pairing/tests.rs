@@ -57,7 +57,7 @@ fn no_name_leads_out_of_the_folder() {
 #[test]
 fn what_is_no_certificate_is_not_kept() {
     let card = |certificate: String| Card { name: "a".into(), certificate }.check();
-    assert!(card(Identity::fresh().unwrap().pem().into()).is_ok());
+    assert!(card(Identity::fresh().unwrap().pem).is_ok());
     assert!(card("nothing".into()).is_err());
     assert!(card(" ".repeat(20_000)).unwrap_err().contains("too long"));
 }
