@@ -88,13 +88,13 @@ macro_rules! registry {
 registry! {
     /// TCP.
     #[default]
-    Tcp "tcp" => socket::Tcp;
+    Tcp "tcp" => socket::TCP;
     /// UDP.
-    Udp "udp" => socket::Udp;
+    Udp "udp" => socket::UDP;
     /// Unix domain stream socket.
-    Unix "unix" => socket::UnixStream;
+    Unix "unix" => socket::UNIX;
     /// Unix domain datagram socket.
-    Unixgram "unixgram" => socket::UnixDatagram;
+    Unixgram "unixgram" => socket::UNIXGRAM;
     /// A lock-free ring in POSIX shared memory.
     Shm "shm" => shm::Shm;
     /// Homa, where the kernel has it.

@@ -91,7 +91,7 @@ impl Transport for Homa {
 }
 
 /// Lets the ends find each other; `other` is the server's address.
-fn join<S: Calls>(
+fn join<S: Calls + Send + 'static>(
     socket: S,
     own: SocketAddr,
     other: &Blob,
@@ -112,7 +112,7 @@ fn join<S: Calls>(
         }
     };
     let slots = slots_for(setup.window, size);
-    Ok(HomaEndpoint::new(inbox, setup.role, peer, (slots, size), rejected))
+    Ok(endpoint::endpoint(inbox, setup.role, peer, (slots, size), rejected))
 }
 
 impl Opening for HomaOpening {

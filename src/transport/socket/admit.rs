@@ -2,9 +2,8 @@
 //! and the wait goes on.
 
 use crate::transport::{Setup, SetupError};
+use socket2::Socket;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to present the cookie: the other end sends it at once, so that a
@@ -13,56 +12,17 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// How often a listener looks for a connection while none is there.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A listener of any kind.
-pub(super) trait Listener {
-    type Stream: Stream;
-    fn listen_without_blocking(&self) -> io::Result<()>;
-    fn accept_one(&self) -> io::Result<Self::Stream>;
-}
-
-/// A connection of any kind.
-pub(super) trait Stream: Read + Write {
-    fn patience(&self, limit: Option<Duration>) -> io::Result<()>;
-    fn blocking(&self) -> io::Result<()>;
-}
-
-macro_rules! streams {
-    ($($listener:ty, $stream:ty;)+) => {$(
-        impl Listener for $listener {
-            type Stream = $stream;
-            fn listen_without_blocking(&self) -> io::Result<()> {
-                self.set_nonblocking(true)
-            }
-            fn accept_one(&self) -> io::Result<$stream> {
-                self.accept().map(|(stream, _)| stream)
-            }
-        }
-        impl Stream for $stream {
-            fn patience(&self, limit: Option<Duration>) -> io::Result<()> {
-                self.set_read_timeout(limit)
-            }
-            fn blocking(&self) -> io::Result<()> {
-                self.set_nonblocking(false)
-            }
-        }
-    )+};
-}
-streams!(TcpListener, TcpStream; UnixListener, UnixStream;);
-
 /// Waits for the connection that presents the cookie; gives it with the number of others.
-pub(super) fn accept<L: Listener>(
-    listener: &L,
-    setup: &Setup,
-) -> Result<(L::Stream, u64), SetupError> {
+pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), SetupError> {
     let mut rejected = 0;
     let failed = || SetupError::system("accepting the client's connection");
-    listener.listen_without_blocking().map_err(failed())?;
+    listener.set_nonblocking(true).map_err(failed())?;
     let deadline = Instant::now() + setup.timeout.duration();
     while Instant::now() < deadline {
-        match listener.accept_one() {
-            Ok(mut stream) => {
-                if knows_cookie(&mut stream, &setup.cookie).unwrap_or(false) {
-                    stream.patience(None).map_err(failed())?;
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if knows_cookie(&stream, &setup.cookie).unwrap_or(false) {
+                    stream.set_read_timeout(None).map_err(failed())?;
                     return Ok((stream, rejected));
                 }
                 rejected += 1;
@@ -80,8 +40,8 @@ pub(super) fn accept<L: Listener>(
     })
 }
 
-fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool> {
-    stream.blocking()?;
+fn knows_cookie(mut stream: &Socket, cookie: &[u8; 32]) -> io::Result<bool> {
+    stream.set_nonblocking(false)?;
     let deadline = Instant::now() + PATIENCE;
     let mut shown = [0; 32];
     let mut filled = 0;
@@ -91,7 +51,7 @@ fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool
         if left.is_zero() {
             return Ok(false);
         }
-        stream.patience(Some(left))?;
+        stream.set_read_timeout(Some(left))?;
         match stream.read(&mut shown[filled..]) {
             Ok(0) => return Ok(false),
             Ok(got) => filled += got,
@@ -104,7 +64,7 @@ fn knows_cookie<S: Stream>(stream: &mut S, cookie: &[u8; 32]) -> io::Result<bool
 }
 
 /// Presents the cookie.
-pub(super) fn present<S: Stream>(stream: &mut S, setup: &Setup) -> Result<(), SetupError> {
+pub(super) fn present(mut stream: &Socket, setup: &Setup) -> Result<(), SetupError> {
     stream.write_all(&setup.cookie).map_err(SetupError::system("presenting the cookie"))
 }
 
@@ -113,6 +73,7 @@ mod tests {
     use super::*;
     use crate::bounded::Bound;
     use crate::transport::{Role, Traffic, Wait};
+    use std::net::{TcpListener, TcpStream};
 
     #[test]
     fn peers_without_the_cookie_are_dropped_and_counted() {
@@ -128,7 +89,7 @@ mod tests {
         let mut rejected = vec![dial(&[0; 32]), dial(&[7; 31])];
         rejected.pop().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
         let _known = dial(&[7; 32]);
-        let (_, dropped) = accept(&listener, &setup).unwrap();
+        let (_, dropped) = accept(&listener.into(), &setup).unwrap();
         assert_eq!(dropped, 2);
     }
 }

@@ -1,8 +1,6 @@
 //! What the data paths of all sockets have in common.
 
-use crate::transport::Link;
 use crate::transport::counter::{CounterValue, FinalCounters};
-use rustix::io::Errno;
 
 /// Most sending slots of a socket endpoint: a window above it gains nothing, since the kernel's
 /// buffer is the queue.
@@ -16,17 +14,9 @@ pub(super) const RECEIVE_BYTES: usize = 128 << 10;
 const SEND_BYTES: usize = 1 << 20;
 
 /// A count of what an end has seen, where it has seen any.
-pub(super) fn seen(name: &str, count: u64) -> FinalCounters {
+pub(in crate::transport) fn seen(name: &str, count: u64) -> FinalCounters {
     let some = (count > 0).then(|| (name.to_string(), CounterValue::Events(count)));
     some.into_iter().collect()
-}
-
-/// What an error of a stream socket says of its connection.
-pub(super) fn link_of(errno: Errno) -> Link {
-    match errno {
-        Errno::CONNRESET | Errno::PIPE => Link::Closed,
-        other => Link::Failed(other.raw_os_error()),
-    }
 }
 
 /// How many sending slots of this size: the window, bounded by [`MOST_SLOTS`] and [`SEND_BYTES`].

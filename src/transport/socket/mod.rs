@@ -1,32 +1,23 @@
-//! The transports that are sockets: one file a transport for the control path, and three data
-//! paths that they share: [`stream`], [`datagram`], and `framed` for lengths that differ. `villas`
-//! goes over the second, and writes a stream's samples in VILLASnode's form.
+//! The transports that are sockets. They share one control path ([`transport`]) and two data paths:
+//! [`stream`], and [`messages`] over [`datagram`]; a file each says how they differ. `villas` writes
+//! a stream's samples in VILLASnode's form into datagrams.
 
 mod admit;
 mod common;
 pub mod datagram;
-mod framed;
+pub mod messages;
 pub mod options;
 pub(super) mod site;
 pub mod stream;
 mod tcp;
+pub mod transport;
 mod udp;
 mod unix;
 mod villas;
 
-pub use tcp::{CONGESTION, Tcp};
-pub use udp::Udp;
-pub use unix::{UnixDatagram, UnixStream};
+pub(super) use common::{seen, slots_for};
+pub use tcp::{CONGESTION, TCP};
+pub use transport::SocketTransport;
+pub use udp::UDP;
+pub use unix::{UNIX, UNIXGRAM};
 pub use villas::Villas;
-
-use crate::transport::{Endpoint, Lengths, Setup};
-pub(super) use common::slots_for;
-use std::os::fd::OwnedFd;
-
-/// The end of a connected stream socket.
-fn stream_endpoint(socket: OwnedFd, setup: &Setup) -> Box<dyn Endpoint> {
-    match setup.lengths {
-        Lengths::Fixed => Box::new(stream::StreamEndpoint::new(socket, setup)),
-        Lengths::Varied => Box::new(framed::FramedEndpoint::new(socket, setup)),
-    }
-}

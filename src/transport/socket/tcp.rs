@@ -1,23 +1,17 @@
-//! `tcp`: the control path. The server listens on loopback, or on the address that was asked for; a
-//! connection is let in when its first bytes are the run's cookie.
+//! `tcp`: its options.
 
-use super::{options, site, stream_endpoint};
+use super::SocketTransport;
 use crate::options::OptionDef;
-use crate::transport::*;
+use crate::transport::{Descriptor, settings};
 use crate::units::Bytes;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 
 /// The TCP transport.
-pub struct Tcp;
-
-/// One end before it is connected: the server has a listener.
-pub struct TcpOpening {
-    listener: Option<TcpListener>,
-    /// The address of this end, without a port.
-    own: SocketAddr,
-    setup: Setup,
-}
+pub const TCP: SocketTransport = SocketTransport {
+    descriptor: &DESCRIPTOR,
+    is_stream: true,
+    is_ip: true,
+    unavailable: "a TCP socket on 127.0.0.1 cannot be bound",
+};
 
 /// On unless said: a benchmark that waits for Nagle measures Nagle.
 const NODELAY: OptionDef =
@@ -74,82 +68,3 @@ const DESCRIPTOR: Descriptor = Descriptor {
     path: "send, the kernel's TCP and IP, recv: both copies included",
     ..Descriptor::BASE
 };
-
-impl Transport for Tcp {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
-
-    fn available(&self) -> Result<(), String> {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .map(drop)
-            .map_err(|error| format!("a TCP socket on 127.0.0.1 cannot be bound: {error}"))
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
-        let own = site::address(&setup.site)?;
-        let listener = match setup.role {
-            Role::Client => None,
-            Role::Server => Some(
-                site::bind(own, TcpListener::bind)
-                    .map_err(SetupError::system(format!("listening on {}", own.ip())))?,
-            ),
-        };
-        if let Some(listener) = &listener {
-            options::apply_before_handshake(listener, &setup.settings)?;
-        }
-        Ok(Box::new(TcpOpening { listener, own, setup: setup.clone() }))
-    }
-}
-
-impl Opening for TcpOpening {
-    fn address(&self) -> Blob {
-        let address = self.listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        Blob(address.map(|a| a.to_string().into_bytes()).unwrap_or_default())
-    }
-
-    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
-        let (socket, rejected_peers) = self.socket(other)?;
-        let effective_settings = options::effective_tcp(&socket);
-        let endpoint = stream_endpoint(socket, &self.setup);
-        Ok(Connected { endpoint, effective_settings, rejected_peers })
-    }
-}
-
-impl TcpOpening {
-    /// The connected socket, and how many peers were rejected before it.
-    fn socket(&self, other: &Blob) -> Result<(OwnedFd, u64), SetupError> {
-        let setup = &self.setup;
-        let (stream, rejected_peers) = match &self.listener {
-            Some(listener) => super::admit::accept(listener, setup)?,
-            None => {
-                let address: SocketAddr = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                (dial(site::towards(address, self.own), self.own, setup)?, 0)
-            }
-        };
-        let socket = stream.into();
-        options::apply_ip(&socket, &setup.settings)?;
-        options::apply_tcp(&socket, &setup.settings)?;
-        Ok((socket, rejected_peers))
-    }
-}
-
-fn dial(address: SocketAddr, own: SocketAddr, setup: &Setup) -> Result<TcpStream, SetupError> {
-    let what = || format!("connecting to {address}");
-    let socket = socket2::Socket::new(
-        socket2::Domain::for_address(address),
-        socket2::Type::STREAM,
-        Some(socket2::Protocol::TCP),
-    )
-    .map_err(SetupError::system(what()))?;
-    options::apply_before_handshake(&socket, &setup.settings)?;
-    socket
-        .bind(&own.into())
-        .map_err(SetupError::system(format!("using the address {}", own.ip())))?;
-    socket
-        .connect_timeout(&address.into(), setup.timeout.duration())
-        .map_err(SetupError::system(what()))?;
-    let mut stream: TcpStream = socket.into();
-    super::admit::present(&mut stream, setup)?;
-    Ok(stream)
-}

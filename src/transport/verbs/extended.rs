@@ -8,19 +8,6 @@ use fabric_sys::verbs::types::*;
 /// What a provider that lacks a call is taken to have returned.
 const UNSUPPORTED: i32 = libc::EOPNOTSUPP;
 
-/// The calls that an operation needs, as flags of the queue pair.
-pub(super) fn calls_for(operation: Operation) -> u64 {
-    u64::from(match operation {
-        Operation::Send => IBV_QP_EX_WITH_SEND,
-        Operation::SendImm => IBV_QP_EX_WITH_SEND_WITH_IMM,
-        Operation::Write => IBV_QP_EX_WITH_RDMA_WRITE,
-        Operation::WriteImm => IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-        Operation::Read => IBV_QP_EX_WITH_RDMA_READ,
-        Operation::FetchAdd => IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-        Operation::CompareSwap => IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
-    })
-}
-
 impl VerbsEndpoint {
     /// Hands the list over, request by request, each queue pair its share; 0 or an errno.
     #[inline(always)]

@@ -1,7 +1,6 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
-use super::extended;
 use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service, VerbsOptions};
 use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
 use super::stamps;
@@ -146,7 +145,7 @@ impl Queues {
                 Service::Uc => IBV_QPT_UC,
                 Service::Ud => IBV_QPT_UD,
             },
-            send_ops_flags: extended::calls_for(operation),
+            send_ops_flags: calls_for(operation),
             ..ibv_qp_init_attr_ex::default()
         };
         let wanted = if wants { length.max(most) } else { 0 };
@@ -167,4 +166,17 @@ impl Queues {
         self.pairs.push(qp);
         Ok(())
     }
+}
+
+/// The calls that an operation needs, as flags of the queue pair.
+fn calls_for(operation: Operation) -> u64 {
+    u64::from(match operation {
+        Operation::Send => IBV_QP_EX_WITH_SEND,
+        Operation::SendImm => IBV_QP_EX_WITH_SEND_WITH_IMM,
+        Operation::Write => IBV_QP_EX_WITH_RDMA_WRITE,
+        Operation::WriteImm => IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+        Operation::Read => IBV_QP_EX_WITH_RDMA_READ,
+        Operation::FetchAdd => IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+        Operation::CompareSwap => IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+    })
 }

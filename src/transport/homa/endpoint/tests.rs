@@ -3,6 +3,7 @@
 use super::*;
 use crate::transport::homa::abi::{BPAGE, LARGEST};
 use crate::transport::homa::fake::{Fake, Net};
+use crate::transport::{Endpoint, Events, Posted, Slot};
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.0.2:50000";
@@ -19,7 +20,7 @@ impl End {
     fn new(net: &Net, role: Role, size: usize, pages: impl IntoIterator<Item = u32>) -> End {
         let (own, peer) = role.pick((CLIENT, SERVER), (SERVER, CLIENT));
         let inbox = Inbox::new(net.socket(own, pages), size);
-        let endpoint = HomaEndpoint::new(inbox, role, peer.parse().unwrap(), (4, size), 0);
+        let endpoint = endpoint(inbox, role, peer.parse().unwrap(), (4, size), 0);
         End { endpoint, events: Events::default(), completed: 0 }
     }
 
@@ -75,7 +76,7 @@ fn a_request_is_answered_from_where_it_lies() {
     assert_eq!(client.poll().unwrap(), b"a request");
     assert_eq!((server.poll(), client.poll()), (None, None));
     assert_eq!((client.completed, server.completed), (1, 1));
-    assert_eq!(client.endpoint.inbox.gatherings(), 0);
+    assert_eq!(client.endpoint.wire.inbox.gatherings(), 0);
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_message_of_pages_that_follow_each_other_stays_where_it_is() {
     let (_net, mut client, mut server) = both(LARGEST);
     client.post(0, &pattern(LARGEST));
     assert_eq!(server.poll().unwrap(), pattern(LARGEST));
-    assert_eq!(server.endpoint.inbox.gatherings(), 0);
+    assert_eq!(server.endpoint.wire.inbox.gatherings(), 0);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(LARGEST));
 }
@@ -164,11 +165,11 @@ fn a_message_of_pages_apart_is_put_together() {
     let mut server = End::new(&net, Role::Server, LARGEST, [5, 6, 3, 9]);
     client.post(0, &pattern(2 * BPAGE));
     assert_eq!(server.poll().unwrap(), pattern(2 * BPAGE));
-    assert_eq!(server.endpoint.inbox.gatherings(), 0, "5 and 6 are neighbours");
+    assert_eq!(server.endpoint.wire.inbox.gatherings(), 0, "5 and 6 are neighbours");
     server.echo();
     client.post(1, &pattern(BPAGE + 77));
     assert_eq!(server.poll().unwrap(), pattern(BPAGE + 77));
-    assert_eq!(server.endpoint.inbox.gatherings(), 1);
+    assert_eq!(server.endpoint.wire.inbox.gatherings(), 1);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(2 * BPAGE));
     assert_eq!(client.poll().unwrap(), pattern(BPAGE + 77));
@@ -279,7 +280,7 @@ fn a_request_that_fails_ends_the_link_and_is_named() {
     net.fail(CLIENT, 4, 2, Errno::TIMEDOUT);
     assert!(client.poll().is_none());
     assert_eq!(client.events.link, Link::Failed(Errno::TIMEDOUT.raw_os_error()));
-    let failed = client.endpoint.failed.unwrap();
+    let failed = client.endpoint.wire.failed.unwrap();
     assert_eq!(failed, Failed { number: 2, errno: Errno::TIMEDOUT });
     assert!(failed.to_string().starts_with("number 2: "), "{failed}");
     // Nobody sleeps on it, and nothing more is sent.
@@ -294,7 +295,7 @@ fn a_port_that_is_gone_closes_the_link() {
     client.post(0, b"anybody?");
     assert!(client.poll().is_none());
     assert_eq!((client.completed, client.events.link), (1, Link::Closed));
-    assert_eq!(client.endpoint.failed, Some(Failed { number: 1, errno: Errno::NOTCONN }));
+    assert_eq!(client.endpoint.wire.failed, Some(Failed { number: 1, errno: Errno::NOTCONN }));
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn a_socket_that_fails_ends_the_link() {
     net.refuse(CLIENT, Errno::NOMEM);
     assert!(client.poll().is_none());
     assert_eq!(client.events.link, Link::Failed(Errno::NOMEM.raw_os_error()));
-    assert_eq!(client.endpoint.failed, None, "it was of no request");
+    assert_eq!(client.endpoint.wire.failed, None, "it was of no request");
     let (net, mut client, _server) = both(8);
     net.refuse(CLIENT, Errno::INVAL);
     client.post(0, b"refused");

@@ -1,22 +1,25 @@
-//! The data path of `villas`: that of a datagram socket, and the two translations between a message
-//! of [`crate::signal`] and a datagram, one copy more at each end.
+//! The data path of `villas`: that of datagrams, and the two translations between a message of
+//! [`crate::signal`] and a datagram, one copy more at each end.
 
-use crate::signal::format::binary::{decode, encode};
-use crate::signal::{Kind, TimeOfDay};
+use crate::signal::format::binary::{datagram_bytes, decode, encode};
+use crate::signal::{Kind, METADATA, TimeOfDay, VALUE};
 use crate::transport::counter::FinalCounters;
-use crate::transport::socket::common::seen;
-use crate::transport::socket::datagram::DatagramEndpoint;
-use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};
+use crate::transport::socket::datagram::Datagrams;
+use crate::transport::socket::messages::Wire;
+use crate::transport::socket::seen;
+use crate::transport::{Link, Setup, SetupError};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
+use socket2::Socket;
+use std::cell::RefCell;
 
-/// A connected end with its messages, which are not the datagrams.
-pub struct VillasEndpoint {
-    datagrams: DatagramEndpoint,
+/// Datagrams that are messages of a stream.
+pub struct Samples {
+    datagrams: Datagrams,
     kind: Kind,
-    size: usize,
-    /// Bytes of a datagram.
-    wire: usize,
-    outgoing: Box<[u8]>,
+    /// The datagram that is sent.
+    outgoing: RefCell<Box<[u8]>>,
+    /// The message that came last.
     incoming: Box<[u8]>,
     /// When it was opened: what was made before is of an earlier round.
     since: TimeOfDay,
@@ -24,87 +27,71 @@ pub struct VillasEndpoint {
     foreign: u64,
 }
 
-impl VillasEndpoint {
-    /// An end whose messages have `size` bytes, and their datagrams `wire`.
-    pub(super) fn new(
-        datagrams: DatagramEndpoint,
-        (size, wire): (usize, usize),
-        kind: Kind,
-        since: TimeOfDay,
-    ) -> VillasEndpoint {
-        let slots = datagrams.slots() as usize;
-        VillasEndpoint {
+impl Samples {
+    /// Takes a connected socket, for messages of `size` bytes; how many datagrams were thrown away.
+    pub(super) fn connected(
+        socket: Socket,
+        size: usize,
+        setup: &Setup,
+    ) -> Result<(Samples, u64), SetupError> {
+        let bytes = datagram_bytes((size - METADATA) / VALUE);
+        // A byte more than a datagram, so that a longer one shows.
+        let (datagrams, rejected) = Datagrams::connected(socket, bytes + 1, setup, true)?;
+        let samples = Samples {
             datagrams,
-            kind,
-            size,
-            wire,
-            outgoing: vec![0; slots * size].into_boxed_slice(),
+            kind: setup.kind,
+            outgoing: RefCell::new(vec![1; bytes].into_boxed_slice()),
             incoming: vec![0; size].into_boxed_slice(),
-            since,
+            since: setup.opened,
             foreign: 0,
-        }
-    }
-
-    /// Puts the message in place of the datagram that has arrived: a poll brings one at most.
-    #[inline]
-    fn translate(&mut self, events: &mut Events) {
-        if events.link == Link::Closed {
-            // No connection: the kernel of the node's host says that nobody receives there.
-            events.link = Link::Failed(Errno::CONNREFUSED.raw_os_error());
-        }
-        let Some(Arrival { slot, length }) = events.arrivals().first().copied() else { return };
-        let datagram = &self.datagrams.payload(slot)[..length as usize];
-        match decode(datagram, self.kind, &mut self.incoming) {
-            Some(origin) if origin >= self.since => events.place(0, slot, self.size as u32),
-            _ => {
-                self.foreign += 1;
-                events.placed(0);
-            }
-        }
+        };
+        Ok((samples, rejected))
     }
 }
 
-impl Endpoint for VillasEndpoint {
-    fn slots(&self) -> u32 {
-        self.datagrams.slots()
+/// There is no connection: the kernel of the node's host says that nobody receives there.
+fn failed(link: Link) -> Link {
+    match link {
+        Link::Closed => Link::Failed(Errno::CONNREFUSED.raw_os_error()),
+        other => other,
+    }
+}
+
+impl Wire for Samples {
+    #[inline]
+    fn send(&self, message: &[u8]) -> Result<(), Errno> {
+        let datagram = &mut *self.outgoing.borrow_mut();
+        encode(message, self.kind, datagram);
+        self.datagrams.send(datagram)
     }
 
     #[inline]
-    fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        if slot.has_arrived() {
-            return &mut self.incoming;
+    fn receive(&mut self, sleeps: bool) -> Result<Option<usize>, Link> {
+        let Some(length) = self.datagrams.receive(sleeps).map_err(failed)? else { return Ok(None) };
+        let datagram = &self.datagrams.incoming()[..length];
+        match decode(datagram, self.kind, &mut self.incoming) {
+            Some(origin) if origin >= self.since => Ok(Some(self.incoming.len())),
+            _ => {
+                self.foreign += 1;
+                Ok(None)
+            }
         }
-        let at = slot.number() * self.size;
-        &mut self.outgoing[at..at + self.size]
     }
 
-    #[inline]
-    fn post(&mut self, slot: Slot, _: usize) -> Posted {
-        if !slot.has_arrived() {
-            let at = slot.number() * self.size;
-            encode(&self.outgoing[at..at + self.size], self.kind, self.datagrams.payload(slot));
-        }
-        self.datagrams.post(slot, self.wire)
+    fn incoming(&self) -> &[u8] {
+        &self.incoming
     }
 
-    #[inline]
-    fn flush(&mut self) {
-        self.datagrams.flush();
+    fn incoming_mut(&mut self) -> &mut [u8] {
+        &mut self.incoming
     }
 
-    #[inline]
-    fn poll(&mut self, events: &mut Events) -> bool {
-        let any = self.datagrams.poll(events);
-        if any {
-            self.translate(events);
-        }
-        any && events.any()
+    fn link_after(&self, errno: Errno) -> Link {
+        failed(self.datagrams.link_after(errno))
     }
 
-    #[inline]
-    fn wait(&mut self, events: &mut Events) {
-        self.datagrams.wait(events);
-        self.translate(events);
+    fn sleep(&self, until: PollFlags) {
+        self.datagrams.sleep(until);
     }
 
     fn final_counters(&self) -> FinalCounters {

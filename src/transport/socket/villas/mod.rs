@@ -9,15 +9,14 @@
 
 mod endpoint;
 
-use super::datagram::DatagramEndpoint;
-use super::{Udp, options};
+use super::messages::MessageEndpoint;
+use super::{UDP, options, slots_for};
 use crate::options::OptionDef;
-use crate::signal::format::binary::datagram_bytes;
-use crate::signal::{METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::signal::{METADATA, MOST_VALUES, message_bytes};
 use crate::transport::*;
-use endpoint::VillasEndpoint;
+use endpoint::Samples;
+use socket2::Socket;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 
 /// The transport.
 pub struct Villas;
@@ -55,7 +54,7 @@ const NODE_OUT: OptionDef = OptionDef::text(
 
 /// One end before it is connected.
 pub struct VillasOpening {
-    socket: UdpSocket,
+    socket: Socket,
     setup: Setup,
 }
 
@@ -88,7 +87,7 @@ impl Transport for Villas {
     }
 
     fn available(&self) -> Result<(), String> {
-        Udp.available()
+        UDP.available()
     }
 
     fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
@@ -117,7 +116,7 @@ impl Transport for Villas {
         // At once: until then it takes what anybody sends.
         let what = format!("connecting to {}", node.input);
         socket.connect(node.input).map_err(SetupError::system(what))?;
-        Ok(Box::new(VillasOpening { socket, setup: setup.clone() }))
+        Ok(Box::new(VillasOpening { socket: socket.into(), setup: setup.clone() }))
     }
 }
 
@@ -128,16 +127,13 @@ impl Opening for VillasOpening {
     }
 
     fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
-        let socket: OwnedFd = self.socket.into();
-        options::apply_ip(&socket, &self.setup.settings)?;
-        let size = self.setup.size.max(METADATA);
-        let wire = datagram_bytes((size - METADATA) / VALUE);
-        // A byte more than a datagram, so that a longer one shows.
-        let (since, kind) = (self.setup.opened, self.setup.kind);
-        let datagrams = Setup { size: wire + 1, ..self.setup };
-        let (datagrams, rejected_peers) = DatagramEndpoint::connected(socket, &datagrams, true)?;
-        let effective_settings = options::effective_ip(datagrams.socket());
-        let endpoint = VillasEndpoint::new(datagrams, (size, wire), kind, since);
-        Ok(Connected { endpoint: Box::new(endpoint), effective_settings, rejected_peers })
+        let VillasOpening { socket, setup } = *self;
+        options::apply(&socket, &setup.settings)?;
+        let effective_settings = options::effective(&socket, &setup.settings);
+        let size = setup.size.max(METADATA);
+        let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
+        let slots = slots_for(setup.window, size);
+        let endpoint = Box::new(MessageEndpoint::new(samples, slots, size));
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
     }
 }

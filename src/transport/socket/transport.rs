@@ -1,0 +1,171 @@
+//! The control path of the sockets. A stream's server listens, and lets a connection in when its
+//! first bytes are the run's cookie; both ends of a datagram socket bind and connect to each other.
+//!
+//! IP sockets are on loopback, or where they were asked to be. Unix sockets have random names of
+//! the abstract namespace, so that nothing is left behind, whatever becomes of the process.
+
+use super::datagram::Datagrams;
+use super::messages::MessageEndpoint;
+use super::stream::StreamEndpoint;
+use super::{admit, options, site, slots_for};
+use crate::transport::*;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+/// A transport over sockets of one kind.
+#[derive(Clone, Copy)]
+pub struct SocketTransport {
+    pub(super) descriptor: &'static Descriptor,
+    pub(super) is_stream: bool,
+    pub(super) is_ip: bool,
+    /// What is said where none can be had.
+    pub(super) unavailable: &'static str,
+}
+
+/// One end before it is connected. A stream's client has no socket yet.
+struct SocketOpening {
+    transport: SocketTransport,
+    socket: Option<Socket>,
+    /// The address of this end, without a port.
+    own: SockAddr,
+    setup: Setup,
+}
+
+/// Connections that wait to be accepted, as in the standard library.
+const BACKLOG: i32 = 128;
+
+impl SocketTransport {
+    fn socket(self, domain: Domain) -> io::Result<Socket> {
+        Socket::new(domain, if self.is_stream { Type::STREAM } else { Type::DGRAM }, None)
+    }
+
+    /// A socket that is bound to an address: of an IP one to a port that is free.
+    fn bound(self, own: &SockAddr) -> io::Result<Socket> {
+        let bind = |at: &SockAddr| {
+            let socket = self.socket(at.domain())?;
+            // A port whose last connection has just ended is free for those who listen.
+            if self.is_ip && self.is_stream {
+                socket.set_reuse_address(true)?;
+            }
+            socket.bind(at)?;
+            Ok(socket)
+        };
+        match own.as_socket() {
+            Some(own) => site::bind(own, |at| bind(&at.into())),
+            None => bind(own),
+        }
+    }
+
+    /// The address of an end that is to be opened.
+    fn own_address(self, site: &Site) -> Result<SockAddr, SetupError> {
+        match self.is_ip {
+            true => Ok(site::address(site)?.into()),
+            false => abstract_address(setup::random_name()?.as_bytes()),
+        }
+    }
+}
+
+/// The address of a unix socket by its name.
+fn abstract_address(name: &[u8]) -> Result<SockAddr, SetupError> {
+    let path = [b"\0", name].concat();
+    SockAddr::unix(OsStr::from_bytes(&path)).map_err(|_| SetupError::Address)
+}
+
+/// An address in a sentence.
+fn shown(address: &SockAddr) -> String {
+    address.as_socket().map_or("a unix socket".into(), |address| address.ip().to_string())
+}
+
+impl Transport for SocketTransport {
+    fn descriptor(&self) -> &'static Descriptor {
+        self.descriptor
+    }
+
+    fn available(&self) -> Result<(), String> {
+        let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
+        self.bound(&own).map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+        let own = self.own_address(&setup.site)?;
+        let listens = self.is_stream && setup.role == Role::Server;
+        let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
+        let socket = match listens || !self.is_stream {
+            true => Some(self.bound(&own).map_err(SetupError::system(&what))?),
+            false => None,
+        };
+        if let Some(listener) = socket.as_ref().filter(|_| listens) {
+            options::apply_before_handshake(listener, &setup.settings)?;
+            listener.listen(BACKLOG).map_err(SetupError::system(what))?;
+        }
+        Ok(Box::new(SocketOpening { transport: *self, socket, own, setup: setup.clone() }))
+    }
+}
+
+impl Opening for SocketOpening {
+    fn address(&self) -> Blob {
+        let address = self.socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        let bytes = address.map(|address| match address.as_socket() {
+            Some(address) => address.to_string().into_bytes(),
+            None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
+        });
+        Blob(bytes.unwrap_or_default())
+    }
+
+    fn connect(mut self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
+        let SocketTransport { is_stream, is_ip, .. } = self.transport;
+        let (socket, mut rejected_peers) = match &self.socket {
+            Some(listener) if is_stream => admit::accept(listener, &self.setup)?,
+            _ => (self.dial(other)?, 0),
+        };
+        let setup = &self.setup;
+        options::apply(&socket, &setup.settings)?;
+        let effective_settings = options::effective(&socket, &setup.settings);
+        let endpoint: Box<dyn Endpoint> = if is_stream {
+            Box::new(StreamEndpoint::new(socket, setup))
+        } else {
+            let size = setup.size.max(1);
+            let (datagrams, rejected) = Datagrams::connected(socket, size, setup, is_ip)?;
+            // Before a unix socket was connected nobody knew its name: there is nothing to reject.
+            rejected_peers = if is_ip { rejected } else { 0 };
+            Box::new(MessageEndpoint::new(datagrams, slots_for(setup.window, size), size))
+        };
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
+    }
+}
+
+impl SocketOpening {
+    /// The socket, connected to the other end. A stream's is made now, and shows the cookie.
+    fn dial(&mut self, other: &Blob) -> Result<Socket, SetupError> {
+        let (address, to) = match self.own.as_socket() {
+            Some(own) => {
+                let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
+                let address = site::towards(address, own);
+                (address.into(), format!("connecting to {address}"))
+            }
+            None => {
+                (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
+            }
+        };
+        if let Some(socket) = self.socket.take() {
+            socket.connect(&address).map_err(SetupError::system(to))?;
+            return Ok(socket);
+        }
+        let setup = &self.setup;
+        let socket = self.transport.socket(address.domain()).map_err(SetupError::system(&to))?;
+        options::apply_before_handshake(&socket, &setup.settings)?;
+        let connected = match self.transport.is_ip {
+            true => {
+                let what = format!("using the address {}", shown(&self.own));
+                socket.bind(&self.own).map_err(SetupError::system(what))?;
+                socket.connect_timeout(&address, setup.timeout.duration())
+            }
+            false => socket.connect(&address),
+        };
+        connected.map_err(SetupError::system(to))?;
+        admit::present(&socket, setup)?;
+        Ok(socket)
+    }
+}
