@@ -62,13 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Runs one role on a connected endpoint; how it ended and what was allocated meanwhile.
-fn run(
-    case: &Case,
-    role: Role,
-    gate: &Gate,
-    opening: Box<dyn Opening>,
-    other: &Blob,
-) -> (Ended, u64) {
+fn run(case: &Case, role: Role, gate: &Gate, opening: Opening, other: &Blob) -> (Ended, u64) {
     let time = Timebase::nanoseconds(Ticks(0));
     let mut arena = Arena::create(2000).unwrap();
     let thread = ThreadContext {

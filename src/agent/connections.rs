@@ -22,7 +22,7 @@ pub(crate) struct Connections {
 }
 
 /// Opens as many endpoints as a thread of this role has.
-pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Box<dyn Opening>>, SetupError> {
+pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Opening>, SetupError> {
     let rank = case.topology.position(setup.role).unwrap_or_default();
     (0..case.topology.endpoints_of(rank)).map(|_| case.transport.open(setup)).collect()
 }
@@ -31,7 +31,7 @@ impl Connections {
     /// Connects each opening to the address of its peer.
     pub fn connect(
         case: &Case,
-        openings: Vec<Box<dyn Opening>>,
+        openings: Vec<Opening>,
         peers: &[Blob],
     ) -> Result<Connections, SetupError> {
         let (mut ends, mut first, mut rejected_peers) = (Vec::new(), None, 0);

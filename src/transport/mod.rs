@@ -331,13 +331,30 @@ pass_on! {
 }
 
 /// A half-open end: has an address, awaits the other's.
-pub trait Opening {
+pub struct Opening {
+    address: Blob,
+    connect: Box<dyn FnOnce(&Blob) -> Result<Connected, SetupError>>,
+}
+
+impl Opening {
+    /// An end of this address, and what connects it to the other end's.
+    pub fn new(
+        address: Blob,
+        connect: impl FnOnce(&Blob) -> Result<Connected, SetupError> + 'static,
+    ) -> Opening {
+        Opening { address, connect: Box::new(connect) }
+    }
+
     /// What the other end needs for connecting. Opaque to all but the same transport.
-    fn address(&self) -> Blob;
+    pub fn address(&self) -> Blob {
+        self.address.clone()
+    }
 
     /// Connects to the other end. Both ends call it at about the same time; bounded by the
     /// timeout of the set-up.
-    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError>;
+    pub fn connect(self, other: &Blob) -> Result<Connected, SetupError> {
+        (self.connect)(other)
+    }
 }
 
 /// A connected end, and what connecting has shown.
@@ -367,7 +384,9 @@ pub trait Transport: Sync {
     fn descriptor(&self) -> &'static Descriptor;
 
     /// Whether it works on this machine; if not, why, in a sentence.
-    fn available(&self) -> Result<(), String>;
+    fn available(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Validates a request beyond what the descriptor says, before anything runs; the error says
     /// what is supported.
@@ -391,7 +410,7 @@ pub trait Transport: Sync {
     }
 
     /// Opens one end.
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError>;
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError>;
 
     /// This thread's clock of a transport that simulates time.
     fn virtual_clock(&self) -> Option<Virtual<'static>> {

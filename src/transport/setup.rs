@@ -157,6 +157,21 @@ pub(super) fn random_name() -> Result<String, SetupError> {
     Ok(format!("wiregauge-{:032x}", u128::from_ne_bytes(random()?)))
 }
 
+impl Setup {
+    /// Whether a secret is that of the run. Every byte is compared, so that the time taken reveals
+    /// nothing.
+    pub(super) fn is_cookie(&self, shown: &[u8]) -> bool {
+        let differences = shown.iter().zip(&self.cookie).fold(0, |all, (a, b)| all | (a ^ b));
+        shown.len() == self.cookie.len() && differences == 0
+    }
+
+    /// That what was awaited has not come in time.
+    pub(super) fn late(&self, what: &str) -> SetupError {
+        let seconds = self.timeout.duration().as_secs_f64();
+        SetupError::Late { what: what.into(), seconds }
+    }
+}
+
 impl SetupError {
     /// For `map_err`: a system call that failed, with what was tried.
     pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {

@@ -42,8 +42,7 @@ impl End {
     ) -> End {
         let setup = bench.setup(role, Traffic::Echo { every: 1 }, longest, 8);
         let setup = Setup { lengths: Lengths::Varied, ..setup };
-        let openings: Vec<Box<dyn Opening>> =
-            (0..LANES).map(|_| bench.kind.open(&setup).unwrap()).collect();
+        let openings: Vec<Opening> = (0..LANES).map(|_| bench.kind.open(&setup).unwrap()).collect();
         let others = exchange(openings.iter().map(|opening| opening.address()).collect());
         let ends = openings.into_iter().zip(others);
         let ends = ends.map(|(opening, other)| opening.connect(&other).unwrap().endpoint);

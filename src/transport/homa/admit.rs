@@ -80,8 +80,7 @@ pub fn admit<S: Calls>(
     loop {
         match inbox.receive(false) {
             Ok(request) => {
-                let knows =
-                    inbox.lay_out(request.length) && is_same(inbox.message(), &setup.cookie);
+                let knows = inbox.lay_out(request.length) && setup.is_cookie(inbox.message());
                 if let Some(from) = request.from.filter(|_| knows && is_request(request.id)) {
                     let reply = &mut SendArgs::reply(request.id);
                     inbox.socket().send(reply, &from.into(), &WELCOME).map_err(failed)?;
@@ -103,16 +102,7 @@ pub fn admit<S: Calls>(
 /// The time left until the deadline; none is an error.
 fn left(deadline: Instant, setup: &Setup, what: &str) -> Result<Duration, SetupError> {
     match deadline.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(SetupError::Late {
-            what: what.into(),
-            seconds: setup.timeout.duration().as_secs_f64(),
-        }),
+        Duration::ZERO => Err(setup.late(what)),
         left => Ok(left),
     }
-}
-
-/// Every byte is compared, so that the time taken reveals nothing.
-fn is_same(shown: &[u8], cookie: &[u8; 32]) -> bool {
-    shown.len() == cookie.len()
-        && shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }

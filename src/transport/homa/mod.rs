@@ -29,12 +29,6 @@ use std::net::SocketAddr;
 /// The Homa transport.
 pub struct Homa;
 
-/// One end before it is connected.
-pub struct HomaOpening {
-    socket: Socket,
-    setup: Setup,
-}
-
 /// Fewest pages of a receive region: one that the program holds, one that each of some cores fills
 /// with small messages, and the largest message twice.
 const FEWEST_BPAGES: usize = 4 * MOST_BPAGES;
@@ -76,7 +70,7 @@ impl Transport for Homa {
         })
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
         let own = address_of_site(&setup.site)?;
         let bytes = region_bytes(setup.window, setup.size);
         let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
@@ -86,7 +80,14 @@ impl Transport for Homa {
             abi::LAST_ASKED_PORT
         );
         let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
-        Ok(Box::new(HomaOpening { socket, setup: setup.clone() }))
+        let (own, setup) = (socket.own(), setup.clone());
+        Ok(Opening::new(Blob(own.to_string().into_bytes()), move |other| {
+            let mut effective_settings = options::effective_address(own.ip());
+            effective_settings.push(("port".into(), own.port().to_string()));
+            effective_settings.push(("receive_region_bytes".into(), bytes.to_string()));
+            let endpoint = join(socket, own, other, &setup)?;
+            Ok(Connected { effective_settings, ..Connected::new(endpoint) })
+        }))
     }
 }
 
@@ -113,20 +114,4 @@ fn join<S: Calls + Send + 'static>(
     };
     let slots = slots_for(setup.window, size);
     Ok(endpoint::endpoint(inbox, setup.role, peer, (slots, size), rejected))
-}
-
-impl Opening for HomaOpening {
-    fn address(&self) -> Blob {
-        Blob(self.socket.own().to_string().into_bytes())
-    }
-
-    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
-        let own = self.socket.own();
-        let mut effective_settings = options::effective_address(own.ip());
-        effective_settings.push(("port".into(), own.port().to_string()));
-        let bytes = self.socket.region_bytes().to_string();
-        effective_settings.push(("receive_region_bytes".into(), bytes));
-        let endpoint = join(self.socket, own, other, &self.setup)?;
-        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
-    }
 }

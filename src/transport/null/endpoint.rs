@@ -3,7 +3,7 @@
 
 use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
 
-/// Both the half-open end and the endpoint: there is nothing to connect.
+/// An end that is its own other end: there is nothing to connect.
 pub struct NullEndpoint {
     memory: Box<[u8]>,
     size: usize,

@@ -25,21 +25,8 @@ impl Transport for Null {
         &DESCRIPTOR
     }
 
-    fn available(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
-        Ok(Box::new(NullEndpoint::new(setup)))
-    }
-}
-
-impl Opening for NullEndpoint {
-    fn address(&self) -> Blob {
-        Blob::default()
-    }
-
-    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
-        Ok(Connected::new(*self))
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
+        let endpoint = NullEndpoint::new(setup);
+        Ok(Opening::new(Blob::default(), |_| Ok(Connected::new(endpoint))))
     }
 }

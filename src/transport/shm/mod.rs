@@ -20,16 +20,9 @@ use std::sync::Arc;
 /// The shared-memory transport.
 pub struct Shm;
 
-/// One end before it is connected: the server has made the memory.
-pub struct ShmOpening {
-    made: Option<Made>,
-    setup: Setup,
-}
-
-/// Memory with its name, which is removed when the owner goes, whoever has mapped it by then.
+/// The name of memory, which is removed when the owner goes, whoever has mapped it by then.
 struct Made {
     name: String,
-    region: Arc<Region>,
 }
 
 impl Drop for Made {
@@ -58,40 +51,29 @@ impl Transport for Shm {
         made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
-        let made = match setup.role {
-            Role::Client => None,
-            Role::Server => {
-                let name = random_name()?;
-                let region = Region::create(&name, Layout::of(setup))?;
-                Some(Made { name, region })
-            }
-        };
-        Ok(Box::new(ShmOpening { made, setup: setup.clone() }))
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
+        let (layout, setup) = (Layout::of(setup), setup.clone());
+        if setup.role == Role::Client {
+            return Ok(Opening::new(Blob::default(), move |other| {
+                Ok(connected(Region::adopt(other.text()?, layout)?, &setup, None))
+            }));
+        }
+        let name = random_name()?;
+        let region = Region::create(&name, layout)?;
+        let address = Blob(name.clone().into_bytes());
+        let made = Made { name };
+        Ok(Opening::new(address, move |_| Ok(connected(region, &setup, Some(made)))))
     }
+}
+
+/// The end of mapped memory; the end that made it keeps its name until it goes.
+fn connected(region: Arc<Region>, setup: &Setup, made: Option<Made>) -> Connected {
+    let Layout { cells, stride } = region.layout();
+    let effective_settings =
+        vec![("ring_cells".into(), cells.to_string()), ("cell_bytes".into(), stride.to_string())];
+    Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup, made)) }
 }
 
 fn random_name() -> Result<String, SetupError> {
     Ok(format!("/{}", setup::random_name()?))
-}
-
-impl Opening for ShmOpening {
-    fn address(&self) -> Blob {
-        Blob(self.made.as_ref().map(|made| made.name.clone().into_bytes()).unwrap_or_default())
-    }
-
-    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
-        let setup = self.setup;
-        let region = match &self.made {
-            Some(made) => Arc::clone(&made.region),
-            None => Region::adopt(other.text()?, Layout::of(&setup))?,
-        };
-        let layout = region.layout();
-        let effective_settings = vec![
-            ("ring_cells".into(), layout.cells.to_string()),
-            ("cell_bytes".into(), layout.stride.to_string()),
-        ];
-        let endpoint = ShmEndpoint::new(region, &setup, self.made);
-        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
-    }
 }

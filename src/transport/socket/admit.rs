@@ -21,7 +21,7 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), 
     while Instant::now() < deadline {
         match listener.accept() {
             Ok((stream, _)) => {
-                if knows_cookie(&stream, &setup.cookie).unwrap_or(false) {
+                if knows_cookie(&stream, setup).unwrap_or(false) {
                     stream.set_read_timeout(None).map_err(failed())?;
                     return Ok((stream, rejected));
                 }
@@ -34,13 +34,10 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), 
             Err(error) => return Err(failed()(error)),
         }
     }
-    Err(SetupError::Late {
-        what: "accepting the client's connection".into(),
-        seconds: setup.timeout.duration().as_secs_f64(),
-    })
+    Err(setup.late("accepting the client's connection"))
 }
 
-fn knows_cookie(mut stream: &Socket, cookie: &[u8; 32]) -> io::Result<bool> {
+fn knows_cookie(mut stream: &Socket, setup: &Setup) -> io::Result<bool> {
     stream.set_nonblocking(false)?;
     let deadline = Instant::now() + PATIENCE;
     let mut shown = [0; 32];
@@ -59,8 +56,7 @@ fn knows_cookie(mut stream: &Socket, cookie: &[u8; 32]) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    // Every byte is compared, so that the time taken reveals nothing.
-    Ok(shown.iter().zip(cookie).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0)
+    Ok(setup.is_cookie(&shown))
 }
 
 /// Presents the cookie.

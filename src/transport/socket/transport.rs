@@ -25,7 +25,7 @@ pub struct SocketTransport {
 }
 
 /// One end before it is connected. A stream's client has no socket yet.
-struct SocketOpening {
+struct HalfOpen {
     transport: SocketTransport,
     socket: Option<Socket>,
     /// The address of this end, without a port.
@@ -88,7 +88,7 @@ impl Transport for SocketTransport {
         self.bound(&own).map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
         let own = self.own_address(&setup.site)?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
@@ -100,21 +100,25 @@ impl Transport for SocketTransport {
             options::apply_before_handshake(listener, &setup.settings)?;
             listener.listen(BACKLOG).map_err(SetupError::system(what))?;
         }
-        Ok(Box::new(SocketOpening { transport: *self, socket, own, setup: setup.clone() }))
+        let address = address_of(socket.as_ref());
+        let end = HalfOpen { transport: *self, socket, own, setup: setup.clone() };
+        Ok(Opening::new(address, move |other| end.connect(other)))
     }
 }
 
-impl Opening for SocketOpening {
-    fn address(&self) -> Blob {
-        let address = self.socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        let bytes = address.map(|address| match address.as_socket() {
-            Some(address) => address.to_string().into_bytes(),
-            None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
-        });
-        Blob(bytes.unwrap_or_default())
-    }
+/// What the other end connects to: the address of a bound socket.
+fn address_of(socket: Option<&Socket>) -> Blob {
+    let address = socket.and_then(|socket| socket.local_addr().ok());
+    let bytes = address.map(|address| match address.as_socket() {
+        Some(address) => address.to_string().into_bytes(),
+        None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
+    });
+    Blob(bytes.unwrap_or_default())
+}
 
-    fn connect(mut self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
+impl HalfOpen {
+    /// Connects to the other end, and sets what was asked for.
+    fn connect(mut self, other: &Blob) -> Result<Connected, SetupError> {
         let SocketTransport { is_stream, is_ip, .. } = self.transport;
         let (socket, mut rejected_peers) = match &self.socket {
             Some(listener) if is_stream => admit::accept(listener, &self.setup)?,
@@ -134,9 +138,7 @@ impl Opening for SocketOpening {
         };
         Ok(Connected { endpoint, effective_settings, rejected_peers })
     }
-}
 
-impl SocketOpening {
     /// The socket, connected to the other end. A stream's is made now, and shows the cookie.
     fn dial(&mut self, other: &Blob) -> Result<Socket, SetupError> {
         let (address, to) = match self.own.as_socket() {

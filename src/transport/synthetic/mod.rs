@@ -29,12 +29,6 @@ const SYNTHETIC: OptionDef = OptionDef::parsed::<Synthetic>(
 .metavar("SPEC")
 .default("normal(1us,100ns)");
 
-/// One end before it is connected: both share a world.
-pub struct SyntheticOpening {
-    world: Arc<Mutex<World>>,
-    setup: Setup,
-}
-
 thread_local! {
     /// The world that the client's end has opened last on this thread.
     static WORLD: RefCell<Option<Arc<Mutex<World>>>> = const { RefCell::new(None) };
@@ -57,15 +51,15 @@ impl Transport for Simulated {
         &DESCRIPTOR
     }
 
-    fn available(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     fn virtual_clock(&self) -> Option<Virtual<'static>> {
         Some(clock())
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
+        if setup.lengths == Lengths::Varied {
+            let sentence = "synthetic does not support messages of different lengths";
+            return Err(SetupError::Refused(sentence.into()));
+        }
         let world = match setup.role {
             Role::Client => {
                 let world = Arc::new(Mutex::new(World::new(setup)));
@@ -78,21 +72,9 @@ impl Transport for Simulated {
                 )
             })?,
         };
-        Ok(Box::new(SyntheticOpening { world, setup: setup.clone() }))
-    }
-}
-
-impl Opening for SyntheticOpening {
-    fn address(&self) -> Blob {
-        Blob::default()
-    }
-
-    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
-        match self.setup.lengths {
-            Lengths::Fixed => Ok(Connected::new(SyntheticEndpoint::new(self.world, &self.setup))),
-            Lengths::Varied => Err(SetupError::Refused(
-                "synthetic does not support messages of different lengths".into(),
-            )),
-        }
+        let setup = setup.clone();
+        Ok(Opening::new(Blob::default(), move |_| {
+            Ok(Connected::new(SyntheticEndpoint::new(world, &setup)))
+        }))
     }
 }

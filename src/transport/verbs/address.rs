@@ -98,21 +98,18 @@ pub fn initialise(
     key: u32,
 ) -> Result<(), SetupError> {
     let remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    let (qp_access_flags, last) = match service {
+        Service::Rc => (remote, IBV_QP_ACCESS_FLAGS),
+        Service::Uc => (IBV_ACCESS_REMOTE_WRITE, IBV_QP_ACCESS_FLAGS),
+        Service::Ud => (0, IBV_QP_QKEY),
+    };
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_INIT,
         pkey_index: 0,
         port_num: adapter.port,
         qkey: key,
-        qp_access_flags: match service {
-            Service::Rc => remote,
-            Service::Uc => IBV_ACCESS_REMOTE_WRITE,
-            Service::Ud => 0,
-        },
+        qp_access_flags,
         ..ibv_qp_attr::default()
-    };
-    let last = match service {
-        Service::Rc | Service::Uc => IBV_QP_ACCESS_FLAGS,
-        Service::Ud => IBV_QP_QKEY,
     };
     let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last;
     qp.modify(&mut attributes, mask, "initialising the queue pair")
@@ -168,41 +165,33 @@ pub fn connect(
     else {
         return Err(SetupError::Address);
     };
-    let reads = other.answers.min(adapter.device.max_qp_init_rd_atom.clamp(0, 255) as u8);
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_RTR,
         path_mtu: mtu_of(path_mtu(own, other)),
         dest_qp_num,
         rq_psn,
-        max_dest_rd_atomic: own.answers,
-        min_rnr_timer: RNR_TIMER,
-        ah_attr: route(adapter, other, options),
-        ..ibv_qp_attr::default()
-    };
-    let connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    let mask = IBV_QP_STATE
-        | match own.service {
-            Service::Rc => connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-            Service::Uc => connected,
-            Service::Ud => 0,
-        };
-    qp.modify(&mut attributes, mask, "making the queue pair ready to receive")?;
-    let mut attributes = ibv_qp_attr {
-        qp_state: IBV_QPS_RTS,
         sq_psn: own_psn,
+        max_dest_rd_atomic: own.answers,
+        max_rd_atomic: other.answers.min(adapter.device.max_qp_init_rd_atom.clamp(0, 255) as u8),
+        min_rnr_timer: RNR_TIMER,
         timeout: TIMEOUT,
         retry_cnt: RETRIES,
         rnr_retry: RNR_RETRIES,
-        max_rd_atomic: reads,
+        ah_attr: route(adapter, other, options),
         ..ibv_qp_attr::default()
     };
-    let reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-    let mask = IBV_QP_STATE
-        | IBV_QP_SQ_PSN
-        | match own.service {
-            Service::Rc => reliable,
-            Service::Uc | Service::Ud => 0,
-        };
+    // The masks say which of them count.
+    let connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    let answers = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    let asks = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    let (receives, sends) = match own.service {
+        Service::Rc => (connected | answers, asks),
+        Service::Uc => (connected, 0),
+        Service::Ud => (0, 0),
+    };
+    qp.modify(&mut attributes, IBV_QP_STATE | receives, "making the queue pair ready to receive")?;
+    attributes.qp_state = IBV_QPS_RTS;
+    let mask = IBV_QP_STATE | IBV_QP_SQ_PSN | sends;
     qp.modify(&mut attributes, mask, "making the queue pair ready to send")
 }
 

@@ -36,7 +36,7 @@ use counters::Counters;
 use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
 use memory::{Layout, Memory};
-use options::{Polling, Service, Signal, VerbsOptions};
+use options::{Polling, Service, VerbsOptions};
 use queues::{Depths, Queues};
 use resources::{Domain, QueuePair};
 use stamps::Stamps;
@@ -47,7 +47,7 @@ use std::sync::Arc;
 pub struct Verbs;
 
 /// One end before it is connected.
-pub struct VerbsOpening {
+struct HalfOpen {
     // Dropped in this order.
     queues: Queues,
     memory: Memory,
@@ -114,10 +114,10 @@ impl Transport for Verbs {
 
     fn completes_each(&self, settings: &Settings) -> bool {
         let options = VerbsOptions::from(settings);
-        options.signal == Signal::Every(1) || options.stamps_complete()
+        options.signal_every == Some(1) || options.stamps_complete()
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
         let options = VerbsOptions::from(&setup.settings);
         let service = options.service;
         let adapter = Adapter::choose(&options)?;
@@ -164,18 +164,10 @@ impl Transport for Verbs {
             answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
             cm,
         };
-        let setup = setup.clone();
-        Ok(Box::new(VerbsOpening {
-            queues,
-            memory,
-            connection,
-            domain,
-            adapter,
-            own,
-            depths,
-            options,
-            setup,
-        }))
+        let (address, setup) = (own.blob(), setup.clone());
+        let end =
+            HalfOpen { queues, memory, connection, domain, adapter, own, depths, options, setup };
+        Ok(Opening::new(address, move |other| end.connect(other)))
     }
 }
 
@@ -187,12 +179,8 @@ fn datagram_key(setup: &Setup, options: &VerbsOptions) -> u32 {
     }
 }
 
-impl Opening for VerbsOpening {
-    fn address(&self) -> Blob {
-        self.own.blob()
-    }
-
-    fn connect(self: Box<Self>, other: &Blob) -> Result<Connected, SetupError> {
+impl HalfOpen {
+    fn connect(self, other: &Blob) -> Result<Connected, SetupError> {
         let other = Address::read(other, &self.own)?;
         let options = &self.options;
         let config = self.config();
@@ -207,7 +195,7 @@ impl Opening for VerbsOpening {
         let stamps = (options.stamps_complete() && self.setup.role == Role::Client)
             .then(|| Stamps::of(&self.adapter.context, &self.adapter.name))
             .transpose()?;
-        let VerbsOpening { queues, memory, connection, adapter, own, setup, options, .. } = *self;
+        let HalfOpen { queues, memory, connection, adapter, own, setup, options, .. } = self;
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before, stamps);
         if !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
@@ -237,9 +225,7 @@ impl Opening for VerbsOpening {
         }
         Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
-}
 
-impl VerbsOpening {
     fn config(&self) -> EndpointConfig {
         let (setup, options) = (&self.setup, &self.options);
         let (service, operation) = (self.own.service, self.own.operation);
@@ -254,10 +240,10 @@ impl VerbsOpening {
             (false, true) => 1,
             (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
         };
-        let signal_every = match options.signal {
+        let signal_every = match options.signal_every {
             _ if options.stamps_complete() => 1,
-            Signal::Auto => most,
-            Signal::Every(every) => u64::from(every).clamp(1, most),
+            None => most,
+            Some(every) => u64::from(every).clamp(1, most),
         };
         let may_lose = service.loses() && setup.role == Role::Client;
         let patience = Some(setup.loss_after).filter(|_| may_lose && answered);

@@ -4,7 +4,6 @@ pub use super::order::MOST_QUEUE_PAIRS;
 use crate::options::{OptionDef, OptionTable, named_enum, parse_count};
 use crate::transport::{Operation, Settings, Wait, settings};
 use crate::units::Bytes;
-use std::str::FromStr;
 
 named_enum! {
     /// The service type of a queue pair.
@@ -49,29 +48,17 @@ named_enum! {
     }
 }
 
-/// Whether a payload is copied into the work request instead of being read by the adapter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inline {
-    /// Where the message is at most [`INLINE_AUTO`] bytes and the adapter can.
-    #[default]
-    Auto,
-    /// Never.
-    Off,
-    /// Messages of at most so many bytes, which the adapter must grant.
-    UpTo(u32),
-}
-
-impl FromStr for Inline {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Inline, String> {
-        let up_to = |bytes: Bytes| u32::try_from(bytes.0).ok().map(Inline::UpTo);
-        match text {
-            "auto" => Ok(Inline::Auto),
-            "off" => Ok(Inline::Off),
-            _ => text.parse().ok().and_then(up_to).ok_or_else(|| {
+/// Up to which size payloads are copied into the work requests instead of being read by the
+/// adapter, which must grant it; `None`: up to [`INLINE_AUTO`] where the adapter can.
+fn inline_up_to(text: &str) -> Result<Option<u32>, String> {
+    let up_to = |bytes: Bytes| u32::try_from(bytes.0).ok();
+    match text {
+        "auto" => Ok(None),
+        "off" => Ok(Some(0)),
+        _ => {
+            text.parse().ok().and_then(up_to).map(Some).ok_or_else(|| {
                 format!("invalid size '{text}': use auto, off or a size such as 128")
-            }),
+            })
         }
     }
 }
@@ -80,28 +67,14 @@ impl FromStr for Inline {
 /// more than the adapter's read saves on the adapters of the published measurements.
 pub const INLINE_AUTO: u32 = 128;
 
-/// Which sends make a completion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Signal {
-    /// Every so many: half of the send queue, so that it never overflows.
-    #[default]
-    Auto,
-    /// Every so many; 1 is every send.
-    Every(u32),
-}
-
-impl FromStr for Signal {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Signal, String> {
-        if text == "auto" {
-            return Ok(Signal::Auto);
-        }
-        let every = u32::try_from(parse_count(text)?).ok().filter(|every| *every > 0);
-        every
-            .map(Signal::Every)
-            .ok_or_else(|| format!("'{text}' is out of range: use auto, or 1 or more"))
+/// Each how many sends make a completion; `None`: half of the send queue, so that it never
+/// overflows.
+fn signal_every(text: &str) -> Result<Option<u32>, String> {
+    if text == "auto" {
+        return Ok(None);
     }
+    let every = u32::try_from(parse_count(text)?).ok().filter(|every| *every > 0);
+    every.map(Some).ok_or_else(|| format!("'{text}' is out of range: use auto, or 1 or more"))
 }
 
 named_enum! {
@@ -161,14 +134,16 @@ pub const TABLE: OptionTable = &[
         "Connect queue pairs by the control channel (exchange) or the RDMA connection manager (cm)",
     )
     .default("exchange"),
-    OptionDef::parsed::<Inline>(
+    OptionDef::text(
         "inline",
+        |text| inline_up_to(text).map(drop),
         "Send payloads inline: off, auto (up to 128 B), or up to this size",
     )
     .metavar("SIZE")
     .default("auto"),
-    OptionDef::parsed::<Signal>(
+    OptionDef::text(
         "signal-every",
+        |text| signal_every(text).map(drop),
         "Signal every Nth send: auto (half of the send queue), or 1 or more",
     )
     .metavar("N")
@@ -232,9 +207,10 @@ pub struct VerbsOptions {
     pub service: Service,
     pub operation: Operation,
     pub connect: Connect,
-    pub inline: Inline,
-    /// Which sends are signalled.
-    pub signal: Signal,
+    /// Up to which size payloads are sent inline; `None`: chosen.
+    pub inline: Option<u32>,
+    /// Each how many sends are signalled; `None`: chosen.
+    pub signal_every: Option<u32>,
     pub send_depth: Option<u32>,
     pub receive_depth: Option<u32>,
     pub posting: Posting,
@@ -267,8 +243,8 @@ impl From<&Settings> for VerbsOptions {
             service: settings.choice("service").unwrap_or_default(),
             operation: settings.operation(),
             connect: settings.choice("connect").unwrap_or_default(),
-            inline: settings.get("inline").unwrap_or_default(),
-            signal: settings.get("signal-every").unwrap_or_default(),
+            inline: settings.read("inline", inline_up_to).flatten(),
+            signal_every: settings.read("signal-every", signal_every).flatten(),
             send_depth: settings.count32("send-depth"),
             receive_depth: settings.count32("receive-depth"),
             posting: settings.choice("post").unwrap_or_default(),
@@ -311,7 +287,7 @@ pub fn check(options: &VerbsOptions, size: u64) -> Result<(), String> {
     let (by, with) = (service.name(), operation.name());
     let supported = service.operations();
     let largest = u64::from(options.mtu.unwrap_or(LARGEST_MTU));
-    let is_inline = matches!(options.inline, Inline::UpTo(bytes) if u64::from(bytes) >= size);
+    let is_inline = matches!(options.inline, Some(bytes) if u64::from(bytes) >= size);
     let (stamps_send, stamps_complete) = (options.stamp_send, options.stamps_complete());
     let refusals = [
         (!supported.contains(&operation), {
@@ -350,7 +326,7 @@ pub fn check(options: &VerbsOptions, size: u64) -> Result<(), String> {
                 .into(),
         ),
         (
-            stamps_complete && matches!(options.signal, Signal::Every(2..)),
+            stamps_complete && matches!(options.signal_every, Some(2..)),
             "--stamp-complete device needs a completion of every send: use --signal-every 1".into(),
         ),
         (

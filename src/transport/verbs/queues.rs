@@ -1,7 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
-use super::options::{INLINE_AUTO, Inline, Polling, Posting, Service, VerbsOptions};
+use super::options::{INLINE_AUTO, Polling, Posting, Service, VerbsOptions};
 use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
 use super::stamps;
 use crate::transport::{Operation, Setup, SetupError, Traffic};
@@ -120,12 +120,7 @@ impl Queues {
         let operation = options.operation;
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
-        let asked = options.inline;
-        let most = match asked {
-            Inline::Auto => INLINE_AUTO,
-            Inline::Off => 0,
-            Inline::UpTo(bytes) => bytes,
-        };
+        let most = options.inline.unwrap_or(INLINE_AUTO);
         let wants = length <= most && operation.carries_payload() && !options.stamp_send;
         let extended = options.posting == Posting::Extended;
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
@@ -149,11 +144,14 @@ impl Queues {
             ..ibv_qp_init_attr_ex::default()
         };
         let wanted = if wants { length.max(most) } else { 0 };
-        let (qp, granted) = match (QueuePair::new(domain, attributes(wanted), extended), asked) {
+        let (qp, granted) = match (
+            QueuePair::new(domain, attributes(wanted), extended),
+            options.inline,
+        ) {
             (Ok(made), _) => made,
             // An adapter that cannot so much may still be used without.
-            (Err(_), Inline::Auto) if wants => QueuePair::new(domain, attributes(0), extended)?,
-            (Err(error), Inline::UpTo(bytes)) if wants => {
+            (Err(_), None) if wants => QueuePair::new(domain, attributes(0), extended)?,
+            (Err(error), Some(bytes)) if wants => {
                 return Err(SetupError::NotAllowed(format!(
                     "{error}; --inline {bytes} may be more than the adapter supports: use auto, \
                      off or less"

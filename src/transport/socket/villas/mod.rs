@@ -52,12 +52,6 @@ const NODE_OUT: OptionDef = OptionDef::text(
 .metavar("ADDRESS:PORT")
 .needs(&["node-in"]);
 
-/// One end before it is connected.
-pub struct VillasOpening {
-    socket: Socket,
-    setup: Setup,
-}
-
 const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
                      ADDRESS:PORT, where it sends";
 
@@ -104,7 +98,7 @@ impl Transport for Villas {
         Ok(())
     }
 
-    fn open(&self, setup: &Setup) -> Result<Box<dyn Opening>, SetupError> {
+    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
         let node = Node::of_settings(&setup.settings).ok_or(SetupError::Refused(NEEDS.into()))?;
         let at = match (setup.role, node.input) {
             (Role::Server, _) => node.output,
@@ -116,24 +110,15 @@ impl Transport for Villas {
         // At once: until then it takes what anybody sends.
         let what = format!("connecting to {}", node.input);
         socket.connect(node.input).map_err(SetupError::system(what))?;
-        Ok(Box::new(VillasOpening { socket: socket.into(), setup: setup.clone() }))
-    }
-}
-
-impl Opening for VillasOpening {
-    fn address(&self) -> Blob {
+        let (socket, setup) = (Socket::from(socket), setup.clone());
         // The ends do not speak to each other, but to the node.
-        Blob::default()
-    }
-
-    fn connect(self: Box<Self>, _: &Blob) -> Result<Connected, SetupError> {
-        let VillasOpening { socket, setup } = *self;
-        options::apply(&socket, &setup.settings)?;
-        let effective_settings = options::effective(&socket, &setup.settings);
-        let size = setup.size.max(METADATA);
-        let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
-        let slots = slots_for(setup.window, size);
-        let endpoint = Box::new(MessageEndpoint::new(samples, slots, size));
-        Ok(Connected { endpoint, effective_settings, rejected_peers })
+        Ok(Opening::new(Blob::default(), move |_| {
+            options::apply(&socket, &setup.settings)?;
+            let effective_settings = options::effective(&socket, &setup.settings);
+            let size = setup.size.max(METADATA);
+            let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
+            let endpoint = MessageEndpoint::new(samples, slots_for(setup.window, size), size);
+            Ok(Connected { effective_settings, rejected_peers, ..Connected::new(endpoint) })
+        }))
     }
 }
