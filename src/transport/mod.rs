@@ -24,6 +24,7 @@
 
 pub mod counter;
 pub mod definitions;
+pub mod descriptor;
 pub mod endpoint_set;
 pub mod homa;
 pub mod null;
@@ -39,8 +40,9 @@ pub mod verbs;
 
 use crate::clock::Virtual;
 use counter::FinalCounters;
+pub use descriptor::Descriptor;
 use optional::{DeviceClock, LiveWord};
-pub use registry::{Descriptor, TransportKind};
+pub use registry::TransportKind;
 pub use settings::{Interfaces, Settings};
 pub use setup::{Blob, Rank, Setup, SetupError, Site, TransportRequest};
 pub use socket::CONGESTION;

@@ -1,6 +1,6 @@
-//! The transports that are sockets. They share one control path ([`transport`]) and two data paths:
-//! [`stream`], and [`messages`] over [`datagram`]; a file each says how they differ. `villas` writes
-//! a stream's samples in VILLASnode's form into datagrams.
+//! The transports that are sockets. They share one control path ([`transport`]) and two data
+//! paths: [`stream`], and [`messages`] over [`datagram`]. A file each says how they differ.
+//! `villas` writes a stream's samples in VILLASnode's form into datagrams.
 
 mod admit;
 mod common;

@@ -184,7 +184,7 @@ impl Connection {
             let milliseconds = self.deadline.as_millis().min(60_000) as c_int;
             let (from, to) = (SockAddr::from(source), SockAddr::from(server));
             let (from, to) = (pointer_to(&from), pointer_to(&to));
-            // SAFETY: a live identifier, and addresses that live through the call and are only read.
+            // SAFETY: a live identifier; the addresses live through the call and are only read.
             let value = unsafe { (cm.rdma_resolve_addr)(id.raw, from, to, milliseconds) };
             done(value, format_args!("resolving {server} from {source}"))?;
             self.await_event(&id, RDMA_CM_EVENT_ADDR_RESOLVED, "the address")?;
