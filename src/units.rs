@@ -9,6 +9,7 @@ pub use injected_clock_error::{InjectedClockError, Step};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A number of bytes of payload.
@@ -65,32 +66,54 @@ pub struct UnitError {
     allowed: &'static str,
 }
 
-/// A number with a unit: the number must be finite and not negative.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number: f64 = number.parse().ok()?;
-    number.is_finite().then_some((number, unit.trim_start()))
+/// How a quantity is written.
+struct Notation {
+    kind: &'static str,
+    /// Each with what it is in the smallest one.
+    units: &'static [(&'static str, u64)],
+    allowed: &'static str,
 }
 
 /// Most digits of a number: more than any quantity has, and their value fits 128 bits.
 const MOST_DIGITS: usize = 19;
 
-/// A quantity that is a whole number of its smallest unit, exactly as written: 0.3us is 300 ns
-/// although 0.3 has no exact binary form, and 0.0001ns is none.
-fn whole(text: &str, factor_of: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let (before, after) = number.split_once('.').unwrap_or((number, ""));
-    let digits = format!("{before}{after}");
-    if digits.len() > MOST_DIGITS {
-        return None;
+impl Notation {
+    /// A number as it is written, and its unit in the smallest one.
+    fn split<'a>(&self, text: &'a str) -> Option<(&'a str, u64)> {
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let (_, factor) = self.units.iter().find(|(name, _)| *name == unit.trim_start())?;
+        Some((number, *factor))
     }
-    // An empty or a second point is no number.
-    let units = digits.parse::<u128>().ok()?.checked_mul(factor_of(unit.trim_start())?.into())?;
-    let places = 10u128.checked_pow(u32::try_from(after.len()).ok()?)?;
-    let quantity = units.is_multiple_of(places).then_some(units / places)?;
-    u64::try_from(quantity).ok().filter(|quantity| *quantity <= MOST)
+
+    /// A quantity that is a whole number of its smallest unit, exactly as written: 0.3us is 300 ns
+    /// although 0.3 has no exact binary form, and 0.0001ns is none.
+    fn whole(&self, text: &str) -> Option<u64> {
+        let (number, factor) = self.split(text)?;
+        let (before, after) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{before}{after}");
+        if digits.len() > MOST_DIGITS {
+            return None;
+        }
+        // An empty or a second point is no number.
+        let units = digits.parse::<u128>().ok()?.checked_mul(factor.into())?;
+        let places = 10u128.checked_pow(u32::try_from(after.len()).ok()?)?;
+        units.is_multiple_of(places).then(|| u64::try_from(units / places).ok())?
+    }
+
+    fn read(&self, text: &str, limits: RangeInclusive<u64>) -> Result<u64, UnitError> {
+        self.whole(text).filter(|n| limits.contains(n)).ok_or_else(|| self.wrong(text))
+    }
+
+    fn wrong(&self, text: &str) -> UnitError {
+        UnitError { kind: self.kind, text: text.into(), allowed: self.allowed }
+    }
+}
+
+/// A value in the first of these units that is not above it, or in the last.
+fn scaled(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
+    let fits = units.iter().find(|(unit, _)| value >= *unit).or(units.last());
+    fits.map_or((value, ""), |(unit, name)| (value / unit, name))
 }
 
 /// Largest quantity: what an `f64` still counts one by one, as JSON's readers do.
@@ -103,28 +126,27 @@ impl Bytes {
     pub const MIB: Bytes = Bytes(1 << 20);
 }
 
+const SIZES: Notation = Notation {
+    kind: "size",
+    units: &[
+        ("", 1),
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+    ],
+    allowed: "a whole number of bytes such as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, 1MB \
+              (10^3, 10^6)",
+};
+
 impl FromStr for Bytes {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
-        let parsed = whole(text, |unit| {
-            Some(match unit {
-                "" | "B" => 1,
-                "KiB" => 1 << 10,
-                "MiB" => 1 << 20,
-                "GiB" => 1 << 30,
-                "kB" => 1_000,
-                "MB" => 1_000_000,
-                "GB" => 1_000_000_000,
-                _ => return None,
-            })
-        });
-        parsed.map(Bytes).ok_or_else(|| UnitError {
-            kind: "size",
-            text: text.into(),
-            allowed: "a whole number of bytes such as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, \
-                      1MB (10^3, 10^6)",
-        })
+        SIZES.read(text, 0..=MOST).map(Bytes)
     }
 }
 
@@ -147,95 +169,76 @@ impl Span {
     }
 }
 
-fn nanoseconds_in(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    })
-}
+const TIMES: Notation = Notation {
+    kind: "time",
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
+    allowed: "a number with ns, us, ms, s, min or h, at most a week, such as 10us or 1.5s",
+};
 
 impl FromStr for Span {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Span, UnitError> {
-        // Zero is zero in any unit.
-        let parsed = if text == "0" { Some(0) } else { whole(text, nanoseconds_in) };
-        parsed.map(Span).filter(|span| *span <= LONGEST).ok_or_else(|| UnitError {
-            kind: "time",
-            text: text.into(),
-            allowed: "a number with ns, us, ms, s, min or h, at most a week, such as 10us or 1.5s",
-        })
+        match text {
+            // Zero is zero in any unit.
+            "0" => Ok(Span(0)),
+            text => TIMES.read(text, 0..=LONGEST.0).map(Span),
+        }
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.0 {
-            n if n >= 1_000_000_000 => (n as f64 / 1e9, "s"),
-            n if n >= 1_000_000 => (n as f64 / 1e6, "ms"),
-            n if n >= 1_000 => (n as f64 / 1e3, "us"),
-            n => (n as f64, "ns"),
-        };
+        let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
+        let (value, unit) = scaled(self.0 as f64, &units);
         f.pad(&format!("{value} {unit}"))
     }
 }
+
+const MESSAGE_RATES: Notation = Notation {
+    kind: "rate",
+    units: &[("", 1), ("k", 1_000), ("M", 1_000_000)],
+    allowed: "messages per second above 0 and up to 1000M, such as 500, 10k or 1.5M",
+};
 
 impl FromStr for MessageRate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<MessageRate, UnitError> {
-        let parsed = number_and_unit(text.strip_suffix("/s").unwrap_or(text));
-        let rate = parsed.and_then(|(number, unit)| match unit {
-            "" => Some(number),
-            "k" => Some(number * 1e3),
-            "M" => Some(number * 1e6),
-            _ => None,
-        });
-        rate.filter(|rate| *rate > 0.0 && *rate <= MessageRate::MOST).map(MessageRate).ok_or_else(
-            || UnitError {
-                kind: "rate",
-                text: text.into(),
-                allowed: "messages per second above 0 and up to 1000M, such as 500, 10k or 1.5M",
-            },
-        )
+        let parsed = MESSAGE_RATES.split(text.strip_suffix("/s").unwrap_or(text));
+        let rate =
+            parsed.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * unit as f64));
+        let allowed = rate.filter(|rate| *rate > 0.0 && *rate <= MessageRate::MOST);
+        allowed.map(MessageRate).ok_or_else(|| MESSAGE_RATES.wrong(text))
     }
 }
 
 impl fmt::Display for MessageRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.0 {
-            r if r >= 1e6 => (r / 1e6, "M msg/s"),
-            r if r >= 1e3 => (r / 1e3, "k msg/s"),
-            r => (r, "msg/s"),
-        };
+        let (value, unit) = scaled(self.0, &[(1e6, "M msg/s"), (1e3, "k msg/s"), (1.0, "msg/s")]);
         f.pad(&format!("{value:.3} {unit}"))
     }
 }
+
+const BIT_RATES: Notation = Notation {
+    kind: "rate",
+    units: &[("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)],
+    allowed: "bits per second from 10kbit to 1000gbit, such as 100mbit or 1gbit",
+};
 
 impl FromStr for BitRate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<BitRate, UnitError> {
-        let parsed = whole(text, |unit| {
-            Some(match unit {
-                "kbit" => 1_000,
-                "mbit" => 1_000_000,
-                "gbit" => 1_000_000_000,
-                _ => return None,
-            })
-        });
         // Below the first a frame takes more than a second, and above the second no link is.
-        let allowed = 10_000..=1_000_000_000_000;
-        parsed.filter(|rate| allowed.contains(rate)).map(BitRate).ok_or_else(|| UnitError {
-            kind: "rate",
-            text: text.into(),
-            allowed: "bits per second from 10kbit to 1000gbit, such as 100mbit or 1gbit",
-        })
+        BIT_RATES.read(text, 10_000..=1_000_000_000_000).map(BitRate)
     }
 }
 

@@ -80,10 +80,10 @@ fn machines_of(parent: u32) -> Vec<Pid> {
     numbers.filter(of_parent).filter_map(Pid::from_raw).collect()
 }
 
-fn await_machine(driver: &mut Child) -> Pid {
+fn await_machine(controller: &mut Child) -> Pid {
     until_some("a machine", MACHINE_LIMIT, || {
-        let over = driver.try_wait().unwrap();
-        let machine = machines_of(driver.id()).first().copied();
+        let over = controller.try_wait().unwrap();
+        let machine = machines_of(controller.id()).first().copied();
         assert!(over.is_none() || machine.is_some(), "it ended before its machine began: {over:?}");
         machine
     })
@@ -92,7 +92,7 @@ fn await_machine(driver: &mut Child) -> Pid {
 fn assert_gone(machine: Pid) {
     let stat = format!("/proc/{}/stat", machine.as_raw_nonzero());
     let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-    until("the machine ends with its driver", LIMIT, || !lives());
+    until("the machine ends with its controller", LIMIT, || !lives());
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_command_runs_as_here_but_for_the_device_and_its_code_and_files_come_back() 
 fn a_command_that_hangs_is_ended_with_its_machine() {
     let Some(_turn) = turn() else { return };
     let arguments = ["--timeout", "30s", "--", "sh", "-c", "echo begun; sleep infinity"];
-    let mut driver = start(&mut wiregauge(&arguments));
-    let machine = await_machine(&mut driver.child);
-    let output = driver.end(MACHINE_LIMIT);
+    let mut controller = start(&mut wiregauge(&arguments));
+    let machine = await_machine(&mut controller.child);
+    let output = controller.end(MACHINE_LIMIT);
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
     assert_eq!(stdout, "begun\n");
@@ -135,25 +135,30 @@ fn a_command_that_hangs_is_ended_with_its_machine() {
     assert_gone(machine);
 }
 
+/// The temporary files whose names begin so.
+fn left(begin: &str) -> Vec<PathBuf> {
+    let found = fs::read_dir(std::env::temp_dir()).unwrap().flatten().map(|one| one.path());
+    found.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(begin)).collect()
+}
+
 #[test]
-fn a_machine_ends_with_its_driver_however_that_ends() {
+fn a_machine_ends_with_its_controller_however_that_ends() {
     let Some(_turn) = turn() else { return };
     for (signal, code) in
         [(Signal::TERM, Some(143)), (Signal::INT, Some(130)), (Signal::KILL, None)]
     {
-        let mut driver = wiregauge(&["--", "sleep", "infinity"]).spawn().unwrap();
-        let machine = await_machine(&mut driver);
-        // The driver has the handlers of signals before it starts a machine.
-        kill_process(Pid::from_raw(driver.id() as i32).unwrap(), signal).unwrap();
-        let status = end(&mut driver, MACHINE_LIMIT);
+        let mut controller = wiregauge(&["--", "sleep", "infinity"]).spawn().unwrap();
+        let machine = await_machine(&mut controller);
+        // The controller has the handlers of signals before it starts a machine.
+        kill_process(Pid::from_raw(controller.id() as i32).unwrap(), signal).unwrap();
+        let status = end(&mut controller, MACHINE_LIMIT);
         assert_eq!(status.code(), code, "{signal:?}");
         assert_gone(machine);
-        let left = ["testbed", "out"]
-            .map(|kind| std::env::temp_dir().join(format!("wiregauge-{kind}-{}-0", driver.id())));
-        for folder in left {
+        for kind in ["testbed", "out"] {
+            let left = left(&format!("wiregauge-{kind}-{}-", controller.id()));
             // Only who is killed cannot clear up.
-            assert_eq!(folder.exists(), signal == Signal::KILL, "{}", folder.display());
-            let _ = fs::remove_dir_all(folder);
+            assert_eq!(left.len(), usize::from(signal == Signal::KILL), "{left:?}");
+            left.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
         }
     }
 }
@@ -161,10 +166,10 @@ fn a_machine_ends_with_its_driver_however_that_ends() {
 #[test]
 fn a_machine_that_dies_is_said_in_a_sentence() {
     let Some(_turn) = turn() else { return };
-    let mut driver = start(&mut wiregauge(&["--", "sleep", "infinity"]));
-    let machine = await_machine(&mut driver.child);
+    let mut controller = start(&mut wiregauge(&["--", "sleep", "infinity"]));
+    let machine = await_machine(&mut controller.child);
     kill_process(machine, Signal::KILL).unwrap();
-    let output = driver.end(MACHINE_LIMIT);
+    let output = controller.end(MACHINE_LIMIT);
     let (_, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.starts_with("wiregauge: the testbed's machine 1 "), "{stderr}");

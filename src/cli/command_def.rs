@@ -4,7 +4,7 @@ use super::Command;
 use crate::options::{Given, OptionTable, UsageError};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// A command that measures no pattern.
@@ -123,15 +123,7 @@ impl Operand {
 
     /// What was typed.
     pub fn typed(&self, matches: &ArgMatches) -> Vec<OsString> {
-        match self.names.is_empty() && self.check.is_none() {
-            true => {
-                matches.get_many::<OsString>(self.name).into_iter().flatten().cloned().collect()
-            }
-            false => {
-                let words = matches.get_many::<String>(self.name).into_iter().flatten();
-                words.map(OsString::from).collect()
-            }
-        }
+        matches.get_raw(self.name).into_iter().flatten().map(OsStr::to_owned).collect()
     }
 }
 

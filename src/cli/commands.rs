@@ -2,9 +2,9 @@
 
 use super::command_def::{CommandDef, Operand, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
-use super::{Command, DaemonOptions, place, testbed, values};
+use super::{ClockOptions, Command, DaemonOptions, StudyOptions, place, testbed, values};
 use crate::host;
-use crate::options::{Given, OptionDef, UsageError};
+use crate::options::{Given, OptionDef, UsageError, each_once, under};
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::plan::host_spec::AGENT_PORT;
@@ -43,8 +43,7 @@ pub const SURVEY: CommandDef = CommandDef {
         Ok(Command::Survey {
             cpus: common::cpus(&typed.given, &Place::Here)?,
             seed: common::seed(&typed.given),
-            clock: typed.given.choice("clock"),
-            output: common::output(&typed.given, None)?,
+            options: common::run_options(&typed.given, None)?,
         })
     })
 };
@@ -57,17 +56,16 @@ const RUN: CommandDef = CommandDef {
   wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result",
     operands: &[Operand::new("STUDY", "A study's file, or the name of a shipped study").optional()],
     tables: &[
-        &[
-            OptionDef::path("only", "Only these series")
-                .metavar("SERIES")
-                .list()
-                .heading(MEASUREMENT),
-            OptionDef::flag(
-                "quick",
-                "At most 3 rounds and a tenth of the messages and time: check that all works",
-            )
-            .heading(MEASUREMENT),
-        ],
+        &under(
+            MEASUREMENT,
+            [
+                OptionDef::path("only", "Only these series").metavar("SERIES").list(),
+                OptionDef::flag(
+                    "quick",
+                    "At most 3 rounds and a tenth of the messages and time: check that all works",
+                ),
+            ],
+        ),
         REACH,
         PAIRS,
         RANK,
@@ -106,7 +104,7 @@ const EXPORT: CommandDef = CommandDef {
     operands: &[Operand::new("DIR", "Run directory")],
     tables: &[&[
         OptionDef::choice::<Format>("format", "Format of the samples").metavar("FORMAT").required(),
-        OptionDef::path("out", "New file to write").metavar("FILE").default_note("stdout"),
+        OptionDef::path("out", "New file to write").default_note("stdout"),
         OptionDef::count("run", "Only these runs of the record, by number").list(),
         OptionDef::flag("without-warmup", "Leave out the warm-up"),
     ]],
@@ -169,7 +167,7 @@ const CLOCKS: CommandDef = CommandDef {
         REACH,
         RANK,
         &[
-            OptionDef::time("time", "Duration").limits(1, u64::MAX).default("10s"),
+            OptionDef::duration("time", "Duration").default("10s"),
             settings::INTERFACE
                 .help(
                     "Network interface, such as ib0, or this host's and the remote one's: ib0,ib1",
@@ -186,19 +184,17 @@ const CLOCKS: CommandDef = CommandDef {
         RECORD,
     ],
     ..CommandDef::new("clocks", |Typed { given, .. }| {
-        let (to, rank) = place::others(&given, "clocks")?;
-        let place = to.first().cloned().map_or(Place::Here, Place::To);
+        let (hosts, rank) = place::others(&given, "clocks")?;
+        let place = hosts.first().cloned().map_or(Place::Here, Place::To);
         let interface = given.get("interface");
         common::check_interfaces(interface.clone(), &place)?;
-        Ok(Command::Clocks {
-            to,
+        Ok(Command::Clocks(Box::new(ClockOptions {
+            hosts,
             time: given.time("time").unwrap_or_default(),
             interface,
-            clock: given.choice("clock"),
             injected_error: given.get("injected-clock-error"),
-            output: common::output(&given, rank.as_ref())?,
-            rank: rank.map(Box::new),
-        })
+            options: common::run_options(&given, rank)?,
+        })))
     })
 };
 
@@ -247,35 +243,30 @@ const AGENT: CommandDef = CommandDef {
             .metavar("DIR")
             .default_note("WIREGAUGE_CONFIG, or wiregauge in the user's configuration directory"),
         ],
-        &[
-            OptionDef::time("longest-run", "Longest round")
-                .limits(1, u64::MAX)
-                .default("1h")
-                .heading(LIMITS),
-            OptionDef::parsed::<MessageRate>(
-                "highest-rate",
-                "Highest message rate; rounds that send as fast as they can are then refused",
-            )
-            .metavar("RATE")
-            .default_note("any")
-            .heading(LIMITS),
-            OptionDef::size("most-memory", "Most memory of a round")
-                .default("2GiB")
-                .heading(LIMITS),
-            OptionDef::text(
-                "ports",
-                |text| values::ports(text).map(drop),
-                "Ports of tcp, udp, homa and clock exchanges, such as 7500-7599",
-            )
-            .metavar("A-B")
-            .default_note("any")
-            .heading(LIMITS),
-            OptionDef::choice::<TransportKind>("transports", "Transports")
-                .metavar("NAMES")
-                .list()
-                .default_note("all that connect hosts")
-                .heading(LIMITS),
-        ],
+        &under(
+            LIMITS,
+            [
+                OptionDef::duration("longest-run", "Longest round").default("1h"),
+                OptionDef::parsed::<MessageRate>(
+                    "highest-rate",
+                    "Highest message rate; rounds that send as fast as they can are then refused",
+                )
+                .metavar("RATE")
+                .default_note("any"),
+                OptionDef::size("most-memory", "Most memory of a round").default("2GiB"),
+                OptionDef::text(
+                    "ports",
+                    |text| values::ports(text).map(drop),
+                    "Ports of tcp, udp, homa and clock exchanges, such as 7500-7599",
+                )
+                .metavar("A-B")
+                .default_note("any"),
+                OptionDef::choice::<TransportKind>("transports", "Transports")
+                    .metavar("NAMES")
+                    .list()
+                    .default_note("all that connect hosts"),
+            ],
+        ),
     ],
     ..CommandDef::new("agent", |typed| agent(&typed.given))
 };
@@ -306,7 +297,7 @@ const NOISE: CommandDef = CommandDef {
         )
         .metavar("LIST")
         .default_note("all that this process may use"),
-        OptionDef::time("time", "Duration").limits(1, u64::MAX).default("1s"),
+        OptionDef::duration("time", "Duration").default("1s"),
         OptionDef::choice::<crate::clock::Source>("clock", "Clock that the loop reads")
             .default_note("tsc where it is invariant"),
         JSON,
@@ -345,18 +336,16 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
     let (place, rank) = place::place(given)?;
     let interface = given.get("interface");
     common::check_interfaces(interface.clone(), &place)?;
-    Ok(Command::Run {
+    Ok(Command::Run(Box::new(StudyOptions {
         study: typed.operand("STUDY"),
-        only: values::each_once(given.list("only")),
+        only: each_once(given.list("only")),
         quick: given.flag("quick"),
         interface,
         cpus: common::cpus(given, &place)?,
         place,
         seed: common::seed(given),
-        clock: given.choice("clock"),
-        output: common::output(given, rank.as_ref())?,
-        rank: rank.map(Box::new),
-    })
+        options: common::run_options(given, rank)?,
+    })))
 }
 
 fn agent(given: &Given) -> Result<Command, UsageError> {

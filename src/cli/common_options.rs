@@ -2,10 +2,10 @@
 
 use super::place;
 use super::values::{self, RoleCpus};
-use super::{Command, Output};
+use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
-use crate::options::{Given, OptionDef, OptionTable, UsageError};
+use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
@@ -24,17 +24,15 @@ const JOB: &str = "Ranks of a job (set by srun, mpirun and such; rank 0 is the c
 const OUTPUT: &str = "Output";
 
 /// What is measured over every transport.
-pub const WHAT: OptionTable = &[
+pub const WHAT: OptionTable = &under(MEASUREMENT, [
     OptionDef::choice::<TransportKind>("transport", "Transports to measure")
         .metavar("NAMES")
         .list()
-        .default("tcp")
-        .heading(MEASUREMENT),
+        .default("tcp"),
     OptionDef::choice::<Wait>("wait", "Wait modes of both ends")
         .metavar("MODES")
         .list()
-        .default("busy")
-        .heading(MEASUREMENT),
+        .default("busy"),
     OptionDef::count(
         "threads",
         "Threads of each end, each with its own endpoint and CPU; --count, --time and --window are \
@@ -42,62 +40,57 @@ pub const WHAT: OptionTable = &[
     )
     .limits(1, MOST_THREADS as u64)
     .list()
-    .default("1")
-    .heading(MEASUREMENT),
-    OptionDef::flag("perturb", "Also measure each size 3 bytes smaller and 3 bytes larger")
-        .heading(MEASUREMENT),
-    OptionDef::flag("check", "Fill each payload and verify it at the receiver")
-        .heading(MEASUREMENT),
-];
+    .default("1"),
+    OptionDef::flag("perturb", "Also measure each size 3 bytes smaller and 3 bytes larger"),
+    OptionDef::flag("check", "Fill each payload and verify it at the receiver"),
+]);
 
 /// When a round and a run end.
-pub const LENGTH: OptionTable = &[
-    OptionDef::count("count", "Messages of each round, such as 10000, 10k or 1M")
-        .limits(1, MOST_COUNT)
-        .default_note("10k for latency and oneway without --time")
-        .heading(DURATION),
-    OptionDef::time("time", "Duration of each round; with --count, the first limit ends it")
-        .limits(1, u64::MAX)
-        .default_note("200ms for bandwidth without --count")
-        .heading(DURATION),
-    OptionDef::count("rounds", "Rounds of each case, by fresh processes; with --until, at most")
+pub const LENGTH: OptionTable = &under(
+    DURATION,
+    [
+        OptionDef::count("count", "Messages of each round, such as 10000, 10k or 1M")
+            .limits(1, MOST_COUNT)
+            .default_note("10k for latency and oneway without --time"),
+        OptionDef::duration(
+            "time",
+            "Duration of each round; with --count, the first limit ends it",
+        )
+        .default_note("200ms for bandwidth without --count"),
+        OptionDef::count(
+            "rounds",
+            "Rounds of each case, by fresh processes; with --until, at most",
+        )
         .limits(1, MOST_ROUNDS as u64)
-        .default_note("5; 30 with --until")
-        .heading(DURATION),
-    OptionDef::text(
-        "until",
-        |text| values::percent(text).map(drop),
-        "Stop when the confidence intervals of p50 and p99 (bandwidth: of the rate) are this \
+        .default_note("5; 30 with --until"),
+        OptionDef::text(
+            "until",
+            |text| values::percent(text).map(drop),
+            "Stop when the confidence intervals of p50 and p99 (bandwidth: of the rate) are this \
          narrow, such as 5%",
-    )
-    .metavar("WIDTH")
-    .heading(DURATION),
-    OptionDef::count(
-        "warmup",
-        "Messages at the start of each round that are recorded but not in the figures",
-    )
-    .limits(0, MOST_COUNT)
-    .default_note("1000, at most a tenth of the expected count")
-    .heading(DURATION),
-    OptionDef::time("timeout", "Time without progress after which a round has stalled")
-        .limits(1, u64::MAX)
-        .default("10s")
-        .heading(DURATION),
-    OptionDef::time("loss-after", "Time after which a message counts as lost")
-        .limits(1, u64::MAX)
-        .default("100ms")
-        .heading(DURATION),
-];
+        )
+        .metavar("WIDTH"),
+        OptionDef::count(
+            "warmup",
+            "Messages at the start of each round that are recorded but not in the figures",
+        )
+        .limits(0, MOST_COUNT)
+        .default_note("1000, at most a tenth of the expected count"),
+        OptionDef::duration("timeout", "Time without progress after which a round has stalled")
+            .default("10s"),
+        OptionDef::duration("loss-after", "Time after which a message counts as lost")
+            .default("100ms"),
+    ],
+);
 
 /// Which CPUs the ends use.
-pub const CPUS: OptionTable = &[OptionDef::text(
+pub const CPUS: OptionTable = &under(PLACEMENT, [OptionDef::text(
     "cpus",
     |text| values::role_cpus(text).map(drop),
     "CPUs of the client and the server, such as 2,3, or lists for several threads, such as 0-3/4-7",
 )
 .metavar("A,B")
-.default_note("chosen")
-.heading(PLACEMENT)];
+.default_note("chosen")]);
 
 /// The clock.
 pub const CLOCK: OptionDef = OptionDef::choice::<Source>("clock", "Timestamp clock")
@@ -118,7 +111,7 @@ pub const DRAW: OptionTable = &[
 ];
 
 /// The other hosts, and how they are reached.
-pub const REACH: OptionTable = &[
+pub const REACH: OptionTable = &under(HOSTS, [
     OptionDef::text(
         "to",
         |text| values::host(text).map(drop),
@@ -126,8 +119,7 @@ pub const REACH: OptionTable = &[
          an agent daemon (agent:node07)",
     )
     .metavar("HOST")
-    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"])
-    .heading(HOSTS),
+    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"]),
     OptionDef::text(
         "hosts",
         |text| values::host(text).map(drop),
@@ -136,9 +128,8 @@ pub const REACH: OptionTable = &[
     )
     .metavar("HOSTS")
     .list()
-    .excludes(&["hosts-file"])
-    .heading(HOSTS),
-    OptionDef::path("hosts-file", "File with one host per line").metavar("FILE").heading(HOSTS),
+    .excludes(&["hosts-file"]),
+    OptionDef::path("hosts-file", "File with one host per line"),
     OptionDef::text(
         "remote-binary",
         |text| values::line(text).map(drop),
@@ -146,73 +137,69 @@ pub const REACH: OptionTable = &[
     )
     .metavar("PATH")
     .default_note("found by the remote shell")
-    .excludes(&["push"])
-    .heading(HOSTS),
-    OptionDef::flag("push", "Copy this program to the remote hosts first and remove it afterwards")
-        .heading(HOSTS),
+    .excludes(&["push"]),
+    OptionDef::flag("push", "Copy this program to the remote hosts first and remove it afterwards"),
     OptionDef::text(
         "ssh",
         |text| values::ssh(text).map(drop),
         "ssh command with its own options, such as 'ssh -F FILE -p 2222'",
     )
     .metavar("COMMAND")
-    .default("ssh")
-    .heading(HOSTS),
-];
+    .default("ssh"),
+]);
 
 /// Which pairs of hosts are measured.
-pub const PAIRS: OptionTable = &[
+pub const PAIRS: OptionTable = &under(HOSTS, [
     OptionDef::flag("all-pairs", "Measure every pair of --hosts: a matrix, with slow pairs named")
-        .excludes(&["bisection"])
-        .heading(HOSTS),
+        .excludes(&["bisection"]),
     OptionDef::choice::<AtOnce>(
         "at-once",
         "Pairs that run at the same time: one, a matching (no host in two pairs), or all",
     )
     .metavar("WHICH")
     .default_note("matching")
-    .needs(&["all-pairs"])
-    .heading(HOSTS),
+    .needs(&["all-pairs"]),
     OptionDef::count(
         "bisection",
         "Measure this number of random perfect matchings of --hosts: effective bisection bandwidth",
     )
     .metavar("MATCHINGS")
-    .limits(0, u32::MAX as u64)
-    .heading(HOSTS),
-];
+    .limits(0, u32::MAX as u64),
+]);
 
 /// Which process of a job this is. A launcher says it by itself.
-pub const RANK: OptionTable = &[
-    OptionDef::count("rank", "Rank of this process, from 0, where no launcher sets it")
-        .limits(0, u32::MAX as u64)
-        .heading(JOB),
-    OptionDef::count("ranks", "Number of ranks; 1: ignore the launcher and measure alone")
-        .limits(0, u32::MAX as u64)
-        .heading(JOB),
-    OptionDef::text(
-        "leader",
-        |text| values::leader(text).map(drop),
-        "Host of rank 0, such as node01 or 10.1.0.1:7426",
-    )
-    .metavar("HOST")
-    .heading(JOB),
-];
+pub const RANK: OptionTable = &under(
+    JOB,
+    [
+        OptionDef::count("rank", "Rank of this process, from 0, where no launcher sets it")
+            .limits(0, u32::MAX as u64),
+        OptionDef::count("ranks", "Number of ranks; 1: ignore the launcher and measure alone")
+            .limits(0, u32::MAX as u64),
+        OptionDef::text(
+            "leader",
+            |text| values::leader(text).map(drop),
+            "Host of rank 0, such as node01 or 10.1.0.1:7426",
+        )
+        .metavar("HOST"),
+    ],
+);
 
 /// What counts as slow.
-pub const THRESHOLD: OptionTable =
-    &[OptionDef::time("threshold", "Count samples above this time as slow")
-        .default("10us")
-        .heading(OUTPUT)];
+pub const THRESHOLD: OptionTable = &under(
+    OUTPUT,
+    [OptionDef::time("threshold", "Count samples above this time as slow").default("10us")],
+);
 
 /// Where the output of a run goes.
-pub const RECORD: OptionTable = &[
-    OptionDef::path("out", "Run directory to write, which must not exist yet")
-        .metavar("DIR")
-        .default_note("wiregauge-runs/<UTC time>-<command>")
-        .heading(OUTPUT),
-    OptionDef::flag("json", "Print the record on stdout, and nothing else").heading(OUTPUT),
-];
+pub const RECORD: OptionTable = &under(
+    OUTPUT,
+    [
+        OptionDef::path("out", "Run directory to write, which must not exist yet")
+            .metavar("DIR")
+            .default_note("wiregauge-runs/<UTC time>-<command>"),
+        OptionDef::flag("json", "Print the record on stdout, and nothing else"),
+    ],
+);
 
 /// An option of the commands that print a table.
 pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a table");
@@ -235,7 +222,7 @@ fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), Usa
         perturb: given.flag("perturb"),
         waits: given.choices("wait"),
         threads: match given.is_given("threads") {
-            true => values::each_once(given.counts32("threads")),
+            true => each_once(given.counts32("threads")),
             false => request.threads,
         },
         count: given.count("count"),
@@ -307,11 +294,11 @@ pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
     pairs.collect::<Result<_, String>>().map_err(UsageError::of_option("cpus"))
 }
 
-/// Where the output of a run goes.
-pub fn output(given: &Given, rank: Option<&Rank>) -> Result<Output, UsageError> {
+/// How a run is made, and where its output goes.
+pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, UsageError> {
     let directory = given.text("out").map(PathBuf::from);
     // Only rank 0 of a job writes, and another one may come when it has begun to.
-    let writes = rank.is_none_or(|rank| rank.rank == 0);
+    let writes = rank.as_ref().is_none_or(|rank| rank.rank == 0);
     if let Some(directory) = directory.as_ref().filter(|_| writes)
         && directory.symlink_metadata().is_ok()
     {
@@ -320,7 +307,8 @@ pub fn output(given: &Given, rank: Option<&Rank>) -> Result<Output, UsageError> 
             directory.display()
         )));
     }
-    Ok(Output { directory, json: given.flag("json") })
+    let (clock, json) = (given.choice("clock"), given.flag("json"));
+    Ok(RunOptions { clock, directory, json, rank: rank.map(Box::new) })
 }
 
 /// The command that measures what was asked of a pattern.
@@ -328,7 +316,5 @@ pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageErr
     let (request, rank) = apply(given, pattern.request(given)?)?;
     // A wrong request is refused before a wrong place for what it would give.
     request.clone().plan()?;
-    let output = output(given, rank.as_ref())?;
-    let (clock, rank) = (given.choice("clock"), rank.map(Box::new));
-    Ok(Command::Measure { request: Box::new(request), clock, output, rank })
+    Ok(Command::Measure { request: Box::new(request), options: run_options(given, rank)? })
 }

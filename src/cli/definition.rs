@@ -167,17 +167,14 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
 fn of_transport(transport: TransportKind) -> clap::Command {
     let descriptor = transport.descriptor();
     let patterns = registry::carried_by(descriptor).join(", ");
-    let mut about = format!("Transport {transport}: {}\nCommands: {patterns}", descriptor.about);
-    if descriptor.settings.is_empty() {
-        about.push_str("\n\nIt has no options of its own.");
-        return clap::Command::new(transport.name())
-            .about(about)
-            .help_template("{about}\n")
-            .disable_help_flag(true);
-    }
+    let (more, template) = match descriptor.settings.is_empty() {
+        true => ("\n\nIt has no options of its own.", "{about}\n"),
+        false => ("", "{about}\n\nOptions:\n{options}\n"),
+    };
+    let about = descriptor.about;
     clap::Command::new(transport.name())
-        .about(about)
-        .help_template("{about}\n\nOptions:\n{options}\n")
+        .about(format!("Transport {transport}: {about}\nCommands: {patterns}{more}"))
+        .help_template(template)
         .max_term_width(tables::HELP_WIDTH)
         .disable_help_flag(true)
         .args(descriptor.settings.iter().map(tables::argument))

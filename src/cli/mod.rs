@@ -33,13 +33,53 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a run's output goes.
+/// How a run is made, whatever it measures, and where its output goes.
 #[derive(Clone, Debug, Default)]
-pub struct Output {
+pub struct RunOptions {
+    /// The timestamp clock; `None`: the best that the hosts have.
+    pub clock: Option<Source>,
     /// The run directory; `None`: one under `wiregauge-runs/`.
     pub directory: Option<PathBuf>,
     /// Whether the record goes to stdout.
     pub json: bool,
+    /// Which process of a job this is.
+    pub rank: Option<Box<Rank>>,
+}
+
+/// How a study is run.
+#[derive(Debug)]
+pub struct StudyOptions {
+    /// A file, or the name of one that is shipped; `None`: list those.
+    pub study: Option<String>,
+    /// Only these series; empty: all.
+    pub only: Vec<String>,
+    /// Whether a look is enough.
+    pub quick: bool,
+    /// The hosts of both ends.
+    pub place: Place,
+    /// Whose addresses tcp, udp and homa use.
+    pub interface: Option<Interfaces>,
+    /// CPUs of the roles.
+    pub cpus: Vec<CpuPair>,
+    /// The random seed.
+    pub seed: u64,
+    /// The rest.
+    pub options: RunOptions,
+}
+
+/// How clocks are compared.
+#[derive(Debug)]
+pub struct ClockOptions {
+    /// The other hosts.
+    pub hosts: Vec<HostSpec>,
+    /// How long.
+    pub time: Span,
+    /// Whose addresses are used.
+    pub interface: Option<Interfaces>,
+    /// The error that is injected into the remote clocks.
+    pub injected_error: Option<InjectedClockError>,
+    /// The rest.
+    pub options: RunOptions,
 }
 
 /// What was asked for.
@@ -49,65 +89,23 @@ pub enum Command {
     Survey {
         /// CPUs of the roles.
         cpus: Vec<CpuPair>,
-        /// The seed.
+        /// The random seed.
         seed: u64,
-        /// The clock.
-        clock: Option<Source>,
-        /// Where the output goes.
-        output: Output,
+        /// The rest.
+        options: RunOptions,
     },
     /// Measure what a request says.
     Measure {
         /// The request, not yet validated as a whole.
         request: Box<Request>,
-        /// The clock.
-        clock: Option<Source>,
-        /// Where the output goes.
-        output: Output,
-        /// Which process of a job this is.
-        rank: Option<Box<Rank>>,
+        /// The rest.
+        options: RunOptions,
     },
-    /// Carry out a study, or say which there are.
-    Run {
-        /// A file, or the name of one that is shipped; `None`: list those.
-        study: Option<String>,
-        /// Only these series; empty: all.
-        only: Vec<String>,
-        /// Whether a look is enough.
-        quick: bool,
-        /// The hosts of both ends.
-        place: Place,
-        /// Whose addresses tcp, udp and homa use.
-        interface: Option<Interfaces>,
-        /// CPUs of the roles.
-        cpus: Vec<CpuPair>,
-        /// The seed.
-        seed: u64,
-        /// The clock.
-        clock: Option<Source>,
-        /// Where the output goes.
-        output: Output,
-        /// Which process of a job this is.
-        rank: Option<Box<Rank>>,
-    },
-    /// Compare this host's clock with another's.
-    Clocks {
-        /// The other hosts.
-        to: Vec<HostSpec>,
-        /// How long.
-        time: Span,
-        /// Whose addresses are used.
-        interface: Option<Interfaces>,
-        /// The clock.
-        clock: Option<Source>,
-        /// What the other host's clock is made wrong by.
-        injected_error: Option<InjectedClockError>,
-        /// Where the output goes.
-        output: Output,
-        /// Which process of a job this is.
-        rank: Option<Box<Rank>>,
-    },
-    /// Look at other hosts.
+    /// Run a study, or list those that are shipped.
+    Run(Box<StudyOptions>),
+    /// Compare this host's clock with others.
+    Clocks(Box<ClockOptions>),
+    /// Check other hosts.
     Hosts {
         /// Which.
         hosts: Vec<HostSpec>,
@@ -116,7 +114,7 @@ pub enum Command {
         /// Which process of a job this is.
         rank: Option<Box<Rank>>,
     },
-    /// Watch CPUs.
+    /// Measure the noise of CPUs.
     Noise {
         /// Which; empty: all that are allowed.
         cpus: Vec<u32>,
@@ -127,12 +125,12 @@ pub enum Command {
         /// Whether as JSON.
         json: bool,
     },
-    /// Say what there is.
+    /// List the transports.
     List {
         /// Whether as JSON.
         json: bool,
     },
-    /// Tell records again.
+    /// Render records again.
     Report {
         /// Run directories.
         dirs: Vec<PathBuf>,
@@ -161,15 +159,15 @@ pub enum Command {
         /// Whether as JSON.
         json: bool,
     },
-    /// Prove the instrument.
+    /// Check the instrument.
     Selftest {
         /// Whether as JSON.
         json: bool,
     },
     /// Run a command in a machine of the testbed.
-    Testbed(Box<crate::testbed::Wanted>),
+    Testbed(Box<crate::testbed::MachineRequest>),
     /// Run a command in a network of hosts.
-    TestbedNet(Box<crate::testbed::net::Wanted>),
+    TestbedNet(Box<crate::testbed::net::NetworkRequest>),
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
     /// Run an agent daemon, or offer a pairing with one.

@@ -1,6 +1,6 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
-use super::values::{self, Host};
+use super::values;
 use crate::options::{Given, UsageError};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
 use crate::plan::{HostSpec, Pairs, Place};
@@ -108,12 +108,11 @@ fn of_hosts(given: &Given, pairs: Pairs) -> Result<Place, UsageError> {
     }
     let ssh = given.read("ssh", values::ssh).unwrap_or_else(|| vec!["ssh".into()]);
     let binary: Option<String> = given.get("remote-binary");
-    let spec = |Host { name, agent }: Host| {
-        let (ssh, binary) = (ssh.clone(), binary.clone());
-        let push = given.flag("push") && agent.is_none();
-        HostSpec { host: name, agent, ssh, binary, push, key: None }
+    let spec = |host: HostSpec| {
+        let push = given.flag("push") && host.agent.is_none();
+        HostSpec { ssh: ssh.clone(), binary: binary.clone(), push, ..host }
     };
-    let node = |host: Host| match host.name == HERE && host.agent.is_none() {
+    let node = |host: HostSpec| match host.host == HERE && host.agent.is_none() {
         true => Node::Here,
         false => Node::Remote(spec(host)),
     };
@@ -125,7 +124,7 @@ fn of_hosts(given: &Given, pairs: Pairs) -> Result<Place, UsageError> {
 }
 
 /// The hosts of a file: the first word of each line, `#` begins a comment.
-fn of_file(path: &Path) -> Result<Vec<Host>, UsageError> {
+fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
     let shown = path.display();
     let cannot = |error: std::io::Error| {
         UsageError(format!("--hosts-file: cannot read '{shown}' ({error})"))
@@ -139,7 +138,7 @@ fn of_file(path: &Path) -> Result<Vec<Host>, UsageError> {
     hosts(&text, &shown.to_string())
 }
 
-fn hosts(text: &str, file: &str) -> Result<Vec<Host>, UsageError> {
+fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
     let mut hosts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
@@ -172,7 +171,7 @@ mod tests {
     fn a_file_has_a_host_a_line() {
         let text = "# rack 1\nnode1\n\n  user@node2   # the slow one\nhere\n";
         let names: Vec<String> =
-            hosts(text, "f").unwrap().into_iter().map(|host| host.name).collect();
+            hosts(text, "f").unwrap().into_iter().map(|host| host.host).collect();
         assert_eq!(names, ["node1", "user@node2", "here"]);
     }
 

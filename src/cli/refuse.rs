@@ -99,13 +99,12 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
 
 /// What the parser takes for the nearest to what was typed.
 fn near(error: &clap::Error, kind: ContextKind) -> String {
-    match error.get(kind) {
-        Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
-        Some(ContextValue::Strings(all)) if !all.is_empty() => {
-            format!(" (did you mean '{}'?)", all[0])
-        }
-        _ => String::new(),
-    }
+    let near = match error.get(kind) {
+        Some(ContextValue::String(near)) => Some(near),
+        Some(ContextValue::Strings(all)) => all.first(),
+        _ => None,
+    };
+    near.map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"))
 }
 
 /// `--size` of `--size <SIZES>`; an operand as it is, without brackets.

@@ -41,14 +41,11 @@ after a signal; 2 wrong use, 4 the machine could not run it.",
         OptionDef::size("memory", "Memory of a machine")
             .limits(testbed::LEAST_MEMORY.0, u64::MAX)
             .default("2GiB"),
-        OptionDef::time("timeout", "End the machine after this time")
-            .limits(1, u64::MAX)
-            .default("10min"),
+        OptionDef::duration("timeout", "End the machine after this time").default("10min"),
         OptionDef::path("out", "Empty or new directory for the files of the guest's /out")
             .metavar("DIR")
             .default_note("a temporary directory, which is named at the end"),
         OptionDef::path("kernel", "Debian's kernel package as a file")
-            .metavar("FILE")
             .default_note("fetched by apt, once"),
     ]],
     ..CommandDef::new("rdma", rdma)
@@ -99,7 +96,7 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
     if !fits {
         return Err(UsageError(format!("{sentence}, or --topology star for any number")));
     }
-    Ok(Command::TestbedNet(Box::new(net::Wanted {
+    Ok(Command::TestbedNet(Box::new(net::NetworkRequest {
         hosts: hosts as usize,
         topology,
         rate: typed.given.get("rate"),
@@ -123,7 +120,7 @@ fn rdma(typed: Typed) -> Result<Command, UsageError> {
     {
         return Err(UsageError(format!("--kernel: cannot read '{path}' ({error})")));
     }
-    Ok(Command::Testbed(Box::new(testbed::Wanted {
+    Ok(Command::Testbed(Box::new(testbed::MachineRequest {
         memory: given.size("memory").unwrap_or(testbed::LEAST_MEMORY),
         timeout: given.time("timeout").unwrap_or_default(),
         out,

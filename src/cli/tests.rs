@@ -32,12 +32,12 @@ fn no_command_is_the_survey() {
     for line in ["", "survey"] {
         let found = asked(line).unwrap();
         assert!(
-            matches!(&found, Command::Survey { cpus, seed: 1, clock: None, .. } if cpus.is_empty()),
+            matches!(&found, Command::Survey { cpus, seed: 1, options } if cpus.is_empty() && options.clock.is_none()),
             "{line}"
         );
     }
-    let Ok(Command::Survey { output, .. }) = asked("--json --out nowhere") else { panic!() };
-    assert!(output.json && output.directory == Some("nowhere".into()));
+    let Ok(Command::Survey { options, .. }) = asked("--json --out nowhere") else { panic!() };
+    assert!(options.json && options.directory == Some("nowhere".into()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The values of options: each parser gives the value, or a sentence that says what is allowed.
 
 use crate::host;
-use crate::plan::host_spec;
+use crate::plan::host_spec::{self, HostSpec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
 use std::net::{IpAddr, SocketAddr};
@@ -11,13 +11,6 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Debug)]
 pub struct RoleCpus(pub Vec<u32>, pub Vec<u32>);
 
-/// A host, and the address of its agent daemon; `None`: ssh reaches it.
-#[derive(Clone, Debug)]
-pub struct Host {
-    pub name: String,
-    pub agent: Option<String>,
-}
-
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
 /// Longest name of a host (253, RFC 1035) with a user before it.
@@ -26,15 +19,16 @@ const LONGEST_HOST: usize = 320;
 const LONGEST_LINE: usize = 4096;
 
 /// A host, reached by an agent daemon or by ssh, which would take a dash for an option of its own.
-pub fn host(text: &str) -> Result<Host, String> {
+pub fn host(text: &str) -> Result<HostSpec, String> {
     if let Some(agent) = text.strip_prefix(host_spec::AGENT) {
         let (host, port) = agent_address(agent)?;
-        return Ok(Host { name: agent.to_owned(), agent: Some(format!("[{host}]:{port}")) });
+        let address = Some(format!("[{host}]:{port}"));
+        return Ok(HostSpec { host: agent.to_owned(), agent: address, ..HostSpec::default() });
     }
     let plain = |c: char| !c.is_whitespace() && !c.is_control();
     if (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
     {
-        return Ok(Host { name: text.to_owned(), agent: None });
+        return Ok(HostSpec { host: text.to_owned(), ..HostSpec::default() });
     }
     Err(format!("invalid host '{text}': use node07, user@node07 or agent:node07"))
 }
@@ -134,15 +128,4 @@ pub fn cpu_list(text: &str) -> Result<Vec<u32>, String> {
         .and_then(host::parse_cpus)
         .filter(|cpus| !cpus.is_empty())
         .ok_or_else(|| format!("invalid CPUs '{text}': use 2, 0-3 or 0-3,6"))
-}
-
-/// The values of a list in the order in which they were typed, each once.
-pub fn each_once<T: PartialEq>(typed: Vec<T>) -> Vec<T> {
-    let mut once = Vec::new();
-    for value in typed {
-        if !once.contains(&value) {
-            once.push(value);
-        }
-    }
-    once
 }

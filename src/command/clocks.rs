@@ -1,78 +1,49 @@
 //! `clocks`: how far another host's clock is from this one's, over a time.
 
-use super::hosts::{self, ProbeRequest};
+use super::hosts::{ProbeRequest, with_hosts};
 use super::{CommandError, Exit, measure, process};
-use crate::cli::Output;
-use crate::clock::Source;
-use crate::pattern::registry;
-use crate::plan::pairs::Node;
-use crate::plan::{HostSpec, Pairs, Place, Plan, Rounds};
-use crate::remote::host::RemoteHost;
-use crate::run::{RunContext, compared};
-use crate::transport::{Interfaces, TransportKind};
-use crate::units::{Bytes, InjectedClockError, Span};
+use crate::cli::ClockOptions;
+use crate::plan::{Plan, Rounds};
+use crate::run::compared;
+use crate::transport::{Role, TransportKind};
+use crate::units::{Bytes, Span};
 
 /// What the record and the page take at most: 200 points a host.
 const NEED: Bytes = Bytes(1 << 20);
 
-/// What is compared, and how.
-pub struct Clocks {
-    /// The other hosts.
-    pub to: Vec<HostSpec>,
-    /// How long.
-    pub time: Span,
-    /// Whose addresses are used.
-    pub interface: Option<Interfaces>,
-    /// The clock of all.
-    pub clock: Option<Source>,
-    /// What the other hosts' clocks are made wrong by.
-    pub injected_error: Option<InjectedClockError>,
-    /// Where the output goes.
-    pub output: Output,
-}
-
 /// Compares.
-pub fn clocks(asked: Clocks, typed: Vec<String>) -> Result<Exit, CommandError> {
-    let Clocks { to, time, interface, clock, injected_error, output } = asked;
-    let transports = vec![TransportKind::Udp];
-    let interfaces = interface.clone();
-    let look = ProbeRequest { transports, interfaces, cpus: Vec::new(), threads: 1, clock };
-    let nodes = to.iter().cloned().map(Node::Remote).collect();
-    let mut hosts = hosts::reach(&Place::Hosts(nodes, Pairs::First), &look)?;
-    let all = |hosts: &mut [RemoteHost]| -> Result<Exit, CommandError> {
-        let plan = plan(&to, injected_error);
-        let (writer, json) = (measure::writer(&output, "clocks", NEED)?, output.json);
-        let interrupted = process::interrupts()?;
-        let stage = RunContext {
-            program: process::program()?,
-            command: typed,
-            clock,
-            interrupted: &interrupted,
-            hosts: &[],
-            unavailable: Vec::new(),
-            patterns: registry::FOR_RUNS,
-        };
-        let hosts = hosts.iter_mut().collect();
-        let record = compared::compare(&plan, &stage, hosts, interface.as_ref(), time)?;
-        measure::tell(&record, writer, json)?;
-        Ok(if record.complete { Exit::Right } else { Exit::Incomplete })
+pub fn clocks(asked: &ClockOptions) -> Result<Exit, CommandError> {
+    let ClockOptions { time, interface, options, .. } = asked;
+    let probe = ProbeRequest {
+        transports: vec![TransportKind::Udp],
+        interfaces: interface.clone(),
+        threads: 1,
+        clock: options.clock,
+        ..ProbeRequest::default()
     };
-    let exit = all(&mut hosts);
-    hosts::leave(hosts);
-    exit
+    let specs: Vec<_> = asked.hosts.iter().map(|spec| (spec.clone(), Role::Server)).collect();
+    with_hosts(&specs, &probe, |hosts| {
+        let writer = measure::writer(options, "clocks", NEED)?;
+        let interrupted = process::interrupts()?;
+        let context = process::context(options, &interrupted, &[], Vec::new())?;
+        let hosts = hosts.iter_mut().collect();
+        let record = compared::compare(&plan(asked), &context, hosts, interface.as_ref(), *time)?;
+        measure::report(&record, writer, options.json)?;
+        Ok(if record.complete { Exit::Right } else { Exit::Incomplete })
+    })
 }
 
 /// A plan that measures nothing but clocks.
-fn plan(to: &[HostSpec], injected_clock_error: Option<InjectedClockError>) -> Plan {
+fn plan(asked: &ClockOptions) -> Plan {
     Plan {
         name: "clocks".into(),
         cases: Vec::new(),
         rounds: Rounds { least: 1, most: 1, until: None },
         cpus: Vec::new(),
-        hosts: to.to_vec(),
+        hosts: asked.hosts.clone(),
         pairs: None,
         concurrent: Vec::new(),
-        injected_clock_error,
+        injected_clock_error: asked.injected_error,
         seed: 0,
         threshold: Span(0),
         study: None,

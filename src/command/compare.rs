@@ -8,8 +8,8 @@ use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
 use crate::report::scale::Scale;
 use crate::report::table::comparison::{self, Line};
 use crate::report::warnings;
+use crate::stats::compare;
 use crate::stats::limit::{Limit, Verdict};
-use crate::stats::{Difference, compare};
 use crate::units::quantile_name;
 use crate::warning::Warning;
 use serde::Serialize;
@@ -49,20 +49,15 @@ impl Side {
             Some((dir, selection)) if !Path::new(text).exists() => (dir, selection),
             _ => (text, ""),
         };
-        let mut wanted = Vec::new();
-        for word in selection.split(',').filter(|word| !word.is_empty()) {
-            match word.split_once('=') {
-                Some((key, value)) if KEYS.contains(&key) => {
-                    wanted.push((key.to_string(), value.to_string()));
-                }
-                _ => {
-                    return refuse(format!(
-                        "invalid selection '{word}': use key=value, where key is one of {}",
-                        KEYS.join(", ")
-                    ));
-                }
-            }
-        }
+        let pair = |word: &str| match word.split_once('=') {
+            Some((key, value)) if KEYS.contains(&key) => Ok((key.to_owned(), value.to_owned())),
+            _ => refuse(format!(
+                "invalid selection '{word}': use key=value, where key is one of {}",
+                KEYS.join(", ")
+            )),
+        };
+        let words = selection.split(',').filter(|word| !word.is_empty());
+        let wanted = words.map(pair).collect::<Result<_, _>>()?;
         Ok(Side { record: read_record(Path::new(dir))?, wanted })
     }
 
@@ -72,18 +67,6 @@ impl Side {
             .iter()
             .filter(|run| self.wanted.iter().all(|(key, value)| value_of(run, key) == *value))
     }
-}
-
-/// One difference as it is told.
-#[derive(Serialize)]
-struct Row {
-    runs: String,
-    figure: String,
-    #[serde(skip)]
-    scale: Scale,
-    difference: Option<Difference>,
-    /// Whether the interval of the difference excludes zero.
-    differs: Option<bool>,
 }
 
 /// A limit as it was judged.
@@ -98,7 +81,7 @@ struct Judged {
 /// All that a comparison says.
 #[derive(Serialize)]
 struct Comparison {
-    rows: Vec<Row>,
+    rows: Vec<Line>,
     limits: Vec<Judged>,
     warnings: Vec<RecordedWarning>,
 }
@@ -135,7 +118,7 @@ pub fn compare(
     let exceeded = all.limits.iter().any(|judged| judged.exceeded);
     match json {
         true => print_json(&all)?,
-        false => print(tell(&all).as_bytes())?,
+        false => print(text(&all).as_bytes())?,
     };
     Ok(if exceeded { Exit::Exceeded } else { Exit::Right })
 }
@@ -153,28 +136,23 @@ fn pair<'a>(a: &'a Side, b: &'a Side) -> Vec<(&'a Run, &'a Run)> {
     let same = |first: &Run, second: &Run| {
         KEYS.iter().all(|key| selected(key) || value_of(first, key) == value_of(second, key))
     };
-    let mut pairs = Vec::new();
-    for first in firsts {
-        pairs.extend(seconds.iter().filter(|second| same(first, second)).map(|s| (first, *s)));
-    }
-    pairs
+    let all = firsts.iter().flat_map(|a| seconds.iter().map(|b| (*a, *b)));
+    all.filter(|(first, second)| same(first, second)).collect()
 }
 
-fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Row>) {
-    let mut push = |figure: String, scale: Scale, difference: Option<Difference>| {
-        let differs = difference.as_ref().map(Difference::excludes_zero);
-        rows.push(Row { runs: runs.to_string(), figure, scale, difference, differs });
-    };
+fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Line>) {
     for &metric in Metric::ALL {
         let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
         for quantile in compare::quantiles(a, b) {
             let p = quantile_name(quantile.p);
-            push(format!("{}.{p}", metric.name()), Scale::Time, quantile.difference);
+            let figure = format!("{}.{p}", metric.name());
+            rows.push(Line::new(runs, figure, Scale::Time, quantile.difference));
         }
     }
     for &metric in RateMetric::ALL {
         let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
-        push(metric.name().to_string(), Scale::of_rate(metric), compare::rates(a, b));
+        let (figure, scale) = (metric.name().to_owned(), Scale::of_rate(metric));
+        rows.push(Line::new(runs, figure, scale, compare::rates(a, b)));
     }
 }
 
@@ -190,13 +168,8 @@ fn judge(limit: &Limit, text: &str, first: &Run, second: &Run, runs: &str) -> Ju
     Judged { runs: runs.into(), limit: text.into(), exceeded, verdict: said }
 }
 
-fn tell(all: &Comparison) -> String {
-    let mut text = comparison::table(all.rows.iter().map(|row| Line {
-        runs: &row.runs,
-        figure: &row.figure,
-        scale: row.scale,
-        difference: row.difference.as_ref(),
-    }));
+fn text(all: &Comparison) -> String {
+    let mut text = comparison::table(&all.rows);
     for judged in &all.limits {
         text.push_str(&format!("limit {} ({}): {}\n", judged.limit, judged.runs, judged.verdict));
     }

@@ -1,4 +1,4 @@
-//! `hosts`, and other hosts before anything runs there: reached, looked at, and left as they were.
+//! `hosts`, and other hosts before anything runs there: reached, probed, and left as they were.
 
 use super::console::{complain, print, print_json};
 use super::process::{interrupts, program};
@@ -23,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 const AT_ONCE: usize = 64;
 
 /// What is to be known of other hosts.
+#[derive(Default)]
 pub struct ProbeRequest {
     /// The transports that are to be measured.
     pub transports: Vec<TransportKind>,
@@ -51,12 +52,31 @@ impl ProbeRequest {
     }
 }
 
-/// Reaches and looks at all other hosts of a place, in its order.
-pub fn reach(place: &Place, look: &ProbeRequest) -> Result<Vec<RemoteHost>, CommandError> {
-    let all = reach_each(&others(place), look)?;
-    let interrupted = all.iter().any(|one| matches!(one, Err(fault) if fault.is_interrupted()));
-    let faults: Vec<Fault> = all.iter().filter_map(|one| one.as_ref().err()).cloned().collect();
-    let reached: Vec<RemoteHost> = all.into_iter().filter_map(Result::ok).collect();
+/// Reaches and probes hosts, does something with them, and leaves them as they were.
+pub fn with_hosts(
+    hosts: &[(HostSpec, Role)],
+    probe: &ProbeRequest,
+    work: impl FnOnce(&mut [RemoteHost]) -> Result<Exit, CommandError>,
+) -> Result<Exit, CommandError> {
+    let mut hosts = reach(hosts, probe)?;
+    let exit = work(&mut hosts);
+    leave(hosts);
+    exit
+}
+
+/// Reaches and probes hosts, all of them or none.
+fn reach(
+    hosts: &[(HostSpec, Role)],
+    probe: &ProbeRequest,
+) -> Result<Vec<RemoteHost>, CommandError> {
+    let (mut reached, mut faults) = (Vec::new(), Vec::new());
+    for host in reach_each(hosts, probe)? {
+        match host {
+            Ok(host) => reached.push(host),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let interrupted = faults.iter().any(Fault::is_interrupted);
     let Some(first) = faults.iter().find(|fault| fault.is_interrupted() == interrupted) else {
         return Ok(reached);
     };
@@ -70,9 +90,9 @@ pub fn reach(place: &Place, look: &ProbeRequest) -> Result<Vec<RemoteHost>, Comm
     Err(Fault::of_agent(first.is_refused(), sentence).into())
 }
 
-/// A host as it is told.
-#[derive(Serialize)]
-struct Told {
+/// A host as it is reported.
+#[derive(Default, Serialize)]
+struct HostReport {
     host: String,
     reached: bool,
     /// Why not.
@@ -90,34 +110,25 @@ struct Told {
     transports: Vec<&'static str>,
 }
 
-impl Told {
-    fn of(spec: &HostSpec, host: &Result<RemoteHost, Fault>) -> Told {
-        let nothing = Told {
-            host: spec.host.clone(),
-            reached: false,
-            fault: None,
-            warnings: Vec::new(),
-            address: None,
-            tool: None,
-            name: None,
-            kernel: None,
-            processor: None,
-            cpus: None,
-            clock: None,
-            clock_residual_ppb: None,
-            transports: Vec::new(),
-        };
+impl HostReport {
+    fn new(spec: &HostSpec, host: &Result<RemoteHost, Fault>) -> HostReport {
+        let name = spec.host.clone();
         let host = match host {
             Ok(host) => host,
-            Err(fault) => return Told { fault: Some(fault.to_string()), ..nothing },
+            Err(fault) => {
+                let fault = Some(fault.to_string());
+                return HostReport { host: name, fault, ..HostReport::default() };
+            }
         };
         let (probe, environment) = (&host.probe, &host.probe.environment);
         let warnings = environment.warnings(&probe.cpus);
         let warnings = warnings.iter().map(|one| RecordedWarning::on_host(one, &spec.host));
         let works = |one: &&TransportKind| probe.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
-        Told {
+        HostReport {
+            host: name,
             reached: true,
+            fault: None,
             warnings: warnings.collect(),
             address: probe.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
@@ -129,49 +140,40 @@ impl Told {
             clock: Some(probe.clock.source.clone()),
             clock_residual_ppb: Some(probe.clock.residual_ppb),
             transports: between.filter(works).map(|one| one.name()).collect(),
-            ..nothing
         }
     }
 }
 
-/// Looks at hosts and tells what there is.
+/// Checks hosts and reports what they have.
 pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     let transports = TransportKind::ALL.to_vec();
-    let look =
-        ProbeRequest { transports, interfaces: None, cpus: Vec::new(), threads: 1, clock: None };
+    let probe = ProbeRequest { transports, threads: 1, ..ProbeRequest::default() };
     let asked: Vec<(HostSpec, Role)> = hosts.into_iter().map(|spec| (spec, Role::Server)).collect();
-    let found = reach_each(&asked, &look)?;
-    let told: Vec<Told> =
-        asked.iter().zip(&found).map(|((spec, _), host)| Told::of(spec, host)).collect();
+    let found = reach_each(&asked, &probe)?;
+    let reports = asked.iter().zip(&found).map(|((spec, _), host)| HostReport::new(spec, host));
+    let reports: Vec<HostReport> = reports.collect();
     let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
     let exit = match reached.len() {
         0 => Exit::Nothing,
-        some if some < told.len() => Exit::Incomplete,
+        some if some < reports.len() => Exit::Incomplete,
         _ => Exit::Right,
     };
     leave(reached);
     match json {
-        true => print_json(&told)?,
-        false => print(table(&told).as_bytes())?,
+        true => print_json(&reports)?,
+        false => print(table(&reports).as_bytes())?,
     };
     Ok(exit)
 }
 
-fn table(told: &[Told]) -> String {
+fn table(reports: &[HostReport]) -> String {
+    #[rustfmt::skip]
     let mut grid = Grid::new([
-        "host",
-        "reached",
-        "address",
-        "version",
-        "kernel",
-        "CPU",
-        "clock",
-        "within ppm",
-        "transports",
-        "warnings",
+        "host", "reached", "address", "version", "kernel", "CPU", "clock", "within ppm",
+        "transports", "warnings",
     ]);
     let text = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::from);
-    for one in told {
+    for one in reports {
         grid.row([
             one.host.as_str().into(),
             if one.reached { "yes" } else { "no" }.into(),
@@ -186,17 +188,17 @@ fn table(told: &[Told]) -> String {
         ]);
     }
     let mut lines = grid.to_string();
-    for one in told {
+    for one in reports {
         if let Some(fault) = &one.fault {
             lines.push_str(&format!("fault: {}: {}\n", one.host, fault.replace('\n', " ")));
         }
     }
-    let warnings = told.iter().flat_map(|one| &one.warnings).map(|warning| (warning, None));
+    let warnings = reports.iter().flat_map(|one| &one.warnings).map(|warning| (warning, None));
     lines + &warnings::text(&warnings::grouped(warnings))
 }
 
 /// The other hosts of a place, each with the role by which its interface and CPU are named.
-fn others(place: &Place) -> Vec<(HostSpec, Role)> {
+pub fn others(place: &Place) -> Vec<(HostSpec, Role)> {
     match place {
         Place::Here => Vec::new(),
         Place::To(spec) => vec![(spec.clone(), Role::Server)],
@@ -215,9 +217,9 @@ fn others(place: &Place) -> Vec<(HostSpec, Role)> {
 }
 
 /// Each host that was reached, or why it cannot be used.
-pub fn reach_each(
+fn reach_each(
     hosts: &[(HostSpec, Role)],
-    look: &ProbeRequest,
+    probe: &ProbeRequest,
 ) -> Result<Vec<Result<RemoteHost, Fault>>, CommandError> {
     let (interrupted, program) = (interrupts()?, program()?);
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -227,7 +229,7 @@ pub fn reach_each(
                 while let number = next.fetch_add(1, Ordering::Relaxed)
                     && let Some((spec, role)) = hosts.get(number)
                 {
-                    let host = RemoteHost::reach(spec, look.of(*role), &program, &interrupted);
+                    let host = RemoteHost::reach(spec, probe.of(*role), &program, &interrupted);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.push((number, host));
                 }
@@ -240,7 +242,7 @@ pub fn reach_each(
 }
 
 /// Leaves them as they were.
-pub fn leave(hosts: Vec<RemoteHost>) {
+fn leave(hosts: Vec<RemoteHost>) {
     for stays in hosts.into_iter().filter_map(|host| host.leave().err()) {
         complain(&stays);
     }

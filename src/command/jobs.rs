@@ -3,10 +3,10 @@
 
 use super::CommandError;
 use super::process::{interrupts, program};
+use crate::cli::Command;
 use crate::pattern::registry;
 use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Place};
-use crate::remote::job::rank::Rank;
 use crate::remote::job::{self, Gathered};
 
 /// The part of this process in a job.
@@ -17,11 +17,16 @@ pub enum Joined {
     Controls(Option<Gathered>),
 }
 
-/// Joins a job. Rank 0 fills in the agents' addresses of the ranks among `hosts`.
-pub fn join<'a>(
-    rank: Option<&Rank>,
-    hosts: impl Iterator<Item = &'a mut HostSpec>,
-) -> Result<Joined, CommandError> {
+/// Joins a job, where this process is one of it. Rank 0 fills in the agents' addresses of the ranks
+/// among the command's hosts.
+pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
+    let (rank, hosts) = match command {
+        Command::Measure { request, options } => (&options.rank, hosts_of(&mut request.place)),
+        Command::Run(asked) => (&asked.options.rank, hosts_of(&mut asked.place)),
+        Command::Clocks(asked) => (&asked.options.rank, asked.hosts.iter_mut().collect()),
+        Command::Hosts { hosts, rank, .. } => (&*rank, hosts.iter_mut().collect()),
+        _ => return Ok(Joined::Controls(None)),
+    };
     let Some(rank) = rank else { return Ok(Joined::Controls(None)) };
     if rank.rank > 0 {
         job::serve(rank, &program()?, registry::find)?;
@@ -33,20 +38,20 @@ pub fn join<'a>(
 }
 
 /// The other hosts of a place.
-pub fn hosts_of(place: &mut Place) -> impl Iterator<Item = &mut HostSpec> {
-    let (one, many) = match place {
-        Place::Here => (None, [].iter_mut()),
-        Place::To(spec) => (Some(spec), [].iter_mut()),
-        Place::Hosts(nodes, _) => (None, nodes.iter_mut()),
+fn hosts_of(place: &mut Place) -> Vec<&mut HostSpec> {
+    let nodes = match place {
+        Place::Here => return Vec::new(),
+        Place::To(spec) => return vec![spec],
+        Place::Hosts(nodes, _) => nodes,
     };
     let spec = |node| match node {
         &mut Node::Here => None,
         Node::Remote(spec) => Some(spec),
     };
-    one.into_iter().chain(many.filter_map(spec))
+    nodes.iter_mut().filter_map(spec).collect()
 }
 
-fn fill<'a>(hosts: impl Iterator<Item = &'a mut HostSpec>, ranks: &[HostSpec]) {
+fn fill(hosts: Vec<&mut HostSpec>, ranks: &[HostSpec]) {
     for spec in hosts {
         if let Some(known) = ranks.iter().find(|known| known.host == spec.host) {
             *spec = known.clone();

@@ -44,17 +44,11 @@ pub fn list(json: bool) -> Result<Exit, CommandError> {
     if json {
         return print_json(&all);
     }
-    let head = [
-        "transport",
-        "available",
-        "patterns",
-        "largest",
-        "delivery",
-        "order",
-        "what it is",
+    #[rustfmt::skip]
+    let mut grid = Grid::new([
+        "transport", "available", "patterns", "largest", "delivery", "order", "what it is",
         "options",
-    ];
-    let mut grid = Grid::new(head);
+    ]);
     for one in &all {
         let options: Vec<String> = one.options.iter().map(|name| format!("--{name}")).collect();
         grid.row([

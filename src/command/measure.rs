@@ -1,12 +1,11 @@
-//! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, tell.
+//! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, report.
 
 use super::console::{complain, print, print_json};
-use super::hosts::{self, ProbeRequest};
-use super::process::{interrupts, program};
+use super::hosts::{self, ProbeRequest, with_hosts};
+use super::process::{context, interrupts};
 use super::progress::Progress;
 use super::{CommandError, Exit};
-use crate::cli::Output;
-use crate::clock::Source;
+use crate::cli::RunOptions;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
@@ -17,7 +16,7 @@ use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
 use crate::report::{html, table};
-use crate::run::{RunContext, Watcher, run};
+use crate::run::{Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::Path;
@@ -29,13 +28,7 @@ const REPORT_BYTES: u64 = 8 << 20;
 const LONGEST_WORD: usize = 60;
 
 /// Measures every transport that works here.
-pub fn survey(
-    cpus: Vec<CpuPair>,
-    seed: u64,
-    clock: Option<Source>,
-    output: Output,
-    typed: Vec<String>,
-) -> Result<Exit, CommandError> {
+pub fn survey(cpus: Vec<CpuPair>, seed: u64, options: &RunOptions) -> Result<Exit, CommandError> {
     let transports: Vec<_> = survey::transports().collect();
     let (works, unavailable) = hosts::sort_out(&transports, &Place::Here, &[]);
     let one_cpu = match cpus.first() {
@@ -46,38 +39,37 @@ pub fn survey(
         complain(&"there is one CPU for both ends: only blocking waits are measured");
     }
     let plan = Plan { cpus, ..survey::plan(&works, one_cpu, seed) };
-    carry_out(plan, unavailable, &[], clock, output, typed)
+    execute(&plan, unavailable, &[], options)
 }
 
 /// Measures what was asked for. Transports that do not work here are named; the others still run.
-pub fn measure(
-    mut request: Request,
-    clock: Option<Source>,
-    output: Output,
-    typed: Vec<String>,
-) -> Result<Exit, CommandError> {
+pub fn measure(mut request: Request, options: &RunOptions) -> Result<Exit, CommandError> {
     // The whole request must make sense, also for what does not work here.
     let flows = request.clone().plan()?.cpus_at_once();
     request.timer.map_or(Ok(()), schedule::available).map_err(UsageError)?;
-    let asked = ProbeRequest {
+    let probe = ProbeRequest {
         transports: request.transports.clone(),
         interfaces: request.settings.interfaces(),
         cpus: request.cpus.clone(),
         threads: flows,
-        clock,
+        clock: options.clock,
     };
-    let hosts = hosts::reach(&request.place, &asked)?;
-    let (works, unavailable) = hosts::sort_out(&request.transports, &request.place, &hosts);
-    request.transports = works;
-    if request.transports.is_empty() {
-        for missing in &unavailable {
-            complain(&format!("{}: {}", missing.transport, missing.reason));
+    with_hosts(&hosts::others(&request.place), &probe, |hosts| {
+        let (works, unavailable) = hosts::sort_out(&request.transports, &request.place, hosts);
+        request.transports = works;
+        match request.transports.is_empty() {
+            true => Ok(nothing_works(&unavailable)),
+            false => execute(&request.plan()?, unavailable, hosts, options),
         }
-        return Ok(Exit::Nothing);
+    })
+}
+
+/// Says why nothing can be measured.
+pub fn nothing_works(unavailable: &[Unavailable]) -> Exit {
+    for missing in unavailable {
+        complain(&format!("{}: {}", missing.transport, missing.reason));
     }
-    let exit = carry_out(request.plan()?, unavailable, &hosts, clock, output, typed);
-    hosts::leave(hosts);
-    exit
+    Exit::Nothing
 }
 
 /// What the samples of a plan take on disk at most.
@@ -98,32 +90,26 @@ fn need(plan: &Plan) -> Bytes {
     Bytes(all / 5 + REPORT_BYTES)
 }
 
-/// Runs a plan, keeps what it gives and tells it.
-pub fn carry_out(
-    plan: Plan,
+/// Runs a plan, keeps what it gives and reports it.
+pub fn execute(
+    plan: &Plan,
     unavailable: Vec<Unavailable>,
     hosts: &[RemoteHost],
-    clock: Option<Source>,
-    output: Output,
-    typed: Vec<String>,
+    options: &RunOptions,
 ) -> Result<Exit, CommandError> {
-    let program = program()?;
     let interrupted = interrupts()?;
-    let mut writer = writer(&output, &word(&plan), need(&plan))?;
-    let interrupted = &*interrupted;
-    let patterns = registry::FOR_RUNS;
-    let stage =
-        RunContext { program, command: typed, clock, interrupted, hosts, unavailable, patterns };
+    let context = context(options, &interrupted, hosts, unavailable)?;
+    let mut writer = writer(options, &word(plan), need(plan))?;
     let mut progress = Progress::new();
     let record = run(
-        &plan,
-        &stage,
+        plan,
+        &context,
         &mut |round| writer.as_mut().map_or(Ok(()), |writer| writer.append(round)),
         &mut progress as &mut dyn Watcher,
     );
     progress.finish();
     let record = record?;
-    tell(&record, writer, output.json)?;
+    report(&record, writer, options.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
             Exit::Exceeded
@@ -137,8 +123,12 @@ pub fn carry_out(
 
 /// Prepares the run directory. With --json the record goes to stdout, and a directory is made only
 /// where one was named.
-pub fn writer(output: &Output, word: &str, need: Bytes) -> Result<Option<Writer>, CommandError> {
-    Ok(match (&output.directory, output.json) {
+pub fn writer(
+    options: &RunOptions,
+    word: &str,
+    need: Bytes,
+) -> Result<Option<Writer>, CommandError> {
+    Ok(match (&options.directory, options.json) {
         (None, true) => None,
         (Some(path), _) => Some(RunDirectory::create(path, need)?),
         (None, false) => {
@@ -156,7 +146,7 @@ fn word(plan: &Plan) -> String {
 }
 
 /// Keeps a record and prints it.
-pub fn tell(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
+pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
     let kept = writer.map(|writer| keep(record, writer)).transpose()?;
     if json {
         print_json(record)?;

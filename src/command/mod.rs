@@ -12,16 +12,19 @@ mod noise;
 mod process;
 pub mod program;
 mod progress;
-mod retell;
+mod report;
 mod run;
 pub mod selftest;
 mod testbed;
 
+use crate::agent::serve;
 use crate::cli::Command;
 use crate::control::fault::Fault;
+use crate::pattern::registry;
 use crate::plan::UsageError;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
+use crate::remote::daemon::dial;
 use crate::report::export::{self, ExportError};
 use crate::run::RunError;
 pub use console::{complain, complain_of};
@@ -120,71 +123,34 @@ impl CommandError {
 }
 
 /// Does what was asked.
-pub fn run(asked: Command, typed: Vec<String>) -> Result<Exit, CommandError> {
-    match asked {
-        Command::Survey { cpus, seed, clock, output } => {
-            measure::survey(cpus, seed, clock, output, typed)
-        }
-        Command::Measure { mut request, clock, output, rank } => {
-            let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut request.place))? {
-                Joined::Served => return Ok(Exit::Right),
-                Joined::Controls(others) => others,
-            };
-            measure::measure(*request, clock, output, typed)
-        }
-        Command::Run {
-            study,
-            only,
-            quick,
-            mut place,
-            interface,
-            cpus,
-            seed,
-            clock,
-            output,
-            rank,
-        } => {
-            let _others = match jobs::join(rank.as_deref(), jobs::hosts_of(&mut place))? {
-                Joined::Served => return Ok(Exit::Right),
-                Joined::Controls(others) => others,
-            };
-            let asked = run::Run { only, quick, place, interface, cpus, seed, clock, output };
-            run::run(study.as_deref(), asked, typed)
-        }
-        Command::Clocks { mut to, time, interface, clock, injected_error, output, rank } => {
-            let _others = match jobs::join(rank.as_deref(), to.iter_mut())? {
-                Joined::Served => return Ok(Exit::Right),
-                Joined::Controls(others) => others,
-            };
-            let asked = clocks::Clocks { to, time, interface, clock, injected_error, output };
-            clocks::clocks(asked, typed)
-        }
-        Command::Hosts { mut hosts, json, rank } => {
-            let _others = match jobs::join(rank.as_deref(), hosts.iter_mut())? {
-                Joined::Served => return Ok(Exit::Right),
-                Joined::Controls(others) => others,
-            };
-            hosts::hosts(hosts, json)
-        }
+pub fn run(mut command: Command) -> Result<Exit, CommandError> {
+    // The other processes of a job exit when this is dropped.
+    let _others = match jobs::join(&mut command)? {
+        Joined::Served => return Ok(Exit::Right),
+        Joined::Controls(others) => others,
+    };
+    match command {
+        Command::Survey { cpus, seed, options } => measure::survey(cpus, seed, &options),
+        Command::Measure { request, options } => measure::measure(*request, &options),
+        Command::Run(asked) => run::run(&asked),
+        Command::Clocks(asked) => clocks::clocks(&asked),
+        Command::Hosts { hosts, json, .. } => hosts::hosts(hosts, json),
         Command::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
         Command::List { json } => list::list(json),
-        Command::Report { dirs, html } => retell::report(&dirs, html),
+        Command::Report { dirs, html } => report::report(&dirs, html),
         Command::Export { dir, format, selection, out } => {
             export::export(&dir, format, &selection, out.as_deref())?;
             Ok(Exit::Right)
         }
         Command::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
-        Command::Testbed(wanted) => testbed::testbed(&wanted),
-        Command::TestbedNet(wanted) => testbed::net(&wanted),
+        Command::Testbed(request) => testbed::machines(&request),
+        Command::TestbedNet(request) => testbed::network(&request),
         Command::Selftest { json } => selftest::selftest(json),
         Command::Text(text) => console::print(&text),
-        Command::Agent(standing) => agent::agent(*standing),
+        Command::Agent(options) => agent::agent(*options),
         Command::Pair { host, port } => agent::pair(&host, port),
-        Command::Play | Command::Dial { .. } => started_before(),
+        // Standard output is the control channel: nothing else may write to it.
+        Command::Play => std::process::exit(serve::main(registry::FOR_AGENTS).into()),
+        Command::Dial { host, port } => std::process::exit(dial::main(&host, port).into()),
     }
-}
-
-/// What speaks frames is started before any command (see `main`).
-fn started_before() -> Result<Exit, CommandError> {
-    Err(CommandError::Refused(UsageError("an agent is started by a driver alone".into())))
 }

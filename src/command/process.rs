@@ -1,6 +1,11 @@
-//! This process: its program's file, and the user's wish to end it.
+//! This process: its program's file, its words, and the user's wish to end it.
 
 use super::CommandError;
+use crate::cli::RunOptions;
+use crate::pattern::registry;
+use crate::record::schema::Unavailable;
+use crate::remote::host::RemoteHost;
+use crate::run::RunContext;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -9,6 +14,25 @@ use std::sync::{Arc, OnceLock};
 pub fn program() -> Result<PathBuf, CommandError> {
     std::env::current_exe()
         .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
+}
+
+/// What a run is given beside its plan.
+pub fn context<'a>(
+    options: &RunOptions,
+    interrupted: &'a AtomicBool,
+    hosts: &'a [RemoteHost],
+    unavailable: Vec<Unavailable>,
+) -> Result<RunContext<'a>, CommandError> {
+    let words = std::env::args_os();
+    Ok(RunContext {
+        program: program()?,
+        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        clock: options.clock,
+        interrupted,
+        hosts,
+        unavailable,
+        patterns: registry::FOR_RUNS,
+    })
 }
 
 /// What is set when the user wants the program to end: the same for all who ask.

@@ -1,21 +1,21 @@
-//! `run`: a study, interleaved by the same conductor as every other command.
+//! `run`: a study, interleaved by the same runner as every other command.
 
 mod fitting;
 
 use super::console::{complain, print};
-use super::hosts::{self, ProbeRequest};
-use super::measure::{carry_out, refuse};
+use super::hosts::{self, ProbeRequest, with_hosts};
+use super::measure::{execute, nothing_works, refuse};
 use super::{CommandError, Exit};
-use crate::cli::{Output, entry};
-use crate::clock::Source;
+use crate::cli::{StudyOptions, entry};
 use crate::host;
+use crate::options::each_once;
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::request::check_cpus;
 use crate::plan::study::file::{self, GraphAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{CpuPair, Place, Plan, Request};
+use crate::plan::{Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::table::Grid;
@@ -24,58 +24,26 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
-/// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 25] = [
-    ("gamess/bandwidth", include_str!("../../studies/gamess/bandwidth.toml")),
-    ("gamess/ipoib-latency", include_str!("../../studies/gamess/ipoib-latency.toml")),
-    ("gamess/ipoib-throughput", include_str!("../../studies/gamess/ipoib-throughput.toml")),
-    ("gamess/send-latency", include_str!("../../studies/gamess/send-latency.toml")),
-    ("homa/congestion", include_str!("../../studies/homa/congestion.toml")),
-    ("homa/factors", include_str!("../../studies/homa/factors.toml")),
-    ("homa/workloads", include_str!("../../studies/homa/workloads.toml")),
-    ("potter/busy-polling", include_str!("../../studies/potter/busy-polling.toml")),
-    ("potter/cm-against-exchange", include_str!("../../studies/potter/cm-against-exchange.toml")),
-    ("potter/event-polling", include_str!("../../studies/potter/event-polling.toml")),
-    ("potter/inline", include_str!("../../studies/potter/inline.toml")),
-    ("potter/mtu", include_str!("../../studies/potter/mtu.toml")),
-    ("potter/pauses", include_str!("../../studies/potter/pauses.toml")),
-    ("potter/size-sweep", include_str!("../../studies/potter/size-sweep.toml")),
-    ("potter/submit-against-send", include_str!("../../studies/potter/submit-against-send.toml")),
-    ("potter/unsignalled", include_str!("../../studies/potter/unsignalled.toml")),
-    ("potter/write-against-send", include_str!("../../studies/potter/write-against-send.toml")),
-    ("ramcloud/buffers", include_str!("../../studies/ramcloud/buffers.toml")),
-    ("ramcloud/under-load", include_str!("../../studies/ramcloud/under-load.toml")),
-    ("sockets/overview", include_str!("../../studies/sockets/overview.toml")),
-    ("villas/node-types", include_str!("../../studies/villas/node-types.toml")),
-    ("villas/rates", include_str!("../../studies/villas/rates.toml")),
-    ("villas/sizes", include_str!("../../studies/villas/sizes.toml")),
-    ("villas/surface", include_str!("../../studies/villas/surface.toml")),
-    ("villas/timers", include_str!("../../studies/villas/timers.toml")),
-];
-
-/// How a study is to be run.
-pub struct Run {
-    /// Only these series; empty: all.
-    pub only: Vec<String>,
-    /// Whether a look is enough.
-    pub quick: bool,
-    /// The hosts of both ends.
-    pub place: Place,
-    /// Whose addresses tcp, udp and homa use.
-    pub interface: Option<Interfaces>,
-    /// CPUs of the roles.
-    pub cpus: Vec<CpuPair>,
-    /// The seed.
-    pub seed: u64,
-    /// The clock.
-    pub clock: Option<Source>,
-    /// Where the output goes.
-    pub output: Output,
+/// Studies with their texts, by their names in `studies/`.
+macro_rules! shipped {
+    ($($name:literal)+) => {
+        [$(($name, include_str!(concat!("../../studies/", $name, ".toml")))),+]
+    };
 }
 
+/// The studies that are shipped: name, text.
+pub const SHIPPED: [(&str, &str); 25] = shipped! {
+    "gamess/bandwidth" "gamess/ipoib-latency" "gamess/ipoib-throughput" "gamess/send-latency"
+    "homa/congestion" "homa/factors" "homa/workloads" "potter/busy-polling"
+    "potter/cm-against-exchange" "potter/event-polling" "potter/inline" "potter/mtu"
+    "potter/pauses" "potter/size-sweep" "potter/submit-against-send" "potter/unsignalled"
+    "potter/write-against-send" "ramcloud/buffers" "ramcloud/under-load" "sockets/overview"
+    "villas/node-types" "villas/rates" "villas/sizes" "villas/surface" "villas/timers"
+};
+
 /// Runs a study, or lists those that are shipped.
-pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, CommandError> {
-    let Some(name) = study else { return list() };
+pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
+    let Some(name) = &asked.study else { return list() };
     let (file, text) = find(name)?;
     let parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
     let requests = requests(&parsed)?;
@@ -100,28 +68,24 @@ pub fn run(study: Option<&str>, asked: Run, typed: Vec<String>) -> Result<Exit, 
     let mut whole = study::plan(study.clone(), &requests)?;
     check_cpus(&asked.cpus, &whole.cases)?;
     name_interface(&mut whole, asked.interface.as_ref())?;
-    let hosts = hosts::reach(&asked.place, &look_for(&asked, &requests))?;
-    let (works, unavailable) = available(requests, &hosts);
-    if works.is_empty() {
-        for missing in &unavailable {
-            complain(&format!("{}: {}", missing.transport, missing.reason));
+    with_hosts(&hosts::others(&asked.place), &probe(asked, &requests), |hosts| {
+        let (works, unavailable) = available(requests, hosts);
+        if works.is_empty() {
+            return Ok(nothing_works(&unavailable));
         }
-        return Ok(Exit::Nothing);
-    }
-    // A graph of nothing but what does not work here would be empty.
-    let shown = |name: &String| works.iter().any(|(series, _)| series == name);
-    study.graphs.retain(|graph| graph.series.iter().any(shown));
-    let mut plan = study::plan(study, &works)?;
-    (plan.cpus, plan.seed) = (asked.cpus, asked.seed);
-    plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
-    name_interface(&mut plan, asked.interface.as_ref())?;
-    let exit = carry_out(plan, unavailable, &hosts, asked.clock, asked.output, typed);
-    hosts::leave(hosts);
-    exit
+        // A graph of nothing but what does not work here would be empty.
+        let shown = |name: &String| works.iter().any(|(series, _)| series == name);
+        study.graphs.retain(|graph| graph.series.iter().any(shown));
+        let mut plan = study::plan(study, &works)?;
+        (plan.cpus, plan.seed) = (asked.cpus.clone(), asked.seed);
+        plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
+        name_interface(&mut plan, asked.interface.as_ref())?;
+        execute(&plan, unavailable, hosts, &asked.options)
+    })
 }
 
 /// What is to be known of other hosts.
-fn look_for(asked: &Run, requests: &[(String, Request)]) -> ProbeRequest {
+fn probe(asked: &StudyOptions, requests: &[(String, Request)]) -> ProbeRequest {
     let all = requests.iter().flat_map(|(_, request)| request.transports.iter().copied());
     let all: BTreeSet<TransportKind> = all.collect();
     ProbeRequest {
@@ -129,7 +93,7 @@ fn look_for(asked: &Run, requests: &[(String, Request)]) -> ProbeRequest {
         interfaces: asked.interface.clone(),
         cpus: asked.cpus.clone(),
         threads: requests.iter().flat_map(|(_, r)| r.threads.iter().copied()).max().unwrap_or(1),
-        clock: asked.clock,
+        clock: asked.options.clock,
     }
 }
 
@@ -197,13 +161,7 @@ fn only(
 ) -> Result<Vec<(String, Request)>, CommandError> {
     let known = |name: &String| requests.iter().any(|(series, _)| series == name);
     if let Some(name) = asked.iter().find(|name| !known(name)) {
-        let mut names: Vec<&str> = Vec::new();
-        for (series, _) in &requests {
-            if !names.contains(&series.as_str()) {
-                names.push(series);
-            }
-        }
-        let names = names.join(", ");
+        let names = each_once(requests.iter().map(|(series, _)| series.as_str())).join(", ");
         return refuse(format!("--only: there is no series '{name}'; allowed are {names}"));
     }
     let wanted = |series: &String| asked.is_empty() || asked.contains(series);

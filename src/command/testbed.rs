@@ -2,7 +2,7 @@
 
 use super::console::complain;
 use super::{CommandError, Exit};
-use crate::testbed::{self, Ended, TestbedError, Wanted, net};
+use crate::testbed::{self, Ended, MachineRequest, TestbedError, net};
 
 /// What `timeout` of coreutils gives for a command that took too long.
 const TIMED_OUT: u8 = 124;
@@ -10,20 +10,20 @@ const TIMED_OUT: u8 = 124;
 const SIGNALLED: u8 = 128;
 
 /// Runs it. The exit code is the command's own.
-pub fn testbed(wanted: &Wanted) -> Result<Exit, CommandError> {
-    let ended = testbed::run(wanted, &|sentence| complain(&sentence)).map_err(unable)?;
+pub fn machines(request: &MachineRequest) -> Result<Exit, CommandError> {
+    let ended = testbed::run(request, &|sentence| complain(&sentence)).map_err(unable)?;
     if ended == Ended::TimedOut {
         complain(&format!(
             "the command took longer than --timeout {} and was ended with its machine",
-            wanted.timeout
+            request.timeout
         ));
     }
     Ok(exit(ended, "the machine was ended by a signal"))
 }
 
 /// The same in a network of hosts.
-pub fn net(wanted: &net::Wanted) -> Result<Exit, CommandError> {
-    let ended = net::run(wanted, &|sentence| complain(&sentence)).map_err(unable)?;
+pub fn network(request: &net::NetworkRequest) -> Result<Exit, CommandError> {
+    let ended = net::run(request, &|sentence| complain(&sentence)).map_err(unable)?;
     Ok(exit(ended, "the command and its network were ended by a signal"))
 }
 

@@ -29,22 +29,10 @@ pub enum Kind {
     Flag,
     /// `on` or `off`.
     Switch,
-    /// A whole number, with `k` or `M` after it.
-    Count {
-        /// The least value.
-        least: u64,
-        /// The greatest value.
-        most: u64,
-    },
-    /// A number of bytes.
-    Size {
-        /// The least value.
-        least: u64,
-        /// The greatest value.
-        most: u64,
-    },
-    /// A length of time, the limits in nanoseconds.
-    Time {
+    /// A number within limits.
+    Number {
+        /// What it counts.
+        unit: Unit,
         /// The least value.
         least: u64,
         /// The greatest value.
@@ -54,6 +42,35 @@ pub enum Kind {
     Choice(fn() -> Vec<&'static str>),
     /// A text that this check accepts.
     Text(fn(&str) -> Result<(), String>),
+}
+
+/// What a number counts, which decides how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things; written with `k` or `M` after it.
+    One,
+    /// Bytes.
+    Byte,
+    /// Nanoseconds.
+    Nanosecond,
+}
+
+impl Unit {
+    fn parse(self, text: &str) -> Result<u64, String> {
+        match self {
+            Unit::One => parse_count(text),
+            Unit::Byte => text.parse().map(|Bytes(bytes)| bytes).map_err(|e| e.to_string()),
+            Unit::Nanosecond => text.parse().map(|Span(ns)| ns).map_err(|e| e.to_string()),
+        }
+    }
+
+    fn show(self, number: u64) -> String {
+        match self {
+            Unit::One => number.to_string(),
+            Unit::Byte => Bytes(number).to_string(),
+            Unit::Nanosecond => Span(number).to_string(),
+        }
+    }
 }
 
 /// One option: its name, what it takes, and what it means.
@@ -85,6 +102,19 @@ pub struct OptionDef {
     pub needs: &'static [&'static str],
 }
 
+/// Options under one heading of the help.
+pub const fn under<const N: usize>(
+    heading: &'static str,
+    mut options: [OptionDef; N],
+) -> [OptionDef; N] {
+    let mut number = 0;
+    while number < N {
+        options[number].heading = Some(heading);
+        number += 1;
+    }
+    options
+}
+
 fn names_of<T: Named>() -> Vec<&'static str> {
     T::ALL.iter().map(|value| value.name()).collect()
 }
@@ -94,6 +124,15 @@ fn parses<T: FromStr<Err: Display>>(text: &str) -> Result<(), String> {
 }
 
 impl OptionDef {
+    const fn number(name: &'static str, unit: Unit, most: u64, help: &'static str) -> Self {
+        let metavar = match unit {
+            Unit::One => "N",
+            Unit::Byte => "SIZE",
+            Unit::Nanosecond => "TIME",
+        };
+        Self::new(name, Kind::Number { unit, least: 0, most }, metavar, help)
+    }
+
     const fn new(
         name: &'static str,
         kind: Kind,
@@ -128,7 +167,7 @@ impl OptionDef {
 
     /// A whole number.
     pub const fn count(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Count { least: 0, most: u32::MAX as u64 }, "N", help)
+        Self::number(name, Unit::One, u32::MAX as u64, help)
     }
 
     /// A number that need not be whole.
@@ -138,12 +177,17 @@ impl OptionDef {
 
     /// A number of bytes.
     pub const fn size(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Size { least: 0, most: u64::MAX }, "SIZE", help)
+        Self::number(name, Unit::Byte, u64::MAX, help)
+    }
+
+    /// A length of time above 0.
+    pub const fn duration(name: &'static str, help: &'static str) -> Self {
+        Self::time(name, help).limits(1, u64::MAX)
     }
 
     /// A length of time.
     pub const fn time(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Time { least: 0, most: u64::MAX }, "TIME", help)
+        Self::number(name, Unit::Nanosecond, u64::MAX, help)
     }
 
     /// One of the values of a type.
@@ -181,12 +225,9 @@ impl OptionDef {
 
     /// With limits; of a time in nanoseconds.
     pub const fn limits(mut self, least: u64, most: u64) -> Self {
-        self.kind = match self.kind {
-            Kind::Count { .. } => Kind::Count { least, most },
-            Kind::Size { .. } => Kind::Size { least, most },
-            Kind::Time { .. } => Kind::Time { least, most },
-            other => other,
-        };
+        if let Kind::Number { unit, .. } = self.kind {
+            self.kind = Kind::Number { unit, least, most };
+        }
         self
     }
 
@@ -264,49 +305,37 @@ impl OptionDef {
 
     /// The same of one value of a list.
     pub fn check_one(&self, text: &str) -> Result<(), String> {
-        let (number, limits) = match self.kind {
-            Kind::Text(check) => return check(text),
+        match self.kind {
+            Kind::Text(check) => check(text),
+            Kind::Number { unit, least, most } => {
+                if (least..=most).contains(&unit.parse(text)?) {
+                    return Ok(());
+                }
+                let allowed = self.shown_limits().unwrap_or_else(|| match unit {
+                    Unit::Nanosecond => "a time above 0".into(),
+                    _ => format!("{least} to {most}"),
+                });
+                Err(format!("'{text}' is out of range: use {allowed}"))
+            }
             Kind::Flag | Kind::Switch | Kind::Choice(_) => {
                 let names = self.choices().unwrap_or_else(|| vec!["on"]);
-                return match names.contains(&text) {
+                match names.contains(&text) {
                     true => Ok(()),
                     false => Err(format!("unknown value '{text}': use {}", names.join(", "))),
-                };
+                }
             }
-            Kind::Count { least, most } => (parse_count(text)?, (least, most)),
-            Kind::Size { least, most } => {
-                (text.parse::<Bytes>().map_err(|error| error.to_string())?.0, (least, most))
-            }
-            Kind::Time { least, most } => {
-                (text.parse::<Span>().map_err(|error| error.to_string())?.0, (least, most))
-            }
-        };
-        if (limits.0..=limits.1).contains(&number) {
-            return Ok(());
         }
-        let allowed = match (self.kind, limits) {
-            (Kind::Time { .. }, (1, _)) => "a time above 0".into(),
-            (_, (least, most)) => self.shown_limits().unwrap_or(format!("{least} to {most}")),
-        };
-        Err(format!("'{text}' is out of range: use {allowed}"))
     }
 
     /// Its limits in words, where it has any.
     pub fn shown_limits(&self) -> Option<String> {
-        let (least, most, show): (u64, u64, fn(u64) -> String) = match self.kind {
-            Kind::Count { least, most } => (least, most, |number| number.to_string()),
-            Kind::Size { least, most } => (least, most, |bytes| Bytes(bytes).to_string()),
-            Kind::Time { least, most } => (least, most, |time| Span(time).to_string()),
-            _ => return None,
-        };
-        match (least, most) {
-            // What a type can hold is no limit that a person needs to be told.
-            (0, most) if most >= u64::from(u32::MAX) => None,
-            (1, _) if matches!(self.kind, Kind::Time { .. }) => None,
-            (least, most) if most >= u64::from(u32::MAX) => {
-                Some(format!("{} or more", show(least)))
-            }
-            (least, most) => Some(format!("{} to {}", show(least), show(most))),
+        let Kind::Number { unit, least, most } = self.kind else { return None };
+        // What a type can hold is no limit that a person needs to be told.
+        match (least, most >= u64::from(u32::MAX)) {
+            (0, true) => None,
+            (1, _) if unit == Unit::Nanosecond => None,
+            (least, true) => Some(format!("{} or more", unit.show(least))),
+            (least, false) => Some(format!("{} to {}", unit.show(least), unit.show(most))),
         }
     }
 

@@ -166,14 +166,19 @@ impl Given {
 
     /// The values of a list of names, each once, in the order in which they were typed.
     pub fn choices<T: Named + PartialEq>(&self, name: &str) -> Vec<T> {
-        let mut once: Vec<T> = Vec::new();
-        for value in self.read_list(name, |text| T::from_name(text).ok_or(())) {
-            if !once.contains(&value) {
-                once.push(value);
-            }
-        }
-        once
+        each_once(self.read_list(name, |text| T::from_name(text).ok_or(())))
     }
+}
+
+/// The values of a list in the order in which they were typed, each once.
+pub fn each_once<T: PartialEq>(typed: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for value in typed {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once
 }
 
 #[cfg(test)]
@@ -248,7 +253,7 @@ mod tests {
 
     #[test]
     fn help_has_limits_and_default() {
-        let depth = TABLE.iter().find(|one| matches!(one.kind, Kind::Count { .. })).unwrap();
+        let depth = TABLE.iter().find(|one| matches!(one.kind, Kind::Number { .. })).unwrap();
         assert_eq!(depth.help_text(), "Queue depth [range: 1 to 64] [default: 16]");
     }
 }

@@ -9,9 +9,9 @@
 mod definition;
 mod given;
 
-pub use definition::{Kind, Named, OptionDef, OptionTable, parse_count};
+pub use definition::{Kind, Named, OptionDef, OptionTable, Unit, parse_count, under};
 pub(crate) use definition::{named, named_enum};
-pub use given::Given;
+pub use given::{Given, each_once};
 
 /// A request that cannot be met: one sentence that says what was wrong and what to use instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,9 +12,9 @@ pub enum TestbedError {
     )]
     Missing {
         /// What was looked for.
-        programs: Vec<String>,
+        programs: Vec<&'static str>,
         /// Debian's packages that have it.
-        packages: Vec<String>,
+        packages: Vec<&'static str>,
     },
     /// A file or a system call.
     #[error("{doing} {}: {error}", .path.display())]

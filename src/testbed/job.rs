@@ -55,15 +55,10 @@ fn is_for_the_guest(name: &OsStr) -> bool {
 }
 
 fn exports(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (name, value) in variables {
-        text.extend_from_slice(b"export ");
-        text.extend_from_slice(name.as_bytes());
-        text.push(b'=');
-        text.extend(quoted(&value));
-        text.push(b'\n');
-    }
-    text
+    let line = |(name, value): (OsString, OsString)| {
+        [b"export ", name.as_bytes(), b"=", &quoted(&value), b"\n"].concat()
+    };
+    variables.flat_map(line).collect()
 }
 
 /// Changes to the directory and becomes the command.
@@ -72,33 +67,19 @@ fn script(
     environment: impl Iterator<Item = (OsString, OsString)>,
     command: &[OsString],
 ) -> Vec<u8> {
-    let mut text = exports(environment);
-    text.extend_from_slice(b"cd ");
-    text.extend(quoted(directory.as_os_str()));
-    text.extend_from_slice(b" || exit 126\nexec");
-    for word in command {
-        text.push(b' ');
-        text.extend(quoted(word));
-    }
-    text.push(b'\n');
-    text
+    let words: Vec<u8> =
+        command.iter().flat_map(|word| [b" ", &quoted(word)[..]].concat()).collect();
+    let directory = quoted(directory.as_os_str());
+    [&exports(environment)[..], b"cd ", &directory, b" || exit 126\nexec", &words, b"\n"].concat()
 }
 
 /// A word of a shell: between single quotes nothing has a meaning but their end.
 fn quoted(word: &OsStr) -> Vec<u8> {
-    let mut text = vec![b'\''];
-    for byte in word.as_bytes() {
-        match byte {
-            b'\'' => text.extend_from_slice(br"'\''"),
-            other => text.push(*other),
-        }
-    }
-    text.push(b'\'');
-    text
+    let parts: Vec<&[u8]> = word.as_bytes().split(|byte| *byte == b'\'').collect();
+    [b"'", &parts.join(&br"'\''"[..])[..], b"'"].concat()
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

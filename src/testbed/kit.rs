@@ -3,11 +3,12 @@
 use super::archive::Archive;
 use super::cache;
 use super::error::{TestbedError, file};
-use super::tools::{self, Tools, call};
+use super::tools::{self, call};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The package whose only dependency of that form is Debian's present kernel.
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -54,7 +55,6 @@ pub struct Kit {
 /// The kit of the cache, made where it is not there or damaged.
 pub fn prepare(
     cache: &Path,
-    tools: &Tools,
     package: Option<&Path>,
     tell: &dyn Fn(&str),
 ) -> Result<Kit, TestbedError> {
@@ -68,14 +68,15 @@ pub fn prepare(
     };
     let kernel = cache::entry(cache, &format!("kernel-{key}"), |folder| {
         tell("preparing Debian's kernel for the testbed; this is done once");
-        unpack(folder, tools, package)
+        unpack(folder, package)
     })?;
     let list = kernel.join("list");
     let list = fs::read(&list).map_err(file("reading", &list))?;
-    let busybox = fs::read(&tools.busybox).map_err(file("reading", &tools.busybox))?;
+    let busybox = tools::find("busybox").unwrap_or_default();
+    let busybox = fs::read(&busybox).map_err(file("reading", &busybox))?;
     let key = cache::hash(&[&list, &busybox, INIT, GUEST]);
     let first = cache::entry(cache, &format!("initrd-{key}"), |folder| {
-        let archive = first_files(&kernel, tools, &busybox)?;
+        let archive = first_files(&kernel, &busybox)?;
         let path = folder.join("initrd");
         fs::write(&path, archive).map_err(file("writing", &path))
     })?;
@@ -87,20 +88,19 @@ pub fn prepare(
 }
 
 /// Fills a folder with `vmlinuz` and `lib/modules/VERSION`.
-fn unpack(folder: &Path, tools: &Tools, package: Option<&Path>) -> Result<(), TestbedError> {
+fn unpack(folder: &Path, package: Option<&Path>) -> Result<(), TestbedError> {
     let whole = folder.join("whole");
     fs::create_dir(&whole).map_err(file("making", &whole))?;
     let package = match package {
         Some(path) => path.canonicalize().map_err(file("finding", path))?,
         None => fetch(&whole)?,
     };
-    let dpkg = debian("dpkg")?;
-    call(&dpkg, &["-x".as_ref(), package.as_ref(), whole.as_ref()], None)?;
+    call(debian("dpkg")?.arg("-x").args([&package, &whole]), "")?;
     let version = version_in(&whole)?;
-    depmod(tools, &whole, &version)?;
+    depmod(&whole, &version)?;
     let [from, to] = [&whole, folder].map(|base| base.join("lib/modules").join(&version));
     let names: Vec<&str> = FIRST.iter().chain(&OFFERED).copied().collect();
-    for module in closure(tools, &whole, &version, &names)? {
+    for module in closure(&whole, &version, &names)? {
         let below = module.strip_prefix(&from).unwrap_or(&module);
         copy(&module, &to.join(below))?;
     }
@@ -108,13 +108,13 @@ fn unpack(folder: &Path, tools: &Tools, package: Option<&Path>) -> Result<(), Te
         copy(&from.join(index), &to.join(index))?;
     }
     copy(&whole.join("boot").join(format!("vmlinuz-{version}")), &folder.join("vmlinuz"))?;
-    depmod(tools, folder, &version)?;
+    depmod(folder, &version)?;
     fs::remove_dir_all(&whole).map_err(file("removing", &whole))
 }
 
 /// A program of Debian's own.
-fn debian(program: &str) -> Result<PathBuf, TestbedError> {
-    tools::find(program).ok_or_else(|| {
+fn debian(program: &str) -> Result<Command, TestbedError> {
+    tools::find(program).map(Command::new).ok_or_else(|| {
         let sentence = format!("there is no {program} here: the testbed's kernel is a Debian one");
         TestbedError::Unable(sentence)
     })
@@ -128,12 +128,12 @@ fn fetch(folder: &Path) -> Result<PathBuf, TestbedError> {
              the file of a linux-image package by --kernel"
         ))
     };
-    let depends = call(&debian("apt-cache")?, &["depends".as_ref(), META_PACKAGE.as_ref()], None)
-        .map_err(how)?;
+    let depends = call(debian("apt-cache")?.args(["depends", META_PACKAGE]), "").map_err(how)?;
     let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(|| {
         how(TestbedError::Unable(format!("apt knows no kernel of {META_PACKAGE}")))
     })?;
-    call(&debian("apt-get")?, &["download".as_ref(), name.as_ref()], Some(folder)).map_err(how)?;
+    let mut download = debian("apt-get")?;
+    call(download.args(["download", &name]).current_dir(folder), "").map_err(how)?;
     let packages = fs::read_dir(folder).map_err(file("reading", folder))?;
     let mut packages = packages.flatten().map(|entry| entry.path());
     packages
@@ -160,28 +160,17 @@ fn version_in(tree: &Path) -> Result<String, TestbedError> {
     })
 }
 
-fn depmod(tools: &Tools, tree: &Path, version: &str) -> Result<(), TestbedError> {
-    call(&tools.depmod, &["-b".as_ref(), tree.as_ref(), version.as_ref()], None).map(drop)
+fn depmod(tree: &Path, version: &str) -> Result<(), TestbedError> {
+    call(tools::command("depmod").arg("-b").arg(tree).arg(version), "").map(drop)
 }
 
 /// The files of modules and of all that they need, each after those that it needs.
-fn closure(
-    tools: &Tools,
-    tree: &Path,
-    version: &str,
-    names: &[&str],
-) -> Result<Vec<PathBuf>, TestbedError> {
+fn closure(tree: &Path, version: &str, names: &[&str]) -> Result<Vec<PathBuf>, TestbedError> {
     let mut files = Vec::new();
     for name in names {
-        let words: [&OsStr; 6] = [
-            "--show-depends".as_ref(),
-            "-d".as_ref(),
-            tree.as_ref(),
-            "-S".as_ref(),
-            version.as_ref(),
-            name.as_ref(),
-        ];
-        for module in modules_of(&call(&tools.modprobe, &words, None)?) {
+        let mut modprobe = tools::command("modprobe");
+        modprobe.args(["--show-depends", "-d"]).arg(tree).args(["-S", version, name]);
+        for module in modules_of(&call(&mut modprobe, "")?) {
             if !files.contains(&module) {
                 files.push(module);
             }
@@ -208,7 +197,7 @@ fn modules_of(said: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
 fn plain_module(module: &Path) -> Result<(Vec<u8>, String), TestbedError> {
     let name = module.file_name().unwrap_or_default().to_string_lossy();
     if let Some(plain) = name.strip_suffix(".xz") {
-        let content = call(&debian("xz")?, &["-dc".as_ref(), module.as_ref()], None)?;
+        let content = call(debian("xz")?.arg("-dc").arg(module), "")?;
         return Ok((content, plain.to_owned()));
     }
     let content = fs::read(module).map_err(file("reading", module))?;
@@ -223,7 +212,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), TestbedError> {
 }
 
 /// The first file system.
-fn first_files(kernel: &Path, tools: &Tools, busybox: &[u8]) -> Result<Vec<u8>, TestbedError> {
+fn first_files(kernel: &Path, busybox: &[u8]) -> Result<Vec<u8>, TestbedError> {
     let version = version_in(kernel)?;
     let mut archive = Archive::default();
     FOLDERS.iter().for_each(|name| archive.folder(name));
@@ -232,7 +221,7 @@ fn first_files(kernel: &Path, tools: &Tools, busybox: &[u8]) -> Result<Vec<u8>, 
     archive.file("init", INIT);
     archive.file("guest", GUEST);
     let mut order = String::new();
-    for module in closure(tools, kernel, &version, &FIRST)? {
+    for module in closure(kernel, &version, &FIRST)? {
         let (content, name) = plain_module(&module)?;
         archive.file(&format!("modules/{name}"), &content);
         order.push_str(&name);

@@ -3,34 +3,27 @@
 use super::error::{TestbedError, file};
 use super::job;
 use super::kit::Kit;
-use super::tools::{Tools, last_words};
+use super::tools::{self, last_words};
 use crate::host::child;
 use crate::units::Bytes;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
 
 /// The ports of `testbed/guest`.
 const PORTS: [&str; 3] = ["control", "out", "err"];
 
-/// How long the emulator may take to connect its ports: it does so before the guest runs.
-const CONNECT_LIMIT: Duration = Duration::from_secs(20);
-
 /// Processors: a client and a server that both spin need one each.
 const PROCESSORS: u32 = 2;
 
-/// Names to try for a private folder before giving up.
-const NAMES: u32 = 1000;
-
 /// What differs from machine to machine.
 #[derive(Debug)]
-pub struct Shape<'a> {
+pub struct MachineSpec<'a> {
     /// Its number, from 1.
     pub number: usize,
     /// Its memory.
@@ -45,28 +38,11 @@ pub struct Shape<'a> {
     pub wire: Option<&'a OwnedFd>,
 }
 
-/// Makes a folder for this process alone among the temporary files.
-pub fn private_folder(kind: &str) -> Result<PathBuf, TestbedError> {
-    let base = std::env::temp_dir();
-    for number in 0..NAMES {
-        let path = base.join(format!("wiregauge-{kind}-{}-{number}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(file("making", &path)(error)),
-        }
-    }
-    Err(TestbedError::Unable(format!("no free name for a folder in {}", base.display())))
-}
-
-/// A folder that goes with its owner.
-#[derive(Debug)]
-pub struct Private(pub PathBuf);
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Makes a folder for this process alone among the temporary files; it goes with its owner.
+pub fn private_folder(kind: &str) -> Result<TempDir, TestbedError> {
+    let prefix = format!("wiregauge-{kind}-{}-", std::process::id());
+    let made = tempfile::Builder::new().prefix(&prefix).tempdir();
+    made.map_err(file("making a folder in", &std::env::temp_dir()))
 }
 
 /// The host's ends of a machine's ports.
@@ -86,75 +62,40 @@ pub struct Machine {
     /// Its number, from 1.
     pub number: usize,
     child: Child,
-    folder: Private,
+    folder: TempDir,
 }
 
 impl Machine {
     /// Starts it. Call this from the main thread: the machine ends with the thread.
-    pub fn start(
-        tools: &Tools,
-        kit: &Kit,
-        shape: &Shape,
-    ) -> Result<(Machine, Ports), TestbedError> {
-        let folder = Private(private_folder("testbed")?);
-        let share = folder.0.join("job");
+    pub fn start(kit: &Kit, spec: &MachineSpec) -> Result<(Machine, Ports), TestbedError> {
+        let folder = private_folder("testbed")?;
+        let share = folder.path().join("job");
         fs::create_dir(&share).map_err(file("making", &share))?;
         let mut settings = vec![("modules", kit.modules.clone().into_os_string())];
-        settings.extend(shape.settings.iter().cloned());
-        job::write(&share, &settings, shape.command)?;
-        let listeners = PORTS.map(|port| folder.0.join(port)).map(|path| {
-            let listening = UnixListener::bind(&path).and_then(|listener| {
-                listener.set_nonblocking(true)?;
-                Ok(listener)
-            });
-            listening.map_err(file("listening at", &path))
-        });
-        if let Some(wire) = shape.wire {
-            // The emulator takes its end by number. Nothing else is started while it is open.
-            rustix::io::fcntl_setfd(wire, rustix::io::FdFlags::empty())
+        settings.extend(spec.settings.iter().cloned());
+        job::write(&share, &settings, spec.command)?;
+        let [(control, one), (out, two), (err, three)] = [pair()?, pair()?, pair()?];
+        let ports = [one, two, three];
+        // The emulator takes its ends by number. Nothing else is started while they are open.
+        for end in ports.iter().map(AsFd::as_fd).chain(spec.wire.map(AsFd::as_fd)) {
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())
                 .map_err(std::io::Error::from)
-                .map_err(file("handing over the wire in", &folder.0))?;
+                .map_err(file("handing over a socket in", folder.path()))?;
         }
-        let said = folder.0.join("said");
+        let said = folder.path().join("said");
         let said = File::create(&said).map_err(file("making", &said))?;
-        let mut command = Command::new(&tools.qemu);
-        command.args(words(kit, shape, &folder.0)).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = child::ends_with_us(command.stderr(said)).spawn();
-        let child = child.map_err(file("starting", &tools.qemu))?;
-        let mut machine = Machine { number: shape.number, child, folder };
-        let deadline = Instant::now() + CONNECT_LIMIT;
-        let [control, out, err] = listeners;
-        let control = machine.accept(&control?, deadline)?;
-        let out = machine.accept(&out?, deadline)?;
-        let err = machine.accept(&err?, deadline)?;
-        Ok((machine, Ports { control, out, err }))
-    }
-
-    fn accept(
-        &mut self,
-        listener: &UnixListener,
-        deadline: Instant,
-    ) -> Result<UnixStream, TestbedError> {
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(false).map_err(file("waiting at", &self.folder.0))?;
-                    return Ok(stream);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(file("waiting at", &self.folder.0)(error)),
-            }
-            let over = matches!(self.child.try_wait(), Ok(Some(_)));
-            if over || Instant::now() > deadline {
-                return Err(self.fault("did not start"));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let mut command = tools::command("qemu-system-x86_64");
+        command.args(words(kit, spec, folder.path(), &ports));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        let program = PathBuf::from(command.get_program());
+        let child =
+            child::ends_with_us(&mut command).spawn().map_err(file("starting", &program))?;
+        Ok((Machine { number: spec.number, child, folder }, Ports { control, out, err }))
     }
 
     /// An error with the last words of the emulator and of the console.
     pub fn fault(&self, what: &str) -> TestbedError {
-        let read = |name| fs::read(self.folder.0.join(name)).unwrap_or_default();
+        let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
         let words = [last_words(&read("said")), last_words(&read("console"))];
         let words: Vec<String> = words.into_iter().filter(|said| !said.is_empty()).collect();
         let what = match words.is_empty() {
@@ -173,50 +114,41 @@ impl Drop for Machine {
     }
 }
 
-/// The emulator's arguments.
-fn words(kit: &Kit, shape: &Shape, folder: &Path) -> Vec<OsString> {
-    let memory = (shape.memory.0 >> 20).to_string();
-    let processors = PROCESSORS.to_string();
+/// Two sockets that are joined: ours, and the emulator's. Nobody else can reach them.
+pub fn pair() -> Result<(UnixStream, OwnedFd), TestbedError> {
+    let (ours, other) =
+        UnixStream::pair().map_err(file("making", Path::new("a pair of sockets")))?;
+    Ok((ours, other.into()))
+}
+
+/// The emulator's arguments; `ports` are its ends of [`PORTS`].
+fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &[OwnedFd; 3]) -> Vec<OsString> {
     // Hardware virtualisation is not looked for: it is there on machines on which it hangs.
-    let mut words: Vec<OsString> = [
-        "-nodefaults",
-        "-no-user-config",
-        "-no-reboot",
-        "-display",
-        "none",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        "max",
-        "-smp",
-        &processors,
-        "-m",
-        &memory,
-        "-append",
-        "console=ttyS0 quiet panic=-1 mitigations=off",
-        "-device",
-        "virtio-serial-pci",
-    ]
-    .map(OsString::from)
-    .into();
+    let fixed = format!(
+        "-nodefaults -no-user-config -no-reboot -display none -accel tcg,thread=multi -cpu max \
+         -smp {PROCESSORS} -m {} -device virtio-serial-pci -append",
+        spec.memory.0 >> 20
+    );
+    let mut words: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
+    words.push("console=ttyS0 quiet panic=-1 mitigations=off".into());
     words.extend(["-kernel".into(), kit.kernel.clone().into_os_string()]);
     words.extend(["-initrd".into(), kit.initrd.clone().into_os_string()]);
     words.extend(["-serial".into(), option("file:", &folder.join("console"), "")]);
-    for port in PORTS {
-        let before = format!("socket,id={port},path=");
-        words.extend(["-chardev".into(), option(&before, &folder.join(port), "")]);
+    for (port, end) in PORTS.iter().zip(ports) {
+        let socket = format!("socket,id={port},fd={}", end.as_raw_fd());
+        words.extend(["-chardev".into(), socket.into()]);
         let device = format!("virtserialport,chardev={port},name=wiregauge.{port}");
         words.extend(["-device".into(), device.into()]);
     }
-    if let Some(wire) = shape.wire {
+    if let Some(wire) = spec.wire {
         words.extend(["-netdev".into(), format!("socket,id=wire,fd={}", wire.as_raw_fd()).into()]);
-        let device = format!("virtio-net-pci,netdev=wire,mac=52:54:00:00:77:{:02x}", shape.number);
+        let device = format!("virtio-net-pci,netdev=wire,mac=52:54:00:00:77:{:02x}", spec.number);
         words.extend(["-device".into(), device.into()]);
     }
     let shares: [(&str, &Path, &str); 3] = [
         ("host", Path::new("/"), ",readonly=on"),
         ("job", &folder.join("job"), ",readonly=on"),
-        ("out", shape.out, ""),
+        ("out", spec.out, ""),
     ];
     for (tag, path, more) in shares {
         let after = format!(",mount_tag={tag},security_model=none,multidevs=remap{more}");
@@ -227,19 +159,11 @@ fn words(kit: &Kit, shape: &Shape, folder: &Path) -> Vec<OsString> {
 
 /// A path in an option of the emulator, where a comma ends a value and two are one.
 fn option(before: &str, path: &Path, after: &str) -> OsString {
-    let mut text = before.as_bytes().to_vec();
-    for byte in path.as_os_str().as_bytes() {
-        text.push(*byte);
-        if *byte == b',' {
-            text.push(b',');
-        }
-    }
-    text.extend_from_slice(after.as_bytes());
-    OsStr::from_bytes(&text).to_owned()
+    let parts: Vec<&[u8]> = path.as_os_str().as_bytes().split(|byte| *byte == b',').collect();
+    OsString::from_vec([before.as_bytes(), &parts.join(&b",,"[..]), after.as_bytes()].concat())
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -249,7 +173,7 @@ mod tests {
             initrd: "/c/initrd".into(),
             modules: "/c/lib/modules".into(),
         };
-        let shape = Shape {
+        let spec = MachineSpec {
             number: 1,
             memory: Bytes(3 << 30),
             out: Path::new("/a,b"),
@@ -257,7 +181,8 @@ mod tests {
             command: &[],
             wire: None,
         };
-        let words = words(&kit, &shape, Path::new("/t"));
+        let ports = [(); 3].map(|()| pair().unwrap().1);
+        let words = words(&kit, &spec, Path::new("/t"), &ports);
         words.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
@@ -288,8 +213,8 @@ mod tests {
 
     #[test]
     fn a_private_folder_goes_with_its_owner() {
-        let private = Private(private_folder("test").unwrap());
-        let path = private.0.clone();
+        let private = private_folder("test").unwrap();
+        let path = private.path().to_path_buf();
         fs::write(path.join("file"), "").unwrap();
         drop(private);
         assert!(!path.exists());

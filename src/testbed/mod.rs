@@ -1,7 +1,7 @@
 //! Hosts that are made for a command and taken away again: a small machine with an RDMA device, for
 //! tests where there is none (this file), and several hosts of a network ([`net`]).
 //!
-//! Takes a [`Wanted`]: a command and how much machine it needs. Boots a virtual machine (QEMU
+//! Takes a [`MachineRequest`]: a command and how much machine it needs. Boots a virtual machine (QEMU
 //! without hardware virtualisation, Debian's own kernel, this host's files) that has a Soft-RoCE
 //! device, runs the command in it, passes its output on as it comes, and gives its exit code.
 //! `docs/testbed.md` tells what it can show and what not: its times say nothing about a network.
@@ -33,7 +33,7 @@ pub const LEAST_MEMORY: Bytes = Bytes(512 << 20);
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct MachineRequest {
     /// Memory of each machine.
     pub memory: Bytes,
     /// How long the command may take, once the machine is ready.
@@ -54,8 +54,8 @@ pub struct Wanted {
 /// being made for the first time, and where files were kept.
 ///
 /// Errors: whatever keeps the command from running, or its exit code from coming back.
-pub fn run(wanted: &Wanted, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
-    let tools = tools::Tools::find()?;
-    let kit = kit::prepare(&cache::folder()?, &tools, wanted.kernel.as_deref(), tell)?;
-    watch::run(wanted, &tools, &kit, tell)
+pub fn run(wanted: &MachineRequest, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+    tools::check_for_machines()?;
+    let kit = kit::prepare(&cache::folder()?, wanted.kernel.as_deref(), tell)?;
+    watch::run(wanted, &kit, tell)
 }

@@ -1,10 +1,13 @@
-//! The programs of this host that the testbed calls, and which package has one that is missing.
+//! The programs of this host that the testbeds call, and which package has one that is missing.
 
 use super::error::{TestbedError, file};
 use crate::host::child;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Where programs for root are; the PATH of others often lacks it.
 const FOR_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
@@ -15,72 +18,56 @@ const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu/libibverbs";
 /// Most of what a program said that is told again.
 const LAST_WORDS: usize = 600;
 
-/// Programs, by path.
-#[derive(Debug)]
-pub struct Tools {
-    /// The emulator.
-    pub qemu: PathBuf,
-    /// A static busybox: the first programs of the guest.
-    pub busybox: PathBuf,
-    /// Makes the index of the guest's modules.
-    pub depmod: PathBuf,
-    /// Says on which others a module depends.
-    pub modprobe: PathBuf,
-}
+/// Between two looks at something that is awaited.
+const LOOK: Duration = Duration::from_millis(10);
 
-impl Tools {
-    /// Finds them all, and what the guest calls from the host's files.
-    pub fn find() -> Result<Tools, TestbedError> {
-        if !cfg!(target_arch = "x86_64") {
-            let sentence = "the testbed's machine is an x86-64 one; this host is of another kind";
-            return Err(TestbedError::Unable(sentence.into()));
-        }
-        let mut missing: Vec<(&str, &str)> = Vec::new();
-        let mut need = |program: &'static str, package: &'static str| {
-            let found = find(program);
-            if found.is_none() {
-                missing.push((program, package));
-            }
-            found.unwrap_or_default()
-        };
-        let qemu = need("qemu-system-x86_64", "qemu-system-x86");
-        let busybox = need("busybox", "busybox-static");
-        let depmod = need("depmod", "kmod");
-        let modprobe = need("modprobe", "kmod");
-        need("ip", "iproute2");
-        need("rdma", "iproute2");
-        if !busybox.as_os_str().is_empty() && !is_static(&busybox)? {
-            missing.push(("a static busybox", "busybox-static"));
-        }
-        let rxe = std::fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
-        if !rxe.map(|entry| entry.file_name()).any(|name| starts(&name, "librxe-")) {
-            missing.push(("libibverbs' driver for Soft-RoCE", "ibverbs-providers"));
-        }
-        match missing.is_empty() {
-            true => Ok(Tools { qemu, busybox, depmod, modprobe }),
-            false => Err(lacking(&missing)),
-        }
+/// A program, and Debian's package that has it.
+pub type Needed = (&'static str, &'static str);
+
+/// Refuses a host that lacks what a virtual machine needs: programs that are called here, and those
+/// that the guest calls from the host's files.
+pub fn check_for_machines() -> Result<(), TestbedError> {
+    if !cfg!(target_arch = "x86_64") {
+        let sentence = "the testbed's machine is an x86-64 one; this host is of another kind";
+        return Err(TestbedError::Unable(sentence.into()));
     }
-}
-
-fn starts(name: &OsStr, with: &str) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with(with))
-}
-
-/// The error for pairs of a program and its package.
-pub fn lacking(missing: &[(&str, &str)]) -> TestbedError {
-    let mut packages: Vec<String> = Vec::new();
-    for (_, package) in missing {
-        if !packages.iter().any(|known| known == package) {
-            packages.push((*package).to_owned());
-        }
+    let mut missing = lacking(&[
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("busybox", "busybox-static"),
+        ("depmod", "kmod"),
+        ("modprobe", "kmod"),
+        ("ip", "iproute2"),
+        ("rdma", "iproute2"),
+    ]);
+    if let Some(busybox) = find("busybox")
+        && !is_static(&busybox)?
+    {
+        missing.push(("a static busybox", "busybox-static"));
     }
-    let programs = missing.iter().map(|(program, _)| (*program).to_owned()).collect();
-    TestbedError::Missing { programs, packages }
+    let mut drivers = std::fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
+    if !drivers.any(|entry| entry.file_name().as_bytes().starts_with(b"librxe-")) {
+        missing.push(("libibverbs' driver for Soft-RoCE", "ibverbs-providers"));
+    }
+    require(&missing)
+}
+
+/// Those that this host lacks.
+pub fn lacking(needed: &[Needed]) -> Vec<Needed> {
+    needed.iter().copied().filter(|(program, _)| find(program).is_none()).collect()
+}
+
+/// Refuses where something is missing. Programs of one package stand together.
+pub fn require(missing: &[Needed]) -> Result<(), TestbedError> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (programs, mut packages): (Vec<_>, Vec<_>) = missing.iter().copied().unzip();
+    packages.dedup();
+    Err(TestbedError::Missing { programs, packages })
 }
 
 /// The `PATH` of this process and the folders of programs for root.
-pub fn search_path() -> std::ffi::OsString {
+pub fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     path.push(":");
     path.push(FOR_ROOT);
@@ -103,29 +90,43 @@ fn is_static(program: &Path) -> Result<bool, TestbedError> {
     Ok(!bytes.windows(loader.len()).any(|window| window == loader))
 }
 
-/// Runs a program to its end and gives its standard output.
+/// A program of the search path, to be called.
+pub fn command(program: &str) -> Command {
+    Command::new(find(program).unwrap_or_else(|| program.into()))
+}
+
+/// Runs a program to its end and gives its standard output; `input` is what it reads.
 ///
 /// Errors: it cannot be started, or its exit code is not 0; its last words are in the error.
-pub fn call(
-    program: &Path,
-    arguments: &[&OsStr],
-    folder: Option<&Path>,
-) -> Result<Vec<u8>, TestbedError> {
-    let mut command = Command::new(program);
-    command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
-    if let Some(folder) = folder {
-        command.current_dir(folder);
+pub fn call(command: &mut Command, input: &str) -> Result<Vec<u8>, TestbedError> {
+    let program = PathBuf::from(command.get_program());
+    command.env("LC_ALL", "C");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child::ends_with_us(command).spawn();
+    let mut child = child.map_err(file("starting", &program))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that stops reading says why at its end.
+        let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child::ends_with_us(&mut command).output().map_err(file("starting", program))?;
+    let output = child.wait_with_output().map_err(file("waiting for", &program))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let words = arguments.iter().map(|word| word.to_string_lossy());
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    Err(TestbedError::Tool {
-        program: [name].into_iter().chain(words).collect::<Vec<_>>().join(" "),
-        said: last_words(&output.stderr),
-    })
+    let mut words = vec![program.file_name().unwrap_or_default().to_string_lossy()];
+    words.extend(command.get_args().map(OsStr::to_string_lossy));
+    words.extend(input.lines().map(|line| format!("{line};").into()));
+    Err(TestbedError::Tool { program: words.join(" "), said: last_words(&output.stderr) })
+}
+
+/// Looks again and again until there is something; `None` where there is nothing at the deadline.
+pub fn wait_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() > deadline {
+            return found;
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// The end of a text, as one line without control characters.
@@ -143,9 +144,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_with_each_package_once() {
-        let error = lacking(&[("ip", "iproute2"), ("rdma", "iproute2"), ("depmod", "kmod")]);
+        let missing = [("ip", "iproute2"), ("rdma", "iproute2"), ("depmod", "kmod")];
         assert_eq!(
-            error.to_string(),
+            require(&missing).unwrap_err().to_string(),
             "the testbed needs ip, rdma, depmod; install it with: apt-get install iproute2 kmod"
         );
     }

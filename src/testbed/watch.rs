@@ -1,11 +1,10 @@
 //! From the start of the machine to its end: its lines, its output, its limits of time.
 
-use super::Wanted;
+use super::MachineRequest;
 use super::error::{TestbedError, file};
 use super::kit::Kit;
-use super::machine::{Machine, Ports, Shape, private_folder};
+use super::machine::{Machine, MachineSpec, Ports, pair, private_folder};
 use super::signals::signals;
-use super::tools::Tools;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -60,12 +59,7 @@ enum News {
 type Heard = (usize, News);
 
 /// Runs the command in a machine, or in the first of two.
-pub fn run(
-    wanted: &Wanted,
-    tools: &Tools,
-    kit: &Kit,
-    tell: &dyn Fn(&str),
-) -> Result<Ended, TestbedError> {
+pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
     let signal = signals()?;
     let out = Out::new(wanted.out.as_deref())?;
     let (sender, news) = channel();
@@ -74,7 +68,7 @@ pub fn run(
     let mut readers = Vec::new();
     for (index, (command, wire)) in commands(wanted).iter().zip(wires(wanted)?).enumerate() {
         let number = index + 1;
-        let shape = Shape {
+        let spec = MachineSpec {
             number,
             memory: wanted.memory,
             out: &out.path,
@@ -82,9 +76,9 @@ pub fn run(
             command,
             wire: wire.as_ref(),
         };
-        let (machine, ports) = Machine::start(tools, kit, &shape)?;
+        let (machine, ports) = Machine::start(kit, &spec)?;
         let control = ports.control.try_clone();
-        controls.push(control.map_err(file("opening a port of", &tools.qemu))?);
+        controls.push(control.map_err(file("opening", Path::new("a port of the machine")))?);
         readers.extend(listen(index, ports, &sender));
         machines.push(machine);
     }
@@ -98,7 +92,7 @@ pub fn run(
 }
 
 /// What each machine runs.
-fn commands(wanted: &Wanted) -> Vec<Vec<OsString>> {
+fn commands(wanted: &MachineRequest) -> Vec<Vec<OsString>> {
     let peer: Vec<OsString> = match &wanted.peer {
         Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
         None => vec!["sleep".into(), "infinity".into()],
@@ -107,13 +101,12 @@ fn commands(wanted: &Wanted) -> Vec<Vec<OsString>> {
 }
 
 /// The end of the wire of each machine: a pair of sockets that nobody else can reach.
-fn wires(wanted: &Wanted) -> Result<Vec<Option<OwnedFd>>, TestbedError> {
+fn wires(wanted: &MachineRequest) -> Result<Vec<Option<OwnedFd>>, TestbedError> {
     if wanted.machines < 2 {
         return Ok(vec![None]);
     }
-    let (first, second) = UnixStream::pair()
-        .map_err(file("joining the machines by", Path::new("a pair of sockets")))?;
-    Ok([first, second].map(|end| Some(OwnedFd::from(end))).into())
+    let (first, second) = pair()?;
+    Ok([first.into(), second].map(Some).into())
 }
 
 /// What a machine is told of itself and of the other.
@@ -224,16 +217,12 @@ fn listen(index: usize, ports: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<
     let [rx, from_out, from_err] = [(); 3].map(|()| sender.clone());
     let unread = move |sender: &Sender<Heard>| drop(sender.send((index, News::Unread)));
     let mut threads = vec![std::thread::spawn(move || hear(control, index, &rx))];
-    if index == 0 {
-        threads.extend([
+    match index {
+        0 => threads.extend([
             std::thread::spawn(move || pass(out, std::io::stdout(), &|| unread(&from_out))),
             std::thread::spawn(move || pass(err, std::io::stderr(), &|| unread(&from_err))),
-        ]);
-    } else {
-        threads.extend(
-            [out, err]
-                .map(|port| std::thread::spawn(move || pass(port, PeerLines::default(), &|| {}))),
-        );
+        ]),
+        _ => threads.extend([out, err].map(|port| std::thread::spawn(move || pass_lines(port)))),
     }
     threads
 }
@@ -279,37 +268,15 @@ fn pass(mut from: UnixStream, mut to: impl Write, unread: &dyn Fn()) {
     }
 }
 
-/// What the second machine prints: whole lines on stderr, each with a mark.
-#[derive(Default)]
-struct PeerLines(Vec<u8>);
-
-impl Write for PeerLines {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-        self.0.extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        // A line that never ends is cut.
-        while let Some(end) = match self.0.iter().position(|byte| *byte == b'\n') {
-            Some(at) => Some(at + 1),
-            None => Some(self.0.len()).filter(|length| *length >= PIECE),
-        } {
-            let rest = self.0.split_off(end);
-            let line = std::mem::replace(&mut self.0, rest);
-            let line = line.strip_suffix(b"\n").unwrap_or(&line);
-            std::io::stderr().write_all(&[b"peer: ", line, b"\n"].concat())?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for PeerLines {
-    fn drop(&mut self) {
-        if !self.0.is_empty() {
-            self.0.push(b'\n');
-            let _ = self.flush();
-        }
+/// Passes on what the second machine prints: whole lines on stderr, each with a mark. A line that
+/// never ends is cut.
+fn pass_lines(from: UnixStream) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while let Ok(1..) = from.by_ref().take(PIECE as u64).read_until(b'\n', &mut line) {
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let _ = std::io::stderr().write_all(&[b"peer: ", text, b"\n"].concat());
+        line.clear();
     }
 }
 
@@ -322,7 +289,7 @@ struct Out {
 impl Out {
     fn new(named: Option<&Path>) -> Result<Out, TestbedError> {
         let Some(path) = named else {
-            return Ok(Out { path: private_folder("out")?, temporary: true });
+            return Ok(Out { path: private_folder("out")?.keep(), temporary: true });
         };
         std::fs::create_dir_all(path).map_err(file("making", path))?;
         let path = path.canonicalize().map_err(file("finding", path))?;

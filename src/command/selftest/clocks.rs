@@ -2,9 +2,8 @@
 //! a known truth, and the one-way samples that the model is applied to; and the begin of rounds on
 //! many at one instant.
 
-use super::Row;
 use super::simulate::{play, scheduled};
-use super::statistics::row;
+use super::{Fallible, Outcome};
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::plan::Schedule;
@@ -60,36 +59,28 @@ fn exchanges(other: Other) -> Vec<Exchange> {
 }
 
 /// T10: an offset, a drift and a way that is longer there than back.
-pub fn t10_offset_and_drift() -> Row {
-    let what = (
-        "T10",
-        "asymmetry 3:1, offset 1 s, drift 20 ppm",
-        "error <= bound; drift within 0.1 ppm; bound grows with age",
+pub fn t10_offset_and_drift() -> Outcome {
+    let other = Other { offset_ns: OFFSET_NS, drift_ppm: DRIFT_PPM };
+    let model = Model::fit(&exchanges(other)).ok_or("no model")?;
+    let rate = Schedule::Periodic { rate: MessageRate(1e9 / APART_NS) };
+    let spec = format!("constant(3us) offset(1s) drift({DRIFT_PPM}ppm)");
+    let played = play(&scheduled(&spec, u64::from(EXCHANGES), rate)?)?;
+    let (mut worst, mut bound, mut holds) = (0.0f64, 0.0f64, true);
+    for sample in &played.samples.samples {
+        let (received, allowed) = model.here(LocalNs(sample.receive_ns));
+        let error = (received.0 - sample.submit_ns - 3000.0).abs();
+        holds &= error <= allowed;
+        (worst, bound) = (worst.max(error), bound.max(allowed));
+    }
+    let drift = model.drift_at(LocalNs(0.0)).ok_or("no drift")?;
+    let aged = [10e9, 40e9, 110e9].map(|at| model.offset_at(LocalNs(at)).bound_ns);
+    let grows = aged.is_sorted_by(|young, old| young < old);
+    let measured = format!(
+        "off by {worst:.0} ns of +-{bound:.0}, {:.2} ppm, +-{:.0} ns after 100 s",
+        drift.ppm, aged[2]
     );
-    let done = || {
-        let other = Other { offset_ns: OFFSET_NS, drift_ppm: DRIFT_PPM };
-        let model = Model::fit(&exchanges(other)).ok_or("no model")?;
-        let rate = Schedule::Periodic { rate: MessageRate(1e9 / APART_NS) };
-        let spec = format!("constant(3us) offset(1s) drift({DRIFT_PPM}ppm)");
-        let played = play(&scheduled(&spec, u64::from(EXCHANGES), rate)?)?;
-        let (mut worst, mut bound, mut holds) = (0.0f64, 0.0f64, true);
-        for sample in &played.samples.samples {
-            let (received, allowed) = model.here(LocalNs(sample.receive_ns));
-            let error = (received.0 - sample.submit_ns - 3000.0).abs();
-            holds &= error <= allowed;
-            (worst, bound) = (worst.max(error), bound.max(allowed));
-        }
-        let drift = model.drift_at(LocalNs(0.0)).ok_or("no drift")?;
-        let aged = [10e9, 40e9, 110e9].map(|at| model.offset_at(LocalNs(at)).bound_ns);
-        let grows = aged.is_sorted_by(|young, old| young < old);
-        let measured = format!(
-            "off by {worst:.0} ns of +-{bound:.0}, {:.2} ppm, +-{:.0} ns after 100 s",
-            drift.ppm, aged[2]
-        );
-        let passes = holds && grows && (drift.ppm - DRIFT_PPM).abs() <= 0.1;
-        Ok(("3000 ns, 20 ppm".into(), measured, passes))
-    };
-    row(what, done())
+    let passes = holds && grows && (drift.ppm - DRIFT_PPM).abs() <= 0.1;
+    Ok(("3000 ns, 20 ppm".into(), measured, passes))
 }
 
 /// A round, and a rank in it.
@@ -105,7 +96,7 @@ const WAKES_NS: f64 = 2000.0;
 
 /// How each rank of each round began, by its own stamps: each was told the instant by what was
 /// known of its clock before the round, and is judged by what is known after all.
-fn begins() -> Result<Vec<(Which, Begin)>, String> {
+fn begins() -> Fallible<Vec<(Which, Begin)>> {
     let time = Timebase::nanoseconds(Ticks(0));
     let mut random = ChaCha8Rng::seed_from_u64(14);
     let mut begins = Vec::new();
@@ -130,30 +121,22 @@ fn begins() -> Result<Vec<(Which, Begin)>, String> {
 }
 
 /// T14: of ranks that are to begin at one instant, each by a clock of its own, one is late.
-pub fn t14_late_rank() -> Row {
-    let what = (
-        "T14",
-        "one late rank in a scheduled exchange, 8 clocks",
-        "that round is flagged, and no other; the rank is named",
-    );
-    let done = || {
-        let begins = begins()?;
-        let late = || begins.iter().filter(|(_, begin)| start::is_late(begin));
-        let found: Vec<Which> = late().map(|(which, _)| *which).collect();
-        let late_ns = late().map(|(_, begin)| begin.late_ns).fold(0.0, f64::max);
-        let bound_ns = late().map(|(_, begin)| begin.bound_ns).fold(0.0, f64::max);
-        let rest = begins.iter().filter(|(which, _)| *which != LATE).map(|(_, begin)| begin);
-        let measured = match found.as_slice() {
-            [(round, rank)] => format!(
-                "round {round}, rank {rank}, {:.3} ms; the others within {:.1} us",
-                late_ns / 1e6,
-                start::spread_ns(rest) / 1e3
-            ),
-            other => format!("{} late begins", other.len()),
-        };
-        let truth = format!("round {}, rank {}, {} ms", LATE.0, LATE.1, LATE_NS / 1e6);
-        let is_right = (late_ns - LATE_NS).abs() <= bound_ns + 20.0 * WAKES_NS;
-        Ok((truth, measured, found == [LATE] && is_right))
+pub fn t14_late_rank() -> Outcome {
+    let begins = begins()?;
+    let late = || begins.iter().filter(|(_, begin)| start::is_late(begin));
+    let found: Vec<Which> = late().map(|(which, _)| *which).collect();
+    let late_ns = late().map(|(_, begin)| begin.late_ns).fold(0.0, f64::max);
+    let bound_ns = late().map(|(_, begin)| begin.bound_ns).fold(0.0, f64::max);
+    let rest = begins.iter().filter(|(which, _)| *which != LATE).map(|(_, begin)| begin);
+    let measured = match found.as_slice() {
+        [(round, rank)] => format!(
+            "round {round}, rank {rank}, {:.3} ms; the others within {:.1} us",
+            late_ns / 1e6,
+            start::spread_ns(rest) / 1e3
+        ),
+        other => format!("{} late begins", other.len()),
     };
-    row(what, done())
+    let truth = format!("round {}, rank {}, {} ms", LATE.0, LATE.1, LATE_NS / 1e6);
+    let is_right = (late_ns - LATE_NS).abs() <= bound_ns + 20.0 * WAKES_NS;
+    Ok((truth, measured, found == [LATE] && is_right))
 }

@@ -1,17 +1,15 @@
 //! T7 and T8: what the generator intends, what it makes of it, and what a stall does to that.
 
-use super::Row;
-use super::simulate::{self, play, scheduled};
-use super::statistics::row;
+use super::simulate::{self, play, quantile, scheduled};
+use super::{Fallible, Outcome};
 use crate::agent::rehearse;
 use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
 use crate::loops::Ended;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::{Arrivals, Generator};
 use crate::plan::{Case, Schedule};
+use crate::stats::Metric;
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
-use crate::stats::metric::durations;
-use crate::stats::{Metric, summarize};
 use crate::units::{MessageRate, Span};
 use std::time::Duration;
 
@@ -41,74 +39,54 @@ const SEED: u64 = 8;
 /// responses above x is (D minus x) / (1 minus rho) / T, and the p99 is D minus 0.01 T (1 minus
 /// rho), 55 ms. Only one request was on the way in the stall: the service time of the others is
 /// what it is without one.
-pub fn t7_stall() -> Row {
-    let what = (
-        "T7",
-        "server stalls 100 ms under 100 k/s Poisson",
-        "response p99 within 5 %; service p99 unmoved",
-    );
-    let done = || {
-        let served = |spec: &str| -> Result<[f64; 2], String> {
-            let schedule = Schedule::Poisson { rate: MessageRate(1e5) };
-            let case = simulate::one_request_at_a_time(spec, 500_000)?;
-            let loss_after = Span(1_000_000_000);
-            let played = play(&Case { schedule, loss_after, seed: SEED, ..case })?;
-            let p99 = |metric| {
-                let all = summarize(&[durations(&played.samples, metric)], f64::INFINITY);
-                let found = all.quantile(0.99);
-                found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
-            };
-            Ok([p99(Metric::Response), p99(Metric::Service)])
-        };
-        let [_, calm] = served("normal(1us,100ns)")?;
-        let [response, service] = served("normal(1us,100ns) stall(100ms@250000)")?;
-        let passes = (response / 55e6 - 1.0).abs() < 0.05 && (service / calm - 1.0).abs() < 0.01;
-        let truth = format!("response p99 55 ms, service p99 {calm} ns");
-        let measured = format!("response p99 {:.2} ms, service p99 {service} ns", response / 1e6);
-        Ok((truth, measured, passes))
+pub fn t7_stall() -> Outcome {
+    let served = |spec: &str| -> Fallible<[f64; 2]> {
+        let schedule = Schedule::Poisson { rate: MessageRate(1e5) };
+        let case = simulate::one_request_at_a_time(spec, 500_000)?;
+        let loss_after = Span(1_000_000_000);
+        let played = play(&Case { schedule, loss_after, seed: SEED, ..case })?;
+        Ok([Metric::Response, Metric::Service]
+            .map(|metric| quantile(&played.summary(metric), 0.99)))
     };
-    row(what, done())
+    let [_, calm] = served("normal(1us,100ns)")?;
+    let [response, service] = served("normal(1us,100ns) stall(100ms@250000)")?;
+    let passes = (response / 55e6 - 1.0).abs() < 0.05 && (service / calm - 1.0).abs() < 0.01;
+    let truth = format!("response p99 55 ms, service p99 {calm} ns");
+    let measured = format!("response p99 {:.2} ms, service p99 {service} ns", response / 1e6);
+    Ok((truth, measured, passes))
 }
 
 /// T8: the generators, from 1 k/s to the highest rate that the generator states for this machine.
-pub fn t8_generators() -> Row {
-    let what = (
-        "T8",
-        "periodic and Poisson, 100/s to the highest stated rate",
-        "rate within 0.1 %; Anderson-Darling at 5 %",
-    );
-    let done = || {
-        let (mut worst, mut statistic): (f64, f64) = (0.0, 0.0);
-        let highest = highest_rate()?;
-        for rate in [1e2, 1e3, 1e5, 1e7, highest].map(MessageRate) {
-            for schedule in [Schedule::Periodic { rate }, Schedule::Poisson { rate }] {
-                let (off, a2) = intended(schedule, rate.0)?;
-                worst = worst.max(off);
-                statistic = statistic.max(a2);
-                if rate.0 < highest {
-                    played(schedule, rate.0)?;
-                }
+pub fn t8_generators() -> Outcome {
+    let (mut worst, mut statistic): (f64, f64) = (0.0, 0.0);
+    let highest = highest_rate()?;
+    for rate in [1e2, 1e3, 1e5, 1e7, highest].map(MessageRate) {
+        for schedule in [Schedule::Periodic { rate }, Schedule::Poisson { rate }] {
+            let (off, a2) = intended(schedule, rate.0)?;
+            worst = worst.max(off);
+            statistic = statistic.max(a2);
+            if rate.0 < highest {
+                played(schedule, rate.0)?;
             }
         }
-        let (rate, off) = held(highest)?;
-        let passes = worst.max(off) < 0.001 && statistic < AT_5_PERCENT;
-        let measured = format!(
-            "off by {:.4} %, A2 = {statistic:.2}; {:.2} M/s held within {:.4} %",
-            100.0 * worst,
-            rate / 1e6,
-            100.0 * off
-        );
-        Ok((format!("0 %, A2 < {AT_5_PERCENT}"), measured, passes))
-    };
-    row(what, done())
+    }
+    let (rate, off) = held(highest)?;
+    let passes = worst.max(off) < 0.001 && statistic < AT_5_PERCENT;
+    let measured = format!(
+        "off by {:.4} %, A2 = {statistic:.2}; {:.2} M/s held within {:.4} %",
+        100.0 * worst,
+        rate / 1e6,
+        100.0 * off
+    );
+    Ok((format!("0 %, A2 < {AT_5_PERCENT}"), measured, passes))
 }
 
-fn case(schedule: Schedule, messages: u64) -> Result<Case, String> {
+fn case(schedule: Schedule, messages: u64) -> Fallible<Case> {
     Ok(Case { seed: SEED, ..scheduled("constant(1us)", messages, schedule)? })
 }
 
 /// How far the rate of a schedule is off, and the statistic of its intervals (0 for periodic).
-fn intended(schedule: Schedule, rate: f64) -> Result<(f64, f64), String> {
+fn intended(schedule: Schedule, rate: f64) -> Fallible<(f64, f64)> {
     let mut arrivals = Arrivals::of(&case(schedule, MESSAGES)?, 1.0).ok_or("no schedule")?;
     let mut intervals = Vec::with_capacity(TESTED);
     let mut last = 0.0;
@@ -127,26 +105,26 @@ fn intended(schedule: Schedule, rate: f64) -> Result<(f64, f64), String> {
 }
 
 /// What the loop makes of a schedule: every message at its time, on the virtual clock.
-fn played(schedule: Schedule, rate: f64) -> Result<(), String> {
+fn played(schedule: Schedule, rate: f64) -> Fallible<()> {
     let played = play(&case(schedule, TESTED as u64)?)?;
     let late = played.samples.samples.iter().map(|s| s.submit_ns - s.intended_ns);
     let worst = late.fold(0.0, f64::max);
     // A post takes 10 ns there, so messages that come closer wait for it and no longer.
     let allowed_ns = if rate < 1e6 { 50.0 } else { 500.0 };
     match worst > allowed_ns || played.ended != Ended::Count {
-        true => Err(format!("a post {worst} ns after its time at {rate} msg/s")),
+        true => Err(format!("a post {worst} ns after its time at {rate} msg/s").into()),
         false => Ok(()),
     }
 }
 
-fn real_time() -> Result<Timebase, String> {
+fn real_time() -> Fallible<Timebase> {
     let anchors = anchors(Source::Tsc, Duration::from_millis(20), 3);
     let calibration = Calibration::of(Source::Tsc, &anchors).ok_or("no calibration")?;
     Ok(Timebase::new(Ticks(0), calibration.ns_per_tick))
 }
 
 /// The highest rate that the generator holds on this machine, found by letting it run late.
-fn highest_rate() -> Result<f64, String> {
+fn highest_rate() -> Fallible<f64> {
     let time = real_time()?;
     let case = case(Schedule::Poisson { rate: MessageRate(1e6) }, 1)?;
     let costs = (0..5).filter_map(|_| rehearse::generator(Tsc, &case, &time, 100_000));
@@ -156,7 +134,7 @@ fn highest_rate() -> Result<f64, String> {
 
 /// The highest rate, this one halved as often as it takes, that the generator holds on the real
 /// clock, and how far the rate that it makes is off. A machine that others use too holds less.
-fn held(highest: f64) -> Result<(f64, f64), String> {
+fn held(highest: f64) -> Fallible<(f64, f64)> {
     let mut rate = highest;
     while rate >= LEAST_RATE {
         if let Some(off) = run(rate)? {
@@ -164,15 +142,15 @@ fn held(highest: f64) -> Result<(f64, f64), String> {
         }
         rate /= 2.0;
     }
-    Err(format!("no rate above {LEAST_RATE} msg/s is held"))
+    Err(format!("no rate above {LEAST_RATE} msg/s is held").into())
 }
 
 /// How far off a rate is that is held: `None` where the generator was not on time at both ends of
 /// nearly all of the run, between which all messages were sent that were intended.
-fn run(rate: f64) -> Result<Option<f64>, String> {
+fn run(rate: f64) -> Fallible<Option<f64>> {
     let time = real_time()?;
     let case = case(Schedule::Poisson { rate: MessageRate(rate) }, 1)?;
-    let generator = Generator::of(&case, &time).map_err(|error| error.to_string())?;
+    let generator = Generator::of(&case, &time)?;
     let mut generator = generator.ok_or("no schedule")?;
     let gate = Gate::default();
     let slice = time.ticks_for(1e6);

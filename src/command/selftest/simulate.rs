@@ -1,21 +1,29 @@
 //! One round on the synthetic transport in this process: the same set-up, loops, recorder and join
 //! as in an agent, on the virtual clock. The patterns that the self-test asks are named here alone.
 
+use super::Fallible;
 use crate::agent::connections::Connections;
 use crate::agent::execution::{LoopContext, ThreadContext};
 use crate::agent::setup::setup;
+use crate::cli::RunOptions;
 use crate::clock::{AnyClock, TickSpan, Ticks, Timebase};
+use crate::command::process::context;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::{Ended, Loop};
 use crate::pattern::{latency, load, oneway, registry};
-use crate::plan::{Bound, Case, Request, Schedule};
+use crate::plan::{Bound, Case, Plan, Request, Schedule};
+use crate::record::schema::Record;
+use crate::run::{self, Keep, Silent};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
 use crate::sample::join::Times;
 use crate::sample::recorder::{MessageCounts, Recorder};
+use crate::stats::metric::durations;
+use crate::stats::{Metric, Summary, summarize};
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, Span};
+use std::sync::atomic::AtomicBool;
 
 /// Bytes of a message.
 const SIZE: Bytes = Bytes(8);
@@ -26,8 +34,13 @@ pub fn round_trips() -> Request {
 }
 
 /// Round trips on the synthetic transport: so many messages of 8 B, no warm-up.
-pub fn ping_pong(synthetic: &str, count: u64) -> Result<Case, String> {
+pub fn ping_pong(synthetic: &str, count: u64) -> Fallible<Case> {
     case(Request { sizes: vec![SIZE], ..round_trips() }, synthetic, count)
+}
+
+/// The same as a plan.
+pub fn ping_pong_plan(synthetic: &str, count: u64) -> Fallible<Plan> {
+    plan(Request { sizes: vec![SIZE], ..round_trips() }, synthetic, count)
 }
 
 /// The same with pauses between messages.
@@ -36,25 +49,36 @@ pub fn with_pause(case: &Case, pause: Span) -> Case {
 }
 
 /// Requests to a server, of which one is outstanding at a time.
-pub fn one_request_at_a_time(synthetic: &str, count: u64) -> Result<Case, String> {
+pub fn one_request_at_a_time(synthetic: &str, count: u64) -> Fallible<Case> {
     let spec = load::Spec { object_size: SIZE, window: 1, ..load::Spec::default() };
     case(load::request(load::Asked { spec, ..load::Asked::default() }), synthetic, count)
 }
 
 /// Messages one way by a schedule.
-pub fn scheduled(synthetic: &str, count: u64, schedule: Schedule) -> Result<Case, String> {
+pub fn scheduled(synthetic: &str, count: u64, schedule: Schedule) -> Fallible<Case> {
     let request = Request { sizes: vec![SIZE], ..oneway::request(oneway::Asked::default()) };
     let bound = Bound { count: Some(count), time: None };
     Ok(Case { schedule, bound, ..case(request, synthetic, count)? })
 }
 
-fn case(mut request: Request, synthetic: &str, count: u64) -> Result<Case, String> {
+fn case(request: Request, synthetic: &str, count: u64) -> Fallible<Case> {
+    let case = plan(request, synthetic, count)?.cases.into_iter().next();
+    case.ok_or_else(|| "no case".into())
+}
+
+/// One round of a request, without a warm-up.
+fn plan(mut request: Request, synthetic: &str, count: u64) -> Fallible<Plan> {
     request.transports = vec![TransportKind::simulated()];
-    request.warmup = Some(0);
-    request.count = Some(count);
-    request.settings.set("synthetic", synthetic).map_err(|wrong| wrong.0)?;
-    let plan = request.plan().map_err(|refusal| refusal.to_string())?;
-    plan.cases.into_iter().next().ok_or_else(|| "no case".to_string())
+    (request.warmup, request.count, request.rounds) = (Some(0), Some(count), Some(1));
+    request.settings.set("synthetic", synthetic)?;
+    Ok(request.plan()?)
+}
+
+/// Runs a plan by agents, as a command does.
+pub fn run(plan: &Plan, keep: &mut Keep<'_>) -> Fallible<Record> {
+    let interrupted = AtomicBool::new(false);
+    let context = context(&RunOptions::default(), &interrupted, &[], Vec::new())?;
+    Ok(run::run(plan, &context, keep, &mut Silent)?)
 }
 
 /// What a simulated round left.
@@ -69,8 +93,21 @@ pub struct Played {
     pub ended: Ended,
 }
 
+impl Played {
+    /// Its samples, summarised.
+    pub fn summary(&self, metric: Metric) -> Summary {
+        summarize(&[durations(&self.samples, metric)], f64::INFINITY)
+    }
+}
+
+/// A quantile in ns; NaN where there is none.
+pub fn quantile(summary: &Summary, p: f64) -> f64 {
+    let found = summary.quantile(p).and_then(|quantile| quantile.value);
+    found.map_or(f64::NAN, |value| value.0)
+}
+
 /// Runs a case.
-pub fn play(case: &Case) -> Result<Played, String> {
+pub fn play(case: &Case) -> Fallible<Played> {
     let most = case.bound.count.map_or(1 << 20, |count| count + case.warmup) as usize;
     let memory = |rows| Arena::create(rows).map_err(|error| format!("sample memory: {error}"));
     let name = case.pattern.name();
@@ -93,8 +130,7 @@ pub fn play(case: &Case) -> Result<Played, String> {
     Ok(Played { samples, client: client_seen, server: server_seen, ended })
 }
 
-fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Result<(MessageCounts, Ended), String> {
-    let say = |error: &dyn std::fmt::Display| error.to_string();
+fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Fallible<(MessageCounts, Ended)> {
     let execution = registry::execution(case.pattern.name()).ok_or("an unknown pattern")?;
     let time = Timebase::nanoseconds(Ticks(0));
     let context = ThreadContext {
@@ -108,15 +144,15 @@ fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Result<(MessageCounts
         cpu_beside: None,
         is_remote: false,
     };
-    let mut role_loop = execution.prepare(&context).map_err(|error| say(&error))?;
+    let mut role_loop = execution.prepare(&context)?;
     let connections = Connections::simulated(case, &setup(case, role, [0; 32]));
-    let mut connections = connections.map_err(|error| say(&error))?;
+    let mut connections = connections?;
     let ticks = |span: Span| TickSpan(span.0 as i64);
     let mut plan = Loop::new(case, ticks);
     role_loop.tune(&mut plan, &ticks);
     let clock = case.transport.virtual_clock().ok_or("the transport simulates no time")?;
     let generator = match role {
-        Role::Client => Generator::of(case, &time).map_err(|error| say(&error))?,
+        Role::Client => Generator::of(case, &time)?,
         Role::Server => None,
     };
     let mut recorder = Recorder::new(arena, case.warmup);

@@ -1,20 +1,19 @@
 //! The hosts themselves: made, entered, and taken away.
 
 use super::super::error::{TestbedError, file};
-use super::super::machine::{Private, private_folder};
-use super::super::tools::{call, last_words};
-use super::tools::NetTools;
+use super::super::machine::private_folder;
+use super::super::tools::{self, call, last_words, wait_until};
 use super::wiring::{self, host_name};
-use super::{Wanted, login};
+use super::{NetworkRequest, Topology, login};
 use crate::host::child;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// What the names of our namespaces begin with; the owner's number and the host's follow.
 const PREFIX: &str = "wgnet-";
@@ -27,19 +26,20 @@ const FOLDER: &str = "net";
 const LISTEN_LIMIT: Duration = Duration::from_secs(20);
 /// How long killed processes may take to go.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The namespaces of one owner. They are taken away when this goes.
 #[derive(Debug)]
-pub struct Hosts<'a> {
-    tools: &'a NetTools,
+pub struct Hosts {
     owner: u32,
     hosts: usize,
     names: Vec<String>,
     servers: Vec<Child>,
-    folder: Private,
-    is_removed: bool,
+    folder: TempDir,
+}
+
+/// What a host's sshd says.
+fn log(folder: &TempDir, number: usize) -> PathBuf {
+    folder.path().join(format!("sshd-{number}.log"))
 }
 
 fn namespace(owner: u32, number: usize) -> String {
@@ -53,27 +53,27 @@ fn owner_of(name: &str) -> Option<u32> {
     owner.parse().ok()
 }
 
-impl<'a> Hosts<'a> {
+impl Hosts {
     /// Makes them. A signal ends the making early.
-    pub fn make(
-        wanted: &Wanted,
-        tools: &'a NetTools,
-        signal: &AtomicUsize,
-    ) -> Result<Hosts<'a>, TestbedError> {
+    pub fn make(wanted: &NetworkRequest, signal: &AtomicUsize) -> Result<Hosts, TestbedError> {
         let owner = std::process::id();
-        let folder = Private(private_folder(FOLDER)?);
+        let folder = private_folder(FOLDER)?;
         let names: Vec<String> =
             wiring::namespaces(wanted).map(|number| namespace(owner, number)).collect();
         let add: Vec<String> = names.iter().map(|name| format!("netns add {name}")).collect();
-        let (hosts, servers) = (wanted.hosts, Vec::new());
-        let mut made = Hosts { tools, owner, hosts, names, servers, folder, is_removed: false };
+        let mut made = Hosts { owner, hosts: wanted.hosts, names, servers: Vec::new(), folder };
         made.write()?;
-        batch(&tools.ip, None, &add)?;
+        batch("ip", None, &add)?;
+        if wanted.topology == Topology::Ring {
+            made.names.iter().try_for_each(|name| forward(name))?;
+        }
         for lines in wiring::lines(wanted, |number| namespace(owner, number)) {
             if signal.load(Ordering::Relaxed) != 0 {
                 return Ok(made);
             }
-            made.wire(&lines)?;
+            let name = namespace(owner, lines.namespace);
+            batch("ip", Some(&name), &lines.ip)?;
+            batch("tc", Some(&name), &lines.tc).map_err(without_netem)?;
         }
         // sshd wants it, whoever starts it.
         let own = Path::new("/run/sshd");
@@ -88,9 +88,9 @@ impl<'a> Hosts<'a> {
 
     /// What `ip netns exec` puts over `/etc` in each host.
     fn write(&self) -> Result<(), TestbedError> {
-        let folder = &self.folder.0;
+        let folder = self.folder.path();
         let ssh = folder.join("ssh");
-        login::prepare(&ssh, self.tools)?;
+        login::prepare(&ssh)?;
         let names = folder.join("hosts");
         let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
         fs::write(&names, wiring::names(&own, self.hosts)).map_err(file("writing", &names))?;
@@ -105,23 +105,11 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    fn wire(&self, lines: &wiring::Lines) -> Result<(), TestbedError> {
-        let name = namespace(self.owner, lines.namespace);
-        batch(&self.tools.ip, Some(&name), &lines.ip)?;
-        batch(&self.tools.tc, Some(&name), &lines.tc).map_err(without_netem)?;
-        if lines.forwards {
-            let words = ["netns", "exec", &name, "sh", "-c"].map(OsStr::new);
-            let line = OsStr::new("echo 1 >/proc/sys/net/ipv4/ip_forward");
-            call(&self.tools.ip, &[&words[..], &[line]].concat(), None)?;
-        }
-        Ok(())
-    }
-
     /// A command in a host: its network, its name, what stands over `/etc` there.
     fn inside(&self, number: usize) -> Command {
-        let mut command = Command::new(&self.tools.ip);
+        let mut command = tools::command("ip");
         command.args(["netns", "exec", &namespace(self.owner, number)]);
-        command.arg(&self.tools.unshare).args(["--uts", "sh", "-c"]);
+        command.args(["unshare", "--uts", "sh", "-c"]);
         command.arg("echo \"$0\" >/proc/sys/kernel/hostname && exec \"$@\"");
         command.arg(host_name(number));
         command
@@ -129,33 +117,30 @@ impl<'a> Hosts<'a> {
 
     fn serve(&mut self, number: usize) -> Result<(), TestbedError> {
         let mut command = self.inside(number);
-        command.arg(&self.tools.sshd).args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);
-        let log = self.log(number);
+        // It refuses to be called by less than its path.
+        let program = tools::find("sshd").unwrap_or_default();
+        command.arg(&program).args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);
+        let log = log(&self.folder, number);
         let said = fs::File::create(&log).map_err(file("making", &log))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let child = child::ends_with_us(&mut command).spawn();
-        self.servers.push(child.map_err(file("starting", &self.tools.sshd))?);
+        self.servers.push(child.map_err(file("starting", &program))?);
         Ok(())
-    }
-
-    /// What a host's sshd says.
-    fn log(&self, number: usize) -> PathBuf {
-        self.folder.0.join(format!("sshd-{number}.log"))
     }
 
     fn await_servers(&mut self, signal: &AtomicUsize) -> Result<(), TestbedError> {
         let deadline = Instant::now() + LISTEN_LIMIT;
-        for index in 0..self.servers.len() {
-            while !listens(self.servers[index].id()) && signal.load(Ordering::Relaxed) == 0 {
-                let is_over = matches!(self.servers[index].try_wait(), Ok(Some(_)));
-                if is_over || Instant::now() > deadline {
-                    let said = fs::read(self.log(index + 1)).unwrap_or_default();
-                    return Err(TestbedError::Tool {
-                        program: format!("sshd of {} (it does not listen)", host_name(index + 1)),
-                        said: last_words(&said),
-                    });
-                }
-                std::thread::sleep(LOOK);
+        for (number, server) in (1..).zip(&mut self.servers) {
+            let listening = wait_until(deadline, || {
+                let is_ready = listens(server.id()) || signal.load(Ordering::Relaxed) != 0;
+                let mut is_over = || matches!(server.try_wait(), Ok(Some(_)));
+                (is_ready || is_over()).then_some(is_ready)
+            });
+            if listening != Some(true) {
+                return Err(TestbedError::Tool {
+                    program: format!("sshd of {} (it does not listen)", host_name(number)),
+                    said: last_words(&fs::read(log(&self.folder, number)).unwrap_or_default()),
+                });
             }
         }
         Ok(())
@@ -165,20 +150,21 @@ impl<'a> Hosts<'a> {
     fn await_links(&self, signal: &AtomicUsize) -> Result<(), TestbedError> {
         let deadline = Instant::now() + LISTEN_LIMIT;
         for name in &self.names {
-            let words = ["-n", name, "-brief", "link", "show", "type", "veth"].map(OsStr::new);
-            while signal.load(Ordering::Relaxed) == 0 {
-                let shown = call(&self.tools.ip, &words, None)?;
-                let shown = String::from_utf8_lossy(&shown);
-                let state = |line: &str| line.split_whitespace().nth(1).map(|word| word == "UP");
-                if shown.lines().all(|line| state(line) == Some(true)) {
-                    break;
-                }
-                if Instant::now() > deadline {
-                    let said = format!("a link of {name} does not come up: {}", shown.trim());
-                    return Err(TestbedError::Unable(said));
-                }
-                std::thread::sleep(LOOK);
-            }
+            let mut show = tools::command("ip");
+            show.args(["-n", name, "-brief", "link", "show", "type", "veth"]);
+            let mut shown = Ok(String::new());
+            let up = wait_until(deadline, || {
+                shown = call(&mut show, "").map(|said| String::from_utf8_lossy(&said).into_owned());
+                let Ok(text) = &shown else { return Some(()) };
+                let is_up = |line: &str| line.split_whitespace().nth(1) == Some("UP");
+                let is_over = text.lines().all(is_up) || signal.load(Ordering::Relaxed) != 0;
+                is_over.then_some(())
+            });
+            let shown = shown?;
+            up.ok_or_else(|| {
+                let said = format!("a link of {name} does not come up: {}", shown.trim());
+                TestbedError::Unable(said)
+            })?;
         }
         Ok(())
     }
@@ -193,31 +179,30 @@ impl<'a> Hosts<'a> {
         command.env("WIREGAUGE_TESTBED_HOSTS", all(&host_name).join(","));
         let namespaces = all(&|number| namespace(self.owner, number));
         command.env("WIREGAUGE_TESTBED_NAMESPACES", namespaces.join(","));
-        child::dies_with_us(&mut command).spawn().map_err(file("starting", &self.tools.ip))
+        child::dies_with_us(&mut command).spawn().map_err(file("starting", Path::new("ip")))
     }
 
-    /// Takes everything away.
-    pub fn remove(mut self) -> Result<(), TestbedError> {
-        self.is_removed = true;
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), TestbedError> {
-        for server in &mut self.servers {
+    /// Takes everything away; nothing the second time.
+    pub fn remove(&mut self) -> Result<(), TestbedError> {
+        for mut server in std::mem::take(&mut self.servers) {
             // The child is ours and was not waited for: its number cannot be another's.
             let _ = server.kill();
             let _ = server.wait();
         }
-        take_away(self.tools, &self.names)
+        take_away(&std::mem::take(&mut self.names))
     }
 }
 
-impl Drop for Hosts<'_> {
+impl Drop for Hosts {
     fn drop(&mut self) {
-        if !self.is_removed {
-            let _ = self.end();
-        }
+        let _ = self.remove();
     }
+}
+
+/// Has a host pass on packets that are for others.
+fn forward(namespace: &str) -> Result<(), TestbedError> {
+    let line = "echo 1 >/proc/sys/net/ipv4/ip_forward";
+    call(tools::command("ip").args(["netns", "exec", namespace, "sh", "-c", line]), "").map(drop)
 }
 
 /// Whether a process listens for ssh, as its own network's table says (state 0A, port 22).
@@ -245,39 +230,22 @@ fn without_netem(error: TestbedError) -> TestbedError {
 }
 
 /// Has `ip` or `tc` do lines in a namespace.
-fn batch(program: &Path, namespace: Option<&str>, lines: &[String]) -> Result<(), TestbedError> {
+fn batch(program: &str, namespace: Option<&str>, lines: &[String]) -> Result<(), TestbedError> {
     if lines.is_empty() {
         return Ok(());
     }
-    let mut command = Command::new(program);
+    let mut command = tools::command(program);
     command.args(namespace.iter().flat_map(|name| ["-n", name])).args(["-batch", "-"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = child::ends_with_us(&mut command).spawn().map_err(file("starting", program))?;
-    if let Some(mut input) = child.stdin.take() {
-        // One that stops reading says why at its end.
-        let _ = input.write_all((lines.join("\n") + "\n").as_bytes());
-    }
-    let output = child.wait_with_output().map_err(file("waiting for", program))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    Err(TestbedError::Tool {
-        program: format!("{name} {}", lines.join("; ")),
-        said: last_words(&output.stderr),
-    })
+    call(&mut command, &(lines.join("\n") + "\n")).map(drop)
 }
 
 /// Ends every process of these namespaces, then them.
-fn take_away(tools: &NetTools, names: &[String]) -> Result<(), TestbedError> {
+fn take_away(names: &[String]) -> Result<(), TestbedError> {
     let there: Vec<&String> =
         names.iter().filter(|name| Path::new(NAMESPACES).join(name).exists()).collect();
-    let deadline = Instant::now() + GONE_LIMIT;
-    while kill_all(&there) > 0 && Instant::now() < deadline {
-        std::thread::sleep(LOOK);
-    }
+    wait_until(Instant::now() + GONE_LIMIT, || (kill_all(&there) == 0).then_some(()));
     let lines: Vec<String> = there.iter().map(|name| format!("netns del {name}")).collect();
-    let done = batch(&tools.ip, None, &lines);
+    let done = batch("ip", None, &lines);
     for name in names {
         // Of the switch there is none.
         let _ = fs::remove_dir_all(Path::new(OVER_ETC).join(name));
@@ -310,7 +278,7 @@ fn kill_all(names: &[&String]) -> usize {
 }
 
 /// Takes away what owners have left that are no more.
-pub fn sweep(tools: &NetTools, tell: &dyn Fn(&str)) {
+pub fn sweep(tell: &dyn Fn(&str)) {
     let entries = |folder: &Path| -> Vec<String> {
         let found = fs::read_dir(folder).into_iter().flatten().flatten();
         found.filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -325,7 +293,7 @@ pub fn sweep(tools: &NetTools, tell: &dyn Fn(&str)) {
     left.sort();
     left.dedup();
     if !left.is_empty() {
-        match take_away(tools, &left) {
+        match take_away(&left) {
             Ok(()) => tell("what a testbed had left that was killed is taken away"),
             Err(error) => tell(&format!("what a killed testbed had left stays: {error}")),
         }

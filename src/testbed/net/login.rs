@@ -2,9 +2,8 @@
 //! sides, in one folder that all hosts see as `/etc/ssh`.
 
 use super::super::error::{TestbedError, file};
-use super::super::tools::{call, search_path};
-use super::tools::NetTools;
-use std::ffi::{OsStr, OsString};
+use super::super::tools::{call, command, search_path};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
@@ -12,13 +11,12 @@ use std::path::Path;
 const AT: &str = "/etc/ssh";
 
 /// Fills a folder.
-pub fn prepare(folder: &Path, tools: &NetTools) -> Result<(), TestbedError> {
+pub fn prepare(folder: &Path) -> Result<(), TestbedError> {
     fs::create_dir(folder).map_err(file("making", folder))?;
     for key in ["host", "user"] {
-        let path = folder.join(key);
-        let words = ["-q", "-t", "ed25519", "-N", "", "-C", "wiregauge testbed net", "-f"];
-        let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
-        call(&tools.keygen, &words, None)?;
+        let mut keygen = command("ssh-keygen");
+        keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "wiregauge testbed net", "-f"]);
+        call(keygen.arg(folder.join(key)), "")?;
     }
     let host_key = folder.join("host.pub");
     let host_key = fs::read_to_string(&host_key).map_err(file("reading", &host_key))?;

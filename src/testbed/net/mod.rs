@@ -1,6 +1,6 @@
 //! Several hosts of one network, made of this machine: network namespaces joined by veth pairs.
 //!
-//! Takes a [`Wanted`]: how many hosts, how they are joined, and a command. Makes the namespaces,
+//! Takes a [`NetworkRequest`]: how many hosts, how they are joined, and a command. Makes the namespaces,
 //! gives each host a name, an address and an sshd, runs the command in the first, and takes
 //! everything away again. `docs/testbed-net.md` tells what the command finds.
 //!
@@ -12,11 +12,12 @@
 
 mod hosts;
 mod login;
-mod tools;
 mod wiring;
 
 use super::signals::signals;
+use super::tools::{Needed, lacking, require, wait_until};
 use super::{Ended, TestbedError};
+use crate::options::named_enum;
 use crate::units::{BitRate, Span};
 use hosts::Hosts;
 use std::ffi::OsString;
@@ -27,36 +28,21 @@ use std::time::{Duration, Instant};
 /// Most hosts: the links of 200 are made in some 20 s, and each has an sshd of 7 MB.
 pub const MOST_HOSTS: i64 = 200;
 
-/// How the hosts are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// Each to a switch.
-    Star,
-    /// Two by a wire.
-    Pair,
-    /// Each to the next, the last to the first; hosts between two pass their packets on.
-    Ring,
-}
-
-crate::options::named!(Topology);
-
-impl Topology {
-    /// All.
-    pub const ALL: [Topology; 3] = [Topology::Star, Topology::Pair, Topology::Ring];
-
-    /// As it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Topology::Star => "star",
-            Topology::Pair => "pair",
-            Topology::Ring => "ring",
-        }
+named_enum! {
+    /// How the hosts are joined.
+    pub enum Topology {
+        /// Each to a switch.
+        Star = "star",
+        /// Two by a wire.
+        Pair = "pair",
+        /// Each to the next, the last to the first; hosts between two pass their packets on.
+        Ring = "ring",
     }
 }
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct NetworkRequest {
     /// How many hosts.
     pub hosts: usize,
     /// How they are joined.
@@ -69,6 +55,15 @@ pub struct Wanted {
     pub command: Vec<OsString>,
 }
 
+/// What is called, in the order of Debian's packages.
+const NEEDED: &[Needed] = &[
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("unshare", "util-linux"),
+    ("sshd", "openssh-server"),
+    ("ssh-keygen", "openssh-client"),
+    ("ssh", "openssh-client"),
+];
 /// Between two looks at whether the command has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the command may take to end by itself after a Ctrl-C, which its group has had too ...
@@ -80,16 +75,16 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 /// person should know: what a dead owner had left.
 ///
 /// Errors: whatever keeps the hosts from being made or the command from being started.
-pub fn run(wanted: &Wanted, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
     if !rustix::process::geteuid().is_root() {
         let sentence = "testbed net makes network namespaces, which needs root; run it as root, \
                         with sudo say";
         return Err(TestbedError::Unable(sentence.into()));
     }
-    let tools = tools::NetTools::find()?;
-    hosts::sweep(&tools, tell);
+    require(&lacking(NEEDED))?;
+    hosts::sweep(tell);
     let signal = signals()?;
-    let hosts = Hosts::make(wanted, &tools, &signal)?;
+    let mut hosts = Hosts::make(wanted, &signal)?;
     let ended = match signal.load(Ordering::Relaxed) {
         0 => watch(hosts.start(&wanted.command)?, &signal),
         number => Ok(Ended::Signalled(number as u8)),
@@ -127,14 +122,7 @@ fn pid(child: &Child) -> rustix::process::Pid {
 }
 
 fn ends_within(child: &mut Child, limit: Duration) -> bool {
-    let deadline = Instant::now() + limit;
-    while over(child).is_none() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(LOOK);
-    }
-    true
+    wait_until(Instant::now() + limit, || over(child)).is_some()
 }
 
 fn over(child: &mut Child) -> Option<ExitStatus> {

@@ -4,7 +4,7 @@
 //! 198.18.0.NUMBER, of the block for benchmarks of networks (RFC 2544), on its interface `wire0`.
 //! In a ring `wire0` leads to the next host and `wire1` to the one before.
 
-use super::{Topology, Wanted};
+use super::{NetworkRequest, Topology};
 use crate::units::{BitRate, Span};
 
 /// Bytes of the largest frame: an MTU of 1500 and the Ethernet header.
@@ -33,19 +33,18 @@ pub struct Lines {
     pub ip: Vec<String>,
     /// What `tc` is told there.
     pub tc: Vec<String>,
-    /// Whether it passes packets on that are for others.
-    pub forwards: bool,
 }
 
 /// The numbers of the namespaces that are needed.
-pub fn namespaces(wanted: &Wanted) -> std::ops::RangeInclusive<usize> {
+pub fn namespaces(wanted: &NetworkRequest) -> std::ops::RangeInclusive<usize> {
     let first = if wanted.topology == Topology::Star { 0 } else { 1 };
     first..=wanted.hosts
 }
 
 /// What each namespace is told, in the order in which it must be; `name` names a namespace.
-pub fn lines(wanted: &Wanted, name: impl Fn(usize) -> String) -> Vec<Lines> {
-    let mut all: Vec<Lines> = namespaces(wanted).map(|number| base(number, wanted)).collect();
+pub fn lines(wanted: &NetworkRequest, name: impl Fn(usize) -> String) -> Vec<Lines> {
+    let base = |namespace| Lines { namespace, ip: vec!["link set lo up".into()], tc: Vec::new() };
+    let mut all: Vec<Lines> = namespaces(wanted).map(base).collect();
     let first = all[0].namespace;
     match wanted.topology {
         Topology::Star => star(&mut all, wanted, &name),
@@ -61,21 +60,15 @@ pub fn lines(wanted: &Wanted, name: impl Fn(usize) -> String) -> Vec<Lines> {
         }
     }
     // All links are there before any of them is named again.
-    let mut later: Vec<Lines> = (1..=wanted.hosts).map(|host| end(host, wanted)).collect();
-    all.append(&mut later);
+    all.extend((1..=wanted.hosts).map(|host| end(host, wanted)));
     all
-}
-
-fn base(namespace: usize, wanted: &Wanted) -> Lines {
-    let forwards = wanted.topology == Topology::Ring;
-    Lines { namespace, ip: vec!["link set lo up".into()], tc: Vec::new(), forwards }
 }
 
 fn veth(here: &str, there: &str, namespace: &str) -> String {
     format!("link add {here} type veth peer name {there} netns {namespace}")
 }
 
-fn star(all: &mut [Lines], wanted: &Wanted, name: &impl Fn(usize) -> String) {
+fn star(all: &mut [Lines], wanted: &NetworkRequest, name: &impl Fn(usize) -> String) {
     let switch = &mut all[0];
     switch.ip.extend(["link add switch type bridge".into(), "link set switch up".into()]);
     for host in 1..=wanted.hosts {
@@ -87,8 +80,8 @@ fn star(all: &mut [Lines], wanted: &Wanted, name: &impl Fn(usize) -> String) {
 }
 
 /// A host's own ends of its links.
-fn end(host: usize, wanted: &Wanted) -> Lines {
-    let mut lines = Lines { namespace: host, ip: Vec::new(), tc: Vec::new(), forwards: false };
+fn end(host: usize, wanted: &NetworkRequest) -> Lines {
+    let mut lines = Lines { namespace: host, ip: Vec::new(), tc: Vec::new() };
     let own = address(host);
     let mut up = |interface: &str| {
         lines.ip.push(format!("link set {interface} up"));
@@ -174,12 +167,11 @@ pub fn names(own: &str, hosts: usize) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn wanted(hosts: usize, topology: Topology) -> Wanted {
-        Wanted { hosts, topology, rate: None, delay: None, command: Vec::new() }
+    fn wanted(hosts: usize, topology: Topology) -> NetworkRequest {
+        NetworkRequest { hosts, topology, rate: None, delay: None, command: Vec::new() }
     }
 
     fn name(number: usize) -> String {
@@ -218,7 +210,7 @@ mod tests {
     #[test]
     fn a_link_is_shaped_at_both_ends() {
         let rate = Some("1gbit".parse().unwrap());
-        let star = lines(&Wanted { rate, ..wanted(2, Topology::Star) }, name);
+        let star = lines(&NetworkRequest { rate, ..wanted(2, Topology::Star) }, name);
         let all: Vec<&String> = star.iter().flat_map(|lines| &lines.tc).collect();
         assert_eq!(all.len(), 4, "{all:?}");
         assert_eq!(

@@ -9,11 +9,11 @@ use crate::record::{RecordError, SampleReader, read_record};
 use crate::report::{html, table};
 use std::path::{Path, PathBuf};
 
-/// Retells. Every directory is tried; the first error is the command's.
+/// Renders them again. Every directory is tried; the first error is the command's.
 pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
     let mut first = None;
     for dir in dirs {
-        if let Err(error) = retell(dir, with_html) {
+        if let Err(error) = rerender(dir, with_html) {
             match first {
                 None => first = Some(error),
                 Some(_) => complain(&error),
@@ -23,7 +23,7 @@ pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
     first.map_or(Ok(Exit::Right), Err)
 }
 
-fn retell(dir: &Path, with_html: bool) -> Result<(), CommandError> {
+fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
     let record = read_record(dir)?;
     let mut head =
         format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
