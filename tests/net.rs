@@ -149,7 +149,7 @@ fn what_a_killed_owner_left_is_taken_away_by_the_next_start() {
     assert!(!left(&killed).is_empty(), "nobody has cleaned up yet");
     let next = inside(&scratch, "--hosts 2", &["true"]);
     assert_eq!(next.code, Some(0), "{next:?}");
-    assert!(next.stderr.contains("what a testbed had left that was killed is taken away"));
+    assert!(next.stderr.contains("removed what a killed testbed had left"));
     assert_eq!(left(&killed), Vec::<PathBuf>::new());
     assert!(left(&living).len() >= 5, "one that lives is left alone: {:?}", left(&living));
     other.signal(Signal::TERM);

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The hidden command that makes a process an agent.
-pub const PLAY: &str = "play-role";
+pub const RUN_ROLE: &str = "run-role";
 /// Time limit of the greeting. A controller greets at once.
 const GREETING: Duration = Duration::from_secs(10);
 /// How long threads may take to exit when one of them failed.

@@ -20,7 +20,7 @@ pub struct CommandDef {
     pub tables: &'static [OptionTable],
     /// Commands below it.
     pub commands: &'static [CommandDef],
-    /// Whether help leaves it out.
+    /// Whether help omits it.
     pub is_hidden: bool,
     /// What was asked for, or why it cannot be.
     pub read: fn(Typed) -> Result<Command, UsageError>,
@@ -49,7 +49,7 @@ impl CommandDef {
 /// Refuses a text, and says what is allowed.
 type Check = fn(&str) -> Result<(), String>;
 
-/// What stands behind a command without dashes.
+/// An argument of a command that is no option.
 pub struct Operand {
     pub name: &'static str,
     help: &'static str,
@@ -84,7 +84,7 @@ impl Operand {
         Operand { is_many: true, ..self }
     }
 
-    /// All that stands behind `--`.
+    /// It is everything after `--`.
     pub const fn last(self) -> Operand {
         Operand { is_last: true, is_many: true, ..self }
     }
@@ -127,7 +127,7 @@ impl Operand {
     }
 }
 
-/// What was typed behind a command.
+/// The arguments of a command.
 pub struct Typed {
     /// The options.
     pub given: Given,

@@ -33,7 +33,7 @@ pub const OTHERS: &[CommandDef] = &[
 ];
 
 /// Those that wiregauge itself starts.
-pub const INTERNAL: &[CommandDef] = &[PLAY_ROLE, DIAL_AGENT];
+pub const INTERNAL: &[CommandDef] = &[RUN_ROLE, DIAL_AGENT];
 
 /// The same as no command.
 pub const SURVEY: CommandDef = CommandDef {
@@ -316,10 +316,10 @@ const NOISE: CommandDef = CommandDef {
     })
 };
 
-const PLAY_ROLE: CommandDef = CommandDef {
-    about: "Play the roles that the controller gives (started by wiregauge itself)",
+const RUN_ROLE: CommandDef = CommandDef {
+    about: "Run the roles that the controller assigns (started by wiregauge itself)",
     is_hidden: true,
-    ..CommandDef::new("play-role", |_| Ok(Command::Play))
+    ..CommandDef::new("run-role", |_| Ok(Command::RunRole))
 };
 
 const DIAL_AGENT: CommandDef = CommandDef {

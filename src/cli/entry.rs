@@ -10,7 +10,7 @@ use crate::plan::study::file::{self, Entry, TYPED, WHOLE, Word, WordValue};
 use crate::plan::written::{Misplaced, Written};
 use crate::transport::definitions::definitions;
 
-/// The request of an entry, or what is wrong with it and where that stands.
+/// The request of an entry, or what is wrong with it and at which place of the file.
 pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
     let pattern = registry::all().iter().find(|pattern| pattern.name() == entry.command);
     let Some(pattern) = pattern else {

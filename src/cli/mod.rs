@@ -180,7 +180,7 @@ pub enum Command {
         port: u16,
     },
     /// Be the agent of one round.
-    Play,
+    RunRole,
     /// Carry a control channel to an agent daemon.
     Dial {
         /// Its host.

@@ -75,7 +75,7 @@ fn spoken<'a>(
 ) -> (&'a clap::Command, String) {
     let mut words = arguments.iter().skip(1);
     let (mut command, mut names) = (definition, Vec::new());
-    // What stands behind `--` is another program's.
+    // What follows `--` is another program's.
     while let Some(word) = words.next().filter(|word| *word != "--") {
         let named = command.get_subcommands().find(|one| Some(one.get_name()) == word.to_str());
         if let Some(named) = named {

@@ -172,7 +172,7 @@ fn help_version_completions_and_manual_are_texts() {
     }
     let manual = text("man");
     assert!(manual.contains(".SH \"WIREGAUGE LATENCY\"") && manual.contains("perturb"));
-    assert!(!text("--help").contains("play-role") && !manual.contains("PLAY"));
+    assert!(!text("--help").contains("run-role") && !manual.contains("RUN-ROLE"));
 }
 
 #[test]

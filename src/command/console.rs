@@ -3,12 +3,12 @@
 use super::{CommandError, Exit};
 use std::io::Write;
 
-/// Says on stderr what went wrong. Where even that cannot be written, the exit code has to do.
+/// Reports on stderr what went wrong. If even that cannot be written, the exit code must do.
 pub fn complain(what: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
 }
 
-/// Says what went wrong and, where that stands in a file, shows the place below it.
+/// Reports what went wrong and, where it is an error in a file, shows the place below.
 pub fn complain_of(error: &CommandError) {
     complain(error);
     if let CommandError::Misplaced(misplaced) = error {

@@ -107,17 +107,16 @@ impl CommandError {
     /// The exit code that fits.
     pub fn exit(&self) -> Exit {
         match self {
-            CommandError::Refused(_) | CommandError::Misplaced(_) => Exit::Refused,
-            CommandError::Record(error) | CommandError::Export(ExportError::Record(error)) => {
-                match error.is_of_the_disk() {
-                    true => Exit::Incomplete,
-                    false => Exit::Refused,
-                }
+            CommandError::Record(error) | CommandError::Export(ExportError::Record(error))
+                if error.is_of_the_disk() =>
+            {
+                Exit::Incomplete
             }
-            CommandError::Export(ExportError::Write { .. }) => Exit::Incomplete,
-            CommandError::Export(_) => Exit::Refused,
+            CommandError::Export(ExportError::Write { .. }) | CommandError::Output(_) => {
+                Exit::Incomplete
+            }
             CommandError::Unable(_) => Exit::Nothing,
-            CommandError::Output(_) => Exit::Incomplete,
+            _ => Exit::Refused,
         }
     }
 }
@@ -150,7 +149,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Agent(options) => agent::agent(*options),
         Command::Pair { host, port } => agent::pair(&host, port),
         // Standard output is the control channel: nothing else may write to it.
-        Command::Play => std::process::exit(serve::main(registry::FOR_AGENTS).into()),
+        Command::RunRole => std::process::exit(serve::main(registry::FOR_AGENTS).into()),
         Command::Dial { host, port } => std::process::exit(dial::main(&host, port).into()),
     }
 }

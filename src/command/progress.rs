@@ -45,9 +45,9 @@ impl Progress {
 }
 
 impl Watcher for Progress {
-    fn cpus(&mut self, told: &str) {
+    fn cpus(&mut self, choice: &str) {
         // Where even stderr cannot be written, the record has them.
-        let write = || writeln!(std::io::stderr(), "wiregauge: {told}");
+        let write = || writeln!(std::io::stderr(), "wiregauge: {choice}");
         let _ = self.bar.suspend(write);
     }
 

@@ -1,4 +1,4 @@
-//! `run`: a study, interleaved by the same runner as every other command.
+//! `run`: a study, run and interleaved like the cases of every other command.
 
 mod fitting;
 
@@ -12,7 +12,7 @@ use crate::options::each_once;
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lacks, LinkRate};
 use crate::plan::request::check_cpus;
-use crate::plan::study::file::{self, GraphAsked, StudyFile};
+use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
 use crate::plan::{Plan, Request};
@@ -222,12 +222,7 @@ fn beside(
             };
             Box::new(parsed.written.wrong(place, sentence))
         };
-        let publication = match publication(parsed, &reference.file) {
-            Ok(found) => found?,
-            Err(sentence) => {
-                return Err(Box::new(parsed.written.wrong(&reference.file_place, sentence)).into());
-            }
-        };
+        let publication = publication(parsed, reference)?;
         let figures = publication.figures(reference, &graph.metric, link).map_err(misplaced)?;
         // Beside a series that is left out there is nothing to compare.
         if reference.beside.as_ref().is_some_and(|name| !graph.series.contains(name)) {
@@ -242,29 +237,32 @@ fn beside(
     Ok(())
 }
 
-type Found = Result<reference::Publication, Box<Misplaced>>;
-
-/// A shipped publication, or one whose file stands beside the study's.
-fn publication(parsed: &StudyFile, name: &str) -> Result<Found, String> {
+/// A shipped publication, or one whose file is in the study's folder.
+fn publication(
+    parsed: &StudyFile,
+    asked: &ReferenceAsked,
+) -> Result<reference::Publication, Box<Misplaced>> {
+    let name = asked.file.as_str();
     if let Some((name, text)) = reference::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-        return Ok(reference::parse(&format!("references/{name}.toml"), text).map_err(Box::new));
+        return Ok(reference::parse(&format!("references/{name}.toml"), text)?);
     }
+    let wrong = |sentence: String| Box::new(parsed.written.wrong(&asked.file_place, sentence));
     let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
     if !name.ends_with(".toml") {
-        return Err(format!(
+        return Err(wrong(format!(
             "there is no reference '{name}'; allowed are {shipped} and the path of a .toml file"
-        ));
+        )));
     }
     let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
-    let shown = path.display().to_string();
+    let shown = path.display();
     let text = read(&path).map_err(|error| {
-        format!("the reference '{shown}' cannot be read ({error}); shipped are {shipped}")
+        wrong(format!("the reference '{shown}' cannot be read ({error}); shipped are {shipped}"))
     })?;
-    Ok(reference::parse(&shown, &text).map_err(Box::new))
+    Ok(reference::parse(&shown.to_string(), &text)?)
 }
 
-/// The generation that all links of hardware here have, or why none can be told.
+/// The generation that all links of hardware here have, or why it is not known.
 fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
     let hardware: Vec<&host::RdmaLink> = links.iter().filter(|link| !link.emulated).collect();
     let names = |links: &[&host::RdmaLink]| {

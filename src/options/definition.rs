@@ -330,7 +330,7 @@ impl OptionDef {
     /// Its limits in words, where it has any.
     pub fn shown_limits(&self) -> Option<String> {
         let Kind::Number { unit, least, most } = self.kind else { return None };
-        // What a type can hold is no limit that a person needs to be told.
+        // The range of a type is not a limit that help needs to state.
         match (least, most >= u64::from(u32::MAX)) {
             (0, true) => None,
             (1, _) if unit == Unit::Nanosecond => None,

@@ -64,7 +64,9 @@ impl Agent {
         let mut command = match place {
             AgentPlace::Local(program) => {
                 let mut command = Command::new(program);
-                command.arg(crate::agent::serve::PLAY).env(SECRET_VARIABLE, secret::to_hex(known));
+                command
+                    .arg(crate::agent::serve::RUN_ROLE)
+                    .env(SECRET_VARIABLE, secret::to_hex(known));
                 command
             }
             AgentPlace::Remote(session) => {

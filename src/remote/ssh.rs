@@ -5,7 +5,7 @@
 //! Configuration, jump hosts and keys are left to ssh. It must not ask (`BatchMode`) or allocate a
 //! terminal, so that every failure is an error message.
 
-use crate::agent::serve::PLAY;
+use crate::agent::serve::RUN_ROLE;
 use crate::control::fault::Fault;
 use crate::control::secret;
 use crate::host::child::{self, Exit};
@@ -52,7 +52,7 @@ impl Session {
             Some(at) => Route::Daemon { program: program.into(), at, key: spec.key },
             None => {
                 let binary = spec.binary.as_deref().map_or("wiregauge".into(), quoted);
-                Route::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {PLAY}") }
+                Route::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {RUN_ROLE}") }
             }
         };
         Session { host: spec.host.clone(), route }
@@ -61,7 +61,7 @@ impl Session {
     /// Uses this file as the remote program, if ssh starts agents.
     pub(super) fn start_from(&mut self, file: &str) {
         if let Route::Ssh { agent, .. } = &mut self.route {
-            *agent = format!("{} {PLAY}", quoted(file));
+            *agent = format!("{} {RUN_ROLE}", quoted(file));
         }
     }
 
@@ -181,9 +181,9 @@ mod tests {
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
         let asked =
-            ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' play-role"];
+            ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' run-role"];
         assert_eq!(arguments, asked);
         let plain = Session::new(&spec(None), Path::new("")).agent();
-        assert_eq!(plain.get_args().last().unwrap(), "wiregauge play-role");
+        assert_eq!(plain.get_args().last().unwrap(), "wiregauge run-role");
     }
 }

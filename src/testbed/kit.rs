@@ -1,12 +1,12 @@
 //! What a machine boots: Debian's kernel with the modules on offer, and the first file system.
 
-use super::archive::Archive;
 use super::cache;
 use super::error::{TestbedError, file};
-use super::tools::{self, call};
+use super::tools::{self, call, private_folder};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,7 +76,7 @@ pub fn prepare(
     let busybox = fs::read(&busybox).map_err(file("reading", &busybox))?;
     let key = cache::hash(&[&list, &busybox, INIT, GUEST]);
     let first = cache::entry(cache, &format!("initrd-{key}"), |folder| {
-        let archive = first_files(&kernel, &busybox)?;
+        let archive = first_files(&kernel, busybox)?;
         let path = folder.join("initrd");
         fs::write(&path, archive).map_err(file("writing", &path))
     })?;
@@ -211,24 +211,44 @@ fn copy(from: &Path, to: &Path) -> Result<(), TestbedError> {
     fs::copy(from, to).map(drop).map_err(file("copying", from))
 }
 
-/// The first file system.
-fn first_files(kernel: &Path, busybox: &[u8]) -> Result<Vec<u8>, TestbedError> {
+/// The first file system as the archive that the kernel unpacks: cpio in the format `newc`
+/// (`Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel), not compressed.
+fn first_files(kernel: &Path, busybox: Vec<u8>) -> Result<Vec<u8>, TestbedError> {
     let version = version_in(kernel)?;
-    let mut archive = Archive::default();
-    FOLDERS.iter().for_each(|name| archive.folder(name));
-    archive.file("bin/busybox", busybox);
-    APPLETS.iter().for_each(|name| archive.link(&format!("bin/{name}"), "busybox"));
-    archive.file("init", INIT);
-    archive.file("guest", GUEST);
+    let mut files: Vec<(String, Vec<u8>)> = vec![
+        ("bin/busybox".into(), busybox),
+        ("init".into(), INIT.into()),
+        ("guest".into(), GUEST.into()),
+    ];
     let mut order = String::new();
     for module in closure(kernel, &version, &FIRST)? {
         let (content, name) = plain_module(&module)?;
-        archive.file(&format!("modules/{name}"), &content);
-        order.push_str(&name);
-        order.push('\n');
+        order += &format!("{name}\n");
+        files.push((format!("modules/{name}"), content));
     }
-    archive.file("modules/order", order.as_bytes());
-    Ok(archive.finish())
+    files.push(("modules/order".into(), order.into()));
+    let (root, mut names) = (private_folder("initrd")?, FOLDERS.map(String::from).to_vec());
+    for name in FOLDERS {
+        let path = root.path().join(name);
+        fs::create_dir(&path).map_err(file("making", &path))?;
+    }
+    for (name, content) in files {
+        let path = root.path().join(&name);
+        let written = fs::write(&path, content);
+        let written =
+            written.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
+        written.map_err(file("writing", &path))?;
+        names.push(name);
+    }
+    for applet in APPLETS {
+        let path = root.path().join("bin").join(applet);
+        symlink("busybox", &path).map_err(file("making", &path))?;
+        names.push(format!("bin/{applet}"));
+    }
+    let mut cpio = tools::command("busybox");
+    cpio.args(["cpio", "-o", "-H", "newc", "-R", "0:0"]).current_dir(root.path());
+    // A folder stands before what is in it.
+    call(&mut cpio, &(names.join("\n") + "\n"))
 }
 
 #[cfg(test)]

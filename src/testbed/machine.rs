@@ -3,7 +3,7 @@
 use super::error::{TestbedError, file};
 use super::job;
 use super::kit::Kit;
-use super::tools::{self, last_words};
+use super::tools::{self, last_words, private_folder};
 use crate::host::child;
 use crate::units::Bytes;
 use std::ffi::OsString;
@@ -30,19 +30,12 @@ pub struct MachineSpec<'a> {
     pub memory: Bytes,
     /// The host's folder that is its `/out`.
     pub out: &'a Path,
-    /// What the guest's script is told beside the addresses.
+    /// Variables for the guest's script.
     pub settings: Vec<(&'static str, OsString)>,
     /// What it runs.
     pub command: &'a [OsString],
     /// Its end of the wire to the other machine.
     pub wire: Option<&'a OwnedFd>,
-}
-
-/// Makes a folder for this process alone among the temporary files; it goes with its owner.
-pub fn private_folder(kind: &str) -> Result<TempDir, TestbedError> {
-    let prefix = format!("wiregauge-{kind}-{}-", std::process::id());
-    let made = tempfile::Builder::new().prefix(&prefix).tempdir();
-    made.map_err(file("making a folder in", &std::env::temp_dir()))
 }
 
 /// The host's ends of a machine's ports.
@@ -124,27 +117,31 @@ pub fn pair() -> Result<(UnixStream, OwnedFd), TestbedError> {
 /// The emulator's arguments; `ports` are its ends of [`PORTS`].
 fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &[OwnedFd; 3]) -> Vec<OsString> {
     // Hardware virtualisation is not looked for: it is there on machines on which it hangs.
-    let fixed = format!(
+    let mut plain = format!(
         "-nodefaults -no-user-config -no-reboot -display none -accel tcg,thread=multi -cpu max \
-         -smp {PROCESSORS} -m {} -device virtio-serial-pci -append",
+         -smp {PROCESSORS} -m {} -device virtio-serial-pci",
         spec.memory.0 >> 20
     );
-    let mut words: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
-    words.push("console=ttyS0 quiet panic=-1 mitigations=off".into());
+    for (port, end) in PORTS.iter().zip(ports) {
+        plain += &format!(
+            " -chardev socket,id={port},fd={} -device virtserialport,chardev={port},\
+             name=wiregauge.{port}",
+            end.as_raw_fd()
+        );
+    }
+    if let Some(wire) = spec.wire {
+        plain += &format!(
+            " -netdev socket,id=wire,fd={} -device virtio-net-pci,netdev=wire,\
+             mac=52:54:00:00:77:{:02x}",
+            wire.as_raw_fd(),
+            spec.number
+        );
+    }
+    let mut words: Vec<OsString> = plain.split(' ').map(OsString::from).collect();
+    words.extend(["-append", "console=ttyS0 quiet panic=-1 mitigations=off"].map(OsString::from));
     words.extend(["-kernel".into(), kit.kernel.clone().into_os_string()]);
     words.extend(["-initrd".into(), kit.initrd.clone().into_os_string()]);
     words.extend(["-serial".into(), option("file:", &folder.join("console"), "")]);
-    for (port, end) in PORTS.iter().zip(ports) {
-        let socket = format!("socket,id={port},fd={}", end.as_raw_fd());
-        words.extend(["-chardev".into(), socket.into()]);
-        let device = format!("virtserialport,chardev={port},name=wiregauge.{port}");
-        words.extend(["-device".into(), device.into()]);
-    }
-    if let Some(wire) = spec.wire {
-        words.extend(["-netdev".into(), format!("socket,id=wire,fd={}", wire.as_raw_fd()).into()]);
-        let device = format!("virtio-net-pci,netdev=wire,mac=52:54:00:00:77:{:02x}", spec.number);
-        words.extend(["-device".into(), device.into()]);
-    }
     let shares: [(&str, &Path, &str); 3] = [
         ("host", Path::new("/"), ",readonly=on"),
         ("job", &folder.join("job"), ",readonly=on"),
@@ -209,14 +206,5 @@ mod tests {
         let words = typed();
         let out = words.iter().find(|word| word.contains("mount_tag=out")).unwrap();
         assert!(out.starts_with("local,path=/a,,b,mount_tag=out,"), "{out}");
-    }
-
-    #[test]
-    fn a_private_folder_goes_with_its_owner() {
-        let private = private_folder("test").unwrap();
-        let path = private.path().to_path_buf();
-        fs::write(path.join("file"), "").unwrap();
-        drop(private);
-        assert!(!path.exists());
     }
 }

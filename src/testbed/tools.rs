@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Where programs for root are; the PATH of others often lacks it.
 const FOR_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
@@ -15,7 +16,7 @@ const FOR_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 /// Where libibverbs keeps its drivers.
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu/libibverbs";
 
-/// Most of what a program said that is told again.
+/// Longest end of a program's output that is quoted, in bytes.
 const LAST_WORDS: usize = 600;
 
 /// Between two looks at something that is awaited.
@@ -118,6 +119,13 @@ pub fn call(command: &mut Command, input: &str) -> Result<Vec<u8>, TestbedError>
     Err(TestbedError::Tool { program: words.join(" "), said: last_words(&output.stderr) })
 }
 
+/// Makes a folder for this process alone among the temporary files; it goes with its owner.
+pub fn private_folder(kind: &str) -> Result<TempDir, TestbedError> {
+    let prefix = format!("wiregauge-{kind}-{}-", std::process::id());
+    let made = tempfile::Builder::new().prefix(&prefix).tempdir();
+    made.map_err(file("making a folder in", &std::env::temp_dir()))
+}
+
 /// Looks again and again until there is something; `None` where there is nothing at the deadline.
 pub fn wait_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     loop {
@@ -155,5 +163,14 @@ mod tests {
     fn last_words_are_one_short_line() {
         assert_eq!(last_words(b"E: one\r\n\n  two \x1b[0m\n"), "E: one; two [0m");
         assert!(last_words(&[b'x'; 5000]).len() <= LAST_WORDS);
+    }
+
+    #[test]
+    fn a_private_folder_goes_with_its_owner() {
+        let private = private_folder("test").unwrap();
+        let path = private.path().to_path_buf();
+        std::fs::write(path.join("file"), "").unwrap();
+        drop(private);
+        assert!(!path.exists());
     }
 }

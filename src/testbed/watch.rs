@@ -3,8 +3,9 @@
 use super::MachineRequest;
 use super::error::{TestbedError, file};
 use super::kit::Kit;
-use super::machine::{Machine, MachineSpec, Ports, pair, private_folder};
+use super::machine::{Machine, MachineSpec, Ports, pair};
 use super::signals::signals;
+use super::tools::private_folder;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -55,7 +56,7 @@ enum News {
     Unread,
 }
 
-/// News, and the index of the machine.
+/// The index of a machine, and what it says.
 type Heard = (usize, News);
 
 /// Runs the command in a machine, or in the first of two.
@@ -109,7 +110,7 @@ fn wires(wanted: &MachineRequest) -> Result<Vec<Option<OwnedFd>>, TestbedError> 
     Ok([first.into(), second].map(Some).into())
 }
 
-/// What a machine is told of itself and of the other.
+/// Variables of a machine: its own addresses and those of the other.
 fn settings(number: usize, machines: usize) -> Vec<(&'static str, OsString)> {
     let mut settings: Vec<(&str, OsString)> = vec![
         ("WIREGAUGE_TESTBED", "rdma".into()),
@@ -237,8 +238,8 @@ fn hear(control: UnixStream, index: usize, sender: &Sender<Heard>) {
             _ => Some(News::Gone),
         };
         let over = matches!(news, Some(News::Gone));
-        let told = news.is_none_or(|news| sender.send((index, news)).is_ok());
-        if over || !told {
+        let heard = news.is_none_or(|news| sender.send((index, news)).is_ok());
+        if over || !heard {
             return;
         }
     }

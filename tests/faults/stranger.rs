@@ -8,7 +8,7 @@ fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<
     use std::io::{Read, Write};
     let mut agent = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
     agent
-        .arg(wiregauge::agent::serve::PLAY)
+        .arg(wiregauge::agent::serve::RUN_ROLE)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -94,7 +94,7 @@ const LATE_NS: f64 = 1e6;
 /// What a rank takes from the instant to its first step, on average.
 const WAKES_NS: f64 = 2000.0;
 
-/// How each rank of each round began, by its own stamps: each was told the instant by what was
+/// How each rank of each round began, by its own stamps: each was given the instant by what was
 /// known of its clock before the round, and is judged by what is known after all.
 fn begins() -> Fallible<Vec<(Which, Begin)>> {
     let time = Timebase::nanoseconds(Ticks(0));
@@ -109,10 +109,10 @@ fn begins() -> Fallible<Vec<(Which, Begin)>> {
             let known = exchanges.len() * (round as usize + 10) / (ROUNDS as usize + 10);
             let before = Model::fit(&exchanges[..known]).ok_or("no model")?;
             let agreed = LocalNs(exchanges[known - 1].heard.0 + 1e8);
-            let told = agreed.0 + before.offset_at(agreed).ns;
+            let given = agreed.0 + before.offset_at(agreed).ns;
             let wakes: f64 = Exp1.sample(&mut random);
             let late_ns = if (round, rank) == LATE { LATE_NS } else { 0.0 };
-            let began = LocalNs(told + WAKES_NS * wakes + late_ns);
+            let began = LocalNs(given + WAKES_NS * wakes + late_ns);
             let end = End { time: &time, offset: Some(&after) };
             begins.push(((round, rank), start::begin(agreed, began, end)));
         }

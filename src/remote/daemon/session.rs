@@ -3,7 +3,7 @@
 use super::Daemon;
 use super::caps::{Inspector, SessionState};
 use super::tls::{Channel, Reader, Writer};
-use crate::agent::serve::PLAY;
+use crate::agent::serve::RUN_ROLE;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::host::child::{self, Exit, ends_with_us};
@@ -88,7 +88,7 @@ pub fn serve(
 fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
     let mut command = Command::new(&daemon.program);
     command
-        .arg(PLAY)
+        .arg(RUN_ROLE)
         .env_remove(SECRET_VARIABLE)
         .env_remove(SSH_CONNECTION)
         .env_remove(PORTS_VARIABLE)

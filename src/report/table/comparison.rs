@@ -27,12 +27,7 @@ impl OfRun for &Line {}
 
 impl Line {
     /// A difference of two runs, or of two groups of them.
-    pub fn new(
-        runs: &str,
-        figure: String,
-        scale: Scale,
-        difference: Option<Difference>,
-    ) -> Line {
+    pub fn new(runs: &str, figure: String, scale: Scale, difference: Option<Difference>) -> Line {
         let differs = difference.as_ref().map(Difference::excludes_zero);
         Line { runs: runs.to_owned(), figure, scale, difference, differs }
     }

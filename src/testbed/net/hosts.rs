@@ -1,8 +1,7 @@
-//! The hosts themselves: made, entered, and taken away.
+//! The hosts themselves: made, entered, and removed.
 
 use super::super::error::{TestbedError, file};
-use super::super::machine::private_folder;
-use super::super::tools::{self, call, last_words, wait_until};
+use super::super::tools::{self, call, last_words, private_folder, wait_until};
 use super::wiring::{self, host_name};
 use super::{NetworkRequest, Topology, login};
 use crate::host::child;
@@ -27,7 +26,7 @@ const LISTEN_LIMIT: Duration = Duration::from_secs(20);
 /// How long killed processes may take to go.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The namespaces of one owner. They are taken away when this goes.
+/// The namespaces of one owner. They are removed when this is dropped.
 #[derive(Debug)]
 pub struct Hosts {
     owner: u32,
@@ -105,7 +104,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// A command in a host: its network, its name, what stands over `/etc` there.
+    /// A command in a host: its network, its name, what covers `/etc` there.
     fn inside(&self, number: usize) -> Command {
         let mut command = tools::command("ip");
         command.args(["netns", "exec", &namespace(self.owner, number)]);
@@ -182,7 +181,7 @@ impl Hosts {
         child::dies_with_us(&mut command).spawn().map_err(file("starting", Path::new("ip")))
     }
 
-    /// Takes everything away; nothing the second time.
+    /// Removes everything; nothing the second time.
     pub fn remove(&mut self) -> Result<(), TestbedError> {
         for mut server in std::mem::take(&mut self.servers) {
             // The child is ours and was not waited for: its number cannot be another's.
@@ -277,7 +276,7 @@ fn kill_all(names: &[&String]) -> usize {
     killed
 }
 
-/// Takes away what owners have left that are no more.
+/// Removes what killed owners have left.
 pub fn sweep(tell: &dyn Fn(&str)) {
     let entries = |folder: &Path| -> Vec<String> {
         let found = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -294,8 +293,8 @@ pub fn sweep(tell: &dyn Fn(&str)) {
     left.dedup();
     if !left.is_empty() {
         match take_away(&left) {
-            Ok(()) => tell("what a testbed had left that was killed is taken away"),
-            Err(error) => tell(&format!("what a killed testbed had left stays: {error}")),
+            Ok(()) => tell("removed what a killed testbed had left"),
+            Err(error) => tell(&format!("cannot remove what a killed testbed had left: {error}")),
         }
     }
     let temporary = std::env::temp_dir();

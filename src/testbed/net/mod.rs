@@ -1,12 +1,12 @@
 //! Several hosts of one network, made of this machine: network namespaces joined by veth pairs.
 //!
-//! Takes a [`NetworkRequest`]: how many hosts, how they are joined, and a command. Makes the namespaces,
-//! gives each host a name, an address and an sshd, runs the command in the first, and takes
-//! everything away again. `docs/testbed-net.md` tells what the command finds.
+//! Takes a [`NetworkRequest`]: how many hosts, how they are joined, and a command. Makes the
+//! namespaces, gives each host a name, an address and an sshd, runs the command in the first, and
+//! removes everything again. `docs/testbed-net.md` explains what the command finds.
 //!
 //! Nothing is made in this machine's own network: the links are between the namespaces, and go with
-//! them. Their names hold the number of the process that owns them; what a dead owner has left (it
-//! was killed) is taken away by the next start.
+//! them. Their names contain the number of the process that owns them; what a killed owner has left
+//! is removed by the next start.
 //!
 //! Must never: touch an interface, a namespace or a process that it has not made.
 
@@ -71,7 +71,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// ... and after SIGTERM, before it is killed.
 const LAST_GRACE: Duration = Duration::from_secs(3);
 
-/// Makes the hosts, runs the command in the first, takes the hosts away. `tell` is given what a
+/// Makes the hosts, runs the command in the first, removes the hosts. `tell` is given what a
 /// person should know: what a dead owner had left.
 ///
 /// Errors: whatever keeps the hosts from being made or the command from being started.
@@ -105,8 +105,9 @@ fn watch(mut child: Child, signal: &AtomicUsize) -> Result<Ended, TestbedError> 
         }
     };
     // A terminal sends SIGINT to the whole group; the others are for this process alone.
-    let told = number == signal_hook::consts::SIGINT as usize && ends_within(&mut child, GRACE);
-    if !told {
+    let has_ended =
+        number == signal_hook::consts::SIGINT as usize && ends_within(&mut child, GRACE);
+    if !has_ended {
         let _ = rustix::process::kill_process(pid(&child), rustix::process::Signal::TERM);
         if !ends_within(&mut child, LAST_GRACE) {
             // The child is ours and was not waited for: its number cannot be another's.

@@ -29,9 +29,9 @@ pub fn address(number: usize) -> String {
 pub struct Lines {
     /// The number of the namespace.
     pub namespace: usize,
-    /// What `ip` is told there.
+    /// What `ip` executes there.
     pub ip: Vec<String>,
-    /// What `tc` is told there.
+    /// What `tc` executes there.
     pub tc: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub fn namespaces(wanted: &NetworkRequest) -> std::ops::RangeInclusive<usize> {
     first..=wanted.hosts
 }
 
-/// What each namespace is told, in the order in which it must be; `name` names a namespace.
+/// What each namespace executes, in this order; `name` names a namespace.
 pub fn lines(wanted: &NetworkRequest, name: impl Fn(usize) -> String) -> Vec<Lines> {
     let base = |namespace| Lines { namespace, ip: vec!["link set lo up".into()], tc: Vec::new() };
     let mut all: Vec<Lines> = namespaces(wanted).map(base).collect();
