@@ -3,7 +3,6 @@
 
 use super::simulate::{ping_pong_plan, run};
 use super::{Fallible, Outcome};
-use crate::options::Named;
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::schema::{Metric, Record};
