@@ -152,7 +152,7 @@ impl RoleRunner {
         let case = &assignment.case;
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu),
-            None => Err("no CPU of its own was to be had".to_string()),
+            None => Err("no CPU was free for it".to_string()),
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0);
@@ -322,7 +322,7 @@ impl RoleRunner {
         let Some(stamper) = &plan.stamper else { return Ok(None) };
         let Some(word) = connections.live_word(stamper::AT) else {
             return Err(AgentError::Refused(
-                "--stamp-send is not possible here: the adapter copies a message when it is posted"
+                "--stamp-send is not supported here: the adapter copies a message when it is posted"
                     .into(),
             ));
         };

@@ -176,7 +176,7 @@ const CLOCKS: CommandDef = CommandDef {
             CLOCK.help("Clock of both hosts"),
             OptionDef::parsed::<InjectedClockError>(
                 "injected-clock-error",
-                "Inject a known error into the remote clock, to test that it is found",
+                "Inject a known error into the remote clock, to test that it is detected",
             )
             .metavar("SPEC")
             .hidden(),

@@ -23,7 +23,7 @@ pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
     let measured = given.check_together().and_then(|()| common_options::measure(*pattern, &given));
     match measured {
         Ok(Command::Measure { request, .. }) => Ok(*request),
-        Ok(_) => Err(written.wrong(&entry.place, "this asks for no measurement")),
+        Ok(_) => Err(written.wrong(&entry.place, "this command does not measure")),
         Err(UsageError(sentence)) => {
             let named = entry.words.iter().find(|word| names(&sentence, &word.key));
             let place = named.map_or(&entry.place, |word| &word.place);

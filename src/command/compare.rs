@@ -97,7 +97,7 @@ pub fn compare(
     let pairs = pair(&a, &b);
     if pairs.is_empty() {
         return refuse(
-            "the two have no runs that belong together; select them as \
+            "no runs of the two match: select them as \
              DIR@transport=tcp,wait=busy,size=64",
         );
     }

@@ -250,14 +250,16 @@ fn publication(
     let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
     if !name.ends_with(".toml") {
         return Err(wrong(format!(
-            "there is no reference '{name}'; allowed are {shipped} and the path of a .toml file"
+            "unknown reference '{name}': use {shipped}, or the path of a .toml file"
         )));
     }
     let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
     let shown = path.display();
     let text = read(&path).map_err(|error| {
-        wrong(format!("the reference '{shown}' cannot be read ({error}); shipped are {shipped}"))
+        wrong(format!(
+            "cannot read the reference '{shown}' ({error}): use a file, or one of {shipped}"
+        ))
     })?;
     Ok(reference::parse(&shown.to_string(), &text)?)
 }
@@ -273,7 +275,7 @@ fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
             true => "this machine has no RDMA link".into(),
             false => {
                 let all = names(&links.iter().collect::<Vec<_>>());
-                format!("{all} is emulated by software, and no rate that it states is real")
+                format!("{all} is emulated by software and has no real link rate")
             }
         });
     };

@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 /// Random bits.
 pub fn fresh<const BYTES: usize>() -> Result<[u8; BYTES], String> {
     let mut bits = [0; BYTES];
-    getrandom::fill(&mut bits).map_err(|error| format!("no random numbers to be had: {error}"))?;
+    getrandom::fill(&mut bits).map_err(|error| format!("cannot get random numbers: {error}"))?;
     Ok(bits)
 }
 

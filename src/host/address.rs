@@ -32,7 +32,7 @@ pub fn session_address() -> Result<SocketAddr, String> {
     let address = words.split(' ').nth(2).unwrap_or_default();
     session(address, &addresses()).ok_or_else(|| {
         format!(
-            "{name} does not say by which address this host was reached ('{}'); name a \
+            "{name} does not give the address at which this host was reached ('{}'): name a \
              network interface of each host with --interface",
             address.escape_default()
         )

@@ -129,7 +129,7 @@ fn check_in(
         }
         if !allowed.contains(&cpu) && !can_pin_to(cpu) {
             let names = names();
-            return Err(format!("CPU {cpu} is not among those that this process may use: {names}"));
+            return Err(format!("this process may not use CPU {cpu}: use {names}"));
         }
     }
     Ok(pair)
@@ -205,7 +205,7 @@ fn choose_among(tree: &Tree, candidates: &[u32], near: Option<u32>, threads: u32
         chosen.extend([a, b]);
     }
     let Some([first, second]) = chosen.first_chunk() else {
-        let why = "the CPUs that this process may use could not be found out".to_string();
+        let why = "cannot read which CPUs this process may use".to_string();
         return Choice { pairs: Vec::new(), why, one_cpu: false };
     };
     let why = describe(first, second);
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(check(1, 2), Ok(CpuPair { client: 1, server: 2 }));
         let offline = "CPU 9 is not online; this process may use 0-2".to_string();
         assert_eq!(check(1, 9), Err(offline));
-        let forbidden = "CPU 3 is not among those that this process may use: 0-2".to_string();
+        let forbidden = "this process may not use CPU 3: use 0-2".to_string();
         assert_eq!(check(3, 1), Err(forbidden));
     }
 

@@ -101,13 +101,13 @@ impl Discipline {
             (Some(true), Some(most)) => Ok(most + self.ptp_offset_ns.unwrap_or(0.0).abs()),
             _ => {
                 let daemons = match self.daemons.as_slice() {
-                    [] => "no daemon for it runs".to_string(),
+                    [] => "no time daemon runs".to_string(),
                     some => format!("running: {}", some.join(", ")),
                 };
                 Err(format!(
                     "--clock ptp needs a clock that PTP or NTP keeps right, and the kernel says \
-                     that CLOCK_REALTIME is not synchronized here ({daemons}); write --clock tsc, \
-                     or leave the option out"
+                     that CLOCK_REALTIME is not synchronized here ({daemons}): start PTP or NTP, \
+                     or use --clock tsc"
                 ))
             }
         }
@@ -118,10 +118,10 @@ impl fmt::Display for Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = |ns: f64| format!("{} us", ns / 1000.0);
         match (self.synchronized, self.max_error_ns, self.estimated_error_ns) {
-            (None, ..) => write!(f, "CLOCK_REALTIME: the kernel says nothing of it")?,
+            (None, ..) => write!(f, "CLOCK_REALTIME: the kernel reports nothing")?,
             (Some(true), Some(most), Some(likely)) => write!(
                 f,
-                "CLOCK_REALTIME is synchronized: wrong by at most {} and likely {}",
+                "CLOCK_REALTIME is synchronized: error at most {}, likely {}",
                 us(most),
                 us(likely)
             )?,
@@ -129,7 +129,7 @@ impl fmt::Display for Discipline {
             (Some(false), ..) => write!(f, "CLOCK_REALTIME is not synchronized")?,
         }
         if let Some(pending) = self.pending_ns.filter(|pending| *pending != 0.0) {
-            write!(f, "; {} are being slewed in", us(pending))?;
+            write!(f, "; a correction of {} is in progress", us(pending))?;
         }
         if let Some(ppm) = self.frequency_ppm.filter(|ppm| *ppm != 0.0) {
             write!(f, "; its rate is corrected by {ppm:.3} ppm")?;
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!((found.pending_ns, found.frequency_ppm), (Some(-1500.0), Some(-3.0)));
         assert_eq!(Discipline::default().with(&timex(0), 0).pending_ns, Some(-1.5e6));
         let shown = found.to_string();
-        assert!(shown.contains("wrong by at most 250 us and likely 12 us"), "{shown}");
-        assert!(shown.contains("-1.5 us are being slewed in"), "{shown}");
+        assert!(shown.contains("error at most 250 us, likely 12 us"), "{shown}");
+        assert!(shown.contains("a correction of -1.5 us is in progress"), "{shown}");
     }
 
     #[test]
@@ -223,10 +223,7 @@ mod tests {
             Discipline::default().with(&timex(0), libc::TIME_ERROR),
         ] {
             let sentence = found.stated_error_ns().unwrap_err();
-            assert!(
-                sentence.contains("not synchronized here (no daemon for it runs)"),
-                "{sentence}"
-            );
+            assert!(sentence.contains("not synchronized here (no time daemon runs)"), "{sentence}");
         }
     }
 

@@ -164,7 +164,7 @@ pub fn available(kind: TimerKind) -> Result<(), String> {
         ),
         _ => error.to_string(),
     };
-    Err(format!("--timer {name} is not possible here: {why}; allowed is --timer busy"))
+    Err(format!("--timer {name} is not available here ({why}): use --timer busy"))
 }
 
 /// A schedule, what waits for it, and how that went.

@@ -4,7 +4,7 @@
 //! what it needs of a transport), its measured loops, how its samples become figures, its tables
 //! and plots. The stages before it define what they need of a pattern as traits and are handed the
 //! [`registry`]; none of them knows a pattern by name. To add one: a folder, one line in the
-//! registry, one row in docs/patterns.md.
+//! registry, one row in METHOD.md.
 #![warn(missing_docs)]
 
 pub mod bandwidth;

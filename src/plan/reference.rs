@@ -170,7 +170,7 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let (unit, unit_place) = fields.text("unit")?;
     let unit = Unit::ALL.into_iter().find(|known| known.name() == unit).ok_or_else(|| {
         let allowed = Unit::ALL.map(Unit::name).join(", ");
-        written.wrong(&unit_place, format!("unit '{unit}' is not known; allowed are {allowed}"))
+        written.wrong(&unit_place, format!("unknown unit '{unit}': use {allowed}"))
     })?;
     let columns = plain(fields.texts("columns")?);
     let rows = fields.need("rows")?;
@@ -205,7 +205,7 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
         return Err(written.wrong(&place, "a row begins with its size in bytes or its name"));
     };
     if values.len() != width {
-        let sentence = format!("a row of {} figures where there are {width} columns", values.len());
+        let sentence = format!("a row has {} figures, and the table {width} columns", values.len());
         return Err(written.wrong(&place, sentence));
     }
     let key = match &key.value {
@@ -218,7 +218,7 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
     let figure = |field: &Field<'_>| match written.as_number("a figure", field)? {
         number if number.is_nan() => Ok(None),
         number if number > 0.0 && number.is_finite() => Ok(Some(number)),
-        _ => Err(written.wrong(&field.place, "a figure is above 0, or nan where there is none")),
+        _ => Err(written.wrong(&field.place, "a figure is above 0, or nan if it is missing")),
     };
     let values = values.iter().map(figure).collect::<Result<_, _>>()?;
     Ok(Row { key, values })
@@ -250,8 +250,8 @@ impl Publication {
         let table = self.tables.iter().find(|table| table.name == asked.table);
         let table = table.ok_or_else(|| Lacks::Table(unknown("table", &asked.table, names)))?;
         if table.metric.as_deref() != Some(metric) {
-            let is = table.metric.as_deref().unwrap_or("nothing that is measured here");
-            let sentence = format!("table '{}' is of {is}, the graph of {metric}", table.name);
+            let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
+            let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
             return Err(Lacks::Table(sentence));
         }
         let scale = table.unit.scale();
@@ -292,7 +292,7 @@ impl Table {
         let value = |row: &Row| row.values.get(at).copied().flatten().map(|v| v * scale);
         match name {
             None if names.clone().next().is_some() => Err(format!(
-                "the rows of table '{}' have names; write row as one of {}",
+                "the rows of table '{}' have names: set row to one of {}",
                 self.name,
                 names.collect::<Vec<_>>().join(", ")
             )),

@@ -117,7 +117,7 @@ impl Topology {
         match is_small {
             true => Ok(()),
             false => Err(format!(
-                "no case that wiregauge makes is so large: at most {MOST_THREADS} threads of a \
+                "the case is too large: at most {MOST_THREADS} threads of a \
                  rank, and {MOST_ENDPOINTS} connections of a thread"
             )),
         }

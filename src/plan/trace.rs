@@ -52,7 +52,7 @@ impl Trace {
                 trace.sizes.push(size);
             }
             if let Some((column, _)) = words.next() {
-                return Err(wrong(column, "a third word; a line has a time and at most a size"));
+                return Err(wrong(column, "a third field: a line has a time and at most a size"));
             }
             trace.times_ns.push(time.0);
             if trace.times_ns.len() > MOST {
@@ -121,7 +121,7 @@ mod tests {
             ("0ns 64\n1us big\n", "t:2:5: invalid size 'big': use"),
             ("0ns 64\n1us\n", "t:2:4: write a size on every line or on none"),
             ("0ns\n1us 64\n", "t:2:5: write a size on every line or on none"),
-            ("0ns 64 7\n", "t:1:8: a third word"),
+            ("0ns 64 7\n", "t:1:8: a third field"),
             ("0ns\n", "t:1:1: a trace has at least 2 messages"),
             ("", "t:1:1: a trace has at least 2 messages"),
         ] {

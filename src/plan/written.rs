@@ -79,11 +79,11 @@ impl Written {
     pub fn fields(&self, what: &'static str) -> Result<Fields<'_>, Misplaced> {
         if self.text.len() > LONGEST {
             let place = LONGEST..LONGEST;
-            return Err(self.wrong(&place, format!("{what} of at most {LONGEST} B is allowed")));
+            return Err(self.wrong(&place, format!("{what} exceeds the limit of {LONGEST} B")));
         }
         let table = DeTable::parse(&self.text).map_err(|error| {
             let place = error.span().unwrap_or(0..0);
-            self.wrong(&place, format!("this is no TOML: {}", error.message()))
+            self.wrong(&place, format!("invalid TOML: {}", error.message()))
         })?;
         Ok(Fields::of(self, table.into_inner(), 0..0, what))
     }
@@ -265,7 +265,7 @@ impl Written {
 
     /// Refuses a value of the wrong kind.
     pub fn kind(&self, place: &Place, key: &str, value: &DeValue<'_>, write: &str) -> Misplaced {
-        self.wrong(place, format!("'{key}' is {}; write {write}", article(value.type_str())))
+        self.wrong(place, format!("'{key}' is {}: write {write}", article(value.type_str())))
     }
 }
 

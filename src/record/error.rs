@@ -8,13 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The target is already there.
-    #[error("{path} exists already and is never overwritten; name another directory or move it")]
+    #[error("{path} exists already and is never overwritten: name another directory or move it")]
     Exists {
         /// The target.
         path: Shown,
     },
     /// A path that cannot name a directory.
-    #[error("'{path}' does not name a directory; allowed is a path that ends in a plain name")]
+    #[error("'{path}' is not the path of a directory: use one that ends in a plain name")]
     NoName {
         /// What was given.
         path: Shown,
@@ -75,7 +75,7 @@ pub enum RecordError {
     },
     /// The record would not be read again by this build.
     #[error(
-        "the record cannot be written so that it can be read again ({why}); its samples are kept \
+        "the record would not be readable ({why}); its samples are kept \
          in {path}"
     )]
     Unreadable {
@@ -138,7 +138,7 @@ pub enum RecordError {
         why: String,
     },
     /// JSON of somebody else.
-    #[error("{path} has the schema {found}; allowed is \"wiregauge.record\"")]
+    #[error("{path} has the schema {found}: expected \"wiregauge.record\"")]
     Foreign {
         /// The file.
         path: Shown,

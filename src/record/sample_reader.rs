@@ -126,7 +126,7 @@ fn decode<T>(
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(e)) => Err(RecordError::samples(path, one_line(&e.to_string()))),
-        Err(_) => Err(RecordError::samples(path, "it is damaged past decoding")),
+        Err(_) => Err(RecordError::samples(path, "it is damaged and cannot be decoded")),
     }
 }
 
@@ -135,7 +135,7 @@ fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
     let failed = |source| RecordError::Read { path: path.into(), source };
     let wrong = |why: String| Err(RecordError::samples(path, why));
     if file.length < SHORTEST {
-        return wrong(format!("it has {} bytes, too few for any", file.length));
+        return wrong(format!("it has {} bytes, too few for a Parquet file", file.length));
     }
     let mut tail = [0; TAIL as usize];
     let mut reader = &file.file;
@@ -150,7 +150,7 @@ fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
         return wrong(format!("its footer would be {footer} bytes, longer than the file"));
     }
     if footer > FOOTER_LIMIT {
-        return wrong(format!("its footer is {footer} bytes; allowed are {FOOTER_LIMIT}"));
+        return wrong(format!("its footer is {footer} bytes, above the limit of {FOOTER_LIMIT}"));
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
     let value = |key: &str| pairs?.iter().find(|p| p.key == key)?.value.as_deref();
     match value("wiregauge.schema") {
         Some(SCHEMA) => {}
-        Some(other) => return Err(format!("its schema is '{other}'; allowed is '{SCHEMA}'")),
+        Some(other) => return Err(format!("its schema is '{other}', expected '{SCHEMA}'")),
         None => return Err(format!("its metadata has no wiregauge.schema = '{SCHEMA}'")),
     }
     match value("wiregauge.version").map(str::parse::<u32>) {
@@ -216,7 +216,7 @@ fn check_columns(meta: &ParquetMetaData) -> Result<(), String> {
 fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
     let rows = group.num_rows();
     if !(0..=GROUP_ROWS as i64).contains(&rows) {
-        return Err(format!("it has {rows} rows; allowed are 0 to {GROUP_ROWS}"));
+        return Err(format!("it has {rows} rows, expected 0 to {GROUP_ROWS}"));
     }
     if group.num_columns() != COLUMNS.len() {
         return Err(format!("it has {} columns", group.num_columns()));
@@ -226,10 +226,10 @@ fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
             return Err(format!("column {name} has {} values", column.num_values()));
         }
         if column.dictionary_page_offset().is_some() {
-            return Err(format!("column {name} has a dictionary, which no run writes"));
+            return Err(format!("column {name} has a dictionary, which wiregauge never writes"));
         }
         if !matches!(column.compression(), Compression::SNAPPY | Compression::UNCOMPRESSED) {
-            return Err(format!("column {name} is packed by other means than snappy"));
+            return Err(format!("column {name} is not compressed with snappy"));
         }
         let known = [
             Encoding::PLAIN,
@@ -238,7 +238,7 @@ fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
             Encoding::BYTE_STREAM_SPLIT,
         ];
         if !column.encodings().all(|e| known.contains(&e)) {
-            return Err(format!("column {name} is encoded in a way that no run writes"));
+            return Err(format!("column {name} has an encoding that wiregauge never writes"));
         }
         let start = u64::try_from(column.data_page_offset());
         let size = u64::try_from(column.compressed_size());
@@ -297,7 +297,7 @@ fn constant(group: &dyn RowGroupReader, index: usize) -> Result<u32, ParquetErro
     let values = column::<Int32Type>(group, index)?;
     let first = values.first().copied().unwrap_or(0);
     if values.iter().any(|&v| v != first) {
-        return Err(wrong("a row group mixes rounds; allowed is one round in each"));
+        return Err(wrong("a row group mixes rounds: expected one round in each"));
     }
     u32::try_from(first).map_err(|_| wrong("a run, round or size below 0"))
 }
@@ -356,7 +356,9 @@ impl ChunkReader for Guarded {
         let mut head = Vec::with_capacity(PAGE_HEAD);
         self.at(start)?.take(PAGE_HEAD as u64).read_to_end(&mut head)?;
         if !page_allowed(&head) {
-            return Err(wrong("a page is larger than any that a run writes, or of another kind"));
+            return Err(wrong(
+                "a page is larger than any that wiregauge writes, or of another type",
+            ));
         }
         Ok(BufReader::new(self.at(start)?))
     }
@@ -364,7 +366,7 @@ impl ChunkReader for Guarded {
     fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
         let end = start.checked_add(length as u64);
         if end.is_none_or(|end| end > self.length) {
-            return Err(wrong("a piece lies outside the file"));
+            return Err(wrong("a chunk lies outside the file"));
         }
         let mut piece = vec![0; length];
         self.at(start)?.read_exact(&mut piece)?;

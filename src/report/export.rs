@@ -56,7 +56,7 @@ pub enum ExportError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A run that the record does not have.
-    #[error("run {run} is not in {dir}; allowed are {allowed}")]
+    #[error("run {run} is not in {dir}: use {allowed}")]
     NoRun {
         /// The run directory.
         dir: PathBuf,
@@ -66,7 +66,7 @@ pub enum ExportError {
         allowed: String,
     },
     /// The target is already there.
-    #[error("{path} exists already and is never overwritten; name another file or move it")]
+    #[error("{path} exists already and is never overwritten: name another file or move it")]
     Exists {
         /// The target.
         path: PathBuf,

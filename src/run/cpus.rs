@@ -27,7 +27,7 @@ fn choose(plan: &Plan) -> Choice {
         [] => host::choose_pairs(near(plan), plan.cpus_at_once()),
         asked => Choice {
             pairs: asked.to_vec(),
-            why: "as asked for".into(),
+            why: "as requested".into(),
             one_cpu: asked[0].client == asked[0].server,
         },
     };

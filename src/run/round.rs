@@ -342,7 +342,9 @@ impl Round<'_> {
                 }
                 Err(_) if left.is_zero() => {
                     let seconds = patience.as_secs_f64();
-                    return Err(Fault::new(format!("an agent was not done {step} in {seconds} s")));
+                    return Err(Fault::new(format!(
+                        "an agent did not finish {step} within {seconds} s"
+                    )));
                 }
                 Err(_) => {}
             }

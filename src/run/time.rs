@@ -35,7 +35,7 @@ impl Time {
             host::Discipline::read().stated_error_ns().map_err(RunError::Refused)?;
         }
         let (source, reason) = match asked {
-            Some(source) => (source, "asked for".to_string()),
+            Some(source) => (source, "requested".to_string()),
             None => Source::choose(),
         };
         let anchors = clock::anchors(source, CALIBRATION, ANCHORS);

@@ -55,7 +55,7 @@ pub enum HistogramError {
     )]
     Units(f64, f64),
     /// The counts of the bins do not add up to the count, or the extremes contradict them.
-    #[error("the histogram contradicts itself: {0}")]
+    #[error("inconsistent histogram: {0}")]
     Contradiction(&'static str),
     /// The bins could not be allocated.
     #[error("no memory for a histogram")]
@@ -248,7 +248,7 @@ impl LiveHistogram {
         contradicts(sparse.min > sparse.max, "the smallest is above the largest")?;
         let n = i128::from(counted);
         let possible = i128::from(sparse.min) * n..=i128::from(sparse.max) * n;
-        contradicts(!possible.contains(&sparse.sum), "no such samples have that sum")?;
+        contradicts(!possible.contains(&sparse.sum), "no samples in these bins have that sum")?;
         whole.finite = counted;
         whole.lost = sparse.lost;
         whole.sum = sparse.sum;

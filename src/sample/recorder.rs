@@ -22,7 +22,7 @@ pub struct Recorder<'a> {
     beyond: Option<LiveHistogram>,
     beyond_response: Option<LiveHistogram>,
     beyond_lateness: Option<LiveHistogram>,
-    /// What became of the messages.
+    /// Message counts.
     pub seen: MessageCounts,
     /// What the pools of a server cost.
     pub pool: PoolUse,

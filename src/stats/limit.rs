@@ -126,11 +126,13 @@ impl Limit {
         };
         let Some(measured) = measured else {
             let (figure, a) = (self.figure, found.a.0);
-            return Verdict::Unknown(format!("{figure} of {a} has no share; give a difference"));
+            return Verdict::Unknown(format!(
+                "{figure} of {a} has no relative change: limit the difference"
+            ));
         };
         if interval.is_none() {
             let figure = self.figure;
-            return Verdict::Unknown(format!("{figure} has no interval; measure 2 rounds or more"));
+            return Verdict::Unknown(format!("{figure} has no interval: measure 2 rounds or more"));
         }
         self.verdict(measured.0, interval, bound, self.differs(&found))
     }
@@ -229,10 +231,11 @@ fn parse(typed: &str) -> Result<Limit, String> {
     };
     match (side, signed) {
         (Side::Above, Some(x)) if x.is_sign_negative() => {
-            Err("'>' takes a growth, e.g. >+10%; a fall is limited by '<', e.g. <-10%".into())
+            Err("'>' limits an increase, such as >+10%: use '<' for a decrease, such as <-10%"
+                .into())
         }
         (Side::Below, Some(x)) if x.is_sign_positive() => {
-            Err("'<' takes a fall, e.g. <-5%; a growth is limited by '>', e.g. >+5%".into())
+            Err("'<' limits a decrease, such as <-5%: use '>' for an increase, such as >+5%".into())
         }
         _ => Ok(Limit { figure, side, bound }),
     }
@@ -244,7 +247,7 @@ fn parse_figure(word: &str) -> Result<Figure, String> {
             return Ok(Figure::Rate(rate));
         }
         if Metric::from_name(word).is_some() {
-            return Err(format!("'{word}' is a distribution; name a figure of it, {FIGURES}"));
+            return Err(format!("'{word}' is a distribution: add a figure, one of {FIGURES}"));
         }
         return Err(unknown_metric(word));
     };
@@ -256,7 +259,7 @@ fn parse_figure(word: &str) -> Result<Figure, String> {
             .into_iter()
             .find(|p| quantile_name(*p) == figure)
             .map(|p| Figure::Quantile(metric, p))
-            .ok_or_else(|| format!("'{figure}' is not a figure; allowed are {FIGURES}")),
+            .ok_or_else(|| format!("unknown figure '{figure}': use {FIGURES}")),
     }
 }
 
@@ -289,13 +292,14 @@ fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
     let (number, unit) = (number.trim(), word[number.len()..].trim());
     let signed = number.starts_with(['+', '-']);
     let value = number.parse::<f64>().ok().filter(|v| v.is_finite());
-    let value = value.ok_or_else(|| format!("'{number}' is not a number, e.g. +10% or 100us"))?;
+    let value =
+        value.ok_or_else(|| format!("invalid number '{number}': use one such as +10% or 100us"))?;
     if unit == "%" {
         return match signed {
             true => Ok(Bound::Relative(value / 100.0)),
-            false => {
-                Err(format!("'{word}' needs a sign: +{word} for a growth, -{word} for a fall"))
-            }
+            false => Err(format!(
+                "'{word}' needs a sign: +{word} for an increase, -{word} for a decrease"
+            )),
         };
     }
     let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
@@ -373,16 +377,16 @@ mod tests {
     fn a_wrong_limit_is_refused_in_one_sentence_that_says_what_is_allowed() {
         let cases = [
             ("half_rtt.p99", "no '>' or '<'"),
-            ("rtt>+10%", "'rtt' is a distribution; name a figure of it, p10"),
+            ("rtt>+10%", "'rtt' is a distribution: add a figure, one of p10"),
             ("latency.p50>+10%", "'latency' is not a metric; allowed are rtt, half_rtt"),
-            ("rtt.p95>+10%", "'p95' is not a figure; allowed are p10, p50"),
+            ("rtt.p95>+10%", "unknown figure 'p95': use p10, p50"),
             ("rtt.p50>10%", "'10%' needs a sign: +10%"),
-            ("rtt.p50>-10%", "'>' takes a growth"),
-            ("bandwidth<+5%", "'<' takes a fall"),
+            ("rtt.p50>-10%", "'>' limits an increase"),
+            ("bandwidth<+5%", "'<' limits a decrease"),
             ("rtt.p50>+2kg", "'kg' is not a unit of rtt.p50; allowed are ns, us, ms, s and %"),
-            ("rtt.p50>", "'' is not a number"),
-            ("rtt.p50>+infs", "'+' is not a number"),
-            ("rtt.p50>+1e999us", "'+1e999' is not a number"),
+            ("rtt.p50>", "invalid number ''"),
+            ("rtt.p50>+infs", "invalid number '+'"),
+            ("rtt.p50>+1e999us", "invalid number '+1e999'"),
             ("µ.p50>+1µs", "'µ' is not a metric"),
         ];
         for (typed, part) in cases {

@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Value {
             Raw::Word(w) if w == "inf" => Ok(Value(f64::INFINITY)),
             Raw::Word(w) if w == "-inf" => Ok(Value(f64::NEG_INFINITY)),
             Raw::Word(w) => Err(serde::de::Error::custom(format!(
-                "'{w}' is not a value; allowed are a number, \"inf\" and \"-inf\""
+                "'{w}' is not a value: expected a number, \"inf\" and \"-inf\""
             ))),
         }
     }

@@ -115,7 +115,7 @@ fn unpack(folder: &Path, package: Option<&Path>) -> Result<(), TestbedError> {
 /// A program of Debian's own.
 fn debian(program: &str) -> Result<Command, TestbedError> {
     tools::find(program).map(Command::new).ok_or_else(|| {
-        let sentence = format!("there is no {program} here: the testbed's kernel is a Debian one");
+        let sentence = format!("{program} not found: the testbed needs Debian's package tools");
         TestbedError::Unable(sentence)
     })
 }
@@ -130,7 +130,7 @@ fn fetch(folder: &Path) -> Result<PathBuf, TestbedError> {
     };
     let depends = call(debian("apt-cache")?.args(["depends", META_PACKAGE]), "").map_err(how)?;
     let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(|| {
-        how(TestbedError::Unable(format!("apt knows no kernel of {META_PACKAGE}")))
+        how(TestbedError::Unable(format!("apt has no kernel for {META_PACKAGE}")))
     })?;
     let mut download = debian("apt-get")?;
     call(download.args(["download", &name]).current_dir(folder), "").map_err(how)?;
@@ -138,7 +138,7 @@ fn fetch(folder: &Path) -> Result<PathBuf, TestbedError> {
     let mut packages = packages.flatten().map(|entry| entry.path());
     packages
         .find(|path| path.extension() == Some(OsStr::new("deb")))
-        .ok_or_else(|| how(TestbedError::Unable(format!("{name} did not come"))))
+        .ok_or_else(|| how(TestbedError::Unable(format!("{name} was not downloaded"))))
 }
 
 /// The kernel's package in what apt-cache says of the package that depends on it.

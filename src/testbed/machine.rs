@@ -93,7 +93,7 @@ impl Machine {
         let words: Vec<String> = words.into_iter().filter(|said| !said.is_empty()).collect();
         let what = match words.is_empty() {
             true => what.to_owned(),
-            false => format!("{what}; it said: {}", words.join("; ")),
+            false => format!("{what}; its output: {}", words.join("; ")),
         };
         TestbedError::Machine { number: self.number, what }
     }

@@ -29,7 +29,7 @@ pub type Needed = (&'static str, &'static str);
 /// that the guest calls from the host's files.
 pub fn check_for_machines() -> Result<(), TestbedError> {
     if !cfg!(target_arch = "x86_64") {
-        let sentence = "the testbed's machine is an x86-64 one; this host is of another kind";
+        let sentence = "the testbed needs an x86-64 host";
         return Err(TestbedError::Unable(sentence.into()));
     }
     let mut missing = lacking(&[

@@ -126,10 +126,10 @@ pub enum SetupError {
         source: std::io::Error,
     },
     /// The other end's address is not one of this transport.
-    #[error("the other end's address is not one of this transport")]
+    #[error("the other end's address belongs to another transport")]
     Address,
     /// Nothing came in time.
-    #[error("{what}: nothing came within {seconds} s")]
+    #[error("{what}: nothing arrived within {seconds} s")]
     Late {
         /// What was awaited.
         what: String,
@@ -148,7 +148,7 @@ pub enum SetupError {
 pub(super) fn random<const N: usize>() -> Result<[u8; N], SetupError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
-        .map_err(|error| SetupError::Refused(format!("no random numbers to be had: {error}")))?;
+        .map_err(|error| SetupError::Refused(format!("cannot get random numbers: {error}")))?;
     Ok(bytes)
 }
 

@@ -34,9 +34,7 @@ impl FromStr for InjectedClockError {
     fn from_str(text: &str) -> Result<InjectedClockError, String> {
         let mut error = InjectedClockError::default();
         for word in text.split_whitespace() {
-            error
-                .apply(word)
-                .ok_or_else(|| format!("'{word}' is not known; allowed are {ALLOWED}"))?;
+            error.apply(word).ok_or_else(|| format!("unknown term '{word}': use {ALLOWED}"))?;
         }
         Ok(error)
     }
@@ -90,7 +88,7 @@ mod tests {
         for bad in ["drift(1)", "drift(1000ppm)", "drift(NaNppm)", "offset(1)", "step(1s)", "x(1s)"]
         {
             let said = bad.parse::<InjectedClockError>().unwrap_err();
-            assert!(said.contains(bad) && said.contains("allowed are"), "{said}");
+            assert!(said.contains(bad) && said.contains(": use "), "{said}");
         }
     }
 }

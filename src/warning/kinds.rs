@@ -114,8 +114,8 @@ warnings! {
     /// The other host's clock was made wrong on purpose.
     "injected_clock_error" Severe InjectedClockError
     about of_metric("one_way"),
-    says("the other host's clock was made wrong on purpose (--injected-clock-error)"),
-    advises("leave out --injected-clock-error, which is a test of the instrument");
+    says("a known error was injected into the remote clock (--injected-clock-error)"),
+    advises("do not measure with --injected-clock-error: it tests the instrument");
 
     // Two hosts' clocks.
 
@@ -331,7 +331,7 @@ warnings! {
     /// Not every sample was kept.
     "histogram_only" Note HistogramOnly { count: u64, of: u64 }
     about UNKNOWN,
-    says("{count} of {of} samples are only in the histogram: error 0.05 %, order in time unknown"),
+    says("{count} of {of} samples are only in the histogram: error 0.05 %, time order unknown"),
     advises("use a shorter --time to keep every sample");
 
     /// Messages never came.
@@ -345,7 +345,7 @@ warnings! {
     "unknown_sequence" Warning UnknownSequence { messages: u64 }
     about UNKNOWN,
     says("{messages} messages had a sequence number that was never sent; no figure has them"),
-    advises("find what renumbers messages; of a VILLASnode, set original_sequence_no");
+    advises("find what renumbers messages; for a VILLASnode, set original_sequence_no");
 
     // The generator and what is kept.
 
@@ -360,12 +360,12 @@ warnings! {
     "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
     about of_metric("response"),
     says("generator blocked {times} times in {sent} requests: no buffer, or too many outstanding"),
-    advises("lower the load, or raise --window (of rpc: --outstanding)");
+    advises("lower the load, or raise --window (rpc: --outstanding)");
 
     /// Rounds ended before their time, because no more messages are kept one by one.
     "cut_short" Warning CutShort { messages: u64 }
     about UNKNOWN,
-    says("rounds ended early, after {messages} messages: so many samples are kept one by one"),
+    says("rounds ended early, after {messages} messages: the limit of stored samples"),
     advises("use --count, or a shorter --time");
 
     /// A stream's file was written on the CPU of its receiver.
@@ -404,11 +404,11 @@ warnings! {
     "sample_count_differs" Severe SampleCountDiffers { of: String, figures: u64, samples: u64 }
     about UNKNOWN,
     says("{of}: the figures are of {figures} samples, the curves of {samples}"),
-    advises("samples.parquet and record.json are not of one run: do not use them");
+    advises("samples.parquet and record.json are from different runs: do not use them");
 
     /// The record and its samples have different maxima.
     "maximum_differs" Severe MaximumDiffers { of: String, figures_ns: f64, sample_ns: f64 }
     about UNKNOWN,
     says("{of}: the largest sample is {sample_ns} ns, the figures say {figures_ns} ns"),
-    advises("samples.parquet and record.json are not of one run: do not use them");
+    advises("samples.parquet and record.json are from different runs: do not use them");
 }

@@ -38,12 +38,14 @@ fn unlike(asked: &GraphAsked) -> Option<String> {
     let is_distribution = matches!(graph.kind, GraphKind::Cdf | GraphKind::Histogram);
     if is_distribution && RateMetric::from_name(&graph.metric).is_some() {
         let (kind, metric) = (graph.kind.name(), &graph.metric);
-        return Some(format!("{kind} shows how a latency is spread, and '{metric}' is none"));
+        return Some(format!(
+            "{kind} shows the distribution of a latency, and '{metric}' is not a latency"
+        ));
     }
     let unit = |metric: &str| Scale::of(metric).unit();
     let other = graph.also.iter().find(|also| unit(also) != unit(&graph.metric))?;
     Some(format!(
-        "'{other}' is in {} and '{}' in {}; the metrics of a graph have one unit",
+        "'{other}' is in {} and '{}' in {}: the metrics of a graph must have the same unit",
         unit(other),
         graph.metric,
         unit(&graph.metric)
@@ -56,7 +58,7 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
     let measured = measured.unwrap_or_default();
     if let Some(metric) = asked.graph.metrics().find(|metric| !measured.contains(metric)) {
         return Some(format!(
-            "'{series}' does not measure '{metric}'; it measures {}",
+            "'{series}' does not measure '{metric}': use {}",
             measured.join(", ")
         ));
     }

@@ -77,12 +77,12 @@ fn a_graph_of_what_is_not_measured_is_refused() {
         (
             bandwidth,
             "kind = \"bars\"\nmetric = \"half_rtt\"\n",
-            "s.toml:7:10: 's' does not measure 'half_rtt'; it measures bandwidth, message_rate",
+            "s.toml:7:10: 's' does not measure 'half_rtt': use bandwidth, message_rate",
         ),
         (
             load,
             "kind = \"bars\"\nmetric = \"buffer_time\"\n",
-            "s.toml:8:10: 's' does not measure 'buffer_time'; it measures rtt, message_rate, \
+            "s.toml:8:10: 's' does not measure 'buffer_time': use rtt, message_rate, \
              cpu_client, cpu_server",
         ),
         (
@@ -94,7 +94,8 @@ fn a_graph_of_what_is_not_measured_is_refused() {
         (
             load,
             "kind = \"cdf\"\nmetric = \"message_rate\"\n",
-            "s.toml:8:10: cdf shows how a latency is spread, and 'message_rate' is none",
+            "s.toml:8:10: cdf shows the distribution of a latency, and 'message_rate' is not a \
+             latency",
         ),
         (
             stream,
@@ -105,8 +106,8 @@ fn a_graph_of_what_is_not_measured_is_refused() {
         (
             stream,
             "kind = \"against-rate\"\nmetric = \"missed\"\nalso = [\"one_way\"]\n",
-            "s.toml:8:10: 'one_way' is in us and 'missed' in %; the metrics of a graph have one \
-             unit",
+            "s.toml:8:10: 'one_way' is in us and 'missed' in %: the metrics of a graph must \
+             have the same unit",
         ),
         (
             bandwidth,

@@ -36,8 +36,8 @@ impl PatternAnalysis for Latency {
 /// How messages are flushed, for the record.
 pub(in crate::pattern) fn batching(burst: u32) -> BTreeMap<String, String> {
     let text = match burst {
-        1 => "one message a flush".to_string(),
-        burst => format!("{burst} messages a flush"),
+        1 => "one message per flush".to_string(),
+        burst => format!("{burst} messages per flush"),
     };
     BTreeMap::from([("batching".to_string(), text)])
 }

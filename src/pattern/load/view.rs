@@ -336,7 +336,7 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
          rate over the median response is highest there.{bound}"
     );
     let has_closed = curves.iter().any(|curve| !curve.closed.is_empty());
-    let closed = " Hollow: closed loops, whose round trips wait for no schedule.";
+    let closed = " Hollow: closed loops, which have round trips and no schedule.";
     let plot = |title: &str, word: &str, metric, note: String| Plot {
         id: format!("load-{word}"),
         title: title.into(),
@@ -418,7 +418,7 @@ fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
             interval(found.interval, time),
             rates.collect::<Vec<_>>().join(", "),
             count(summary.count),
-            if is_bound { ", the generator was the limit" } else { "" }
+            if is_bound { ", the generator was the bottleneck" } else { "" }
         );
         Dot { x, y, text, ..Dot::default() }.within(found.interval)
     })

@@ -26,7 +26,7 @@ const OPTIONS: OptionTable = &[
     TIMER,
     OptionDef::parsed::<InjectedClockError>(
         "injected-clock-error",
-        "Inject a known error into the remote clock, to test that it is found",
+        "Inject a known error into the remote clock, to test that it is detected",
     )
     .metavar("SPEC")
     .hidden(),

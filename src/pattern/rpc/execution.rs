@@ -100,7 +100,7 @@ fn shares(ends: &[Box<dyn Endpoint>], count: usize) -> Result<Vec<Endpoints>, Se
     }
     let mut shares: Vec<Vec<Box<dyn Endpoint>>> = (0..count).map(|_| Vec::new()).collect();
     for (number, end) in ends.iter().enumerate() {
-        let second = || SetupError::Refused("a connection cannot have two threads".into());
+        let second = || SetupError::Refused("two threads cannot share a connection".into());
         shares[number % count].push(end.receiver().ok_or_else(second)?);
     }
     let failed = SetupError::system("watching the connections");

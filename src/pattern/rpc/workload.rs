@@ -90,7 +90,7 @@ impl Workload {
             }
         }
         let Some(last) = steps.last_mut() else {
-            let sentence = "there is no length: use lines such as '100 0.5', a size and the \
+            let sentence = "the file has no lengths: use lines such as '100 0.5', a size and the \
                             fraction of messages that are no longer";
             return Err(written.wrong(&(0..0), sentence));
         };
@@ -169,7 +169,7 @@ fn step(
     };
     let place = |at: usize, word: &str| begin + at..begin + at + word.len();
     if let Some((more, word)) = words.next() {
-        return Err(written.wrong(&place(more, word), "a line has a size and a fraction alone"));
+        return Err(written.wrong(&place(more, word), "a line has only a size and a fraction"));
     }
     let bytes = size.parse::<f64>().ok().filter(|bytes| *bytes >= 0.0 && *bytes < 1e15);
     let Some(bytes) = bytes.filter(|bytes| bytes.fract() == 0.0) else {

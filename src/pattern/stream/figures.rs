@@ -77,7 +77,7 @@ impl PatternAnalysis for Stream {
 
     fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
         let mut notes =
-            BTreeMap::from([("batching".to_string(), "one message a flush".to_string())]);
+            BTreeMap::from([("batching".to_string(), "one message per flush".to_string())]);
         if !case.check {
             notes.insert("payload".to_string(), "samples, not verified".to_string());
         }

@@ -147,10 +147,10 @@ fn what_a_study_asks_wrongly_is_refused_with_what_is_allowed() {
             "half_rtt",
             "no column 'EDR'; allowed are SDR, DDR",
         ),
-        (asked("send-latency-rc", "FDR", None), "one_way", "is of half_rtt, the graph of one_way"),
+        (asked("send-latency-rc", "FDR", None), "one_way", "has half_rtt, the graph shows one_way"),
         (asked("send-latency-rc", "FDR", Some("x")), "half_rtt", "no row 'x'; allowed are none"),
-        (asked("peak-bandwidth", "FDR", None), "bandwidth", "have names; write row as one of RC"),
-        (asked("signal-rates", "FDR", None), "bandwidth", "is of nothing that is measured here"),
+        (asked("peak-bandwidth", "FDR", None), "bandwidth", "have names: set row to one of RC"),
+        (asked("signal-rates", "FDR", None), "bandwidth", "has no metric of wiregauge"),
     ] {
         let sentence = refusal(wanted, metric);
         assert!(sentence.contains(says), "{sentence}");
@@ -164,16 +164,12 @@ fn a_file_is_read_strictly() {
                 rows = [[4, 1.5, nan]]\n";
     assert_eq!(parse("r.toml", good).unwrap().tables[0].rows[0].values, [Some(1.5), None]);
     for (from, to, says) in [
-        (
-            "unit = \"us\"",
-            "unit = \"ms\"",
-            "r.toml:9:8: unit 'ms' is not known; allowed are ns, us",
-        ),
-        ("[[4, 1.5, nan]]", "[[4, 1.5]]", "r.toml:11:9: a row of 1 figures where there are 2"),
+        ("unit = \"us\"", "unit = \"ms\"", "r.toml:9:8: unknown unit 'ms': use ns, us"),
+        ("[[4, 1.5, nan]]", "[[4, 1.5]]", "r.toml:11:9: a row has 1 figures, and the table 2"),
         ("[[4, 1.5, nan]]", "[]", "r.toml:11:8: a table has columns and 1 to 1000 rows"),
         ("[[4, 1.5, nan]]", "[[4.5, 1, 1]]", "a size is a whole number of bytes"),
-        ("[[4, 1.5, nan]]", "[[4, -1, 1]]", "a figure is above 0, or nan where there is none"),
-        ("[[4, 1.5, nan]]", "[[4, inf, 1]]", "a figure is above 0, or nan where there is none"),
+        ("[[4, 1.5, nan]]", "[[4, -1, 1]]", "a figure is above 0, or nan if it is missing"),
+        ("[[4, 1.5, nan]]", "[[4, inf, 1]]", "a figure is above 0, or nan if it is missing"),
         ("what = \"w\"\n", "", "r.toml:5:1: a table needs 'what'"),
         ("what = \"w\"\n", "what = \"w\"\nwhy = \"w\"\n", "r.toml:9:1: a table has no 'why'"),
     ] {

@@ -35,9 +35,9 @@ pub const TYPED: [&str; 14] = [
 ];
 /// Words of a command that a study has no use for, and what is to be typed instead.
 const ELSEWHERE: [(&str, &str); 3] = [
-    ("slo", "a study searches for no rate; type it as wiregauge load --slo 'p99<50us'"),
-    ("file", "a study keeps no samples in files; type it as wiregauge stream --file out.csv"),
-    ("format", "a study keeps no samples in files; type it as wiregauge stream --file out.csv"),
+    ("slo", "a study does not search for rates: use wiregauge load --slo 'p99<50us'"),
+    ("file", "a study writes no sample files: use wiregauge stream --file out.csv"),
+    ("format", "a study writes no sample files: use wiregauge stream --file out.csv"),
 ];
 /// Words that hold for the whole study, and stand below `[all]`.
 pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
@@ -191,14 +191,14 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     let (series, place) = table.text("series")?;
     // `--only` lists series with commas between.
     if series.contains(',') {
-        return Err(written.wrong(&place, "write the name of a series without a comma"));
+        return Err(written.wrong(&place, "the name of a series must not contain a comma"));
     }
     let series = short(written, (series, place), LONGEST_NAME)?;
     let place = table.place.clone();
     let own = words(written, &mut table)?;
     refuse_typed(written, &own)?;
     if let Some(word) = own.iter().find(|word| WHOLE.contains(&word.key.as_str())) {
-        let sentence = format!("'{}' holds for the whole study; write it below [all]", word.key);
+        let sentence = format!("'{}' applies to the whole study: write it below [all]", word.key);
         return Err(written.wrong(&word.key_place, sentence));
     }
     let inherited = all.iter().filter(|word| own.iter().all(|other| other.key != word.key));
@@ -209,17 +209,17 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
     for word in words {
         if let Some((key, why)) = ELSEWHERE.iter().find(|(key, _)| *key == word.key) {
-            return Err(written.wrong(&word.key_place, format!("'{key}' is no word here: {why}")));
+            return Err(
+                written.wrong(&word.key_place, format!("'{key}' is not available here: {why}"))
+            );
         }
     }
     match words.iter().find(|word| TYPED.contains(&word.key.as_str())) {
         None => Ok(()),
         Some(word) => {
             let key = &word.key;
-            let sentence = format!(
-                "'{key}' holds for the whole run and is no word of a study; type it as wiregauge \
-                 run STUDY --{key}"
-            );
+            let sentence =
+                format!("'{key}' applies to the whole run: use wiregauge run STUDY --{key}");
             Err(written.wrong(&word.key_place, sentence))
         }
     }
@@ -252,7 +252,7 @@ fn plain(written: &Written, key: &str, field: &Field<'_>) -> Result<String, Misp
         DeValue::Float(number) => Ok(number.as_str().replace('_', "")),
         other => {
             let write =
-                "a text in quotes, a decimal number, true, false or a list of texts and numbers";
+                "a quoted string, a decimal number, true, false or a list of strings and numbers";
             Err(written.kind(&field.place, key, other, write))
         }
     }
@@ -320,7 +320,7 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
 fn also(table: &mut Fields<'_>, kind: GraphKind) -> Result<Vec<String>, Misplaced> {
     let also = table.texts("also")?;
     if let (Some((_, place)), 0 | 2) = (also.first(), kind.axes().len()) {
-        let sentence = format!("{} shows one metric; write a graph for each", kind.name());
+        let sentence = format!("{} shows one metric: write one graph for each", kind.name());
         return Err(table.written.wrong(place, sentence));
     }
     Ok(also.into_iter().map(|(metric, _)| metric).collect())
@@ -333,7 +333,7 @@ pub(crate) fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
     let known = QUANTILES.into_iter().find(|p| *p == asked);
     known.ok_or_else(|| {
         let allowed = QUANTILES.map(|p| p.to_string()).join(", ");
-        let sentence = format!("quantile {asked} is not known; allowed are {allowed}");
+        let sentence = format!("unknown quantile {asked}: use {allowed}");
         table.written.wrong(&field.place, sentence)
     })
 }
@@ -354,7 +354,7 @@ fn one_of<T: Copy>(
 ) -> Result<T, Misplaced> {
     all.iter().copied().find(|one| name(one) == word).ok_or_else(|| {
         let allowed = all.iter().map(name).collect::<Vec<_>>().join(", ");
-        written.wrong(&place, format!("{key} '{word}' is not known; allowed are {allowed}"))
+        written.wrong(&place, format!("unknown {key} '{word}': use {allowed}"))
     })
 }
 

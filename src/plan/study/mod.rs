@@ -238,7 +238,7 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Us
     }
     let Some(mut plan) = whole else {
         return Err(UsageError(
-            "the study has nothing to measure; write at least one entry".into(),
+            "the study has nothing to measure: write at least one entry".into(),
         ));
     };
     if study.quick {

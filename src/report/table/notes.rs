@@ -37,7 +37,7 @@ fn legend(record: &Record) -> String {
 fn instrument(record: &Record) -> String {
     let own = &record.instrument;
     if own.count == 0 {
-        return "instrument: not measured, since no round began".into();
+        return "instrument: not measured, since no round started".into();
     }
     format!(
         "instrument: adds at most {} to a round trip (null transport: p50 {}, p99 {}, n {}); \

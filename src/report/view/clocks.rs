@@ -113,13 +113,14 @@ fn offset(record: &Record) -> Plot {
         }
     }
     let values = series.iter().flat_map(|one| &one.points).map(|point| point.y);
-    let y = around("offset less its line", Unit::Time, values.chain([0.0]), 1.0);
+    let y = around("offset minus its line", Unit::Time, values.chain([0.0]), 1.0);
     Plot {
         id: "clock-offset".into(),
         title: "Offset over time".into(),
-        note: "Less the straight line from the first to the last: what is left when each clock \
+        note:
+            "Minus the straight line from the first to the last point: what is left if each clock \
                runs at its own rate. The true value lies between the dashed lines."
-            .into(),
+                .into(),
         height: 320,
         x: axis(record),
         y,
@@ -150,7 +151,7 @@ fn drift(record: &Record) -> Plot {
     let y = around("drift", Unit::Ppm, values, 1e-3);
     Plot {
         id: "clock-drift".into(),
-        title: "Drift as known at each time".into(),
+        title: "Drift estimate at each time".into(),
         note: "The rate at which the other clock gains. Bars: its error bound.".into(),
         height: 320,
         x: axis(record),

@@ -47,7 +47,7 @@ pub fn section(record: &Record) -> Option<Section> {
     if runs.iter().any(|run| !included(run, false).is_empty()) {
         fields.push(prose("includes", |run: &&Run| included(run, false)));
     }
-    let table = Table::of(runs, fields)?.caption("What became of the messages");
+    let table = Table::of(runs, fields)?.caption("Message counts");
     section.tables.push(table.show(Show::Page));
     Some(section)
 }

@@ -118,7 +118,7 @@ fn add(
         title: format!("{title} against size"),
         note,
         height: 320,
-        x: Axis { ticks, ..Axis::log("payload of a message", Unit::Bytes) },
+        x: Axis { ticks, ..Axis::log("message payload size", Unit::Bytes) },
         y: match scale {
             Scale::Time => Axis::log("latency", Unit::Time),
             _ => Axis { log: true, ..scale.axis() },

@@ -32,7 +32,7 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
         return Err(Foreign::Short);
     };
     let whole = |name: &str, word: &str| -> Result<u64, Foreign> {
-        word.parse().or_else(|_| wrong(format!("'{word}' is no number of {name}")))
+        word.parse().or_else(|_| wrong(format!("'{word}' is not a number of {name}")))
     };
     // VILLASnode writes nan for what a sample does not have.
     let known = |name: &str, word: &str| if word == "nan" { Ok(0) } else { whole(name, word) };

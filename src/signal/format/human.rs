@@ -29,7 +29,12 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
             // An F behind it marks the first sample of a frame.
             let rest = rest.strip_suffix('F').unwrap_or(rest);
             let digits = rest.strip_suffix(')').ok_or(Foreign::Short)?;
-            (time, digits.parse().or_else(|_| wrong(format!("'{digits}' is no sequence number")))?)
+            (
+                time,
+                digits
+                    .parse()
+                    .or_else(|_| wrong(format!("'{digits}' is not a sequence number")))?,
+            )
         }
         None => (time, 0),
     };
@@ -47,7 +52,7 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
 
 /// `1700000000.5` is half a second after; digits beyond nanoseconds are dropped.
 fn seconds(text: &str) -> Result<TimeOfDay, Foreign> {
-    let bad = || Foreign::Wrong(format!("'{text}' is no time; it is seconds.nanoseconds"));
+    let bad = || Foreign::Wrong(format!("'{text}' is not a time: expected seconds.nanoseconds"));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return Err(bad());
@@ -60,7 +65,7 @@ fn seconds(text: &str) -> Result<TimeOfDay, Foreign> {
 /// A time so many seconds later.
 pub(super) fn later(origin: TimeOfDay, delay: &str) -> Result<TimeOfDay, Foreign> {
     let known = delay.parse::<f64>().ok().filter(|delay| delay.abs() < 1e9);
-    let Some(delay) = known else { return wrong(format!("'{delay}' is no delay in seconds")) };
+    let Some(delay) = known else { return wrong(format!("'{delay}' is not a delay in seconds")) };
     let ns = (delay * 1e9).round() as i64;
     Ok(TimeOfDay::from_ns(origin.as_ns().wrapping_add(ns as u64)))
 }

@@ -37,11 +37,11 @@ pub fn read(line: &str) -> Result<Sample, Foreign> {
         let nanoseconds = part(1).and_then(|ns| u32::try_from(ns).ok());
         match (part(0), nanoseconds.filter(|ns| *ns < 1_000_000_000)) {
             (Some(seconds), Some(nanoseconds)) => Ok(Some(TimeOfDay { seconds, nanoseconds })),
-            _ => wrong(format!("'ts.{name}' is no [seconds, nanoseconds]")),
+            _ => wrong(format!("'ts.{name}' is not [seconds, nanoseconds]")),
         }
     };
     let Some(data) = whole.get("data").and_then(Json::as_array) else {
-        return wrong("there is no list 'data'");
+        return wrong("the list 'data' is missing");
     };
     Ok(Sample {
         sequence: whole.get("sequence").and_then(Json::as_u64).unwrap_or(0),
@@ -59,12 +59,12 @@ fn value(json: &Json) -> Result<Value, Foreign> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Value::Integer(whole),
             (None, Some(value)) => Value::Float(value),
-            (None, None) => return wrong(format!("{number} is no value")),
+            (None, None) => return wrong(format!("{number} is not a value")),
         },
         Json::Object(_) => match (part("real"), part("imag")) {
             (Some(real), Some(imag)) => Value::Complex(real, imag),
-            _ => return wrong("an object without 'real' and 'imag' is no value"),
+            _ => return wrong("an object without 'real' and 'imag' is not a value"),
         },
-        Json::String(_) | Json::Array(_) => return wrong("a text or a list is no value"),
+        Json::String(_) | Json::Array(_) => return wrong("a string or a list is not a value"),
     })
 }

@@ -87,9 +87,9 @@ fn what_is_no_sample_is_told_with_its_line() {
     let text = "1,2,nan,3,x\n";
     assert_eq!(wrong(Format::Csv, text, Kind::Float), "line 1: 'x' is no float");
     assert!(wrong(Format::Csv, "1,1000000000,nan,3\n", Kind::Float).contains("ns of a second"));
-    assert!(wrong(Format::Human, "a(1)\t2\n", Kind::Float).contains("is no time"));
-    assert!(wrong(Format::Human, "1.0(x)\t2\n", Kind::Float).contains("no sequence number"));
-    assert!(wrong(Format::Json, "{}\n", Kind::Float).contains("no list 'data'"));
+    assert!(wrong(Format::Human, "a(1)\t2\n", Kind::Float).contains("is not a time"));
+    assert!(wrong(Format::Human, "1.0(x)\t2\n", Kind::Float).contains("not a sequence number"));
+    assert!(wrong(Format::Json, "{}\n", Kind::Float).contains("list 'data' is missing"));
     let short = Format::Binary.read(&[0x20, 0, 0, 1], Kind::Float);
     assert_eq!(short, Err(Foreign::Short));
     let other = Format::Binary.read(&[0x10; 16], Kind::Float).unwrap_err().to_string();

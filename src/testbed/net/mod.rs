@@ -77,8 +77,7 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 /// Errors: whatever keeps the hosts from being made or the command from being started.
 pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
     if !rustix::process::geteuid().is_root() {
-        let sentence = "testbed net makes network namespaces, which needs root; run it as root, \
-                        with sudo say";
+        let sentence = "testbed net needs root to create network namespaces: run it with sudo";
         return Err(TestbedError::Unable(sentence.into()));
     }
     require(&lacking(NEEDED))?;

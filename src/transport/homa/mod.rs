@@ -51,7 +51,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     watchable: true,
     settings: &[settings::INTERFACE],
     path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
-           of a message whose pages lie apart",
+           for a message whose pages are not contiguous",
     ..Descriptor::BASE
 };
 
@@ -63,8 +63,8 @@ impl Transport for Homa {
     fn available(&self) -> Result<(), String> {
         socket::probe().map_err(|errno| match errno {
             Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
-                                      Stanford's PlatformLab) is no part of Linux, and must be \
-                                      built for this kernel and loaded"
+                                      Stanford's PlatformLab) is not part of Linux: build it for \
+                                      this kernel and load it"
                 .to_string(),
             other => format!("a Homa socket cannot be opened: {other}"),
         })

@@ -46,8 +46,8 @@ impl Datagrams {
         while rustix::net::recv(&socket, &mut byte, RecvFlags::DONTWAIT).is_ok() {
             rejected += 1;
             if rejected > MOST_REJECTED {
-                let sentence = "datagrams that nobody asked for come faster than they can be \
-                                thrown away; end what sends them";
+                let sentence = "unexpected datagrams arrive faster than they can be discarded: \
+                                stop what sends them";
                 return Err(SetupError::Refused(sentence.into()));
             }
         }

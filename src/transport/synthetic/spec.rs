@@ -103,7 +103,7 @@ impl std::str::FromStr for Synthetic {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut spec = Synthetic::default();
         if text.split_whitespace().count() > MOST_WORDS {
-            return Err(format!("more than {MOST_WORDS} words in a synthetic behaviour"));
+            return Err(format!("more than {MOST_WORDS} terms"));
         }
         for word in text.split_whitespace() {
             spec.apply(word)

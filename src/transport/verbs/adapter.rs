@@ -80,7 +80,7 @@ impl Adapter {
             }
             None => (1..=attributes.phys_port_cnt).collect(),
         };
-        let mut state = "no port at all".to_string();
+        let mut state = "no port".to_string();
         for port in ports {
             let of_port = context.port_attributes(port)?;
             if of_port.state != IBV_PORT_ACTIVE {
@@ -157,7 +157,7 @@ impl Devices {
                     .into(),
             ),
             (Some(asked), false) => SetupError::NotAllowed(format!(
-                "there is no RDMA device {asked}; there are: {}",
+                "unknown RDMA device {asked}: use {}",
                 names.join(", ")
             )),
             (None, false) => refused(format!("none of {} can be used", names.join(", "))),

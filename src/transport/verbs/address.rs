@@ -189,10 +189,14 @@ pub fn connect(
         Service::Uc => (connected, 0),
         Service::Ud => (0, 0),
     };
-    qp.modify(&mut attributes, IBV_QP_STATE | receives, "making the queue pair ready to receive")?;
+    qp.modify(
+        &mut attributes,
+        IBV_QP_STATE | receives,
+        "moving the queue pair to ready to receive",
+    )?;
     attributes.qp_state = IBV_QPS_RTS;
     let mask = IBV_QP_STATE | IBV_QP_SQ_PSN | sends;
-    qp.modify(&mut attributes, mask, "making the queue pair ready to send")
+    qp.modify(&mut attributes, mask, "moving the queue pair to ready to send")
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Connection {
         // SAFETY: a live channel and room for the answer.
         let value =
             unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) };
-        done(value, "making an identifier of the connection manager")?;
+        done(value, "creating an identifier of the connection manager")?;
         Ok(Identifier { cm, raw })
     }
 
@@ -282,7 +282,7 @@ impl Connection {
                 // SAFETY: the function gives a static string for every number.
                 let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind)) };
                 return Err(SetupError::Refused(format!(
-                    "the RDMA connection manager says {} (status {}) instead of {what}",
+                    "the RDMA connection manager reported {} (status {}) instead of {what}",
                     name.to_string_lossy(),
                     event.status
                 )));

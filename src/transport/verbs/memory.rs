@@ -87,7 +87,7 @@ fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw, SetupError> {
     }
     options.map_anon().map(MmapRaw::from).map_err(|error| match huge_pages {
         true => SetupError::NotAllowed(format!(
-            "--huge-pages needs {} free huge pages of 2 MiB ({error}); make them with `sysctl \
+            "--huge-pages needs {} free huge pages of 2 MiB ({error}); reserve them with `sysctl \
              vm.nr_hugepages=N`",
             bytes.div_ceil(HUGE_PAGE)
         )),

@@ -124,7 +124,7 @@ impl Transport for Verbs {
         let mtu = address::offered_mtu(&adapter, &options)?;
         if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
             return Err(SetupError::NotAllowed(format!(
-                "--size {} B is not allowed with --service ud; the MTU of {} is {mtu} B",
+                "--size {} B is not allowed with --service ud: the MTU of {} is {mtu} B",
                 setup.size, adapter.name
             )));
         }

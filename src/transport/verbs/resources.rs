@@ -153,7 +153,7 @@ impl Context {
         let mut attributes = ibv_device_attr::default();
         // SAFETY: a live context and room for the answer.
         let error = unsafe { (self.verbs.ibv_query_device)(self.raw, &mut attributes) };
-        done(error, "asking the device what it can")?;
+        done(error, "querying the device")?;
         Ok(attributes)
     }
 
@@ -162,7 +162,7 @@ impl Context {
         let mut attributes = ibv_port_attr::default();
         // SAFETY: as above; the function fills at most the structure that it has always had.
         let error = unsafe { (self.verbs.ibv_query_port)(self.raw, port, &mut attributes) };
-        done(error, format_args!("asking for port {port}"))?;
+        done(error, format_args!("querying port {port}"))?;
         Ok(attributes)
     }
 
@@ -208,7 +208,7 @@ impl Domain {
     pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
         // SAFETY: a live context.
         let raw = unsafe { (context.verbs.ibv_alloc_pd)(context.raw) };
-        Domain::take(raw, context, "making a protection domain").map(Arc::new)
+        Domain::take(raw, context, "creating a protection domain").map(Arc::new)
     }
 
     /// Registers memory.
@@ -241,7 +241,7 @@ impl Domain {
     ) -> Result<AddressHandle, SetupError> {
         // SAFETY: a live domain and attributes that live through the call.
         let raw = unsafe { (self.verbs.ibv_create_ah)(self.raw, &mut attributes) };
-        AddressHandle::take(raw, self, "making an address handle")
+        AddressHandle::take(raw, self, "creating an address handle")
     }
 }
 
@@ -254,7 +254,7 @@ impl SharedReceives {
         };
         // SAFETY: a live domain and attributes that live through the call.
         let raw = unsafe { (domain.verbs.ibv_create_srq)(domain.raw, &mut attributes) };
-        let what = format_args!("making a shared receive queue of {receives} receives");
+        let what = format_args!("creating a shared receive queue of {receives} receives");
         SharedReceives::take(raw, domain, what)
     }
 }
@@ -278,7 +278,7 @@ impl Channel {
     pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>, SetupError> {
         // SAFETY: a live context.
         let raw = unsafe { (context.verbs.ibv_create_comp_channel)(context.raw) };
-        let channel = Channel::take(raw, context, "making a completion channel")?;
+        let channel = Channel::take(raw, context, "creating a completion channel")?;
         rustix::io::ioctl_fionbio(channel.descriptor(), true)
             .map_err(SetupError::system("a completion channel that does not block"))?;
         Ok(Arc::new(channel))
@@ -347,7 +347,7 @@ impl CompletionQueue {
             // SAFETY: a live context and channel.
             unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) }
         };
-        let raw = made(raw, format_args!("making a completion queue of {entries} entries"))?;
+        let raw = made(raw, format_args!("creating a completion queue of {entries} entries"))?;
         Ok(CompletionQueue { raw, verbs, most_at_once, channel: Arc::clone(channel) })
     }
 
@@ -459,7 +459,7 @@ impl QueuePair {
         };
         let granted = attributes.cap;
         let what = format_args!(
-            "making a queue pair with {} sends, {} receives and {} B inline",
+            "creating a queue pair with {} sends, {} receives and {} B inline",
             granted.max_send_wr, granted.max_recv_wr, granted.max_inline_data
         );
         Ok((QueuePair::take(raw, domain, what)?, granted.max_inline_data))

@@ -86,10 +86,15 @@ impl Length<'_> {
 /// What the times of each length are held against.
 pub(super) fn explained(by: Slowdown) -> &'static str {
     match by {
-        Slowdown::UnloadedP50 => "its time over the median of unloaded requests of its length",
-        Slowdown::UnloadedMin => "its time over the shortest of unloaded requests of its length",
+        Slowdown::UnloadedP50 => {
+            "its time divided by the median of unloaded requests of its length"
+        }
+        Slowdown::UnloadedMin => {
+            "its time divided by the minimum of unloaded requests of its length"
+        }
         Slowdown::Serialisation => {
-            "its time over that of the shortest unloaded request and both messages on the link"
+            "its time divided by that of the shortest unloaded request and both messages on the \
+             link"
         }
     }
 }

@@ -42,9 +42,9 @@ fn what_is_wrong_in_a_file_has_its_line_and_column() {
     assert!(wrong("2 0.5\n1 1\n").starts_with("cdf:2:1: 1 B is not more"));
     assert!(wrong("1 0.5\n2 0.4\n").starts_with("cdf:2:3: 0.4 is less"));
     assert!(wrong("1 0.5\n2\n").starts_with("cdf:2:1: expected a size and a fraction"));
-    assert!(wrong("1 0.5 7\n").starts_with("cdf:1:7: a line has a size and a fraction alone"));
+    assert!(wrong("1 0.5 7\n").starts_with("cdf:1:7: a line has only a size and a fraction"));
     assert!(wrong("1 0.5\n2 0.9\n").contains("the last fraction is 0.9; it must be 1"));
-    assert!(wrong("# nothing\n").contains("there is no length"));
+    assert!(wrong("# nothing\n").contains("the file has no lengths"));
     assert!(wrong("1.5 1\n").contains("whole bytes"));
     assert!(wrong("1 nan\n").contains("invalid fraction"));
 }

@@ -108,27 +108,29 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
     let graph_of = |rest: &str| format!("{graph}{rest}");
     for (text, says) in [
         ("", "s.toml:1:1: a study needs 'title'".to_owned()),
-        ("title = 5", "s.toml:1:9: 'title' is an integer; write a text in quotes".into()),
+        ("title = 5", "s.toml:1:9: 'title' is an integer: write a text in quotes".into()),
         ("title = \"\"", "s.toml:1:9: write one line of 1 to 500 characters".into()),
         ("title = \"t\"\n", "s.toml:1:1: a study has 1 to 200 entries, not 0; write one as".into()),
         ("title = \"t\"\n[[latncy]]\n", "s.toml:2:3: a study has no 'latncy'; allowed are".into()),
-        ("title = \"t\"\n[latency]\n", "'latency' is a table; write a list in [ ]".into()),
+        ("title = \"t\"\n[latency]\n", "'latency' is a table: write a list in [ ]".into()),
         ("title = \"t\"\n[[latency]]\n", "s.toml:2:1: latency needs 'series'".into()),
-        ("title = \"t\"\n[[latency]]\nseries = \"a,b\"", "s.toml:3:10: write the name".into()),
-        ("title = [", "s.toml:1:10: this is no TOML: ".into()),
-        ("title = \"a\"\ntitle = \"b\"\n", "s.toml:2:1: this is no TOML: duplicate key".into()),
-        (&format!("{entry}cpus = \"0,1\"\n"), "s.toml:4:1: 'cpus' holds for the whole run".into()),
+        (
+            "title = \"t\"\n[[latency]]\nseries = \"a,b\"",
+            "s.toml:3:10: the name of a series".into(),
+        ),
+        ("title = [", "s.toml:1:10: invalid TOML: ".into()),
+        ("title = \"a\"\ntitle = \"b\"\n", "s.toml:2:1: invalid TOML: duplicate key".into()),
+        (&format!("{entry}cpus = \"0,1\"\n"), "s.toml:4:1: 'cpus' applies to the whole run".into()),
         (&format!("{entry}rounds = 3\n"), "write it below [all]".into()),
         (&format!("[all]\nout = \"x\"\n{entry}"), "s.toml:1:1: a study needs 'title'".into()),
-        ("title = \"t\"\nall = 3", "s.toml:2:7: 'all' is an integer; write a table".into()),
+        ("title = \"t\"\nall = 3", "s.toml:2:7: 'all' is an integer: write a table".into()),
         (&format!("{entry}size = {{ a = 1 }}\n"), "s.toml:4:8: 'size' is a table".into()),
         (&format!("{entry}size = 0x10\n"), "s.toml:4:8: 'size' is an integer".into()),
         (&graph_of("kind = \"pie\"\nmetric = \"rtt\"\n"), "s.toml:6:8: kind 'pie' is not".into()),
         (&graph_of("kind = \"cdf\"\n"), "s.toml:4:1: a graph needs 'metric'".into()),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nquantile = 0.95\n"),
-            "s.toml:8:12: quantile 0.95 is not known; allowed are 0.1, 0.5, 0.9, 0.99, 0.999"
-                .into(),
+            "s.toml:8:12: unknown quantile 0.95: use 0.1, 0.5, 0.9, 0.99, 0.999".into(),
         ),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nseries = [\"s\", \"x\"]\n"),
@@ -136,7 +138,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         ),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nspread = \"wide\"\n"),
-            "s.toml:8:10: spread 'wide' is not known; allowed are interval, deciles".into(),
+            "s.toml:8:10: unknown spread 'wide': use interval, deciles".into(),
         ),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\n[[graph.reference]]\nfile = \"a\"\n"),
@@ -145,17 +147,17 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         (&graph_of("kind = \"cdf\"\nmetric = \"rtt\"\ncolour = 1\n"), "has no 'colour'".into()),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nalso = [\"half_rtt\"]\n"),
-            "s.toml:8:9: cdf shows one metric; write a graph for each".into(),
+            "s.toml:8:9: cdf shows one metric: write one graph for each".into(),
         ),
         (
             "title = \"t\"\n[[stream]]\nseries = \"s\"\nfile = \"a.csv\"\n",
-            "s.toml:4:1: 'file' is no word here: a study keeps no samples in files; type it as \
+            "s.toml:4:1: 'file' is not available here: a study writes no sample files: use \
              wiregauge stream --file out.csv"
                 .into(),
         ),
         (
             "title = \"t\"\n[[load]]\nseries = \"s\"\nslo = \"p99<50us\"\n",
-            "s.toml:4:1: 'slo' is no word here: a study searches for no rate".into(),
+            "s.toml:4:1: 'slo' is not available here: a study does not search for rates".into(),
         ),
     ] {
         let sentence = refusal(text);
@@ -167,7 +169,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
 #[test]
 fn a_text_that_is_too_long_is_not_read() {
     let text = "#".repeat(crate::plan::written::LONGEST + 1);
-    assert!(refusal(&text).contains("of at most 1048576 B is allowed"));
+    assert!(refusal(&text).contains("exceeds the limit of 1048576 B"));
     let many = "[[latency]]\nseries = \"s\"\n".repeat(201);
     assert!(refusal(&format!("title = \"t\"\n{many}")).contains("1 to 200 entries, not 201"));
 }

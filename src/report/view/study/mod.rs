@@ -20,7 +20,7 @@ pub fn section(record: &Record) -> Option<Section> {
     let mut section = Section::new("study", &study.title);
     section.notes.push(Note::new(format!("study: {}", study.title), Show::Terminal));
     section.notes.extend(study.source.iter().map(|source| format!("reproduces: {source}").into()));
-    let quick = "quick: shorter than the study is written, to see that all of it works";
+    let quick = "quick: a shortened run, to check that everything works";
     section.notes.extend(study.quick.then(|| quick.into()));
     let graphs = study.graphs.iter().enumerate();
     section.parts = graphs.map(|(index, graph)| part(record, study, graph, index)).collect();

@@ -50,7 +50,7 @@ pub(super) fn note(graph: &Graph) -> String {
     let bars = match graph.kind {
         _ if has_deciles(graph) => " Bars: from p10 to p90 of the messages.",
         GraphKind::Cdf | GraphKind::Surface => "",
-        GraphKind::Histogram => " Messages in each bin, 20 bins a decade.",
+        GraphKind::Histogram => " Messages in each bin, 20 bins per decade.",
         _ => " Bars: 95 % intervals.",
     };
     let published = match references(graph).next() {
@@ -242,11 +242,11 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         false => around(values(), 1.4),
     };
     let (label, unit) = match graph.kind.axes().first() {
-        Some(Against::Values) => ("values of a sample", Unit::Count),
+        Some(Against::Values) => ("values per sample", Unit::Count),
         Some(Against::Rate) => ("messages offered per second", Unit::PerSecond),
         Some(Against::Answered) => ("messages answered per second", Unit::PerSecond),
         Some(Against::Clients) => ("clients", Unit::Count),
-        _ => ("payload of a message", Unit::Bytes),
+        _ => ("message payload size", Unit::Bytes),
     };
     let own_ticks = graph.kind != GraphKind::AgainstAnswered;
     Plot {
@@ -373,7 +373,7 @@ fn cdf(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         x: Axis::log("latency", Unit::Time),
         y: Axis {
             ticks: vec![0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0],
-            ..Axis::linear("share no slower", Unit::Share, [0.0, 1.02])
+            ..Axis::linear("share of messages no slower", Unit::Share, [0.0, 1.02])
         },
         series,
         ..Plot::default()

@@ -21,7 +21,7 @@ pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface>
                 note(graph)
             ),
             x: Axis::log("samples per second", Unit::PerSecond),
-            y: Axis::log("values of a sample", Unit::Count),
+            y: Axis::log("values per sample", Unit::Count),
             z: Axis { log: !is_rate(graph), ..figures(graph) },
             points,
             data: 0,
