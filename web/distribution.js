@@ -23,13 +23,13 @@ function distribution(model) {
   both.push(
     new Plot(grid, {
       title: "Tail (CCDF)", name: "ccdf", csv, height: 360,
-      note: "Share of messages at least so slow. Bars: 95 % intervals of the quantiles. A line " +
-        "that runs level to the edge has lost messages.",
+      note: "Share of messages at least this slow. Bars: 95 % intervals of the quantiles. A line " +
+        "that is flat up to the edge has lost messages.",
       build: (c) => distributionPlot(model, chosen(), c, true),
     }),
     new Plot(grid, {
       title: "Cumulative (CDF)", name: "cdf", csv, height: 360,
-      note: "Share of messages no slower, up to p99.9; the tail stands beside it.",
+      note: "Cumulative share of messages, up to p99.9; the other plot shows the tail.",
       build: (c) => distributionPlot(model, chosen(), c, false),
     }),
   );
@@ -107,9 +107,9 @@ function distributionPlot(model, curves, c, tail) {
   })).filter((t) => t.points.length);
   const most = Math.max(10, ...curves.map((k) => k.count));
   const y = tail
-    ? { label: "share at least so slow", log: true, min: 0.7 / most, max: 1.15, size: 74,
+    ? { label: "share at least this slow", log: true, min: 0.7 / most, max: 1.15, size: 74,
         tick: tailTick, splits: tailSplits(most) }
-    : { label: "share no slower", min: 0, max: 1.02, tick: (v) => `${Math.round(v * 100)} %`,
+    : { label: "cumulative share", min: 0, max: 1.02, tick: (v) => `${Math.round(v * 100)} %`,
         splits: [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1] };
   return {
     tracks, y, x: { label: "latency", log: true, min, max, tick: axisNs },

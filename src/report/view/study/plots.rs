@@ -373,7 +373,7 @@ fn cdf(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         x: Axis::log("latency", Unit::Time),
         y: Axis {
             ticks: vec![0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0],
-            ..Axis::linear("share of messages no slower", Unit::Share, [0.0, 1.02])
+            ..Axis::linear("cumulative share of messages", Unit::Share, [0.0, 1.02])
         },
         series,
         ..Plot::default()
