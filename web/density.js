@@ -18,16 +18,16 @@ class Density {
       element("option", { value: run, textContent: model.label(run) })));
     this.canvas = element("canvas", {
       tabIndex: 0, role: "group", "aria-roledescription": "plot", className: "density",
-      "aria-label": "Latency over time. Left and right move over time, up and down between the cells " +
-        "of a column.",
+      "aria-label": "Latency over time. Left and right move over time, up and down between the " +
+        "cells of a column.",
     });
     this.readout = element("output", { className: "readout", "aria-live": "polite" });
     section.append(
       element("label", { className: "metric" }, "Run ", this.select),
       element("figure", { id: "plot-density" },
         element("figcaption", {}, element("p", { textContent:
-          "Rounds one after the other, each from its own start. The stronger the colour, the more " +
-          "messages (logarithmic); the dots are the largest of each column." })),
+          "Rounds one after the other, each from its own start. The stronger the colour, the " +
+          "more messages (logarithmic); the dots are the largest of each column." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
           csvButton("density", () => this.rows()))),
