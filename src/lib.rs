@@ -1,15 +1,15 @@
-//! wiregauge measures what an interconnect really gives a program.
+//! wiregauge measures what an interconnect delivers to a program.
 //!
 //! The modules are the stages of a measurement, in the order in which data passes through them:
 //!
 //! ```text
-//! cli --parse--> plan --launch--> agents --transport--> endpoints
-//! endpoints + clock --pattern--> samples --record--> run directory --stats--> figures, warnings
-//!                                                                  --report--> tables, HTML
+//! command line --cli--> plan --run--> agents --transport--> endpoints
+//! endpoints + schedule + clock --pattern--> samples --record--> run directory
+//!                     --stats--> figures, warnings --report--> tables, HTML, exports
 //! ```
 //!
-//! A stage uses those that stand before it and none that stands after it; `tests/tidy.rs` holds
-//! the table and guards it. Start reading at [`transport`]: its contract is what all else serves.
+//! A stage uses only those before it; `tests/tidy.rs` checks that, and ARCHITECTURE.md explains it.
+//! Start reading at [`transport`].
 
 pub mod units;
 

@@ -1,8 +1,8 @@
-//! What was typed. Nothing outside this folder knows the argument parser.
+//! The command line. Nothing outside this folder knows the argument parser.
 //!
-//! Takes the arguments; gives a [`Command`] with validated parts, or a [`UsageError`], a sentence.
+//! Takes the arguments; gives a [`Command`] with validated parts, or a [`UsageError`].
 //! Options are declared as tables: those of all patterns in `common_options`, those of a pattern
-//! with the pattern, those of a transport with the transport, those of all else in `commands`.
+//! with the pattern, those of a transport with the transport, all others in `commands`.
 //!
 //! Must never: measure, write a file, or print.
 

@@ -1,11 +1,11 @@
-//! When: reading time, and turning what was read into nanoseconds after the run.
+//! Clocks: reading time, and converting the readings to nanoseconds after the run.
 //!
-//! Takes nothing; gives [`Ticks`] to the measured loops and a [`Timebase`] to what reads the
+//! Takes nothing; gives [`Ticks`] to the measured loops and a [`Timebase`] to the readers of
 //! samples. Inside a measured loop there are only ticks: a raw reading of this host's counter.
 //! They become [`LocalNs`] (one host's time) after the run, and the two types cannot be mixed up.
 //!
-//! Two hosts' clocks are compared by [`exchange`] (datagrams that the kernel stamps), and
-//! [`offset`] makes a model of it with a bound, by which another host's time becomes this one's.
+//! [`exchange`] compares the clocks of two hosts (by datagrams that the kernel timestamps), and
+//! [`offset`] fits a model with an error bound, which converts remote time to local time.
 //!
 //! Must never: convert inside a measured loop, or trust a frequency that was not measured here.
 //!

@@ -1,4 +1,4 @@
-//! What each command does: one file a command. The last stage: it may use all others.
+//! The commands, one file each. The last stage: it may use all others.
 
 mod agent;
 mod clocks;

@@ -1,9 +1,9 @@
-//! The machine: pinning, memory locking, the noise floor, and the fingerprint.
+//! The machine: pinning, memory locking, CPU noise, and the environment.
 //!
 //! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
-//! the record with the warnings that it gives, the [`Noise`] of a CPU, and what a process
-//! used. Whatever is read from `/proc` and `/sys` may be missing or strange: then it is `None`
-//! in the record, never an error and never a guess.
+//! the record and its warnings, the [`Noise`] of a CPU, and the resource use of a process. Files
+//! of `/proc` and `/sys` may be missing or malformed: then the field is `None` in the record,
+//! never an error and never a guess.
 //!
 //! Must never: run inside a measured loop, or change a setting of the machine.
 

@@ -1,8 +1,9 @@
-//! Who sends what when: the measured loops.
+//! The measured loops.
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
-//! samples to the [`Recorder`](crate::sample::recorder::Recorder). What loops of several patterns
-//! share is here: the closed loop ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads.
+//! samples to the [`Recorder`](crate::sample::recorder::Recorder). This is what the loops of
+//! several patterns share: the closed loop ([`closed`]), a flow ([`flow`]), waiting, schedules,
+//! payloads.
 //! [`compiled`] chooses the copy that is compiled for an endpoint.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.

@@ -1,5 +1,5 @@
-//! Options as data: what can be typed is declared once, in a table, and the command line, studies,
-//! help, checks, the record and the documents are all made from it.
+//! Options as data: each is declared once, in a table, from which the command line, studies, help,
+//! checks, the record and the documents are made.
 //!
 //! An [`OptionDef`] says how an option is written, limited and explained. A [`Given`] holds the
 //! values that were given by name, each checked against its definition, so that reading one cannot

@@ -1,8 +1,7 @@
 //! What to measure: the validated [`Case`]s of a run. Pure.
 //!
-//! Takes what was typed (through [`crate::cli`]) or written in a file; gives a [`Plan`] that can
-//! be run as it stands. A wrong plan cannot be expressed past this stage: it is refused in one
-//! sentence that says what is allowed.
+//! Takes a request from the command line ([`crate::cli`]) or a study; gives a [`Plan`] that is
+//! valid and complete. An invalid plan is refused here, with a sentence that says what is allowed.
 
 mod cpus;
 pub mod host_spec;

@@ -1,8 +1,8 @@
-//! Everything that a run leaves in its directory.
+//! The run directory: everything that a run stores.
 //!
 //! Takes [`crate::sample::RoundSamples`] while a run goes on and the [`schema::Record`] at its
-//! end; gives both back to whoever reports. A directory appears whole or not at all. What is read
-//! comes from outside: it is bounded, and whatever is wrong with it is one sentence.
+//! end; reads both back for reports. A directory appears complete or not at all. Its files are
+//! untrusted when they are read: reading is bounded, and every error is one sentence.
 
 mod case;
 pub mod directory;

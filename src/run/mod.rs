@@ -1,5 +1,5 @@
-//! The run itself: rounds of every case in shuffled order, each kept as it comes, until there are
-//! enough; then figures and warnings, and the record.
+//! The run: rounds of every case in random order, stored as they arrive, until there are enough;
+//! then figures, warnings and the record.
 //!
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 

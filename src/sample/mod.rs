@@ -1,4 +1,4 @@
-//! What was seen: the samples of one round.
+//! The samples of one round.
 //!
 //! Takes stamps from the measured loops through a preallocated recorder; gives [`RoundSamples`] in
 //! nanoseconds to the run directory and to the statistics.

@@ -1,12 +1,11 @@
-//! What it means: figures with intervals, and warnings, from samples. Pure.
+//! Statistics: figures with intervals, and warnings, from samples. Pure.
 //!
-//! Takes the durations of each round in the order of time ([`metric`]), or the histogram of a run
-//! too long to keep them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a
+//! Takes the durations of each round in time order ([`metric`]), or the histogram of a run that is
+//! too long to store them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
 //! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
-//! [`stationarity`]). All figures are quantiles of nearest rank with an interval ([`quantile`]),
-//! driven by how many independent samples a series is worth ([`effective`]) and by what differs
-//! from round to round ([`student`]).
+//! [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]), computed from the
+//! effective sample size ([`effective`]) and the variation between rounds ([`student`]).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 

@@ -1,4 +1,4 @@
-//! Hosts that are made for a command and removed again: a small machine with an RDMA device, for
+//! Hosts that are created for a command and removed again: a small machine with an RDMA device, for
 //! tests where there is none (this file), and several hosts of a network ([`net`]).
 //!
 //! Takes a [`MachineRequest`]: a command and how much machine it needs. Boots a virtual machine (QEMU

@@ -1,9 +1,9 @@
 //! Everything that weakens a figure, as values that are printed beside it.
 //!
-//! The stage that finds a weakness makes the variant; tables, page and record show it by its kind,
-//! severity, subject, sentence and advice. `kinds.rs` declares all of them at one place.
+//! The stage that finds a weakness creates the variant; tables, page and record show it by its
+//! kind, severity, subject, sentence and advice. `kinds.rs` declares all of them.
 //!
-//! Must never: decide anything from the words of a sentence, or leave a variant without words.
+//! Must never: decide anything from the words of a sentence, or leave a variant without a sentence.
 #![warn(missing_docs)]
 
 mod kinds;
