@@ -1,7 +1,7 @@
 //! The agent's half of the clock comparison: it answers clock exchanges while rounds run.
 
 use crate::agent::error::AgentError;
-use crate::clock::exchange::{Answering, Local};
+use crate::clock::exchange::Answering;
 use crate::control::frame;
 use crate::control::protocol::{AnswerClock, FromAgent, ToAgent};
 use crate::host::{self, ResourceUse};
@@ -25,8 +25,7 @@ pub(crate) fn answer(
         AgentError::Unable(format!("answering clock exchanges: {error}"))
     };
     let address = address_of_site(&task.site).map_err(|error| failed(&error))?;
-    let local = Local { source: task.source, time: task.time, injected_error: task.injected_error };
-    let bind = |address| Answering::at(address, local, task.cookie);
+    let bind = |address| Answering::at(address, task.clock, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(|error| failed(&error))?;
     let address = answering.address().map_err(|error| failed(&error))?;
     frame::write(output, &FromAgent::ClockAddress(address))?;

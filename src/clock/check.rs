@@ -1,6 +1,6 @@
 //! Whether what is known of two hosts' clocks is true, by what else is known of them: the measured
 //! messages themselves, and a second model. Of two hosts whose clocks are both compared with a
-//! third's (the driver's) the messages between them close the triangle.
+//! third's (the controller's) the messages between them close the triangle.
 //!
 //! No message arrives before it was sent. A message that was sent at `sent` and reached the other
 //! host at `reached`, and whose answer was here at `heard`, says so twice, in one time: by the

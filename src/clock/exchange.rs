@@ -11,6 +11,7 @@ use super::offset::Exchange;
 use super::stamped::{Stamped, StampedSocket};
 use super::{LocalNs, Source, Ticks, Timebase};
 use crate::units::InjectedClockError;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ fn read(cookie: &Cookie, bytes: &[u8]) -> Option<(u8, u64, f64)> {
 }
 
 /// This host's clock, for turning the kernel's stamps into its time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Local {
     /// What is read.
     pub source: Source,
@@ -74,16 +75,14 @@ impl Local {
 
     /// What this clock shows at a time of the true one.
     pub fn shown(&self, at: LocalNs) -> LocalNs {
-        LocalNs(
-            at.0 + self.injected_error.map_or(0.0, |injected_error| injected_error.error_ns(at.0)),
-        )
+        LocalNs(at.0 + self.injected_error.map_or(0.0, |error| error.error_ns(at.0)))
     }
 
     /// A stamp as this clock would have taken it; one that was not taken stays so.
     pub fn stamp(&self, at: Ticks) -> Ticks {
         match self.injected_error {
-            Some(injected_error) if at.0 != 0 => {
-                at + self.time.ticks_for(injected_error.error_ns(self.time.local(at).0))
+            Some(error) if at.0 != 0 => {
+                at + self.time.ticks_for(error.error_ns(self.time.local(at).0))
             }
             _ => at,
         }

@@ -1,22 +1,21 @@
 //! When a round counts as stalled.
 
 use crate::plan::{Case, Schedule};
+use crate::units::MessageRate;
 use std::time::Duration;
 
 /// Longest time without a message: `--timeout` plus the longest gap of the schedule. One
 /// exponential gap in 10^13 is longer than 30 means.
 pub(crate) fn patience(case: &Case) -> Duration {
+    let times_mean = |times: f64, rate: MessageRate| {
+        Duration::try_from_secs_f64(times / rate.0).unwrap_or_default()
+    };
     let gap = match case.schedule {
         Schedule::ClosedLoop => Duration::from_nanos(case.pattern.longest_pause(case).0),
-        Schedule::Periodic { rate } => {
-            Duration::try_from_secs_f64(1.0 / rate.0).unwrap_or_default()
-        }
-        Schedule::Poisson { rate } => {
-            Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default()
-        }
+        Schedule::Periodic { rate } => times_mean(1.0, rate),
+        Schedule::Poisson { rate } => times_mean(30.0, rate),
         Schedule::OnOff { rate, off, .. } => {
-            let gap = Duration::try_from_secs_f64(30.0 / rate.0).unwrap_or_default();
-            gap.saturating_add(Duration::from_nanos(off.0))
+            times_mean(30.0, rate).saturating_add(Duration::from_nanos(off.0))
         }
         Schedule::Trace { .. } => {
             let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));

@@ -16,6 +16,7 @@
 //! rounds run.
 
 use super::case::CaseFrame;
+use crate::clock::exchange::Local;
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
 use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
@@ -75,15 +76,11 @@ pub struct AnswerClock {
     /// The interface or address to listen on.
     pub site: Site,
     /// The clock that is compared.
-    pub source: Source,
-    /// Its scale.
-    pub time: Timebase,
+    pub clock: Local,
     /// The first bytes of every datagram.
     pub cookie: [u8; 32],
     /// The measuring CPUs, which it avoids.
     pub leaves: Vec<u32>,
-    /// Error that a test adds to its clock.
-    pub injected_error: Option<InjectedClockError>,
 }
 
 /// What must be known of another host before anything runs.
@@ -273,7 +270,7 @@ pub enum FromAgent {
     Progress(u64),
 }
 
-/// What a thread of a role brings home beside its samples.
+/// The results of a thread of a role, beside its samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// What this end has counted.
@@ -282,9 +279,9 @@ pub struct Outcome {
     pub ended: Ended,
     /// Messages by what became of them.
     pub counts: MessageCounts,
-    /// The same of the server, when this process played both roles.
+    /// The same of the server, when this process ran both roles.
     pub server_counts: Option<MessageCounts>,
-    /// Connections and datagrams of strangers that were dropped.
+    /// Connections and datagrams of rejected peers that were dropped.
     pub rejected_peers: u64,
     /// What the thread used between arming and disarming.
     pub usage: ResourceUse,

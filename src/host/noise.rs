@@ -58,7 +58,6 @@ struct Bins {
     /// Lower bound of each bin in ticks.
     bounds: [TickSpan; BINS],
     counts: [u64; BINS],
-    gaps: u64,
     lost: TickSpan,
     longest: TickSpan,
 }
@@ -68,7 +67,6 @@ impl Bins {
         Bins {
             bounds: std::array::from_fn(|i| base.ticks_for((1u64 << i) as f64)),
             counts: [0; BINS],
-            gaps: 0,
             lost: TickSpan(0),
             longest: TickSpan(0),
         }
@@ -78,7 +76,6 @@ impl Bins {
     fn count(&mut self, gap: TickSpan) {
         let bin = self.bounds.partition_point(|bound| *bound <= gap).saturating_sub(1);
         self.counts[bin] += 1;
-        self.gaps += 1;
         self.lost = self.lost + gap;
         self.longest = self.longest.max(gap);
     }
@@ -116,7 +113,7 @@ pub fn spin<C: Clock>(cpu: u32, clock: C, base: &Timebase, length_ns: f64) -> No
         cpu,
         observed_ns: base.span(observed),
         gap_threshold_ns,
-        gaps: bins.gaps,
+        gaps: bins.counts.iter().sum(),
         lost_ns: base.span(bins.lost),
         longest_ns: base.span(bins.longest),
         histogram: filled.map(|(i, count)| ((1u64 << i) as f64, *count)).collect(),

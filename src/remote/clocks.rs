@@ -105,11 +105,9 @@ impl Comparison {
         };
         let request = AnswerClock {
             site: site(Role::Server),
-            source: host.probe.source,
-            time: host.probe.time,
+            clock: Local { source: host.probe.source, time: host.probe.time, injected_error },
             cookie,
             leaves: host.probe.cpus.clone(),
-            injected_error,
         };
         let request = ToAgent::AnswerClock(Box::new(request));
         // Who interrupts the rounds ends this agent, too.

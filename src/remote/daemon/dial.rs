@@ -148,13 +148,8 @@ fn authenticate(
 
 fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Result<(), Fault> {
     std::thread::spawn(move || {
-        let mut piece = vec![0; PIECE];
-        let mut input = io::stdin().lock();
-        while let Ok(got @ 1..) = input.read(&mut piece) {
-            if writer.write_all(&piece[..got]).is_err() {
-                break;
-            }
-        }
+        // It ends when either side is gone.
+        let _ = io::copy(&mut io::stdin().lock(), &mut writer);
         writer.close();
     });
     let mut piece = vec![0; PIECE];

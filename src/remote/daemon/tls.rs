@@ -6,8 +6,7 @@ use super::identity::{Identity, NAME};
 use crate::control::fault::Fault;
 use crate::control::frame::FrameError;
 use crate::remote::locked;
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::ring::default_provider;
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{
     AcceptedAlert, Acceptor, ClientHello, NoServerSessionStorage, WebPkiClientVerifier,
@@ -89,16 +88,14 @@ pub fn listening(
     trusted: &[CertificateDer<'static>],
     protocol: &[u8],
 ) -> Result<Arc<ServerConfig>, TlsError> {
-    let provider = Arc::new(default_provider());
     // Its own is included because an empty list is not allowed.
     let roots = roots(trusted.iter().chain([&identity.certificate]));
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+    let verifier = WebPkiClientVerifier::builder(roots)
         // Unauthenticated peers do not learn who is trusted.
         .clear_root_hint_subjects()
         .build()
         .map_err(own)?;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])?
+    let mut config = ServerConfig::builder_with_protocol_versions(&[&TLS13])
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![identity.certificate.clone()], identity.key())?;
     config.alpn_protocols = vec![protocol.to_vec()];
@@ -113,14 +110,8 @@ pub fn dialling(
     trusted: &CertificateDer<'static>,
     protocol: &[u8],
 ) -> Result<Arc<ClientConfig>, TlsError> {
-    let provider = Arc::new(default_provider());
-    let roots = roots([trusted].into_iter());
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
-        .build()
-        .map_err(own)?;
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])?
-        .with_webpki_verifier(verifier)
+    let mut config = ClientConfig::builder_with_protocol_versions(&[&TLS13])
+        .with_root_certificates(roots([trusted].into_iter()))
         .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
