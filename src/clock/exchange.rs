@@ -8,8 +8,8 @@
 //! readings stand in.
 
 use super::offset::Exchange;
-use super::stamped::{Stamped, StampedSocket};
-use super::{LocalNs, Source, Ticks, Timebase};
+use super::stamped::StampedSocket;
+use super::{Clock, KernelClock, LocalNs, Source, Ticks, Timebase};
 use crate::units::InjectedClockError;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -89,16 +89,16 @@ impl Local {
     }
 
     /// The kernel's stamp in this host's time; `own` where there is none or an odd one.
-    fn when(&self, stamp: Option<Stamped>, own: When) -> When {
-        let Some(Stamped { realtime_ns }) = stamp else { return own };
+    fn when(&self, stamp: Option<Ticks>, own: When) -> When {
+        let Some(stamp) = stamp else { return own };
         let mut best: Option<(LocalNs, f64, LocalNs)> = None;
         for _ in 0..READINGS {
             let before = self.now();
-            let realtime = super::stamped::realtime_ns();
+            let realtime = KernelClock::REALTIME.now();
             let after = self.now();
             if best.is_none_or(|(b, _, a)| after.0 - before.0 < a.0 - b.0) {
                 // Subtracted as whole numbers: nanoseconds since 1970 are exact to 256 as an f64.
-                best = Some((before, (realtime - realtime_ns) as f64, after));
+                best = Some((before, (realtime - stamp).0 as f64, after));
             }
         }
         let Some((before, age, after)) = best else { return own };
@@ -293,7 +293,7 @@ mod tests {
         let (here, _) = two_clocks();
         for _ in 0..2000 {
             let before = here.now();
-            let stamp = Stamped { realtime_ns: super::super::stamped::realtime_ns() };
+            let stamp = KernelClock::REALTIME.now();
             let after = here.now();
             let own = When { earliest: LocalNs(before.0 - 1e6), latest: LocalNs(after.0 + 1e9) };
             let when = here.when(Some(stamp), own);

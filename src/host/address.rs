@@ -2,8 +2,9 @@
 
 use super::Tree;
 use super::network::Interface;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Most addresses that are looked at.
 const MOST: usize = 65_536;
@@ -137,51 +138,13 @@ fn best(all: &[(String, SocketAddr)], name: &str) -> Option<SocketAddr> {
 
 /// Each interface with each of its addresses. Empty where the kernel does not say.
 fn addresses() -> Vec<(String, SocketAddr)> {
-    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: getifaddrs(3) writes the head of a list that it allocates to the pointer given.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    let mut at = list;
-    while !at.is_null() && found.len() < MOST {
-        // SAFETY: getifaddrs(3): each entry is valid until freeifaddrs, and so are its name and
-        // its address, which is null or a sockaddr of its family's size.
-        let (next, name, address) = unsafe {
-            let entry = &*at;
-            let name = std::ffi::CStr::from_ptr(entry.ifa_name).to_string_lossy().into_owned();
-            (entry.ifa_next, name, ip(entry.ifa_addr))
-        };
-        found.extend(address.map(|address| (name, address)));
-        at = next;
-    }
-    // SAFETY: the list is the one that getifaddrs gave, and nothing points into it any more.
-    unsafe { libc::freeifaddrs(list) };
-    found
-}
-
-/// # Safety
-///
-/// `address` is null or points to a sockaddr of the size that its family says.
-unsafe fn ip(address: *const libc::sockaddr) -> Option<SocketAddr> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: not null, so a sockaddr by the contract above.
-    match i32::from(unsafe { (*address).sa_family }) {
-        libc::AF_INET => {
-            // SAFETY: a sockaddr_in by its family; it may lie unaligned.
-            let v4: libc::sockaddr_in = unsafe { std::ptr::read_unaligned(address.cast()) };
-            Some((Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)), 0).into())
-        }
-        libc::AF_INET6 => {
-            // SAFETY: a sockaddr_in6 by its family; it may lie unaligned.
-            let v6: libc::sockaddr_in6 = unsafe { std::ptr::read_unaligned(address.cast()) };
-            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
-            Some(SocketAddrV6::new(ip, 0, 0, v6.sin6_scope_id).into())
-        }
-        _ => None,
-    }
+    let one = |entry: InterfaceAddress| {
+        let address = entry.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| SocketAddrV4::from(*v4).into());
+        let v6 = || address.as_sockaddr_in6().map(|v6| SocketAddrV6::from(*v6).into());
+        Some((entry.interface_name, v4.or_else(v6)?))
+    };
+    getifaddrs().into_iter().flatten().filter_map(one).take(MOST).collect()
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! A time-out on every receive would cost each message a timer; a signal costs nothing until it is
 //! sent.
 
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::io;
 
 /// The signal: one that programs leave to their users, and that the loop's process alone sends.
-const SIGNAL: libc::c_int = libc::SIGUSR1;
+const SIGNAL: Signal = Signal::SIGUSR1;
 
 /// A thread whose system calls can be interrupted.
 #[derive(Clone)]
@@ -20,26 +21,23 @@ extern "C" fn nothing(_: libc::c_int) {}
 
 /// Installs the handler: without SA_RESTART, so that a system call returns EINTR.
 pub fn install() -> io::Result<()> {
-    let handler: extern "C" fn(libc::c_int) = nothing;
-    // SAFETY: an all-zero sigaction is valid: default action, empty mask, no flags.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler as libc::sighandler_t;
+    let handler = SigHandler::Handler(nothing);
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
     // SAFETY: sigaction(2) with a handler that does nothing, which is async-signal-safe.
-    let done = unsafe { libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut()) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    unsafe { sigaction(SIGNAL, &action)? };
+    Ok(())
 }
 
 impl Interrupter {
     /// Of the calling thread.
     pub fn this_thread() -> Interrupter {
-        // SAFETY: getpid(2) and gettid(2) take nothing and cannot fail.
-        let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
-        Interrupter { process, thread }
+        let thread = rustix::thread::gettid().as_raw_pid();
+        Interrupter { process: rustix::process::getpid().as_raw_pid(), thread }
     }
 
     /// Interrupts it, where it still lives.
     pub fn interrupt(&self) {
         // SAFETY: tgkill(2) with numbers; a thread that is gone gives ESRCH.
-        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, SIGNAL) };
+        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, SIGNAL as i32) };
     }
 }

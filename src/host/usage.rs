@@ -1,5 +1,7 @@
 //! What a process or a thread used between two moments.
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -23,32 +25,26 @@ pub struct ResourceUse {
 impl ResourceUse {
     /// Of the whole process, so far.
     pub fn of_process() -> ResourceUse {
-        ResourceUse::read(libc::RUSAGE_SELF, ClockId::ProcessCPUTime)
+        ResourceUse::read(UsageWho::RUSAGE_SELF, ClockId::ProcessCPUTime)
     }
 
     /// Of the calling thread, so far.
     pub fn of_thread() -> ResourceUse {
-        ResourceUse::read(libc::RUSAGE_THREAD, ClockId::ThreadCPUTime)
+        ResourceUse::read(UsageWho::RUSAGE_THREAD, ClockId::ThreadCPUTime)
     }
 
-    fn read(who: libc::c_int, clock: ClockId) -> ResourceUse {
+    fn read(who: UsageWho, clock: ClockId) -> ResourceUse {
         let cpu = clock_gettime(clock);
-        // SAFETY: `rusage` is plain integers, for which all zeros is a value.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: getrusage(2) writes one `rusage`, and the pointer is to one.
-        let failed = unsafe { libc::getrusage(who, &mut usage) } != 0;
-        if failed {
-            return ResourceUse::default();
-        }
-        let ns = |t: libc::timeval| t.tv_sec as f64 * 1e9 + t.tv_usec as f64 * 1e3;
-        let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+        let Ok(usage) = getrusage(who) else { return ResourceUse::default() };
+        let ns = |time: TimeVal| time.num_microseconds() as f64 * 1e3;
+        let count = |count: i64| u64::try_from(count).unwrap_or(0);
         ResourceUse {
-            user_ns: ns(usage.ru_utime),
-            system_ns: ns(usage.ru_stime),
+            user_ns: ns(usage.user_time()),
+            system_ns: ns(usage.system_time()),
             cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64,
-            voluntary_switches: count(usage.ru_nvcsw),
-            involuntary_switches: count(usage.ru_nivcsw),
-            page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),
+            voluntary_switches: count(usage.voluntary_context_switches()),
+            involuntary_switches: count(usage.involuntary_context_switches()),
+            page_faults: count(usage.minor_page_faults()) + count(usage.major_page_faults()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The connection to an agent daemon: a process that takes ssh's place. Its standard input and
 //! output are the control channel, which it carries over TLS.
 
-use super::identity::{self, End, Identity};
+use super::identity::{self, DerivedPair, Identity};
 use super::tls::{self, Channel, Reader, TlsError, Writer};
 use crate::control::fault::Fault;
 use crate::control::secret;
@@ -127,9 +127,8 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fa
 
 /// Connects to an agent of the same job.
 fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
-    let own = Identity::derived(key, End::Controller)?;
-    let theirs = Identity::derived(key, End::Agent)?;
-    authenticate(&own, &theirs.certificate, host, port)
+    let ends = DerivedPair::of_secret(key)?;
+    authenticate(&ends.controller, &ends.agent.certificate, host, port)
 }
 
 fn authenticate(

@@ -48,13 +48,33 @@ pub struct Identity {
     key: PrivatePkcs8KeyDer<'static>,
 }
 
-/// The ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The one that dials.
-    Controller,
-    /// The one that listens.
-    Agent,
+/// The identities of both ends of a connection, derived from a secret that they share.
+pub struct DerivedPair {
+    /// The end that listens.
+    pub agent: Identity,
+    /// The end that dials.
+    pub controller: Identity,
+}
+
+impl DerivedPair {
+    /// Both sides derive the same bytes, so that each can trust the other's identity without an
+    /// exchange. It reveals nothing about the secret.
+    pub fn of_secret(secret: &[u8; 32]) -> Result<DerivedPair, String> {
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"wiregauge derived identity 1");
+        let secret = salt.extract(secret);
+        let derive = |end: &[u8]| {
+            let mut seed = [0; 32];
+            let info = [end];
+            let made = secret.expand(&info, hkdf::HKDF_SHA256);
+            made.and_then(|made| made.fill(&mut seed)).map_err(unmade)?;
+            let key = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
+            let key = KeyPair::try_from(&key).map_err(unmade)?;
+            // Its validity is that of the secret.
+            let [from, until] = DERIVED_VALIDITY.map(|since| SystemTime::UNIX_EPOCH + since);
+            Identity::of(&key, from, until)
+        };
+        Ok(DerivedPair { agent: derive(b"agent")?, controller: derive(b"controller")? })
+    }
 }
 
 impl Identity {
@@ -67,26 +87,6 @@ impl Identity {
     /// A new identity, valid between two times.
     pub fn valid(from: SystemTime, until: SystemTime) -> Result<Identity, String> {
         let key = KeyPair::generate_for(&PKCS_ED25519).map_err(unmade)?;
-        Identity::of(&key, from, until)
-    }
-
-    /// An identity derived from a shared secret: both sides derive the same bytes, so that each can
-    /// trust it without an exchange. It reveals nothing about the secret.
-    pub fn derived(secret: &[u8; 32], end: End) -> Result<Identity, String> {
-        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"wiregauge derived identity 1");
-        let info: &[&[u8]] = match end {
-            End::Controller => &[b"controller"],
-            End::Agent => &[b"agent"],
-        };
-        let mut seed = [0; 32];
-        salt.extract(secret)
-            .expand(info, hkdf::HKDF_SHA256)
-            .and_then(|made| made.fill(&mut seed))
-            .map_err(unmade)?;
-        let key = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
-        let key = KeyPair::try_from(&key).map_err(unmade)?;
-        // Its validity is that of the secret.
-        let [from, until] = DERIVED_VALIDITY.map(|since| SystemTime::UNIX_EPOCH + since);
         Identity::of(&key, from, until)
     }
 

@@ -243,9 +243,9 @@ fn choose(
     match &daemon.trust {
         Trust::Folder(folder) if speaks.contains(&tls::PAIRING) => {
             let offer = Offer::open(folder).map_err(TlsError::Own)?;
-            let (own, theirs) = offer.identities().map_err(TlsError::Own)?;
+            let ends = offer.secret.identities().map_err(TlsError::Own)?;
             *purpose = Some(Purpose::Pairing(offer));
-            tls::listening(&own, &[theirs.certificate], tls::PAIRING)
+            tls::listening(&ends.agent, &[ends.controller.certificate], tls::PAIRING)
         }
         _ => {
             let peers = daemon.trusted().map_err(TlsError::Own)?;

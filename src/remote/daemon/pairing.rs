@@ -5,7 +5,9 @@
 //! guessed even from a recorded pairing.
 
 use super::dial;
-use super::identity::{self, End, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace};
+use super::identity::{
+    self, DerivedPair, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace,
+};
 use super::tls::{self, Channel, TlsError};
 use crate::control::fault::Fault;
 use crate::control::frame;
@@ -45,8 +47,9 @@ impl Secret {
         secret::fresh().map(Secret)
     }
 
-    fn identity(self, end: End) -> Result<Identity, String> {
-        Identity::derived(&secret::digested(&self.0), end)
+    /// The identities of the daemon and the controller for this pairing.
+    pub(super) fn identities(self) -> Result<DerivedPair, String> {
+        DerivedPair::of_secret(&secret::digested(&self.0))
     }
 }
 
@@ -89,7 +92,8 @@ pub fn offer(folder: &Path) -> Result<Secret, String> {
 #[derive(Debug)]
 pub struct Offer {
     folder: PathBuf,
-    secret: Secret,
+    /// Its secret.
+    pub(super) secret: Secret,
 }
 
 impl Offer {
@@ -109,11 +113,6 @@ impl Offer {
             return Err(format!("the open pairing {why}"));
         }
         Ok(offer)
-    }
-
-    /// The identities of the daemon and the controller for this pairing.
-    pub fn identities(&self) -> Result<(Identity, Identity), String> {
-        Ok((self.secret.identity(End::Agent)?, self.secret.identity(End::Controller)?))
     }
 
     fn failures(&self) -> u64 {
@@ -189,11 +188,10 @@ fn plain(name: &str) -> String {
 /// The controller's side: pairs with the daemon at an address.
 pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), Fault> {
     let own = Identity::of_host(folder)?;
-    let mine = secret.identity(End::Controller)?;
-    let theirs = secret.identity(End::Agent)?;
+    let ends = secret.identities()?;
     let deadline = Instant::now() + EXCHANGE;
     let exchange = || {
-        let config = tls::dialling(&mine, &theirs.certificate, tls::PAIRING)?;
+        let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::PAIRING)?;
         let channel = Channel::dial(dial::connect(host, port)?, deadline, config)?;
         let (mut reader, mut writer) = channel.split()?;
         reader.deadline = Some(deadline);

@@ -11,7 +11,7 @@ use crate::control::protocol::VERSION;
 use crate::control::secret;
 use crate::plan::FindPattern;
 use crate::plan::HostSpec;
-use crate::remote::daemon::identity::{End, Identity};
+use crate::remote::daemon::identity::DerivedPair;
 use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
 use crate::remote::daemon::{self, Daemon, Trust};
 use serde::{Deserialize, Serialize};
@@ -130,9 +130,8 @@ fn authenticate(
     if is_sealed {
         frame::write(&mut socket, &munge::seal(&secret::to_hex(key))?)?;
     }
-    let own = Identity::derived(&key, End::Agent)?;
-    let theirs = Identity::derived(&key, End::Controller)?;
-    let config = tls::listening(&own, &[theirs.certificate], tls::FRAMES);
+    let ends = DerivedPair::of_secret(&key)?;
+    let config = tls::listening(&ends.agent, &[ends.controller.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
     let (mut reader, writer) = Channel::accept(socket, deadline, |_| config)?.split()?;
     reader.deadline = Some(deadline);
@@ -225,10 +224,9 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
             JobKey(secret::from_hex(&opened).ok_or("the credential holds no key")?)
         }
     };
-    let own = Identity::derived(&key.0, End::Controller)?;
-    let theirs = Identity::derived(&key.0, End::Agent)?;
+    let ends = DerivedPair::of_secret(&key.0)?;
     let address = socket.local_addr()?.ip().to_canonical();
-    let config = tls::dialling(&own, &theirs.certificate, tls::FRAMES)?;
+    let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::FRAMES)?;
     Ok((key, address, Channel::dial(socket, Instant::now() + PROOF, config)?))
 }
 
@@ -240,12 +238,12 @@ fn serve_until_end(
     own: IpAddr,
     channel: Channel,
 ) -> Result<(), Fault> {
-    let identity = Identity::derived(&key, End::Agent)?;
-    let trust = Trust::One(Identity::derived(&key, End::Controller)?.certificate);
+    let ends = DerivedPair::of_secret(&key)?;
+    let trust = Trust::One(ends.controller.certificate);
     let text = |error: io::Error| format!("rank {}: {error}", rank.rank);
     let listener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr().map_err(text)?;
-    let own_daemon = Daemon::new(program.into(), patterns, identity, trust, true);
+    let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     let (mut reader, mut writer) = channel.split().map_err(text)?;
     reader.deadline = Some(Instant::now() + PROOF);

@@ -1,6 +1,6 @@
 //! Two ends of a connection, and who is let in.
 
-use super::super::identity::End;
+use super::super::identity::DerivedPair;
 use super::*;
 use crate::bounded::Bound;
 use rustls::{AlertDescription, CertificateError, Error};
@@ -117,7 +117,8 @@ fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
 fn who_knows_a_secret_is_let_in_and_nobody_else() {
     let _bound = Bound::new();
     let both = |secret: u8| {
-        [End::Agent, End::Controller].map(|end| Identity::derived(&[secret; 32], end).unwrap())
+        let ends = DerivedPair::of_secret(&[secret; 32]).unwrap();
+        [ends.agent, ends.controller]
     };
     let ([agent, controller], [agent_there, controller_there]) = (both(1), both(1));
     assert_eq!(agent.certificate, agent_there.certificate, "both sides make the same bytes");
