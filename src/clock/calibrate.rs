@@ -174,12 +174,8 @@ pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
             *slot = clock.now();
         }
         *span = batch[BATCH - 1] - batch[0];
-        for pair in batch.windows(2) {
-            let step = (pair[1] - pair[0]).0;
-            if step > 0 {
-                smallest = smallest.min(step);
-            }
-        }
+        let steps = batch.windows(2).map(|pair| (pair[1] - pair[0]).0).filter(|step| *step > 0);
+        smallest = steps.fold(smallest, i64::min);
     }
     spans.sort_unstable();
     let resolution_ns = if smallest == i64::MAX { 0.0 } else { base.span(TickSpan(smallest)) };

@@ -1,33 +1,32 @@
-//! Whether what is known of two hosts' clocks is true, by what else is known of them: the measured
-//! messages themselves, and a second model. Of two hosts whose clocks are both compared with a
-//! third's (the controller's) the messages between them close the triangle.
+//! Cross-checks of the offset between two hosts' clocks: by the measured messages themselves, and by
+//! a second model. For two hosts whose clocks are both compared with the controller's, the messages
+//! between them close the triangle.
 //!
-//! No message arrives before it was sent. A message that was sent at `sent` and reached the other
-//! host at `reached`, and whose answer was here at `heard`, says so twice, in one time: by the
-//! clocks' offset as it is known. These are the bounds of an exchange of times, but of another way,
-//! by other stamps: the programs' own, and not the kernel's.
+//! No message arrives before it was sent. A message that was sent at `sent`, reached the other host
+//! at `reached`, and whose answer arrived here at `heard`, bounds the offset twice. These are the
+//! bounds of a clock exchange, but over another path and by other stamps: the programs' own instead
+//! of the kernel's.
 
 use super::LocalNs;
 use super::offset::Model;
 
 /// A stamp in one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct At {
+pub struct BoundedTime {
     /// When.
     pub ns: f64,
-    /// What that may be wrong by, by what is known of the clocks; 0 for that host's own whose time
-    /// it is.
+    /// Bound of its error, from the clock comparison; 0 for the host whose time it is.
     pub bound_ns: f64,
 }
 
-impl At {
+impl BoundedTime {
     /// How long after another.
-    fn after(self, other: At) -> f64 {
+    fn after(self, other: BoundedTime) -> f64 {
         self.ns - other.ns
     }
 
-    /// By how much it is before another, more than both may be wrong by.
-    fn beyond(self, other: At) -> f64 {
+    /// By how much it is before another, beyond the bounds of both.
+    fn beyond(self, other: BoundedTime) -> f64 {
         other.ns - self.ns - self.bound_ns - other.bound_ns
     }
 }
@@ -36,32 +35,32 @@ impl At {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message {
     /// One host has sent it.
-    pub sent: At,
+    pub sent: BoundedTime,
     /// It reached the other.
-    pub reached: At,
+    pub reached: BoundedTime,
     /// Its answer was back; `None`: there was none.
-    pub heard: Option<At>,
+    pub heard: Option<BoundedTime>,
 }
 
-/// What a second source says of an offset.
+/// The bounds of an offset by a second source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
     /// The offset is not less; `None` where nothing bounds it from there.
     pub least_ns: Option<f64>,
     /// It is not more.
     pub most_ns: Option<f64>,
-    /// How much more the two are apart than both may be wrong by; 0 where they agree.
+    /// Difference of the two beyond the bounds of both; 0 where they agree.
     pub beyond_ns: f64,
 }
 
-/// What converting ticks to nanoseconds rounds, several times over.
+/// Rounding of several conversions of ticks to nanoseconds.
 const ROUNDING_NS: f64 = 1.0;
 
-/// What messages say of an offset (the second host's clock less the first one's) that is known as
-/// `offset_ns`, and whether both can be. `None` without any message.
+/// Bounds an offset (the second host's clock less the first one's), estimated as `offset_ns`, by
+/// messages. `None` without any message.
 ///
-/// The messages are of different times: each is compared with what is known of its own, and what is
-/// left is added to `offset_ns`.
+/// The messages are of different times: each is compared with the estimate at its own time, and the
+/// remainder is added to `offset_ns`.
 pub fn cross_check_with_traffic(
     offset_ns: f64,
     messages: impl IntoIterator<Item = Message>,
@@ -81,7 +80,7 @@ pub fn cross_check_with_traffic(
     most.is_finite().then(|| Check { least_ns: told(least), most_ns: told(most), beyond_ns })
 }
 
-/// What one model says of the other's offset at a time.
+/// Bounds the offset of a model at a time by another model.
 pub fn by_model(model: &Model, other: &Model, at: LocalNs) -> Check {
     let (told, asked) = (other.offset_at(at), model.offset_at(at));
     Check {

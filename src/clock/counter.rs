@@ -157,34 +157,20 @@ impl Clock for AnyClock {
 pub(crate) const MADE_FROM_TSC: [&str; 5] =
     ["tsc", "kvm-clock", "xen", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
-/// Which real clock a run uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// [`Tsc`].
-    Tsc,
-    /// [`KernelClock::MONOTONIC_RAW`].
-    MonotonicRaw,
-    /// [`KernelClock::REALTIME`], where the kernel says that PTP or NTP keeps it right: two hosts'
-    /// readings are then of one time.
-    Ptp,
+crate::options::named_enum! {
+    /// Which real clock a run uses; the preferred one first.
+    pub enum Source {
+        /// [`Tsc`].
+        Tsc = "tsc",
+        /// [`KernelClock::MONOTONIC_RAW`].
+        MonotonicRaw = "monotonic_raw",
+        /// [`KernelClock::REALTIME`], where the kernel says that PTP or NTP keeps it right: two
+        /// hosts' readings are then of one time.
+        Ptp = "ptp",
+    }
 }
 
-crate::options::named!(Source);
-
 impl Source {
-    /// All of them, the preferred one first.
-    pub const ALL: [Source; 3] = [Source::Tsc, Source::MonotonicRaw, Source::Ptp];
-
-    /// The name that the record and the command line use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Source::Tsc => "tsc",
-            Source::MonotonicRaw => "monotonic_raw",
-            Source::Ptp => "ptp",
-        }
-    }
-
     /// What orders a reading against the code around it, in words for the record.
     pub fn fences(self) -> &'static str {
         match (self, cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64")) {
@@ -340,7 +326,7 @@ mod tests {
 
     #[test]
     fn names_lead_back_to_their_source() {
-        for source in Source::ALL {
+        for source in Source::ALL.iter().copied() {
             assert_eq!(Source::from_name(source.name()), Some(source));
         }
         assert_eq!(Source::from_name("rdtsc"), None);

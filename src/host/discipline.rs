@@ -50,9 +50,10 @@ impl Discipline {
         let found = Discipline::read_from(&Tree::default());
         let asked = found.daemons.iter().any(|daemon| daemon == PTP4L);
         let ptp_offset_ns = asked.then(ask_ptp4l).flatten();
+        let found = Discipline { ptp_offset_ns, ..found };
         match kernel() {
-            Some((timex, state)) => Discipline { ptp_offset_ns, ..found.with(&timex, state) },
-            None => Discipline { ptp_offset_ns, ..found },
+            Some((timex, state)) => found.with(&timex, state),
+            None => found,
         }
     }
 

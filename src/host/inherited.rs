@@ -1,4 +1,4 @@
-//! A file descriptor that the process was started with and is told the number of.
+//! A file descriptor that this process inherited, named by its number.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

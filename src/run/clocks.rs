@@ -2,7 +2,7 @@
 //! each, and what it has cost.
 
 use super::{RunContext, RunError, Time};
-use crate::clock::check::{self, At, Check, Message};
+use crate::clock::check::{self, BoundedTime, Check, Message};
 use crate::clock::exchange::{LENGTH, Local};
 use crate::clock::offset::{Exchange, Model, Offset};
 use crate::clock::{LocalNs, Source, Ticks};
@@ -206,7 +206,7 @@ pub fn messages<'a>(
     let at = |end: End<'_>, ticks: Ticks| {
         let local = end.time.local(ticks);
         let (at, bound_ns) = end.offset.map_or((local, 0.0), |offset| offset.here(local));
-        At { ns: at.0, bound_ns }
+        BoundedTime { ns: at.0, bound_ns }
     };
     let both = client.iter().zip(server);
     both.filter(|(here, there)| here.submit.0 != 0 && there.receive.0 != 0).map(

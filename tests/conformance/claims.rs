@@ -308,7 +308,7 @@ pub fn a_peer_that_is_gone_is_seen_after_what_it_sent(bench: Bench) {
             server.receive_up_to(0, 10);
             if matches!(bench.kind, TransportKind::Shm | TransportKind::Verbs) {
                 // Memory does not tell who else has it, nor an adapter before its retries are
-                // over: the driver sees the process end.
+                // over: the controller sees the process end.
                 return;
             }
             while server.events.link == Link::Up {

@@ -394,7 +394,7 @@ fn end<'a>(
         to_other,
         from_other,
     };
-    // As the driver does: nobody sends before both are connected.
+    // As the controller does: nobody sends before both are connected.
     end.meet();
     end
 }

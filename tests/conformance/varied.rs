@@ -102,7 +102,7 @@ struct Flow {
     total: u64,
     /// Most messages that are not answered.
     ahead: u64,
-    /// As the driver does: nobody sends before both are connected, or goes before both are done.
+    /// as the controller does: nobody sends before both are connected, or goes before both are done.
     meet: Meeting,
 }
 

@@ -54,10 +54,10 @@ fn model(one: Host, other: Host, seed: u64, late_ns: f64) -> Model {
 /// Messages from a to b and their answers, in a's time by a model of b's clock.
 fn messages(model: &Model, ways: [(f64, f64); 2], answered: bool) -> Vec<Message> {
     let mut delay = delays(99);
-    let own = |ns: f64| At { ns, bound_ns: 0.0 };
+    let own = |ns: f64| BoundedTime { ns, bound_ns: 0.0 };
     let of_b = |shown: f64| {
         let (at, bound_ns) = model.here(LocalNs(shown));
-        At { ns: at.0, bound_ns }
+        BoundedTime { ns: at.0, bound_ns }
     };
     let message = |number: u32| {
         let sent = f64::from(number) * 1e5;

@@ -46,17 +46,11 @@ impl Default for Caps {
 
 impl std::fmt::Display for Caps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rounds of at most {}", self.longest_run)?;
-        match self.highest_rate {
-            Some(rate) => write!(f, ", at most {rate}")?,
-            None => write!(f, ", any rate")?,
-        }
-        write!(f, ", memory of at most {}", self.most_memory)?;
-        match self.ports {
-            Some((first, last)) => write!(f, ", ports {first}-{last}")?,
-            None => write!(f, ", any port")?,
-        }
-        write!(f, ", transports {}", names(&self.transports))
+        let rate = self.highest_rate.map_or("any rate".into(), |rate| format!("at most {rate}"));
+        let ports = self.ports.map_or("any port".into(), |(a, b)| format!("ports {a}-{b}"));
+        let (longest, memory) = (self.longest_run, self.most_memory);
+        write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory}, {ports}, ")?;
+        write!(f, "transports {}", names(&self.transports))
     }
 }
 

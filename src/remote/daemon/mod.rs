@@ -269,7 +269,7 @@ fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], 
         return;
     };
     match session::serve(daemon, channel, ends) {
-        Ok(summary) => daemon.log.session(ends[0], name, &summary.what, &summary.result),
+        Ok((what, result)) => daemon.log.session(ends[0], name, &what, &result),
         Err(error) => {
             daemon.log.session(ends[0], name, "nothing", &format!("failed: {error}"));
         }

@@ -20,14 +20,6 @@ use std::time::{Duration, Instant};
 /// How long the agent may take to exit once its input is closed.
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
-/// How a session went.
-pub struct SessionSummary {
-    /// Its purpose.
-    pub what: String,
-    /// How it ended.
-    pub result: String,
-}
-
 /// State that both directions share.
 struct Shared {
     inspector: Mutex<Inspector>,
@@ -44,12 +36,13 @@ impl Shared {
     }
 }
 
-/// Serves a controller until it disconnects or its agent exits.
+/// Serves a controller until it disconnects or its agent exits: the purpose of the session, and how
+/// it ended.
 pub fn serve(
     daemon: &Arc<Daemon>,
     channel: Channel,
     ends: [SocketAddr; 2],
-) -> io::Result<SessionSummary> {
+) -> io::Result<(String, String)> {
     let (reader, writer) = channel.split()?;
     let shared = Arc::new(Shared {
         inspector: Mutex::new(Inspector::new(daemon.caps.clone(), daemon.patterns)),
@@ -81,7 +74,7 @@ pub fn serve(
     }
     writer.close();
     let result = stopped.or(killed).or(last).unwrap_or_else(|| "the controller left".into());
-    Ok(SessionSummary { what: locked(&shared.inspector).what.clone(), result })
+    Ok((locked(&shared.inspector).what.clone(), result))
 }
 
 /// Starts the agent process for an authenticated controller.

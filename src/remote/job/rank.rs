@@ -70,13 +70,13 @@ pub fn find(
     options: &RankOptions,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Rank>, String> {
-    let found = named(options, environment)?.map_or_else(
-        || {
+    let found = match named(options, environment)? {
+        None => {
             let all = [slurm, open_mpi, hydra];
-            all.iter().find_map(|one| one(environment).transpose()).transpose()
-        },
-        |named| Ok(Some(named)),
-    )?;
+            all.iter().find_map(|one| one(environment).transpose()).transpose()?
+        }
+        named => named,
+    };
     let Some(mut place) = found.filter(|_| options.ranks != Some(1)) else { return Ok(None) };
     if let Some((host, port)) = &options.leader {
         place.leader = Leader::Address(vec![host.clone()], *port);
@@ -95,13 +95,11 @@ type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The number in an environment variable, if it is set.
 fn number(environment: Environment<'_>, name: &str) -> Result<Option<u32>, String> {
-    match environment(name) {
-        None => Ok(None),
-        Some(text) => match text.trim().parse() {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => Err(format!("{name} is '{}': expected a number", text.escape_default())),
-        },
-    }
+    let parse = |text: String| {
+        let wrong = |_| format!("{name} is '{}': expected a number", text.escape_default());
+        text.trim().parse().map_err(wrong)
+    };
+    environment(name).map(parse).transpose()
 }
 
 /// The number in a variable that must be set beside another one.
@@ -119,10 +117,12 @@ fn port_of(run: &str) -> u16 {
 }
 
 fn named(options: &RankOptions, environment: Environment<'_>) -> Result<Option<Rank>, String> {
-    let rank =
-        options.rank.map_or_else(|| number(environment, "WIREGAUGE_RANK"), |r| Ok(Some(r)))?;
-    let ranks =
-        options.ranks.map_or_else(|| number(environment, "WIREGAUGE_RANKS"), |r| Ok(Some(r)))?;
+    let given = |option: Option<u32>, name| match option {
+        None => number(environment, name),
+        given => Ok(given),
+    };
+    let rank = given(options.rank, "WIREGAUGE_RANK")?;
+    let ranks = given(options.ranks, "WIREGAUGE_RANKS")?;
     // Kubernetes numbers the pods of an Indexed Job.
     let rank = match (rank, ranks) {
         (None, Some(2..)) => number(environment, "JOB_COMPLETION_INDEX")?,
