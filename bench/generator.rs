@@ -21,7 +21,7 @@ const BATCHES: u32 = 500;
 const WAITS: usize = 20_000;
 
 fn case(schedule: Schedule, timer: TimerKind) -> Case {
-    let case = oneway::request(oneway::Asked::default()).plan().unwrap().cases.remove(0);
+    let case = oneway::request(oneway::Spec::default()).plan().unwrap().cases.remove(0);
     Case { schedule, timer, ..case }
 }
 

@@ -13,8 +13,8 @@ use scripted::{Scripted, clock_at};
 use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::Generator;
-use wiregauge::loops::waiter::{Block, Busy};
-use wiregauge::loops::{Ended, Loop, closed};
+use wiregauge::loops::waiter::{AnyWaiter, Busy};
+use wiregauge::loops::{Ended, Loop, LoopContext, closed};
 use wiregauge::pattern::bandwidth::loops as bandwidth;
 use wiregauge::pattern::oneway::sender;
 use wiregauge::pattern::{latency, oneway, registry};
@@ -25,6 +25,30 @@ use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::sample::{Flags, Sample};
 use wiregauge::transport::{Blob, Link, Role, Settings, Setup, Traffic, TransportKind, Wait};
 use wiregauge::units::{Bytes, MessageRate};
+
+/// What a loop runs on, without a schedule.
+fn on<'a, 'm, E, W, C>(
+    endpoint: &'a mut E,
+    waiter: W,
+    clock: C,
+    gate: &'a Gate,
+    plan: &'a Loop,
+    recorder: &'a mut Recorder<'m>,
+) -> LoopContext<'a, 'm, E, W, C> {
+    LoopContext { endpoint, waiter, clock, gate, plan, generator: None, recorder }
+}
+
+/// The same by a schedule.
+fn scheduled<'a, 'm, E, W, C>(
+    context: LoopContext<'a, 'm, E, W, C>,
+    generator: Generator,
+) -> LoopContext<'a, 'm, E, W, C> {
+    LoopContext { generator: Some(generator), ..context }
+}
+
+fn block() -> AnyWaiter {
+    AnyWaiter::new(Wait::Block, TickSpan(0))
+}
 
 fn plan(messages: u64) -> Loop {
     Loop {
@@ -59,7 +83,8 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
     let mut arena = Arena::create(20_000).unwrap();
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
     let clock = transport.virtual_clock().unwrap();
-    let ended = closed::client(&mut endpoint, Busy, clock, &Gate::default(), plan, &mut recorder);
+    let ended =
+        closed::client(on(&mut endpoint, Busy, clock, &Gate::default(), plan, &mut recorder));
     let seen = recorder.seen;
     (ended, arena.rows().to_vec(), seen)
 }
@@ -204,7 +229,7 @@ fn small_messages_are_numbered_by_their_neighbours() {
 }
 
 fn oneway_case() -> Case {
-    oneway::request(oneway::Asked::default()).plan().unwrap().cases.remove(0)
+    oneway::request(oneway::Spec::default()).plan().unwrap().cases.remove(0)
 }
 
 /// A periodic schedule on a clock of nanoseconds.
@@ -227,14 +252,14 @@ fn a_stop_ends_every_loop() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let r = &mut recorder;
     let ended = [
-        closed::client(&mut end(), Busy, clock, &gate, &long, r),
-        closed::client(&mut end(), Block, clock, &gate, &long, r),
-        closed::server::<_, _, _, true>(&mut end(), Busy, clock, &gate, &long, r),
-        closed::server::<_, _, _, false>(&mut end(), Block, clock, &gate, &long, r),
-        sender::client(&mut end(), Busy, clock, &gate, &long, generator(1e-3), r),
-        bandwidth::sender(&mut end(), Busy, clock, &gate, &long, r),
-        bandwidth::receiver(&mut end(), Block, clock, &gate, &long, r),
-        bandwidth::both(&mut end(), Busy, clock, &gate, &long, r),
+        closed::client(on(&mut end(), Busy, clock, &gate, &long, r)),
+        closed::client(on(&mut end(), block(), clock, &gate, &long, r)),
+        closed::server::<_, _, _, _, true>(on(&mut end(), Busy, clock, &gate, &long, r), ()),
+        closed::server::<_, _, _, _, false>(on(&mut end(), block(), clock, &gate, &long, r), ()),
+        sender::client(scheduled(on(&mut end(), Busy, clock, &gate, &long, r), generator(1e-3))),
+        bandwidth::sender(on(&mut end(), Busy, clock, &gate, &long, r)),
+        bandwidth::receiver(on(&mut end(), block(), clock, &gate, &long, r)),
+        bandwidth::both(on(&mut end(), Busy, clock, &gate, &long, r)),
     ];
     assert_eq!(ended, [Ended::Stopped; 8]);
 }
@@ -261,11 +286,11 @@ fn a_link_that_goes_down_ends_every_loop() {
         let end = || Scripted::with_room(3).on(link);
         let clock = clock_at(1000);
         let ended = [
-            closed::client(&mut end(), Busy, clock, &gate, &long, r),
-            closed::server::<_, _, _, true>(&mut end(), Block, clock, &gate, &long, r),
-            bandwidth::sender(&mut end(), Busy, clock, &gate, &long, r),
-            bandwidth::receiver(&mut end(), Block, clock, &gate, &long, r),
-            bandwidth::both(&mut end(), Busy, clock, &gate, &long, r),
+            closed::client(on(&mut end(), Busy, clock, &gate, &long, r)),
+            closed::server::<_, _, _, _, true>(on(&mut end(), block(), clock, &gate, &long, r), ()),
+            bandwidth::sender(on(&mut end(), Busy, clock, &gate, &long, r)),
+            bandwidth::receiver(on(&mut end(), block(), clock, &gate, &long, r)),
+            bandwidth::both(on(&mut end(), Busy, clock, &gate, &long, r)),
         ];
         assert_eq!(ended, [expected; 5]);
     }
@@ -283,7 +308,10 @@ fn a_server_ends_when_all_that_was_sent_has_come() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let clock = clock_at(1000);
     let plan = Loop { every: 0, ..plan(u64::MAX) };
-    let ended = closed::server::<_, _, _, true>(&mut end, Busy, clock, &gate, &plan, &mut recorder);
+    let ended = closed::server::<_, _, _, _, true>(
+        on(&mut end, Busy, clock, &gate, &plan, &mut recorder),
+        (),
+    );
     assert_eq!((ended, recorder.seen.received), (Ended::Count, 3));
 }
 
@@ -297,7 +325,10 @@ fn a_server_waits_for_what_is_missing_no_longer_than_the_drain() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let clock = clock_at(1000);
     let plan = Loop { every: 0, ..plan(u64::MAX) };
-    let ended = closed::server::<_, _, _, true>(&mut end, Busy, clock, &gate, &plan, &mut recorder);
+    let ended = closed::server::<_, _, _, _, true>(
+        on(&mut end, Busy, clock, &gate, &plan, &mut recorder),
+        (),
+    );
     assert_eq!((ended, recorder.seen.received), (Ended::Count, 1));
     let waited = clock.now().0;
     assert!((1_001_000..1_100_000).contains(&waited), "{waited}");
@@ -320,7 +351,10 @@ fn lateness_does_not_shift(check: bool) {
     let clock = clock_at(5000);
     let plan = Loop { every: 0, check, ..plan(1000) };
     let gate = Gate::default();
-    let ended = sender::client(&mut end, Busy, clock, &gate, &plan, generator, &mut recorder);
+    let ended = sender::client(scheduled(
+        on(&mut end, Busy, clock, &gate, &plan, &mut recorder),
+        generator,
+    ));
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 1000));
     assert!((500..700).contains(&recorder.seen.missed_steps), "{:?}", recorder.seen);
     let rows = arena.rows();
@@ -342,7 +376,10 @@ fn a_wait_for_room_is_lateness_and_no_part_of_a_post() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let plan = Loop { every: 0, check: false, window: 3, ..plan(100) };
     let (clock, gate) = (clock_at(5000), Gate::default());
-    let ended = sender::client(&mut end, Busy, clock, &gate, &plan, generator(1e6), &mut recorder);
+    let ended = sender::client(scheduled(
+        on(&mut end, Busy, clock, &gate, &plan, &mut recorder),
+        generator(1e6),
+    ));
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 100));
     let rows = arena.rows();
     assert!(rows.iter().all(|row| row.complete - row.submit == TickSpan(100)), "{rows:?}");
@@ -356,8 +393,14 @@ fn a_bandwidth_sample_stands_for_a_stride() {
     let mut arena = Arena::create(100).unwrap();
     let mut recorder = Recorder::new(&mut arena, 0);
     let plan = Loop { stride: 16, warmup: 160, ..plan(1000) };
-    let ended =
-        bandwidth::receiver(&mut end, Busy, clock_at(1000), &Gate::default(), &plan, &mut recorder);
+    let ended = bandwidth::receiver(on(
+        &mut end,
+        Busy,
+        clock_at(1000),
+        &Gate::default(),
+        &plan,
+        &mut recorder,
+    ));
     assert_eq!((ended, recorder.seen.received), (Ended::Count, 1000));
     assert_eq!((recorder.seen.reordered, recorder.seen.corrupt), (0, 0));
     let rows = arena.rows();
@@ -373,7 +416,7 @@ fn a_bandwidth_sender_ends_at_its_count_with_every_post_completed() {
     let mut recorder = Recorder::new(&mut arena, 0);
     let gate = Gate::default();
     let plan = plan(1000);
-    let ended = bandwidth::sender(&mut end, Busy, clock_at(1000), &gate, &plan, &mut recorder);
+    let ended = bandwidth::sender(on(&mut end, Busy, clock_at(1000), &gate, &plan, &mut recorder));
     assert_eq!((ended, recorder.seen.sent), (Ended::Count, 1000));
     assert_eq!((end.posted, end.completed), (1000, 1000));
     assert_eq!(end.overwritten, 0, "a slot was written before it had completed");
@@ -387,7 +430,8 @@ fn both_ways_ends_when_all_is_sent_completed_and_received() {
     let mut arena = Arena::create(2000).unwrap();
     let mut recorder = Recorder::new(&mut arena, 0);
     let gate = Gate::default();
-    let ended = bandwidth::both(&mut end, Busy, clock_at(1000), &gate, &plan(500), &mut recorder);
+    let ended =
+        bandwidth::both(on(&mut end, Busy, clock_at(1000), &gate, &plan(500), &mut recorder));
     assert_eq!((ended, recorder.seen.sent, recorder.seen.received), (Ended::Count, 500, 500));
     assert_eq!((end.posted, end.completed, end.overwritten), (500, 500, 0));
 }
@@ -401,7 +445,7 @@ fn an_end_that_is_still_warming_up_when_the_other_has_ended_does_not_wait_for_ev
     let gate = Gate::default();
     gate.expect(30);
     let by_time = Loop { time: Some(TickSpan(50)), warmup: 100, ..plan(u64::MAX) };
-    let ended = bandwidth::both(&mut end, Busy, clock_at(1000), &gate, &by_time, &mut recorder);
+    let ended = bandwidth::both(on(&mut end, Busy, clock_at(1000), &gate, &by_time, &mut recorder));
     assert_eq!((ended, recorder.seen.received), (Ended::WarmingUp, 30));
     assert!(!ended.as_planned());
 }
@@ -430,7 +474,7 @@ fn rows_of_a_writer_that_was_killed_are_readable() {
     assert_eq!((rows.len(), arena.progress()), (5, 5));
     assert_eq!(rows[1].submit, Ticks(11));
     assert_eq!(rows[2], Row::default(), "a row that was not written yet is all zero");
-    let samples = joined(latency::request(latency::Asked::default()), [rows, &[]]);
+    let samples = joined(latency::request(latency::Spec::default()), [rows, &[]]);
     assert_eq!((samples[4].submit_ns, samples[4].receive_ns), (14.0, 20.0));
     assert!(samples[2].submit_ns.is_nan() && samples[2].receive_ns.is_nan());
     assert!(!samples[2].flags.has(Flags::LOST), "nothing is known of it");
@@ -441,7 +485,7 @@ fn a_message_that_never_reached_the_server_is_lost_one_way() {
     let sent = |at| Row { submit: Ticks(at), flags: Flags::LOST, ..Row::default() };
     let came = |at| Row { receive: Ticks(at), ..Row::default() };
     let rows = [&[sent(5), sent(6), sent(7)][..], &[came(9), Row::default()]];
-    let samples = joined(oneway::request(oneway::Asked::default()), rows);
+    let samples = joined(oneway::request(oneway::Spec::default()), rows);
     let lost: Vec<bool> = samples.iter().map(|s| s.flags.has(Flags::LOST)).collect();
     assert_eq!(lost, [false, true, true], "whether the answer came says nothing");
     assert_eq!(samples[0].receive_ns, 9.0);

@@ -7,12 +7,13 @@ mod bounded;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
-use wiregauge::agent::execution::{LoopContext, ThreadContext};
+use wiregauge::agent::execution::ThreadContext;
 use wiregauge::agent::setup::setup;
 use wiregauge::clock::{AnyClock, TickSpan, Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::Generator;
-use wiregauge::loops::{Ended, Loop};
+use wiregauge::loops::waiter::AnyWaiter;
+use wiregauge::loops::{Ended, LoopContext};
 use wiregauge::pattern::bandwidth::Direction;
 use wiregauge::pattern::{bandwidth, latency, load, oneway, registry, rpc, stream};
 use wiregauge::plan::{Case, Request, Schedule, Wait};
@@ -20,7 +21,7 @@ use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
 use wiregauge::transport::endpoint_set::EndpointSet;
 use wiregauge::transport::{Blob, Opening, Role, TransportKind};
-use wiregauge::units::{Bytes, MessageRate, Span};
+use wiregauge::units::{Bytes, MessageRate};
 
 /// Counts what the calling thread allocates and frees while it is armed.
 struct Counting;
@@ -76,10 +77,8 @@ fn run(case: &Case, role: Role, gate: &Gate, opening: Opening, other: &Blob) -> 
         cpu_beside: None,
         is_remote: false,
     };
-    let mut role_loop = registry::execution(case.pattern.name()).unwrap().prepare(&thread).unwrap();
-    let ticks = |span: Span| TickSpan(span.0 as i64);
-    let mut plan = Loop::new(case, ticks);
-    role_loop.tune(&mut plan, &ticks);
+    let pattern = registry::execution(case.pattern.name()).unwrap();
+    let (plan, mut role_loop) = thread.prepare(pattern).unwrap();
     let generator = match role {
         Role::Client => Generator::of(case, &time).unwrap(),
         Role::Server => None,
@@ -87,12 +86,13 @@ fn run(case: &Case, role: Role, gate: &Gate, opening: Opening, other: &Blob) -> 
     let mut recorder = Recorder::new(&mut arena, case.warmup);
     // The clock of the loops that are compiled apart; its rate does not matter here.
     let clock = AnyClock::Tsc;
-    let spin = TickSpan(1000);
-    let context = LoopContext { case, clock, gate, plan: &plan, generator, spin };
+    let waiter = AnyWaiter::new(case.wait, TickSpan(1000));
     let endpoint = opening.connect(other).unwrap().endpoint;
     let mut endpoints = EndpointSet::new(vec![endpoint], None).unwrap();
     role_loop.connected(&endpoints).unwrap();
-    counted(|| role_loop.run(&mut endpoints, context, &mut recorder))
+    let (endpoint, plan, recorder) = (&mut endpoints, &plan, &mut recorder);
+    let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+    counted(|| role_loop.run(context))
 }
 
 /// What was allocated and freed meanwhile.
@@ -158,11 +158,11 @@ fn asks_for_nothing(case: Case) {
 }
 
 fn oneway() -> Request {
-    oneway::request(oneway::Asked::default())
+    oneway::request(oneway::Spec::default())
 }
 
 fn bandwidth(direction: Direction) -> Request {
-    bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
+    bandwidth::request(bandwidth::Spec { direction, ..bandwidth::Spec::default() })
 }
 
 fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
@@ -190,7 +190,7 @@ fn no_loop_asks_for_memory() {
     use TransportKind::{Null, Shm, Tcp, Unix};
     for wait in Wait::ALL {
         for transport in [Null, Shm, Tcp, Unix] {
-            let latency = latency::request(latency::Asked::default());
+            let latency = latency::request(latency::Spec::default());
             asks_for_nothing(case(latency, transport, *wait));
             if transport == Null {
                 continue;
@@ -222,17 +222,17 @@ fn no_message_of_load_rpc_or_stream_asks_for_memory() {
         for (schedule, clients) in [(poisson, 0), (Schedule::ClosedLoop, 4)] {
             let rates: Vec<_> = (clients == 0).then_some(rate).into_iter().collect();
             let clients: Vec<_> = (clients > 0).then_some(clients).into_iter().collect();
-            let load = load::Asked {
+            let load = load::Sweep {
                 rates: rates.clone(),
                 clients: clients.clone(),
-                ..load::Asked::default()
+                ..load::Sweep::default()
             };
-            let rpc = rpc::Asked { rates, clients, baseline: false, ..rpc::Asked::default() };
+            let rpc = rpc::Sweep { rates, clients, baseline: false, ..rpc::Sweep::default() };
             for request in [load::request(load), rpc::request(rpc)] {
                 asks_for_as_much(first(Request { schedule, ..request }, transport));
             }
         }
-        let stream = stream::Asked { rates: vec![rate], ..stream::Asked::default() };
+        let stream = stream::Sweep { rates: vec![rate], ..stream::Sweep::default() };
         asks_for_as_much(first(stream::request(stream, &[8]), transport));
     }
 }

@@ -24,15 +24,15 @@ const WARMUP: u64 = 50;
 const ALL: u64 = MESSAGES + WARMUP;
 
 fn latency() -> Request {
-    latency::request(latency::Asked::default())
+    latency::request(latency::Spec::default())
 }
 
 fn oneway() -> Request {
-    oneway::request(oneway::Asked::default())
+    oneway::request(oneway::Spec::default())
 }
 
 fn bandwidth(direction: Direction) -> Request {
-    bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
+    bandwidth::request(bandwidth::Spec { direction, ..bandwidth::Spec::default() })
 }
 
 fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
@@ -130,7 +130,7 @@ fn latency_keeps_every_message_of_every_transport() {
 #[test]
 fn a_burst_longer_than_the_queues_is_answered_whole() {
     each(
-        latency::request(latency::Asked { burst: 512, ..latency::Asked::default() }),
+        latency::request(latency::Spec { burst: 512, ..latency::Spec::default() }),
         |case| {
             case.size = Bytes(8192);
             (case.bound.count, case.warmup) = (Some(2048), 0);

@@ -185,7 +185,7 @@ fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
 
 #[test]
 fn too_few_samples_and_lost_messages_are_said_in_their_place() {
-    let request = latency::request(latency::Asked::default());
+    let request = latency::request(latency::Spec::default());
     let request = Request { transports: vec![TransportKind::Udp], ..request };
     let mut found = record(request.plan().unwrap());
     found.runs[0].figures.push(figure(Metric::HalfRtt, 1000.0, 200, f64::INFINITY));
@@ -204,7 +204,7 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
 #[test]
 fn offered_achieved_and_delivered_rates_stand_side_by_side() {
     let schedule = Schedule::Poisson { rate: MessageRate(1e4) };
-    let request = Request { schedule, ..oneway::request(oneway::Asked::default()) };
+    let request = Request { schedule, ..oneway::request(oneway::Spec::default()) };
     let mut found = record(request.plan().unwrap());
     for metric in [Metric::OneWay, Metric::Response, Metric::Service] {
         found.runs[0].figures.push(figure(metric, 9000.0, 2000, 1e5));
@@ -226,7 +226,7 @@ fn bandwidth_is_told_in_bytes_and_bits() {
     let request = Request {
         sizes: vec![Bytes(64), Bytes(65536)],
         waits: vec![Wait::Block],
-        ..bandwidth::request(bandwidth::Asked { direction, ..bandwidth::Asked::default() })
+        ..bandwidth::request(bandwidth::Spec { direction, ..bandwidth::Spec::default() })
     };
     let mut found = record(request.plan().unwrap());
     for run in &mut found.runs {

@@ -126,11 +126,11 @@ fn sweep_cases() -> Vec<Case> {
 }
 
 fn latency() -> Request {
-    latency::request(latency::Asked::default())
+    latency::request(latency::Spec::default())
 }
 
 fn bandwidth() -> Request {
-    bandwidth::request(bandwidth::Asked::default())
+    bandwidth::request(bandwidth::Spec::default())
 }
 
 /// The first case of a request, over this transport and of this size.

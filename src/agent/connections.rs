@@ -1,6 +1,5 @@
 //! The connections of one thread: opened, connected, and asked for what they have counted.
 
-use crate::agent::execution::Endpoints;
 use crate::plan::Case;
 use crate::plan::topology::Wiring;
 use crate::transport::counter::{self, FinalCounters};
@@ -10,6 +9,9 @@ use crate::transport::{Blob, Connected, Endpoint, NamedValues, Opening, Setup, S
 
 /// What is tried when the kernel is to watch several connections.
 const WATCHING: &str = "watching the connections";
+
+/// The connected endpoints of a thread, of any transport.
+pub type Endpoints = EndpointSet<Box<dyn Endpoint>>;
 
 /// The connected endpoints of one thread.
 pub(crate) struct Connections {
@@ -23,8 +25,7 @@ pub(crate) struct Connections {
 
 /// Opens as many endpoints as a thread of this role has.
 pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Opening>, SetupError> {
-    let rank = case.topology.position(setup.role).unwrap_or_default();
-    (0..case.topology.endpoints_of(rank)).map(|_| case.transport.open(setup)).collect()
+    (0..case.topology.endpoints_of_role(setup.role)).map(|_| case.transport.open(setup)).collect()
 }
 
 impl Connections {

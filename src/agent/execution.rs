@@ -1,18 +1,24 @@
 //! What an agent needs of a pattern: how much sample memory a role has, and its loop.
 #![warn(missing_docs)]
 
-use super::error::AgentError;
+use super::connections::{Connections, Endpoints};
+use super::error::{AgentError, unable};
+use super::rows::{MESSAGES_PER_SECOND, rows};
+use super::setup::setup;
 use crate::clock::{AnyClock, TickSpan, Timebase};
 use crate::host::ResourceUse;
+use crate::loops::closed::RoundTrips;
+use crate::loops::compiled::{self, AnyContext, Compiled};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::waiter::AnyWaiter;
-use crate::loops::{Ended, Loop};
+use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
+use crate::loops::{Ended, Loop, LoopContext};
 use crate::plan::{Case, FindPattern};
-use crate::sample::recorder::Recorder;
+use crate::sample::arena::Arena;
+use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::transport::counter::FinalCounters;
-use crate::transport::endpoint_set::EndpointSet;
-use crate::transport::{Endpoint, Role, SetupError};
+use crate::transport::{Role, SetupError};
+use crate::units::Span;
 
 /// Finds what an agent needs of the pattern of a name.
 pub type FindExecution = fn(&str) -> Option<&'static dyn PatternExecution>;
@@ -26,18 +32,21 @@ pub struct Patterns {
     pub execution: FindExecution,
 }
 
-/// The connected endpoints of a thread, of any transport.
-pub type Endpoints = EndpointSet<Box<dyn Endpoint>>;
-
 /// What an agent needs of a pattern.
 pub trait PatternExecution: Sync {
-    /// Rows of sample memory that each thread of a role needs.
-    fn rows(&self, case: &Case, role: Role) -> u64;
-
     /// Whether the server stamps what it receives: then it has its turn also where one process
     /// simulates both roles.
     fn stamps_at_server(&self) -> bool {
         false
+    }
+
+    /// Rows of sample memory that each thread of a role needs: one for each message that it sends,
+    /// or stamps, where the pattern does not say otherwise.
+    fn rows(&self, case: &Case, role: Role) -> u64 {
+        match role {
+            Role::Server if !self.stamps_at_server() => 0,
+            _ => rows(case, MESSAGES_PER_SECOND),
+        }
     }
 
     /// The case as the schedule of one of the client's threads knows it; `None`: as it is.
@@ -45,11 +54,18 @@ pub trait PatternExecution: Sync {
         None
     }
 
-    /// Prepares what a thread runs, before anything is measured.
+    /// Prepares what a thread runs, before anything is measured, and sets in the plan of its loop
+    /// what the pattern alone knows. Round trips, where the pattern does not say otherwise.
     ///
     /// # Errors
     /// The role cannot be run here.
-    fn prepare(&self, thread: &ThreadContext<'_>) -> Result<Box<dyn RoleLoop>, AgentError>;
+    fn prepare(
+        &self,
+        thread: &ThreadContext<'_>,
+        _plan: &mut Loop,
+    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+        Ok(Box::new(RoundTrips(thread.role)))
+    }
 }
 
 /// The thread that a role is prepared for.
@@ -74,11 +90,61 @@ pub struct ThreadContext<'a> {
     pub is_remote: bool,
 }
 
-/// What a thread runs.
-pub trait RoleLoop {
-    /// Sets what the pattern alone knows of the loop.
-    fn tune(&self, _plan: &mut Loop, _ticks: &dyn Fn(crate::units::Span) -> TickSpan) {}
+impl ThreadContext<'_> {
+    /// Ticks of its clock.
+    pub fn ticks(&self, span: Span) -> TickSpan {
+        self.time.ticks_for(span.0 as f64)
+    }
 
+    /// What it runs, and the plan of its loop.
+    ///
+    /// # Errors
+    /// The role cannot be run here.
+    pub fn prepare(
+        &self,
+        pattern: &dyn PatternExecution,
+    ) -> Result<(Loop, Box<dyn RoleLoop>), AgentError> {
+        let mut plan = Loop::new(self.case, |span| self.ticks(span));
+        let role_loop = pattern.prepare(self, &mut plan)?;
+        Ok((plan, role_loop))
+    }
+
+    /// Runs its role over a transport that simulates the other end; what it has counted, and how
+    /// it ended.
+    ///
+    /// # Errors
+    /// The role cannot be run here.
+    pub fn simulate(
+        &self,
+        pattern: &dyn PatternExecution,
+        cookie: [u8; 32],
+        clock: AnyClock,
+        gate: &Gate,
+        arena: &mut Arena,
+    ) -> Result<(MessageCounts, Ended), AgentError> {
+        let ThreadContext { case, role, .. } = *self;
+        let (plan, mut role_loop) = self.prepare(pattern)?;
+        let mut connections = Connections::simulated(case, &setup(case, role, cookie))?;
+        let generator = match role {
+            Role::Client => Generator::of(case, self.time).map_err(unable("the timer"))?,
+            Role::Server => None,
+        };
+        let mut recorder = Recorder::new(arena, case.warmup);
+        let ended = role_loop.run(LoopContext {
+            endpoint: &mut connections.set,
+            waiter: AnyWaiter::new(case.wait, self.ticks(ADAPTIVE_SPIN)),
+            clock,
+            gate,
+            plan: &plan,
+            generator,
+            recorder: &mut recorder,
+        });
+        Ok((recorder.seen, ended))
+    }
+}
+
+/// What a thread runs. A loop over one connection is a [`Compiled`].
+pub trait RoleLoop {
     /// Takes what it needs of the connected endpoints, before anything is measured.
     ///
     /// # Errors
@@ -88,12 +154,7 @@ pub trait RoleLoop {
     }
 
     /// Runs the loop to its end.
-    fn run(
-        &mut self,
-        endpoints: &mut Endpoints,
-        context: LoopContext<'_>,
-        recorder: &mut Recorder<'_>,
-    ) -> Ended;
+    fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended;
 
     /// What threads beside the measuring one have used.
     fn used_beside(&self) -> ResourceUse {
@@ -106,25 +167,15 @@ pub trait RoleLoop {
     }
 }
 
-/// What a loop reads, beside its endpoints.
-pub struct LoopContext<'a> {
-    /// The case.
-    pub case: &'a Case,
-    /// The clock that stamps.
-    pub clock: AnyClock,
-    /// How the control thread reaches the loop.
-    pub gate: &'a Gate,
-    /// The case in ticks.
-    pub plan: &'a Loop,
-    /// What says when to send, where the case has a schedule and this role sends by it.
-    pub generator: Option<Generator>,
-    /// How long an adaptive wait polls before it sleeps.
-    pub spin: TickSpan,
-}
+impl<L: Compiled> RoleLoop for L {
+    fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
+        let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
+        let endpoint = endpoint.end(0);
+        let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+        compiled::run(context, self)
+    }
 
-impl LoopContext<'_> {
-    /// How the case waits.
-    pub fn waiter(&self) -> AnyWaiter {
-        AnyWaiter::of(self.case.wait, self.spin)
+    fn finish(self: Box<Self>) -> FinalCounters {
+        Compiled::finish(self)
     }
 }

@@ -2,16 +2,16 @@
 //! loop of `latency` on the null transport, and the cost of recording a sample.
 
 use crate::clock::{AnyClock, Clock, TickSpan, Ticks, Timebase};
-use crate::loops::compiled::{self, Compiled};
+use crate::loops::closed::RoundTrips;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::waiter::{AnyWaiter, Waiter};
-use crate::loops::{Ended, Loop, closed};
+use crate::loops::waiter::AnyWaiter;
+use crate::loops::{Loop, LoopContext, compiled};
 use crate::plan::Case;
 use crate::sample::Flags;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
-use crate::transport::{Blob, Endpoint, Role, Setup, Traffic, TransportKind, Wait};
+use crate::transport::{Blob, Role, Setup, Traffic, TransportKind, Wait};
 
 /// What the instrument takes by itself.
 #[derive(Clone, Debug, Default)]
@@ -69,23 +69,19 @@ fn overhead(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> O
         loss_after: None,
         ..plan.clone()
     };
-    let mut recorder = Recorder::new(arena, WARMUP);
-    let measured = RoundTrips { plan: &plan, recorder: &mut recorder };
-    compiled::run(&mut endpoint, AnyWaiter::Busy, clock, measured);
+    let context = LoopContext {
+        endpoint: &mut endpoint,
+        waiter: AnyWaiter::new(Wait::Busy, TickSpan(0)),
+        clock,
+        gate: &Gate::default(),
+        plan: &plan,
+        generator: None,
+        recorder: &mut Recorder::new(arena, WARMUP),
+    };
+    // The loop of `latency`.
+    compiled::run(context, &mut RoundTrips(Role::Client));
     let rows = arena.rows().iter().skip(WARMUP as usize);
     Some(rows.map(|row| row.receive.0.saturating_sub(row.submit.0) as u32).collect())
-}
-
-/// The loop of `latency`.
-struct RoundTrips<'a, 'm> {
-    plan: &'a Loop,
-    recorder: &'a mut Recorder<'m>,
-}
-
-impl Compiled for RoundTrips<'_, '_> {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(self, endpoint: &mut E, waiter: W, clock: C) -> Ended {
-        closed::client(endpoint, waiter, clock, &Gate::default(), self.plan, self.recorder)
-    }
 }
 
 /// The mean over many, into touched memory: a single one is shorter than the clock's resolution.

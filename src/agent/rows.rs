@@ -38,7 +38,7 @@ mod tests {
         let request = Request {
             schedule: Schedule::Periodic { rate: MessageRate(rate) },
             time: Some(Span(seconds * 1_000_000_000)),
-            ..oneway::request(oneway::Asked::default())
+            ..oneway::request(oneway::Spec::default())
         };
         let case = request.plan().unwrap().cases.remove(0);
         registry::execution("oneway").unwrap().rows(&case, Role::Server)

@@ -9,7 +9,7 @@ use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::Patterns;
 use crate::agent::host_probe;
 use crate::agent::remote_memory;
-use crate::agent::thread::{Reach, RoleRunner, StartLine, ThreadCommand, ThreadReport};
+use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
@@ -103,7 +103,7 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
 }
 
 /// Starts the control thread, which stops or wakes these threads itself and passes on the rest.
-fn listen(threads: Vec<Arc<Reach>>) -> Receiver<ToAgent> {
+fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
     let (sender, control) = mpsc::channel();
     std::thread::spawn(move || {
         loop {
@@ -165,7 +165,7 @@ struct AgentThreads {
 struct AgentThread {
     ask: Sender<ThreadCommand>,
     thread: JoinHandle<()>,
-    reach: Arc<Reach>,
+    loop_control: Arc<LoopControl>,
 }
 
 impl AgentThreads {
@@ -186,28 +186,28 @@ impl AgentThreads {
         let memory = remote_memory::memory(&assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let assignment = Arc::new(assignment);
-        let line = Arc::new(StartLine::of(memory.len()));
+        let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
         let mut threads = Vec::new();
         for (number, arena) in memory.into_iter().enumerate() {
             let (ask, commands) = mpsc::channel();
-            let reach = Arc::new(Reach::default());
+            let loop_control = Arc::new(LoopControl::default());
             let runner = RoleRunner {
                 assignment: Arc::clone(&assignment),
                 pattern,
                 number,
                 arena,
                 elsewhere,
-                reach: Arc::clone(&reach),
-                line: Arc::clone(&line),
+                control: Arc::clone(&loop_control),
+                barrier: Arc::clone(&barrier),
                 commands,
                 reports: says.clone(),
             };
             let named = std::thread::Builder::new().name(format!("{number}"));
             let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
-            threads.push(AgentThread { ask, thread, reach });
+            threads.push(AgentThread { ask, thread, loop_control });
         }
-        let control = listen(threads.iter().map(|one| Arc::clone(&one.reach)).collect());
+        let control = listen(threads.iter().map(|one| Arc::clone(&one.loop_control)).collect());
         Ok(AgentThreads { control, threads, reports, remote })
     }
 
@@ -303,9 +303,9 @@ impl AgentThreads {
     /// to remove.
     fn stop(&mut self) {
         let deadline = Instant::now() + LEAVING;
-        for AgentThread { ask, thread, reach } in self.threads.drain(..) {
-            reach.gate.stop();
-            reach.wake();
+        for AgentThread { ask, thread, loop_control } in self.threads.drain(..) {
+            loop_control.gate.stop();
+            loop_control.wake();
             drop(ask);
             while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(PAUSE);

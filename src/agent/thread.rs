@@ -6,7 +6,7 @@
 
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
-use crate::agent::execution::{LoopContext, PatternExecution, ThreadContext};
+use crate::agent::execution::{PatternExecution, ThreadContext};
 use crate::agent::rehearse;
 use crate::agent::setup::setup;
 use crate::clock::{
@@ -16,11 +16,11 @@ use crate::clock::{
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
 use crate::host::{self, Noise, ResourceUse};
-use crate::loops::Loop;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
-use crate::loops::waiter::ADAPTIVE_SPIN;
+use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
+use crate::loops::{Loop, LoopContext};
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
@@ -59,18 +59,18 @@ pub(crate) enum ThreadReport {
 
 /// How the control thread reaches a thread that runs a role.
 #[derive(Default)]
-pub(crate) struct Reach {
+pub(crate) struct LoopControl {
     pub gate: Gate,
     thread: OnceLock<Interrupter>,
 }
 
-impl Reach {
+impl LoopControl {
     /// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
     pub fn wake(self: &Arc<Self>) {
-        let reach = Arc::clone(self);
+        let control = Arc::clone(self);
         std::thread::spawn(move || {
-            while !reach.gate.has_left() {
-                reach.thread.get().inspect(|thread| thread.interrupt());
+            while !control.gate.has_left() {
+                control.thread.get().inspect(|thread| thread.interrupt());
                 std::thread::sleep(REPEAT);
             }
         });
@@ -78,19 +78,19 @@ impl Reach {
 }
 
 /// Where the threads of an end wait for each other, so that all loops begin together.
-pub(crate) struct StartLine {
+pub(crate) struct ThreadBarrier {
     waiting: AtomicU32,
     all: u32,
 }
 
-impl StartLine {
-    pub fn of(threads: usize) -> StartLine {
-        StartLine { waiting: AtomicU32::new(0), all: threads as u32 }
+impl ThreadBarrier {
+    pub fn new(threads: usize) -> ThreadBarrier {
+        ThreadBarrier { waiting: AtomicU32::new(0), all: threads as u32 }
     }
 
     /// Comes back when all have come, or when the round is to end. A thread that waits gives its
     /// CPU to one that shares it and has not come yet.
-    fn pass(&self, gate: &Gate) {
+    fn wait(&self, gate: &Gate) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         while self.waiting.load(Ordering::Acquire) < self.all && !gate.is_stopped() {
             std::thread::yield_now();
@@ -109,8 +109,8 @@ pub(crate) struct RoleRunner {
     pub arena: PathBuf,
     /// A CPU on which no thread of this end measures.
     pub elsewhere: Option<u32>,
-    pub reach: Arc<Reach>,
-    pub line: Arc<StartLine>,
+    pub control: Arc<LoopControl>,
+    pub barrier: Arc<ThreadBarrier>,
     pub commands: Receiver<ThreadCommand>,
     pub reports: Sender<(usize, Result<ThreadReport, AgentError>)>,
 }
@@ -119,14 +119,15 @@ impl RoleRunner {
     /// Runs the role, and stays until the main thread lets go of it: its end of the connection must
     /// not close before the other end has read what is on the way.
     pub fn run(self) {
-        let _ = self.reach.thread.set(Interrupter::this_thread());
-        let (reports, number, reach) = (self.reports.clone(), self.number, Arc::clone(&self.reach));
+        let _ = self.control.thread.set(Interrupter::this_thread());
+        let (reports, number, control) =
+            (self.reports.clone(), self.number, Arc::clone(&self.control));
         // The message is on stderr by then; the controller knows a panic by the code.
         let ended = catch_unwind(AssertUnwindSafe(|| self.round()));
         if let Err(error) = ended.unwrap_or_else(|_| std::process::exit(PANICKED)) {
             let _ = reports.send((number, Err(error)));
         }
-        reach.gate.leave();
+        control.gate.leave();
     }
 
     fn report(&self, report: ThreadReport) {
@@ -157,31 +158,35 @@ impl RoleRunner {
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0);
         let context = self.context(&time, arena.capacity() as u64);
-        let mut role_loop = self.pattern.prepare(&context)?;
+        let (plan, mut role_loop) = context.prepare(self.pattern)?;
+        let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
         let Some(mut connections) = self.connect()? else { return Ok(()) };
         role_loop.connected(&connections.set)?;
-        let ticks = |span: Span| time.ticks_for(span.0 as f64);
-        let mut plan = Loop::new(case, ticks);
-        role_loop.tune(&mut plan, &ticks);
         let rehearsal = rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.report(ThreadReport::Connected(connections.effective_settings()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
-        let gate = &self.reach.gate;
+        let gate = &self.control.gate;
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let stamping = self.stamp_while(&plan, &mut connections)?;
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
         let device = read_device(clock, &connections);
-        let begin = self.begin(clock, at, ticks(LOOK));
-        let spin = ticks(ADAPTIVE_SPIN);
-        let context = LoopContext { case, clock, gate, plan: &plan, generator, spin };
-        let ended = role_loop.run(&mut connections.set, context, &mut recorder);
+        let begin = self.begin(clock, at, look);
+        let ended = role_loop.run(LoopContext {
+            endpoint: &mut connections.set,
+            waiter: AnyWaiter::new(case.wait, spin),
+            clock,
+            gate,
+            plan: &plan,
+            generator,
+            recorder: &mut recorder,
+        });
         drop(stamping);
         let end = clock.now();
         let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
-        let server_counts = self.run_server(clock, &time, spin)?;
+        let server_counts = self.run_server(clock, &time)?;
         gate.leave();
         let (pool, counts) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
@@ -251,27 +256,17 @@ impl RoleRunner {
         &self,
         clock: AnyClock,
         time: &Timebase,
-        spin: TickSpan,
     ) -> Result<Option<MessageCounts>, AgentError> {
         let assignment = &*self.assignment;
         let stamps = self.pattern.stamps_at_server();
         let Some(path) = assignment.server_arena.as_ref().filter(|_| stamps) else {
             return Ok(None);
         };
-        let (case, role) = (&assignment.case, Role::Server);
         let mut arena = Arena::open(path).map_err(unable("the server's sample memory"))?;
-        let rows = arena.capacity() as u64;
-        let mut role_loop =
-            self.pattern.prepare(&ThreadContext { role, ..self.context(time, rows) })?;
-        let mut connections = Connections::simulated(case, &setup(case, role, assignment.cookie))?;
-        let ticks = |span: Span| time.ticks_for(span.0 as f64);
-        let mut plan = Loop::new(case, ticks);
-        role_loop.tune(&mut plan, &ticks);
-        let mut recorder = Recorder::new(&mut arena, case.warmup);
-        let gate = &self.reach.gate;
-        let context = LoopContext { case, clock, gate, plan: &plan, generator: None, spin };
-        role_loop.run(&mut connections.set, context, &mut recorder);
-        Ok(Some(recorder.seen))
+        let thread = self.context(time, arena.capacity() as u64);
+        let thread = ThreadContext { role: Role::Server, ..thread };
+        let gate = &self.control.gate;
+        Ok(Some(thread.simulate(self.pattern, assignment.cookie, clock, gate, &mut arena)?.0))
     }
 
     /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
@@ -297,8 +292,8 @@ impl RoleRunner {
     /// Waits for the other threads of this end, then for the agreed instant, where there is one;
     /// when it begins. It waits busily, and looks now and then whether the round is to end.
     fn begin(&self, clock: AnyClock, at: Option<Ticks>, look: TickSpan) -> Ticks {
-        let gate = &self.reach.gate;
-        self.line.pass(gate);
+        let gate = &self.control.gate;
+        self.barrier.wait(gate);
         if let Some(at) = at {
             gate.idle_until(clock, at, look);
         }
@@ -391,19 +386,19 @@ mod tests {
     use crate::clock::DeviceTicks;
 
     #[test]
-    fn nobody_passes_the_start_line_before_all_have_come() {
+    fn nobody_passes_the_barrier_before_all_have_come() {
         let _bound = Bound::new();
-        let line = Arc::new(StartLine::of(3));
+        let barrier = Arc::new(ThreadBarrier::new(3));
         let passed = Arc::new(AtomicU32::new(0));
         let cross = || {
-            let (line, passed) = (Arc::clone(&line), Arc::clone(&passed));
+            let (barrier, passed) = (Arc::clone(&barrier), Arc::clone(&passed));
             std::thread::spawn(move || {
-                line.pass(&Gate::default());
+                barrier.wait(&Gate::default());
                 passed.fetch_add(1, Ordering::SeqCst);
             })
         };
         let (first, second) = (cross(), cross());
-        while line.waiting.load(Ordering::SeqCst) < 2 {
+        while barrier.waiting.load(Ordering::SeqCst) < 2 {
             std::thread::yield_now();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 0);
@@ -438,6 +433,6 @@ mod tests {
         let _bound = Bound::new();
         let gate = Gate::default();
         gate.stop();
-        StartLine::of(2).pass(&gate);
+        ThreadBarrier::new(2).wait(&gate);
     }
 }

@@ -51,9 +51,9 @@ fn lists_and_sweeps_become_values_each_once() {
 #[test]
 fn what_is_not_asked_for_is_the_pattern_s_default() {
     for (line, usual) in [
-        ("latency", latency::request(latency::Asked::default())),
-        ("oneway", oneway::request(oneway::Asked::default())),
-        ("bandwidth", bandwidth::request(bandwidth::Asked::default())),
+        ("latency", latency::request(latency::Spec::default())),
+        ("oneway", oneway::request(oneway::Spec::default())),
+        ("bandwidth", bandwidth::request(bandwidth::Spec::default())),
     ] {
         assert_eq!(format!("{:?}", request(line)), format!("{usual:?}"));
     }
@@ -70,7 +70,7 @@ fn each_option_reaches_the_request() {
     assert_eq!(found.count, Some(10_000));
     assert_eq!(found.time, Some(Span(2_000_000_000)));
     assert_eq!((found.rounds, found.until, found.warmup), (Some(7), Some(0.025), Some(5)));
-    let asked = bandwidth::Asked { burst: 4, window: 8, direction: Direction::Bi };
+    let asked = bandwidth::Spec { burst: 4, window: 8, direction: Direction::Bi };
     assert_eq!(format!("{:?}", found.asked), format!("{asked:?}"));
     assert!(found.check);
     assert_eq!(found.threshold, Span(1_000_000));

@@ -1,16 +1,14 @@
 //! The closed loop: the next burst is sent when the last has been answered. `latency` is this loop;
 //! `oneway` without a schedule is this loop with stamps at the server too.
 
-use super::gate::Gate;
-use super::payload;
-use super::stamper;
-use super::waiter::{Waited, Waiter};
-use super::{Ended, Loop};
+use super::compiled::Compiled;
+use super::waiter::{Waited, Waiter, await_arrivals};
+use super::{Ended, Loop, LoopContext, Scope, payload, stamper};
 use crate::clock::{Clock, Ticks};
 use crate::plan::MOST_BURST;
 use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
-use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Slot};
+use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Role, Slot};
 
 /// What a receiver does with a message beside stamping it.
 pub trait Taker {
@@ -22,6 +20,21 @@ pub trait Taker {
 impl Taker for () {
     #[inline(always)]
     fn take(&mut self, _: &[u8], _: Ticks) {}
+}
+
+/// Both roles of round trips.
+pub struct RoundTrips(pub Role);
+
+impl Compiled for RoundTrips {
+    fn run<E: Endpoint, W: Waiter, C: Clock>(
+        &mut self,
+        context: LoopContext<'_, '_, E, W, C>,
+    ) -> Ended {
+        match self.0 {
+            Role::Client => client(context),
+            Role::Server => server::<_, _, _, _, false>(context, ()),
+        }
+    }
 }
 
 /// The burst on the way: when each message was sent.
@@ -46,14 +59,9 @@ struct Burst {
 /// Between the two stamps of a message of a burst of 1 lie: the post, the flush, the polls or the
 /// wait until the answer is there. Nothing else: the sequence number is written before the first,
 /// the row after the second.
-pub fn client<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
+    let scope = Scope { clock, gate, plan };
     let mut events = Events::default();
     let mut burst = Burst {
         first: 0,
@@ -71,21 +79,11 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
         if burst.length == 0 {
             return Ended::Count;
         }
-        let sent =
-            send(endpoint, &mut waiter, clock, gate, plan, &mut burst, recorder, &mut events);
+        let sent = send(endpoint, &mut waiter, scope, &mut burst, recorder, &mut events);
         if let Some(ended) = sent {
             return ended;
         }
-        let last = match answers(
-            endpoint,
-            &mut waiter,
-            clock,
-            gate,
-            plan,
-            &mut burst,
-            recorder,
-            &mut events,
-        ) {
+        let last = match answers(endpoint, &mut waiter, scope, &mut burst, recorder, &mut events) {
             Ok(last) => last,
             Err(ended) => return ended,
         };
@@ -111,25 +109,22 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
 /// A slot is written only when nothing that was posted from it is still on the way, and what comes
 /// while there is no room is taken: a burst may be longer than the slots or the queues.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
 fn send<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
 ) -> Option<Ended> {
+    let Scope { clock, plan, .. } = scope;
     let slots = endpoint.slots();
     burst.answered = 0;
     for index in 0..burst.length {
         // From the first slot on again: all of the last burst must have completed.
         let most_open = if index == 0 { 1 } else { u64::from(slots) };
         while burst.open >= most_open {
-            let stop =
-                make_room(endpoint, waiter, clock, gate, plan, burst, recorder, events, index);
+            let stop = make_room(endpoint, waiter, scope, burst, recorder, events, index);
             if stop.is_some() {
                 return stop;
             }
@@ -149,8 +144,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
         }
         let submit = clock.now();
         while endpoint.post(slot, plan.size) == Posted::Full {
-            let stop =
-                make_room(endpoint, waiter, clock, gate, plan, burst, recorder, events, index);
+            let stop = make_room(endpoint, waiter, scope, burst, recorder, events, index);
             if stop.is_some() {
                 return stop;
             }
@@ -166,18 +160,16 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
 /// One attempt to make room after `posted` messages of a burst. `Some` when the round has to end.
 #[cold]
 #[inline(never)]
-#[allow(clippy::too_many_arguments)] // As above.
 fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
     posted: u32,
 ) -> Option<Ended> {
+    let Scope { clock, gate, plan } = scope;
     recorder.seen.sent = burst.first + u64::from(posted);
     endpoint.flush();
     waiter.once(endpoint, events);
@@ -215,17 +207,15 @@ fn take<E: Endpoint>(
 
 /// Awaits the answers of one burst; the last receive stamp.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // As above.
 fn answers<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
 ) -> Result<Ticks, Ended> {
+    let Scope { clock, gate, plan } = scope;
     let every = u64::from(plan.every.max(1));
     let awaited = (burst.first + u64::from(burst.length)) / every - burst.first / every;
     let submitted = burst.submitted[burst.length as usize - 1];
@@ -313,55 +303,30 @@ fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>, los
 }
 
 /// The server: receives, answers the last message of each burst (each message, where the burst's
-/// answer is for one), and with `RECORD` stamps what it receives.
-pub fn server<E: Endpoint, W: Waiter, C: Clock, const RECORD: bool>(
-    endpoint: &mut E,
-    waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
-    server_with::<E, W, C, (), RECORD>(endpoint, waiter, clock, gate, plan, (), recorder)
-}
-
-/// The same, with something that takes each message that it stamps.
-#[allow(clippy::too_many_arguments)] // As above.
-#[inline(always)]
-pub fn server_with<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: bool>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+/// answer is for one), and with `RECORD` stamps what it receives and passes it on to the taker.
+pub fn server<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: bool>(
+    context: LoopContext<'_, '_, E, W, C>,
     mut taker: T,
-    recorder: &mut Recorder<'_>,
 ) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
+    let scope = Scope { clock, gate, plan };
     let mut events = Events::default();
     let mut arrived = 0;
     let mut open = 0;
     let mut drained = None;
     loop {
-        match waiter.next(endpoint, &mut events, clock, gate, drained) {
-            Waited::Something => {}
-            Waited::TimeUp => break,
-            Waited::Look if gate.is_stopped() => return Ended::Stopped,
-            Waited::Look => {
-                if gate.expected().is_some_and(|expected| arrived >= expected) {
-                    break;
-                }
-                // What is still on the way gets this long; the wait looks at the gate meanwhile.
-                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
-                if clock.now() >= until {
-                    break;
-                }
-                continue;
-            }
+        let ended = await_arrivals(scope, &mut drained, arrived, |until| {
+            waiter.next(endpoint, &mut events, clock, gate, until)
+        });
+        match ended {
+            None => {}
+            Some(Ended::Stopped) => return Ended::Stopped,
+            Some(_) => break,
         }
         let receive = if RECORD { clock.now() } else { Ticks(0) };
         open -= u64::from(events.completed).min(open);
-        open += serve::<E, T, RECORD>(
-            endpoint, &events, receive, gate, plan, arrived, &mut taker, recorder,
+        open += serve::<E, C, T, RECORD>(
+            endpoint, &events, receive, scope, arrived, &mut taker, recorder,
         );
         // One that comes twice, or was never sent, does not stand for one that is still on the way.
         arrived = match RECORD {
@@ -378,7 +343,7 @@ pub fn server_with<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: boo
             return Ended::of(events.link);
         }
     }
-    answers_are_out(endpoint, &mut waiter, &mut events, clock, gate, plan, open)
+    answers_are_out(endpoint, &mut waiter, &mut events, scope, open)
 }
 
 /// Sees the last answers out: what the transport could not take at once goes with later polls.
@@ -386,11 +351,10 @@ fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
     events: &mut Events,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     mut open: u64,
 ) -> Ended {
+    let Scope { clock, gate, plan } = scope;
     let mut until = clock.now() + plan.drain;
     while open > 0 && !gate.is_stopped() && clock.now() < until {
         waiter.once(endpoint, events);
@@ -407,17 +371,16 @@ fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
 
 /// Answers and records what one poll brought; the number of answers posted.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // As above.
-fn serve<E: Endpoint, T: Taker, const RECORD: bool>(
+fn serve<E: Endpoint, C: Clock, T: Taker, const RECORD: bool>(
     endpoint: &mut E,
     events: &Events,
     receive: Ticks,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     near: u64,
     taker: &mut T,
     recorder: &mut Recorder<'_>,
 ) -> u64 {
+    let Scope { gate, plan, .. } = scope;
     let mut posted = 0;
     for arrival in events.arrivals() {
         let mut answers = plan.every == 1;

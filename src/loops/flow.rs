@@ -3,8 +3,8 @@
 use super::gate::Gate;
 use super::payload;
 use super::waiter::Waiter;
-use super::{Ended, Loop};
-use crate::clock::{Clock, Ticks};
+use super::{Ended, Loop, Scope};
+use crate::clock::Clock;
 use crate::transport::{Endpoint, Events, Link, Posted, Slot};
 
 /// A sender's messages, from slot to completion.
@@ -33,17 +33,34 @@ fn write<E: Endpoint>(endpoint: &mut E, slot: Slot, sequence: u64, plan: &Loop) 
 }
 
 impl Flow {
-    /// A flow through an endpoint's sending slots.
-    pub fn through<E: Endpoint>(endpoint: &E, plan: &Loop) -> Flow {
+    /// A flow through an endpoint's sending slots, as many at a time as there are.
+    pub fn of<E: Endpoint>(endpoint: &E) -> Flow {
         let slots = endpoint.slots();
-        let window = u64::from(slots).min(plan.window.max(1));
-        Flow { slots, slot: 0, unflushed: 0, window, sent: 0, completed: 0 }
+        Flow { slots, slot: 0, unflushed: 0, window: slots.into(), sent: 0, completed: 0 }
+    }
+
+    /// The same with no more at a time than the case allows.
+    pub fn through<E: Endpoint>(endpoint: &E, plan: &Loop) -> Flow {
+        let flow = Flow::of(endpoint);
+        Flow { window: flow.window.min(plan.window.max(1)), ..flow }
+    }
+
+    /// Messages that have been posted and not completed.
+    #[inline(always)]
+    pub fn outstanding(&self) -> u64 {
+        self.sent - self.completed
+    }
+
+    /// Takes what a poll has found.
+    #[inline(always)]
+    pub fn complete(&mut self, events: &Events) {
+        self.completed = (self.completed + u64::from(events.completed)).min(self.sent);
     }
 
     /// Whether the next message may be written and posted.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
-        self.sent - self.completed < self.window
+        self.outstanding() < self.window
     }
 
     /// The slot of the next message.
@@ -62,10 +79,10 @@ impl Flow {
 
     /// Posts what was written; `false` when there is no room.
     #[inline(always)]
-    pub fn post<E: Endpoint>(&mut self, endpoint: &mut E, slot: Slot, plan: &Loop) -> bool {
+    pub fn post<E: Endpoint>(&mut self, endpoint: &mut E, slot: Slot, length: usize) -> bool {
         // A match, and no sum of a bool: rustc 1.95 at opt-level 3 lost `+= u64::from(accepted)`
         // here (the conformance suite, built with optimisation, saw it).
-        match endpoint.post(slot, plan.size) {
+        match endpoint.post(slot, length) {
             Posted::Accepted => {
                 self.sent += 1;
                 self.slot += 1;
@@ -85,7 +102,7 @@ impl Flow {
     /// buffer holds while it awaits the other end's.
     #[inline(always)]
     pub fn post_some<E: Endpoint>(&mut self, endpoint: &mut E, plan: &Loop, most: u64) -> u64 {
-        let most = most.min(self.window - (self.sent - self.completed));
+        let most = most.min(self.window - self.outstanding());
         let first = self.sent;
         let slots = self.slots;
         let mut slot = self.slot;
@@ -133,17 +150,16 @@ impl Flow {
         gate.is_stopped().then_some(Ended::Stopped)
     }
 
-    /// Sees to it that all that was posted has completed, until a time, since the other end may be
+    /// Sees to it that all that was posted has completed, for a while, since the other end may be
     /// gone.
     pub fn drain<E: Endpoint, W: Waiter, C: Clock>(
         &mut self,
         endpoint: &mut E,
         waiter: &mut W,
         events: &mut Events,
-        gate: &Gate,
-        clock: C,
-        until: Ticks,
+        Scope { clock, gate, plan }: Scope<'_, C>,
     ) -> Option<Ended> {
+        let until = clock.now() + plan.drain;
         endpoint.flush();
         while self.completed < self.sent && clock.now() < until {
             // The other end may go as soon as it has all: what has completed comes first.

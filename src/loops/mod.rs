@@ -20,8 +20,11 @@ pub mod waiter;
 
 use crate::clock::TickSpan;
 use crate::plan::Case;
+use crate::sample::recorder::Recorder;
 use crate::transport::{Link, Traffic};
 use crate::units::Span;
+use gate::Gate;
+use schedule::Generator;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -82,8 +85,8 @@ impl Loop {
             messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
             warmup: case.warmup,
             time: case.bound.time.map(&ticks),
-            pause: TickSpan(0),
-            burst: 1,
+            pause: ticks(case.pattern.pause(case)),
+            burst: u64::from(case.pattern.burst(case).max(1)),
             window: u64::from(case.pattern.queue_depth(case)),
             every,
             check: case.check,
@@ -96,6 +99,36 @@ impl Loop {
             stamper: None,
         }
     }
+}
+
+/// What a measured loop runs on: an endpoint `E` (or what stands for several), how it waits, the
+/// clock that stamps, and what it reads and writes.
+pub struct LoopContext<'a, 'm, E, W, C> {
+    /// The endpoint.
+    pub endpoint: &'a mut E,
+    /// How it waits.
+    pub waiter: W,
+    /// The clock that stamps.
+    pub clock: C,
+    /// How the control thread reaches the loop.
+    pub gate: &'a Gate,
+    /// The case in ticks.
+    pub plan: &'a Loop,
+    /// When to send, where the case has a schedule and this role sends by it.
+    pub generator: Option<Generator>,
+    /// Where samples go.
+    pub recorder: &'a mut Recorder<'m>,
+}
+
+/// What a loop reads and does not change, for its functions: passed by value.
+#[derive(Clone, Copy)]
+pub struct Scope<'a, C> {
+    /// The clock that stamps.
+    pub clock: C,
+    /// How the control thread reaches the loop.
+    pub gate: &'a Gate,
+    /// The case in ticks.
+    pub plan: &'a Loop,
 }
 
 /// Why a round has ended.

@@ -1,10 +1,8 @@
 //! What loops of operations on the other end's memory share: the client posts, and the server's
 //! process only provides the memory.
 
-use super::gate::Gate;
-use super::{Ended, Loop};
+use super::{Ended, Loop, LoopContext};
 use crate::clock::Ticks;
-use crate::sample::recorder::Recorder;
 use std::time::Duration;
 
 /// Between two looks of an end that has nothing to do.
@@ -20,7 +18,8 @@ pub fn past(now: Ticks, end: &mut Option<Ticks>, messages: u64, plan: &Loop) -> 
 }
 
 /// The end whose memory is used: it waits until the other has done, and tells that it lives.
-pub fn memory(gate: &Gate, recorder: &mut Recorder<'_>) -> Ended {
+pub fn memory<E, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { gate, recorder, .. } = context;
     let mut looks = 0;
     loop {
         if gate.is_stopped() {

@@ -1,6 +1,7 @@
-//! How a loop waits: one type for each wait mode, and one for any of them.
+//! How a loop waits: a type for the busy wait, and one for any wait mode.
 
 use super::gate::Gate;
+use super::{Ended, Scope};
 use crate::clock::{Clock, TickSpan, Ticks};
 use crate::transport::{Endpoint, Events, Wait};
 use crate::units::Span;
@@ -57,6 +58,32 @@ pub fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Wai
     until.is_some_and(|until| clock.now() >= until).then_some(Waited::TimeUp)
 }
 
+/// Waits as a receiver does, by `next`, until something has happened: `None`. Else the round has
+/// ended: it is to stop, all that was sent has arrived, or nothing has come for a while after that.
+#[inline(always)]
+pub fn await_arrivals<C: Clock>(
+    Scope { clock, gate, plan }: Scope<'_, C>,
+    drained: &mut Option<Ticks>,
+    arrived: u64,
+    mut next: impl FnMut(Option<Ticks>) -> Waited,
+) -> Option<Ended> {
+    loop {
+        match next(*drained) {
+            Waited::Something => return None,
+            Waited::TimeUp => return Some(Ended::Count),
+            Waited::Look if gate.is_stopped() => return Some(Ended::Stopped),
+            Waited::Look => {
+                // What is still on the way gets this long; the wait looks at the gate meanwhile.
+                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
+                let has_all = gate.expected().is_some_and(|expected| arrived >= expected);
+                if has_all || clock.now() >= until {
+                    return Some(Ended::Count);
+                }
+            }
+        }
+    }
+}
+
 /// Polls without a pause.
 pub struct Busy;
 
@@ -94,114 +121,24 @@ impl Waiter for Busy {
     }
 }
 
-/// Sleeps in the kernel.
-pub struct Block;
-
-impl Waiter for Block {
-    #[inline(always)]
-    fn sleeps(&self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
-        endpoint.wait(events);
-    }
-
-    #[inline(always)]
-    fn next<E: Endpoint, C: Clock>(
-        &mut self,
-        endpoint: &mut E,
-        events: &mut Events,
-        clock: C,
-        gate: &Gate,
-        until: Option<Ticks>,
-    ) -> Waited {
-        loop {
-            endpoint.wait(events);
-            if events.any() {
-                return Waited::Something;
-            }
-            if let Some(reason) = look(clock, gate, until) {
-                return reason;
-            }
-        }
-    }
-}
-
 /// Any of the modes, told apart at each wait: for loops that are not compiled once for each mode.
 #[derive(Clone, Copy)]
-pub enum AnyWaiter {
-    /// Polls.
-    Busy,
-    /// Sleeps.
-    Block,
-    /// Does the one, then the other.
-    Adaptive(Adaptive),
+pub struct AnyWaiter {
+    wait: Wait,
+    spin: TickSpan,
 }
 
 impl AnyWaiter {
-    /// That of a wait mode.
-    pub fn of(wait: Wait, spin: TickSpan) -> AnyWaiter {
-        match wait {
-            Wait::Busy => AnyWaiter::Busy,
-            Wait::Block => AnyWaiter::Block,
-            Wait::Adaptive => AnyWaiter::Adaptive(Adaptive { spin }),
-        }
+    /// That of a wait mode; an adaptive one polls for `spin` before it sleeps.
+    pub fn new(wait: Wait, spin: TickSpan) -> AnyWaiter {
+        AnyWaiter { wait, spin: if wait == Wait::Adaptive { spin } else { TickSpan(0) } }
     }
 }
 
 impl Waiter for AnyWaiter {
     #[inline(always)]
     fn sleeps(&self) -> bool {
-        !matches!(self, AnyWaiter::Busy)
-    }
-
-    #[inline(always)]
-    fn spin(&self) -> TickSpan {
-        match self {
-            AnyWaiter::Busy | AnyWaiter::Block => TickSpan(0),
-            AnyWaiter::Adaptive(adaptive) => adaptive.spin,
-        }
-    }
-
-    #[inline(always)]
-    fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
-        match self {
-            AnyWaiter::Busy => Busy.once(endpoint, events),
-            AnyWaiter::Block => Block.once(endpoint, events),
-            AnyWaiter::Adaptive(adaptive) => adaptive.once(endpoint, events),
-        }
-    }
-
-    #[inline(always)]
-    fn next<E: Endpoint, C: Clock>(
-        &mut self,
-        endpoint: &mut E,
-        events: &mut Events,
-        clock: C,
-        gate: &Gate,
-        until: Option<Ticks>,
-    ) -> Waited {
-        match self {
-            AnyWaiter::Busy => Busy.next(endpoint, events, clock, gate, until),
-            AnyWaiter::Block => Block.next(endpoint, events, clock, gate, until),
-            AnyWaiter::Adaptive(adaptive) => adaptive.next(endpoint, events, clock, gate, until),
-        }
-    }
-}
-
-/// Polls for a while, then sleeps.
-#[derive(Clone, Copy)]
-pub struct Adaptive {
-    /// How long it polls.
-    pub spin: TickSpan,
-}
-
-impl Waiter for Adaptive {
-    #[inline(always)]
-    fn sleeps(&self) -> bool {
-        true
+        self.wait != Wait::Busy
     }
 
     #[inline(always)]
@@ -211,8 +148,10 @@ impl Waiter for Adaptive {
 
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
-        if !endpoint.poll(events) {
-            endpoint.wait(events);
+        match self.wait {
+            Wait::Busy => Busy.once(endpoint, events),
+            Wait::Adaptive if endpoint.poll(events) => {}
+            Wait::Adaptive | Wait::Block => endpoint.wait(events),
         }
     }
 
@@ -225,12 +164,25 @@ impl Waiter for Adaptive {
         gate: &Gate,
         until: Option<Ticks>,
     ) -> Waited {
-        let sleepy = clock.now() + self.spin;
-        while clock.now() < sleepy {
-            if endpoint.poll(events) {
-                return Waited::Something;
+        if self.wait == Wait::Busy {
+            return Busy.next(endpoint, events, clock, gate, until);
+        }
+        if self.wait == Wait::Adaptive {
+            let sleepy = clock.now() + self.spin;
+            while clock.now() < sleepy {
+                if endpoint.poll(events) {
+                    return Waited::Something;
+                }
             }
         }
-        Block.next(endpoint, events, clock, gate, until)
+        loop {
+            endpoint.wait(events);
+            if events.any() {
+                return Waited::Something;
+            }
+            if let Some(reason) = look(clock, gate, until) {
+                return reason;
+            }
+        }
     }
 }

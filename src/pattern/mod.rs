@@ -12,6 +12,7 @@ pub mod latency;
 pub mod load;
 pub mod oneway;
 pub mod options;
+pub mod prelude;
 pub mod registry;
 pub mod rpc;
 mod schedule_options;
@@ -27,5 +28,10 @@ use options::PatternOptions;
 /// A pattern: all that the stages need of one.
 pub trait Pattern:
     PatternSpec + PatternExecution + PatternAnalysis + PatternView + PatternOptions
+{
+}
+
+impl<P: PatternSpec + PatternExecution + PatternAnalysis + PatternView + PatternOptions> Pattern
+    for P
 {
 }

@@ -24,8 +24,8 @@ pub use crate::transport::{Settings, Wait};
 pub use host_spec::HostSpec;
 pub use pairs::{Layout, Pairs, Place};
 pub use pattern::{
-    CasesSoFar, Combination, Ending, FindPattern, PatternRef, PatternRequest, PatternSpec, Spec,
-    Specification,
+    CasesSoFar, Combination, Ending, FindPattern, OneSpec, PatternRef, PatternRequest, PatternSpec,
+    Spec, Specification, check_limits,
 };
 pub use schedule::{Schedule, TimerKind};
 pub use slo::Slo;

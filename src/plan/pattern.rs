@@ -5,10 +5,12 @@
 #![warn(missing_docs)]
 
 use super::{Axis, Bound, Case, Plan, Request, Trace, UsageError, sweep};
+use crate::options::{self, OptionDef, OptionTable};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
 use crate::units::{Bytes, Span};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -39,6 +41,17 @@ impl Spec {
         Spec(Arc::new(own))
     }
 
+    /// Of a pattern's own type, from what [`Specification::to_json`] wrote. A number is refused
+    /// that is beyond the limits of the option of its name.
+    pub fn read<T: Specification + DeserializeOwned>(
+        json: Value,
+        options: OptionTable,
+    ) -> Result<Spec, String> {
+        let own: T = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        check_limits(&own, options).map_err(|wrong| wrong.to_string())?;
+        Ok(Spec::new(own))
+    }
+
     /// As the pattern's own type, where it is that.
     pub fn get<T: Any>(&self) -> Option<&T> {
         (&*self.0 as &dyn Any).downcast_ref()
@@ -48,6 +61,19 @@ impl Spec {
     pub fn to_json(&self) -> Value {
         self.0.to_json()
     }
+}
+
+/// Refuses a number of a specification that is beyond the limits of the option of its name.
+pub fn check_limits(own: &impl Specification, options: OptionTable) -> Result<(), UsageError> {
+    let json = own.to_json();
+    let is_number = |one: &&OptionDef| {
+        !one.is_list && matches!(one.kind, options::Kind::Count { .. } | options::Kind::Size { .. })
+    };
+    options.iter().filter(is_number).try_for_each(|option| {
+        let number = json.get(option.name.replace('-', "_")).and_then(Value::as_u64);
+        let checked = number.map_or(Ok(()), |number| option.check_one(&number.to_string()));
+        checked.map_err(UsageError::of_option(option.name))
+    })
 }
 
 impl Debug for Spec {
@@ -117,10 +143,24 @@ pub trait PatternSpec: Sync {
     }
 
     /// Whether a transport can carry it, in some direction.
-    fn is_carried_by(&self, descriptor: &Descriptor) -> bool;
+    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
+        descriptor.carries(Traffic::Echo { every: 1 })
+    }
 
     /// What flows between the ranks, where both take part.
-    fn traffic(&self, case: &Case) -> Traffic;
+    fn traffic(&self, _case: &Case) -> Traffic {
+        Traffic::Echo { every: 1 }
+    }
+
+    /// Messages that are posted together, before a flush.
+    fn burst(&self, _case: &Case) -> u32 {
+        1
+    }
+
+    /// Pause between two bursts of a closed loop.
+    fn pause(&self, _case: &Case) -> Span {
+        Span(0)
+    }
 
     /// Whether only one end of a connection acts, given the case's operation.
     fn is_one_sided(&self, case: &Case) -> bool {
@@ -128,7 +168,10 @@ pub trait PatternSpec: Sync {
     }
 
     /// Most messages that an end has posted and not completed: the depth of its queues.
-    fn queue_depth(&self, case: &Case) -> u32;
+    fn queue_depth(&self, case: &Case) -> u32 {
+        // A closed loop never has more than a burst on the way.
+        self.burst(case)
+    }
 
     /// Whether its messages have different lengths, up to the size of the case.
     fn has_many_lengths(&self) -> bool {
@@ -176,18 +219,8 @@ pub trait PatternSpec: Sync {
         None
     }
 
-    /// The longest time that the client may send nothing on purpose.
-    fn longest_pause(&self, _case: &Case) -> Span {
-        Span(0)
-    }
-
-    /// Messages per second of a closed loop, where the case bounds them.
-    fn paced_rate(&self, _case: &Case) -> Option<f64> {
-        None
-    }
-
-    /// Bytes that a thread of the server needs beside samples and slots.
-    fn server_memory(&self, _case: &Case) -> u64 {
+    /// Bytes that a thread of a role needs beside samples and slots.
+    fn memory(&self, _case: &Case, _role: Role) -> u64 {
         0
     }
 
@@ -225,13 +258,21 @@ pub struct Combination {
     pub threads: u32,
 }
 
+/// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
+const COUNT: u64 = 10_000;
+
 /// What was asked of a pattern: lists are cases.
 pub trait PatternRequest: Debug + Send + Sync {
     /// When a round ends where neither a count nor a time was given.
-    fn usual_bound(&self) -> Bound;
+    fn usual_bound(&self) -> Bound {
+        Bound { count: Some(COUNT), time: None }
+    }
 
     /// Refuses what the pattern cannot do, whatever the transport.
-    fn check(&self, request: &Request) -> Result<(), UsageError>;
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
+        request.refuse_stamps()?;
+        request.refuse_schedule()
+    }
 
     /// Payloads of messages, each a case: those of a trace, else those that were given.
     fn sizes(&self, request: &Request) -> Result<Vec<Bytes>, UsageError> {
@@ -271,6 +312,16 @@ pub trait PatternRequest: Debug + Send + Sync {
 
     /// Adds cases that measure for others, when all of the others are there.
     fn complete(&self, _layout: &mut CasesSoFar) {}
+}
+
+/// A request for the cases of one specification, sent in a closed loop.
+#[derive(Clone, Debug)]
+pub struct OneSpec<S>(pub S);
+
+impl<S: Specification + Clone> PatternRequest for OneSpec<S> {
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        vec![request.case(of, self.0.clone())]
+    }
 }
 
 /// The cases of a plan while it is made.

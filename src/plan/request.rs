@@ -24,8 +24,6 @@ pub const MOST_IN_ALL: u64 = 8000;
 pub const ROUNDS: u32 = 5;
 /// Most rounds where an interval's width ends them and nothing else is asked for.
 pub const ROUNDS_UNTIL: u32 = 30;
-/// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
-pub const COUNT: u64 = 10_000;
 /// Warm-up where nothing else is asked for: so many messages ...
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
@@ -379,7 +377,7 @@ mod tests {
         let trace = Trace::parse("t", &lines).unwrap();
         let schedule = Schedule::Trace { rate: trace.rate() };
         let requests =
-            [oneway::request(oneway::Asked::default()), load::request(load::Asked::default())];
+            [oneway::request(oneway::Spec::default()), load::request(load::Sweep::default())];
         for request in requests {
             let request = Request { trace: Some(trace.clone()), schedule, ..request };
             assert_eq!(request.plan().unwrap().cases[0].bound.count, Some(30_000));
@@ -389,7 +387,7 @@ mod tests {
     #[test]
     fn the_warm_up_is_at_most_a_tenth_of_what_is_expected() {
         let warmup = |count, time, schedule| {
-            let usual = oneway::request(oneway::Asked::default());
+            let usual = oneway::request(oneway::Spec::default());
             let request = Request { count, time, schedule, ..usual };
             request.plan().unwrap().cases[0].warmup
         };

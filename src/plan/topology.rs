@@ -168,6 +168,11 @@ impl Topology {
         all.fold(0, u32::saturating_add)
     }
 
+    /// Endpoints of each thread of the first rank of a role.
+    pub fn endpoints_of_role(&self, role: Role) -> u32 {
+        self.endpoints_of(self.position(role).unwrap_or_default())
+    }
+
     /// The endpoints that those of a thread are connected to, in the order of its own: by rank,
     /// then by thread.
     pub fn peers_of(&self, rank: usize, thread: usize) -> Vec<EndpointId> {
@@ -308,12 +313,12 @@ mod tests {
 
     #[test]
     fn each_connection_connects_to_the_one_that_connects_to_it() {
-        let asked = rpc::Asked {
+        let asked = rpc::Sweep {
             server_ports: vec![3],
             connections: vec![2],
             clients: vec![1],
             baseline: false,
-            ..rpc::Asked::default()
+            ..rpc::Sweep::default()
         };
         let request = Request { threads: vec![2], ..rpc::request(asked) };
         let topology = request.plan().unwrap().cases.remove(0).topology;

@@ -2,10 +2,9 @@
 //! cases follow from what has been measured.
 #![warn(missing_docs)]
 
-use super::counts;
 use super::cpus;
 use super::rates::Rates;
-use super::round::{RoundResult, ThreadResult};
+use super::round::RoundResult;
 use super::stop::Stop;
 use crate::agent::execution::FindExecution;
 use crate::control::fault::Fault;
@@ -16,8 +15,8 @@ use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
-use crate::stats::Metric;
 use crate::stats::rate::Delivered;
+use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;
 use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
@@ -56,16 +55,31 @@ pub trait PatternAnalysis: Sync {
     /// The metrics of a case, the one that answers its question first.
     fn metrics(&self, case: &Case) -> Vec<Metric>;
 
+    /// Metrics that a graph can show, beside those.
+    fn more_metrics(&self, _case: &Case) -> Vec<Metric> {
+        Vec::new()
+    }
+
+    /// The rates of a case.
+    fn rates(&self, _case: &Case) -> Vec<RateMetric> {
+        Vec::new()
+    }
+
     /// The names of all metrics and rates of a case, distributions first: what a graph can show.
-    fn measured(&self, case: &Case) -> Vec<&'static str>;
+    fn measured(&self, case: &Case) -> Vec<&'static str> {
+        let own = if self.is_rate() { Vec::new() } else { self.metrics(case) };
+        let more = self.more_metrics(case).into_iter().filter(|one| !own.contains(one));
+        let metrics = own.iter().copied().chain(more).map(Metric::name);
+        metrics.chain(self.rates(case).into_iter().map(RateMetric::name)).collect()
+    }
 
     /// Which end sees messages arrive.
     fn arrivals(&self, _case: &Case) -> Arrivals {
         Arrivals::AtClient
     }
 
-    /// Whether times are taken from a stamp of one end to one of the other, so that both clocks
-    /// must be known.
+    /// Whether times are taken from a stamp of one end to one of the other: both clocks must be
+    /// known, and a round whose time was to end it ends where its rows are used.
     fn is_one_way(&self) -> bool {
         false
     }
@@ -75,27 +89,16 @@ pub trait PatternAnalysis: Sync {
         false
     }
 
-    /// Whether a round whose time was to end it ends where its rows are used.
-    fn needs_a_row_for_each_message(&self) -> bool {
-        false
-    }
-
-    /// Messages of one thread of a round, by what became of them.
-    fn counts(
-        &self,
-        case: &Case,
-        client: &ThreadResult,
-        server: Option<&ThreadResult>,
-        samples: &[Sample],
-    ) -> Counts {
-        counts::counts(case, self.arrivals(case), client, server, samples)
-    }
+    /// Sets in the counts of one thread of a round what the pattern alone knows.
+    fn complete_thread_counts(&self, _case: &Case, _samples: &[Sample], _counts: &mut Counts) {}
 
     /// Adds to the counts of a round what only all threads together tell.
     fn complete_counts(&self, _finished: &RoundResult, _all: &mut Counts) {}
 
-    /// What gathers the rounds of a run.
-    fn collector(&self, case: &Case) -> Box<dyn Collector>;
+    /// What gathers the rounds of a run, beside their distributions.
+    fn collector(&self, _case: &Case) -> Box<dyn Collector> {
+        Box::new(())
+    }
 
     /// What was included in the figures: name, value.
     fn method_notes(&self, _case: &Case) -> BTreeMap<String, String> {
@@ -142,18 +145,35 @@ pub struct Completion {
 /// Gathers what a pattern wants to know of the rounds of a run, beside their distributions.
 pub trait Collector: Any {
     /// Takes a round.
-    fn take(&mut self, round: &RoundSeen<'_>);
+    fn take(&mut self, _round: &RoundSeen<'_>) {}
 
     /// The rates of the run so far, the one that answers the question first.
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure>;
+    fn rates(&self, _run: &RunSoFar) -> Vec<RateFigure> {
+        Vec::new()
+    }
 
     /// What its rounds posted and delivered, where that is gathered.
     fn work(&self) -> Option<&Rates> {
         None
     }
+}
 
-    /// For patterns that know their own type.
-    fn as_any(&self) -> &dyn Any;
+/// Gathers nothing.
+impl Collector for () {}
+
+/// Gathers what messages were sent and delivered.
+impl Collector for Rates {
+    fn take(&mut self, round: &RoundSeen<'_>) {
+        self.add(round);
+    }
+
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        self.figures(run.case.schedule)
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(self)
+    }
 }
 
 /// A run while its rounds come in.
@@ -228,7 +248,7 @@ impl RunSoFar {
 
     /// What the pattern has gathered, as its own type.
     pub fn collected<T: Any>(&self) -> Option<&T> {
-        self.collector.as_any().downcast_ref()
+        (&*self.collector as &dyn Any).downcast_ref()
     }
 
     /// What each round delivered, in messages, where that is gathered.

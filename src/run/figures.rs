@@ -334,8 +334,13 @@ fn method_notes(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<String,
             format!("adaptive: both ends poll for {} us, then sleep", ADAPTIVE_SPIN.0 / 1000)
         }
     };
+    let batching = match case.pattern.burst(case) {
+        1 => "one message per flush".to_string(),
+        burst => format!("{burst} messages per flush"),
+    };
     let payload = if case.check { "filled and verified" } else { "numbered, not verified" };
     let mut notes = BTreeMap::from([
+        ("batching".to_string(), batching),
         ("wait".to_string(), wait),
         ("payload".to_string(), payload.to_string()),
         ("path".to_string(), case.transport.descriptor().path.to_string()),

@@ -437,14 +437,13 @@ fn counts(
     each: &[RoundSamples],
 ) -> (Counts, Vec<Counts>) {
     let parts = finished.threads_of(Role::Client).iter().zip(each).enumerate();
+    let servers = finished.threads_of(Role::Server);
     let counted: Vec<Counts> = parts
         .map(|(number, (client, samples))| {
-            analysis.counts(
-                case,
-                client,
-                finished.threads_of(Role::Server).get(number),
-                &samples.samples,
-            )
+            let (server, samples) = (servers.get(number), &samples.samples);
+            let mut one = counts::counts(case, analysis.arrivals(case), client, server, samples);
+            analysis.complete_thread_counts(case, samples, &mut one);
+            one
         })
         .collect();
     let mut all = Counts::default();

@@ -17,7 +17,7 @@ pub struct Rates {
 
 impl Rates {
     /// Takes a round whose samples are single messages.
-    pub fn take(&mut self, seen: &RoundSeen<'_>) {
+    pub fn add(&mut self, seen: &RoundSeen<'_>) {
         if seen.round.samples_in_histogram_only > 0 {
             // Stamps are those of the first messages; all have been counted.
             let seconds = seen.round.length_ns / 1e9;

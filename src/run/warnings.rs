@@ -51,9 +51,9 @@ impl RunSoFar {
     fn cut_short(&self) -> Option<Warning> {
         let Case { schedule, bound, .. } = &self.case;
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
-        let needs_rows = self.analysis.needs_a_row_for_each_message();
         let all = |round: &&Round| round.ended == RoundEnd::Count;
-        let cut = self.rounds.iter().find(all).filter(|_| is_timed && needs_rows);
+        let cut = self.rounds.iter().find(all);
+        let cut = cut.filter(|_| is_timed && self.analysis.is_one_way());
         cut.map(|round| Warning::CutShort {
             messages: round.counts.sent + round.counts.missed_steps,
         })

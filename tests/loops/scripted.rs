@@ -1,5 +1,6 @@
 //! An end that does what a test says, on a virtual clock of its own.
 
+use super::on;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use wiregauge::clock::{Clock, Ticks, Virtual};
@@ -95,7 +96,7 @@ impl Scripted {
         let mut recorder = Recorder::new(&mut arena, plan.warmup);
         let clock = clock_at(1000);
         let gate = Gate::default();
-        let ended = closed::client(&mut self, Busy, clock, &gate, plan, &mut recorder);
+        let ended = closed::client(on(&mut self, Busy, clock, &gate, plan, &mut recorder));
         assert_eq!(self.overwritten, 0, "a slot was written before it had completed");
         let seen = recorder.seen;
         (ended, arena.rows().to_vec(), seen)

@@ -1,7 +1,7 @@
 //! The source of a stream on a virtual clock: what it sends and what it leaves out.
 
 use super::scripted::{Scripted, clock_at};
-use super::{generator, plan};
+use super::{generator, on, plan, scheduled};
 use wiregauge::clock::{Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::waiter::Busy;
@@ -23,8 +23,8 @@ fn streamed(end: &mut Scripted, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts,
     let mut arena = Arena::create(1000).unwrap();
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
     let (clock, gate) = (clock_at(5000), Gate::default());
-    let ended =
-        loops::source(end, Busy, clock, &gate, plan, generator(1e6), &mut steps, &mut recorder);
+    let context = scheduled(on(end, Busy, clock, &gate, plan, &mut recorder), generator(1e6));
+    let ended = loops::source(context, &mut steps);
     let seen = recorder.seen;
     assert_eq!(end.overwritten, 0, "a slot was written before it had completed");
     let samples = end.messages.iter().map(|m| read_message(m, Kind::Integer).unwrap()).collect();

@@ -2,15 +2,12 @@
 //! as in an agent, on the virtual clock. The patterns that the self-test asks are named here alone.
 
 use super::Fallible;
-use crate::agent::connections::Connections;
-use crate::agent::execution::{LoopContext, ThreadContext};
-use crate::agent::setup::setup;
+use crate::agent::execution::ThreadContext;
 use crate::cli::RunOptions;
-use crate::clock::{AnyClock, TickSpan, Ticks, Timebase};
+use crate::clock::{AnyClock, Ticks, Timebase};
 use crate::command::process::context;
+use crate::loops::Ended;
 use crate::loops::gate::Gate;
-use crate::loops::schedule::Generator;
-use crate::loops::{Ended, Loop};
 use crate::pattern::{latency, load, oneway, registry};
 use crate::plan::{Bound, Case, Plan, Request, Schedule};
 use crate::record::schema::Record;
@@ -18,7 +15,7 @@ use crate::run::{self, Keep, Silent};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
 use crate::sample::join::Times;
-use crate::sample::recorder::{MessageCounts, Recorder};
+use crate::sample::recorder::MessageCounts;
 use crate::stats::metric::durations;
 use crate::stats::{Metric, Summary, summarize};
 use crate::transport::{Role, TransportKind};
@@ -30,7 +27,7 @@ const SIZE: Bytes = Bytes(8);
 
 /// A request for round trips.
 pub fn round_trips() -> Request {
-    latency::request(latency::Asked::default())
+    latency::request(latency::Spec::default())
 }
 
 /// Round trips on the synthetic transport: so many messages of 8 B, no warm-up.
@@ -51,12 +48,12 @@ pub fn with_pause(case: &Case, pause: Span) -> Case {
 /// Requests to a server, of which one is outstanding at a time.
 pub fn one_request_at_a_time(synthetic: &str, count: u64) -> Fallible<Case> {
     let spec = load::Spec { object_size: SIZE, window: 1, ..load::Spec::default() };
-    case(load::request(load::Asked { spec, ..load::Asked::default() }), synthetic, count)
+    case(load::request(load::Sweep { spec, ..load::Sweep::default() }), synthetic, count)
 }
 
 /// Messages one way by a schedule.
 pub fn scheduled(synthetic: &str, count: u64, schedule: Schedule) -> Fallible<Case> {
-    let request = Request { sizes: vec![SIZE], ..oneway::request(oneway::Asked::default()) };
+    let request = Request { sizes: vec![SIZE], ..oneway::request(oneway::Spec::default()) };
     let bound = Bound { count: Some(count), time: None };
     Ok(Case { schedule, bound, ..case(request, synthetic, count)? })
 }
@@ -144,21 +141,7 @@ fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Fallible<(MessageCoun
         cpu_beside: None,
         is_remote: false,
     };
-    let mut role_loop = execution.prepare(&context)?;
-    let connections = Connections::simulated(case, &setup(case, role, [0; 32]));
-    let mut connections = connections?;
-    let ticks = |span: Span| TickSpan(span.0 as i64);
-    let mut plan = Loop::new(case, ticks);
-    role_loop.tune(&mut plan, &ticks);
     let clock = case.transport.virtual_clock().ok_or("the transport simulates no time")?;
-    let generator = match role {
-        Role::Client => Generator::of(case, &time)?,
-        Role::Server => None,
-    };
-    let mut recorder = Recorder::new(arena, case.warmup);
-    let (gate, spin) = (Gate::default(), TickSpan(0));
-    let clock = AnyClock::Virtual(clock);
-    let context = LoopContext { case, clock, gate: &gate, plan: &plan, generator, spin };
-    let ended = role_loop.run(&mut connections.set, context, &mut recorder);
-    Ok((recorder.seen, ended))
+    let (clock, gate) = (AnyClock::Virtual(clock), Gate::default());
+    Ok(context.simulate(execution, [0; 32], clock, &gate, arena)?)
 }

@@ -1,24 +1,9 @@
 //! What a bandwidth round shows: bytes and messages that arrived, by the receiver's clock.
 
-use super::spec::{Direction, Spec};
-use super::{Bandwidth, window};
-use crate::clock::Ticks;
-use crate::pattern::latency;
-use crate::plan::Case;
-use crate::record::schema::{Counts, RateFigure};
-use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen, RunSoFar};
-use crate::run::counts;
-use crate::run::rates::{Rates, figure};
-use crate::run::round::ThreadResult;
-use crate::sample::arena::Row;
-use crate::sample::join::{End, Times, sample};
-use crate::sample::{Flags, RoundSamples, Sample};
-use crate::stats::rate::Delivered;
-use crate::stats::{Metric, RateMetric};
-use std::any::Any;
-use std::collections::BTreeMap;
-
-const RATES: [RateMetric; 2] = [RateMetric::Bandwidth, RateMetric::MessageRate];
+use super::{Bandwidth, Direction, Spec, window};
+use crate::pattern::prelude::*;
+use crate::run::rates::figure;
+use crate::sample::join::{End, sample};
 
 impl PatternAnalysis for Bandwidth {
     fn samples(
@@ -47,8 +32,8 @@ impl PatternAnalysis for Bandwidth {
         vec![Metric::Complete]
     }
 
-    fn measured(&self, _: &Case) -> Vec<&'static str> {
-        RATES.iter().map(|rate| rate.name()).collect()
+    fn rates(&self, _: &Case) -> Vec<RateMetric> {
+        vec![RateMetric::Bandwidth, RateMetric::MessageRate]
     }
 
     fn arrivals(&self, case: &Case) -> Arrivals {
@@ -63,23 +48,12 @@ impl PatternAnalysis for Bandwidth {
         true
     }
 
-    fn counts(
-        &self,
-        case: &Case,
-        client: &ThreadResult,
-        server: Option<&ThreadResult>,
-        samples: &[Sample],
-    ) -> Counts {
-        let counts = counts::counts(case, self.arrivals(case), client, server, samples);
-        Counts { warmup: case.warmup.min(counts.sent), ..counts }
+    fn complete_thread_counts(&self, case: &Case, _: &[Sample], counts: &mut Counts) {
+        counts.warmup = case.warmup.min(counts.sent);
     }
 
     fn collector(&self, _: &Case) -> Box<dyn Collector> {
         Box::<Volume>::default()
-    }
-
-    fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
-        latency::batching(case.spec::<Spec>().burst)
     }
 }
 
@@ -103,10 +77,6 @@ impl Collector for Volume {
 
     fn work(&self) -> Option<&Rates> {
         Some(&self.0)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

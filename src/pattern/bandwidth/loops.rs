@@ -4,16 +4,11 @@
 //! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
 //! delivered between the first stamp after the warm-up and the last.
 
-use crate::clock::{Clock, Ticks};
 use crate::loops::flow::Flow;
-use crate::loops::gate::Gate;
 use crate::loops::one_sided::past;
 use crate::loops::payload;
-use crate::loops::waiter::{Waited, Waiter};
-use crate::loops::{Ended, Loop};
-use crate::sample::Flags;
-use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Events, Link};
+use crate::loops::waiter::await_arrivals;
+use crate::pattern::prelude::*;
 
 /// What one end of a bandwidth round has counted.
 pub(super) struct Count {
@@ -55,14 +50,8 @@ impl Count {
 }
 
 /// Sends, one way.
-pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn sender<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);
@@ -91,8 +80,8 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(
         }
     }
     recorder.seen.sent = flow.sent;
-    let until = clock.now() + plan.drain;
-    flow.drain(endpoint, &mut waiter, &mut events, gate, clock, until).unwrap_or(ended)
+    let scope = Scope { clock, gate, plan };
+    flow.drain(endpoint, &mut waiter, &mut events, scope).unwrap_or(ended)
 }
 
 /// Counts what arrived and what did not come in order or not as it was sent.
@@ -123,33 +112,19 @@ fn take<E: Endpoint>(
 }
 
 /// Receives, one way.
-pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
     let mut count = Count::new(plan);
     let mut highest = 0;
     let mut drained = None;
+    let scope = Scope { clock, gate, plan };
     loop {
-        match waiter.next(endpoint, &mut events, clock, gate, drained) {
-            Waited::Something => {}
-            Waited::TimeUp => return Ended::Count,
-            Waited::Look if gate.is_stopped() => return Ended::Stopped,
-            Waited::Look => {
-                if gate.expected().is_some_and(|expected| count.messages >= expected) {
-                    return Ended::Count;
-                }
-                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
-                if clock.now() >= until {
-                    return Ended::Count;
-                }
-                continue;
-            }
+        let ended = await_arrivals(scope, &mut drained, count.messages, |until| {
+            waiter.next(endpoint, &mut events, clock, gate, until)
+        });
+        if let Some(ended) = ended {
+            return ended;
         }
         take(endpoint, &events, plan, &mut count, &mut highest, recorder);
         if count.mark(clock, plan, recorder, true).is_some() && gate.is_stopped() {
@@ -165,14 +140,8 @@ pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(
 }
 
 /// Sends and receives at once: each end runs it. Rows are those of what is received.
-pub fn both<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);

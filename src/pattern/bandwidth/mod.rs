@@ -4,11 +4,8 @@ mod execution;
 mod figures;
 pub mod loops;
 pub mod one_sided;
-mod options;
 mod spec;
 mod view;
 mod window;
 
-pub use spec::{Asked, Bandwidth, Direction, Spec, request};
-
-impl super::Pattern for Bandwidth {}
+pub use spec::{Bandwidth, Direction, Spec, request};

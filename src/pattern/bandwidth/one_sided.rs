@@ -1,24 +1,13 @@
 //! A flow of operations on the other end's memory: what has completed has arrived.
 
 use super::loops::Count;
-use crate::clock::{Clock, Ticks};
 use crate::loops::flow::Flow;
-use crate::loops::gate::Gate;
 use crate::loops::one_sided::past;
-use crate::loops::waiter::Waiter;
-use crate::loops::{Ended, Loop};
-use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Events};
+use crate::pattern::prelude::*;
 
 /// As many as the transport takes. Rows are those of what has completed.
-pub fn client<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);

@@ -1,16 +1,8 @@
-//! What bandwidth asks: how many messages are on the way, and whether data goes both ways.
+//! The options and the specification of bandwidth: how many messages are on the way, and whether
+//! data goes both ways.
 
-use crate::options::Named;
-use crate::pattern::latency::check_burst;
-use crate::plan::request::{MOST_WINDOW, refuse, within};
-use crate::plan::{
-    self, Bound, Case, Combination, Ending, PatternRef, PatternRequest, PatternSpec, Request,
-    UsageError,
-};
-use crate::transport::{Descriptor, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use crate::pattern::prelude::*;
+use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Bandwidth;
@@ -56,9 +48,6 @@ pub struct Spec {
     pub direction: Direction,
 }
 
-/// What was asked for.
-pub type Asked = Spec;
-
 impl Default for Spec {
     fn default() -> Spec {
         Spec { burst: 1, window: 64, direction: Direction::Uni }
@@ -66,8 +55,8 @@ impl Default for Spec {
 }
 
 /// A request with the defaults.
-pub fn request(asked: Asked) -> Request {
-    Request::new(PatternRef(&Bandwidth), asked, Bytes(64 << 10))
+pub fn request(spec: Spec) -> Request {
+    Request::new(PatternRef(&Bandwidth), spec, Bytes(64 << 10))
 }
 
 impl PatternSpec for Bandwidth {
@@ -76,9 +65,7 @@ impl PatternSpec for Bandwidth {
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        spec.check_numbers().map_err(|wrong| wrong.to_string())?;
-        Ok(plan::Spec::new(spec))
+        plan::Spec::read::<Spec>(json, OPTIONS)
     }
 
     fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
@@ -103,6 +90,10 @@ impl PatternSpec for Bandwidth {
         case.settings.operation().is_one_sided(true)
     }
 
+    fn burst(&self, case: &Case) -> u32 {
+        case.spec::<Spec>().burst
+    }
+
     fn queue_depth(&self, case: &Case) -> u32 {
         let spec = case.spec::<Spec>();
         spec.window.max(spec.burst)
@@ -121,20 +112,13 @@ impl PatternSpec for Bandwidth {
     }
 }
 
-impl Spec {
-    fn check_numbers(&self) -> Result<(), UsageError> {
-        check_burst(self.burst)?;
-        within("--window", Some(u64::from(self.window)), 1, u64::from(MOST_WINDOW))
-    }
-}
-
-impl PatternRequest for Asked {
+impl PatternRequest for Spec {
     fn usual_bound(&self) -> Bound {
         Bound { count: None, time: Some(TIME) }
     }
 
     fn check(&self, request: &Request) -> Result<(), UsageError> {
-        self.check_numbers()?;
+        check_limits(self, OPTIONS)?;
         request.refuse_stamps()?;
         request.refuse_schedule()
     }
@@ -156,5 +140,44 @@ impl PatternRequest for Asked {
 
     fn measures_bisection(&self) -> bool {
         true
+    }
+}
+
+const OPTIONS: OptionTable = &[
+    SIZE.default("64KiB"),
+    BURST,
+    WINDOW.default("64"),
+    OptionDef::choice::<Direction>(
+        "direction",
+        "Traffic from client to server (uni) or both ways at once (bi)",
+    )
+    .metavar("WAY")
+    .default("uni")
+    .heading(MEASUREMENT),
+];
+
+impl PatternOptions for Bandwidth {
+    fn about(&self) -> &'static str {
+        "Measure bandwidth and message rate, one way or both ways"
+    }
+
+    fn examples(&self) -> &'static str {
+        "
+  wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
+  wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms"
+    }
+
+    fn options(&self) -> OptionTable {
+        OPTIONS
+    }
+
+    fn request(&self, given: &Given) -> Result<Request, UsageError> {
+        let usual = Spec::default();
+        let spec = Spec {
+            burst: given.count32("burst").unwrap_or(usual.burst),
+            window: given.count32("window").unwrap_or(usual.window),
+            direction: given.choice("direction").unwrap_or(usual.direction),
+        };
+        Ok(with_sizes(given, request(spec)))
     }
 }

@@ -1,11 +1,8 @@
 //! Runs of `bandwidth`: bytes and messages that arrived per second.
 
-use super::Bandwidth;
-use super::spec::{Direction, Spec};
-use crate::record::schema::{RateMetric, Record, Run};
-use crate::report::model::{Cell, Note, Section, Show, Table, ends, figure, number, own, text};
+use super::{Bandwidth, Direction, Spec};
+use crate::pattern::prelude::*;
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
-use crate::report::view::PatternView;
 
 /// As records name the pattern.
 const NAME: &str = "bandwidth";

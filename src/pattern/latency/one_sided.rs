@@ -1,14 +1,9 @@
 //! Round trips of operations on the other end's memory: a completion is all that comes of one.
 
-use crate::clock::{Clock, Ticks};
-use crate::loops::gate::Gate;
 use crate::loops::one_sided::past;
-use crate::loops::waiter::{Waited, Waiter};
-use crate::loops::{Ended, Loop, payload};
+use crate::loops::payload;
+use crate::pattern::prelude::*;
 use crate::plan::MOST_BURST;
-use crate::sample::Flags;
-use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Events, Link, Posted, Slot};
 
 /// What is on its way of one burst.
 struct Burst {
@@ -37,14 +32,8 @@ impl Burst {
 }
 
 /// Round trips: the next burst is posted when the last has completed.
-pub fn client<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
     let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };
     let slots = u64::from(endpoint.slots());

@@ -1,14 +1,8 @@
-//! What latency asks: how many messages are on the way together, and how long it pauses.
+//! The options and the specification of latency: how many messages are on the way together, and how
+//! long it pauses.
 
-use crate::plan::request::{COUNT, within};
-use crate::plan::{
-    self, Bound, Case, Combination, MOST_BURST, PatternRef, PatternRequest, PatternSpec, Request,
-    UsageError,
-};
-use crate::transport::{Descriptor, Traffic};
-use crate::units::{Bytes, Span};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use crate::pattern::prelude::*;
+use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Latency;
@@ -22,9 +16,6 @@ pub struct Spec {
     pub burst: u32,
 }
 
-/// What was asked for.
-pub type Asked = Spec;
-
 impl Default for Spec {
     fn default() -> Spec {
         Spec { pause: Span(0), burst: 1 }
@@ -32,8 +23,8 @@ impl Default for Spec {
 }
 
 /// A request with the defaults.
-pub fn request(asked: Asked) -> Request {
-    Request::new(PatternRef(&Latency), asked, Bytes(64))
+pub fn request(spec: Spec) -> Request {
+    Request::new(PatternRef(&Latency), spec, Bytes(64))
 }
 
 impl PatternSpec for Latency {
@@ -42,41 +33,21 @@ impl PatternSpec for Latency {
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        check_burst(spec.burst).map_err(|wrong| wrong.to_string())?;
-        Ok(plan::Spec::new(spec))
+        plan::Spec::read::<Spec>(json, OPTIONS)
     }
 
-    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
-        descriptor.carries(Traffic::Echo { every: 1 })
-    }
-
-    fn traffic(&self, _: &Case) -> Traffic {
-        Traffic::Echo { every: 1 }
-    }
-
-    fn queue_depth(&self, case: &Case) -> u32 {
-        // A closed loop never has more than a burst on the way.
+    fn burst(&self, case: &Case) -> u32 {
         case.spec::<Spec>().burst
     }
 
-    fn longest_pause(&self, case: &Case) -> Span {
+    fn pause(&self, case: &Case) -> Span {
         case.spec::<Spec>().pause
-    }
-
-    fn paced_rate(&self, case: &Case) -> Option<f64> {
-        let Spec { pause, burst } = case.spec::<Spec>();
-        (pause.0 > 0).then(|| f64::from(*burst) * 1e9 / pause.0 as f64)
     }
 }
 
-impl PatternRequest for Asked {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: Some(COUNT), time: None }
-    }
-
+impl PatternRequest for Spec {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
-        check_burst(self.burst)?;
+        check_limits(self, OPTIONS)?;
         request.refuse_stamps()?;
         request.refuse_schedule()
     }
@@ -91,7 +62,34 @@ impl PatternRequest for Asked {
     }
 }
 
-/// Refuses a burst that the loop has no room for.
-pub(in crate::pattern) fn check_burst(burst: u32) -> Result<(), UsageError> {
-    within("--burst", Some(u64::from(burst)), 1, MOST_BURST as u64)
+pub(in crate::pattern) const OPTIONS: OptionTable = &[SIZE, BURST, PAUSE];
+
+/// Bursts and pauses.
+pub(in crate::pattern) fn spec(given: &Given) -> Spec {
+    let usual = Spec::default();
+    Spec {
+        pause: given.time("pause").unwrap_or(usual.pause),
+        burst: given.count32("burst").unwrap_or(usual.burst),
+    }
+}
+
+impl PatternOptions for Latency {
+    fn about(&self) -> &'static str {
+        "Measure round-trip latency: ping-pong, one message (or burst) at a time"
+    }
+
+    fn examples(&self) -> &'static str {
+        "
+  wiregauge latency --transport tcp,udp,unix,shm --wait busy,block
+  wiregauge latency --size 8..64KiB*2 --perturb --until 5%
+  wiregauge latency --transport tcp --count 100k --rounds 10 --cpus 2,3 --json > record.json"
+    }
+
+    fn options(&self) -> OptionTable {
+        OPTIONS
+    }
+
+    fn request(&self, given: &Given) -> Result<Request, UsageError> {
+        Ok(with_sizes(given, request(spec(given))))
+    }
 }

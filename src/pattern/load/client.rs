@@ -3,15 +3,11 @@
 
 use super::server;
 use super::spec::MOST_OUTSTANDING;
-use crate::clock::{Clock, TickSpan, Ticks};
 use crate::loops::flow::Flow;
-use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::waiter::{POLLS, Waiter};
-use crate::loops::{Ended, Loop};
-use crate::sample::Flags;
-use crate::sample::recorder::{Recorder, Times};
-use crate::transport::{Endpoint, Events, Link};
+use crate::loops::waiter::POLLS;
+use crate::pattern::prelude::*;
+use crate::sample::recorder::Times;
 
 /// Requests that are sent in one go before answers are looked for again, so that a late generator
 /// does not stamp answers late.
@@ -20,27 +16,40 @@ const IN_ONE_GO: u32 = 16;
 /// Requests that were never sent and are kept as such, from one look at the gate to the next.
 const UNSENT_BETWEEN_LOOKS: u64 = 4096;
 
-/// What says when the next request goes.
+/// What says when the next request goes. What has a default is for a schedule alone.
 pub trait Pace {
     /// Whether the client may sleep while nothing is to be sent.
-    const SLEEPS: bool;
+    const SLEEPS: bool = false;
+
     /// The intended time of the next request, where it is to go now.
     fn due(&self, now: Ticks, outstanding: u64) -> Option<Ticks>;
+
     /// When that will be, where it depends on nothing but time.
-    fn upcoming(&self) -> Option<Ticks>;
+    #[inline(always)]
+    fn upcoming(&self) -> Option<Ticks> {
+        None
+    }
+
     /// The request is sent.
-    fn step(&mut self, now: Ticks);
+    #[inline(always)]
+    fn step(&mut self, _now: Ticks) {}
+
     /// Waits for the next: no answer is awaited. `None`: told to stop.
-    fn wait<C: Clock>(&mut self, clock: C, gate: &Gate, plan: &Loop) -> Option<Ticks>;
+    #[inline(always)]
+    fn wait<C: Clock>(&mut self, scope: Scope<'_, C>) -> Option<Ticks> {
+        Some(scope.clock.now())
+    }
+
     /// Sets the time 0.
-    fn begin(&mut self, start: Ticks);
+    fn begin(&mut self, _start: Ticks) {}
+
     /// Steps that had passed when the generator came to them.
-    fn missed(&self) -> u64;
+    fn missed(&self) -> u64 {
+        0
+    }
 }
 
 impl Pace for Generator {
-    const SLEEPS: bool = false;
-
     #[inline(always)]
     fn due(&self, now: Ticks, _: u64) -> Option<Ticks> {
         Generator::upcoming(self).filter(|intended| *intended <= now)
@@ -57,8 +66,8 @@ impl Pace for Generator {
     }
 
     #[inline(always)]
-    fn wait<C: Clock>(&mut self, clock: C, gate: &Gate, plan: &Loop) -> Option<Ticks> {
-        Generator::wait(self, clock, gate, plan.lead)
+    fn wait<C: Clock>(&mut self, scope: Scope<'_, C>) -> Option<Ticks> {
+        Generator::wait(self, scope.clock, scope.gate, scope.plan.lead)
     }
 
     fn begin(&mut self, start: Ticks) {
@@ -80,27 +89,11 @@ impl Pace for Clients {
     fn due(&self, now: Ticks, outstanding: u64) -> Option<Ticks> {
         (outstanding < self.0).then_some(now)
     }
-
-    fn upcoming(&self) -> Option<Ticks> {
-        None
-    }
-
-    fn step(&mut self, _: Ticks) {}
-
-    fn wait<C: Clock>(&mut self, clock: C, _: &Gate, _: &Loop) -> Option<Ticks> {
-        Some(clock.now())
-    }
-
-    fn begin(&mut self, _: Ticks) {}
-
-    fn missed(&self) -> u64 {
-        0
-    }
 }
 
 /// A request on the way.
 #[derive(Clone, Copy, Default)]
-struct Request {
+struct Sent {
     /// Its number plus 1; 0: none.
     number: u64,
     intended: Ticks,
@@ -108,8 +101,8 @@ struct Request {
 }
 
 /// The requests on the way: a ring by number, so that a round of any length takes the same memory.
-pub struct Outstanding {
-    ring: Box<[Request]>,
+struct Outstanding {
+    ring: Box<[Sent]>,
     mask: u64,
     count: u64,
     oldest: u64,
@@ -118,22 +111,22 @@ pub struct Outstanding {
 
 impl Outstanding {
     /// Room for as many as a case may have.
-    pub fn new() -> Outstanding {
-        let ring = vec![Request::default(); MOST_OUTSTANDING as usize].into_boxed_slice();
+    fn new() -> Outstanding {
+        let ring = vec![Sent::default(); MOST_OUTSTANDING as usize].into_boxed_slice();
         let mask = u64::from(MOST_OUTSTANDING) - 1;
         Outstanding { ring, mask, count: 0, oldest: 0, next: 0 }
     }
 
     #[inline(always)]
     fn put(&mut self, intended: Ticks, submit: Ticks) {
-        let request = Request { number: self.next + 1, intended, submit };
+        let request = Sent { number: self.next + 1, intended, submit };
         self.ring[(self.next & self.mask) as usize] = request;
         self.next += 1;
         self.count += 1;
     }
 
     #[inline(always)]
-    fn take(&mut self, sequence: u64) -> Option<Request> {
+    fn take(&mut self, sequence: u64) -> Option<Sent> {
         let place = &mut self.ring[(sequence & self.mask) as usize];
         if place.number != sequence + 1 {
             return None;
@@ -149,7 +142,7 @@ impl Outstanding {
     }
 
     /// The oldest that is on the way.
-    fn oldest(&mut self) -> Option<(u64, Request)> {
+    fn oldest(&mut self) -> Option<(u64, Sent)> {
         while self.oldest < self.next {
             let request = self.ring[(self.oldest & self.mask) as usize];
             if request.number == self.oldest + 1 {
@@ -172,26 +165,17 @@ impl Outstanding {
     }
 }
 
-impl Default for Outstanding {
-    fn default() -> Outstanding {
-        Outstanding::new()
-    }
-}
-
-/// What a client asks over: one connection to one server, or many.
-pub trait Line {
-    /// Whether the request of this number may be written and posted.
-    fn has_room(&self, sequence: u64) -> bool;
-
+/// What requests go over: one connection to one server, or many.
+pub trait RequestPath {
     /// Writes the request of this number, posts it and sends it off; the time before the post.
-    /// `None`: there was no room after all.
-    fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks>;
+    /// `None`: there was no room.
+    fn send<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks>;
 
     /// Sends off what could not go yet, where a look would not.
-    fn push(&mut self) {}
+    fn flush(&mut self) {}
 
     /// Whether all that was posted has completed.
-    fn is_settled(&self) -> bool;
+    fn has_completed(&self) -> bool;
 
     /// Looks for answers, and calls `take` with the number of each, when it was seen, and whether
     /// it is another than was asked for. Sleeps where the waiter does and `sleeps` is set.
@@ -205,7 +189,7 @@ pub trait Line {
     ) -> Looked;
 }
 
-/// What a look at a line has found.
+/// What a look for answers has found.
 pub struct Looked {
     /// Whether anything has happened.
     pub any: bool,
@@ -230,18 +214,16 @@ impl<'a, E: Endpoint> OneServer<'a, E> {
     }
 }
 
-impl<E: Endpoint> Line for OneServer<'_, E> {
+impl<E: Endpoint> RequestPath for OneServer<'_, E> {
     #[inline(always)]
-    fn has_room(&self, _: u64) -> bool {
-        self.flow.has_room()
-    }
-
-    #[inline(always)]
-    fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
+    fn send<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
+        if !self.flow.has_room() {
+            return None;
+        }
         let slot = self.flow.slot();
         server::ask(self.endpoint.payload(slot), sequence, self.objects);
         let submit = clock.now();
-        if !self.flow.post(self.endpoint, slot, plan) {
+        if !self.flow.post(self.endpoint, slot, plan.size) {
             return None;
         }
         self.endpoint.flush();
@@ -249,13 +231,13 @@ impl<E: Endpoint> Line for OneServer<'_, E> {
     }
 
     #[inline(always)]
-    fn push(&mut self) {
+    fn flush(&mut self) {
         self.endpoint.flush();
     }
 
     #[inline(always)]
-    fn is_settled(&self) -> bool {
-        self.flow.completed == self.flow.sent
+    fn has_completed(&self) -> bool {
+        self.flow.outstanding() == 0
     }
 
     #[inline(always)]
@@ -273,7 +255,7 @@ impl<E: Endpoint> Line for OneServer<'_, E> {
         } else {
             let _ = self.endpoint.poll(events);
         }
-        self.flow.completed += u64::from(events.completed);
+        self.flow.complete(events);
         if !events.arrivals().is_empty() {
             let receive = clock.now();
             for arrival in events.arrivals() {
@@ -294,17 +276,13 @@ impl<E: Endpoint> Line for OneServer<'_, E> {
 /// A request that the schedule wants and that no buffer is there for waits in the schedule: its
 /// lateness is in its response. What was intended before the time is up is sent, late where it must
 /// be, until as long again has passed; what was not sent by then is lost.
-#[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
-pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
-    line: &mut L,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
+    context: LoopContext<'_, '_, L, W, C>,
     mut pace: P,
-    requests: &mut Outstanding,
-    recorder: &mut Recorder<'_>,
 ) -> Ended {
+    let LoopContext { endpoint: path, mut waiter, clock, gate, plan, recorder, .. } = context;
+    let scope = Scope { clock, gate, plan };
+    let requests = &mut Outstanding::new();
     let start = clock.now() + plan.lead;
     let limits = Limits::of(plan, start);
     let mut idle = 0;
@@ -314,15 +292,15 @@ pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
         if limits.sends_no_more(&pace, now, requests.next, plan) {
             break if requests.next >= plan.messages { Ended::Count } else { Ended::Time };
         }
-        send(line, clock, plan, &mut pace, requests, recorder, now, &limits);
-        if requests.count == 0 && line.is_settled() {
+        send(path, scope, &mut pace, requests, recorder, now, &limits);
+        if requests.count == 0 && path.has_completed() {
             // Nothing is on the way: the timer may wait.
-            if pace.wait(clock, gate, plan).is_none() && gate.is_stopped() {
+            if pace.wait(scope).is_none() && gate.is_stopped() {
                 break Ended::Stopped;
             }
             continue;
         }
-        let looked = line.look(&mut waiter, P::SLEEPS, clock, plan, |sequence, receive, other| {
+        let looked = path.look(&mut waiter, P::SLEEPS, clock, plan, |sequence, receive, other| {
             answered(sequence, receive, other, requests, recorder);
         });
         idle = if looked.any { 0 } else { idle + 1 };
@@ -340,8 +318,8 @@ pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
         }
     };
     if ended.as_planned() {
-        keep_unsent(&mut pace, gate, &limits, plan, requests.next, recorder);
-        hear_out(line, &mut waiter, clock, gate, plan, requests, recorder);
+        keep_unsent(&mut pace, scope, &limits, requests.next, recorder);
+        hear_out(path, &mut waiter, scope, requests, recorder);
     }
     recorder.seen.missed_steps = pace.missed();
     requests.expire(Ticks(u64::MAX), recorder);
@@ -350,22 +328,21 @@ pub fn client<L: Line, W: Waiter, C: Clock, P: Pace>(
 
 /// Awaits the answers that are still on the way.
 #[cold]
-fn hear_out<L: Line, W: Waiter, C: Clock>(
-    line: &mut L,
+fn hear_out<L: RequestPath, W: Waiter, C: Clock>(
+    path: &mut L,
     waiter: &mut W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     requests: &mut Outstanding,
     recorder: &mut Recorder<'_>,
 ) {
+    let Scope { clock, gate, plan } = scope;
     // Where the transport loses nothing an answer that is late will come: a server that was not
     // let run for a while is not a lost message.
     let patience = TickSpan(plan.drain.0 * if plan.loss_after.is_none() { 10 } else { 1 });
     let mut until = clock.now() + patience;
     while requests.count > 0 && clock.now() < until && !gate.is_stopped() {
         let mut came = false;
-        let looked = line.look(waiter, false, clock, plan, |sequence, receive, other| {
+        let looked = path.look(waiter, false, clock, plan, |sequence, receive, other| {
             came = true;
             answered(sequence, receive, other, requests, recorder);
         });
@@ -391,7 +368,7 @@ fn answered(
     let flags = if is_other { Flags::CORRUPT } else { Flags::default() };
     match requests.take(sequence) {
         None => recorder.straggler(sequence, receive),
-        Some(Request { intended, submit, .. }) => {
+        Some(Sent { intended, submit, .. }) => {
             recorder.answered(sequence, Times { intended, submit, receive }, flags);
         }
     }
@@ -424,30 +401,29 @@ impl Limits {
 
 /// Sends what is due.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // As above.
-fn send<L: Line, C: Clock, P: Pace>(
-    line: &mut L,
-    clock: C,
-    plan: &Loop,
+fn send<L: RequestPath, C: Clock, P: Pace>(
+    path: &mut L,
+    scope: Scope<'_, C>,
     pace: &mut P,
     requests: &mut Outstanding,
     recorder: &mut Recorder<'_>,
     mut now: Ticks,
     limits: &Limits,
 ) {
+    let Scope { clock, plan, .. } = scope;
     for _ in 0..IN_ONE_GO {
         let Some(intended) = pace.due(now, requests.count) else { return };
         if requests.next >= plan.messages || limits.end.is_some_and(|end| intended >= end) {
             return;
         }
         let may = requests.has_room() && requests.count < plan.window;
-        let submit = match may && line.has_room(requests.next) {
-            true => line.ask(clock, requests.next, plan),
+        let submit = match may {
+            true => path.send(clock, requests.next, plan),
             false => None,
         };
         let Some(submit) = submit else {
             recorder.seen.held_up += 1;
-            line.push();
+            path.flush();
             return;
         };
         let intended = if P::SLEEPS { Ticks(0) } else { intended };
@@ -463,11 +439,10 @@ fn send<L: Line, C: Clock, P: Pace>(
 /// Keeps what was intended and not sent: as lost. There may be many of them: it stops where it is
 /// told to, and shows that it goes on.
 #[cold]
-fn keep_unsent<P: Pace>(
+fn keep_unsent<C: Clock, P: Pace>(
     pace: &mut P,
-    gate: &Gate,
+    Scope { gate, plan, .. }: Scope<'_, C>,
     limits: &Limits,
-    plan: &Loop,
     sent: u64,
     recorder: &mut Recorder<'_>,
 ) {

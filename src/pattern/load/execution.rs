@@ -1,21 +1,11 @@
 //! The roles of requests: a client that asks by a schedule or so many at a time, and the server
 //! with its table.
 
-use super::Load;
-use super::client::{self, Line, OneServer, Outstanding};
+use super::client::{self, Clients, OneServer, RequestPath};
 use super::server::{self, Store};
-use super::spec::Spec;
-use crate::agent::error::AgentError;
-use crate::agent::execution::{Endpoints, LoopContext, PatternExecution, RoleLoop, ThreadContext};
-use crate::agent::rows::{MESSAGES_PER_SECOND, rows};
-use crate::clock::{Clock, TickSpan};
-use crate::loops::compiled::{self, Compiled};
-use crate::loops::waiter::{Busy, Waiter};
-use crate::loops::{Ended, Loop};
-use crate::plan::Case;
-use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Role};
-use crate::units::Span;
+use super::{Load, Spec};
+use crate::loops::waiter::Busy;
+use crate::pattern::prelude::*;
 
 /// Requests of a round that are kept one by one (40 MB in the agent, 56 MB in the controller while
 /// it joins them, 24 MB of durations): later ones go into histograms.
@@ -26,8 +16,13 @@ impl PatternExecution for Load {
         rows_of_requests(case, role)
     }
 
-    fn prepare(&self, thread: &ThreadContext<'_>) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(
+        &self,
+        thread: &ThreadContext<'_>,
+        plan: &mut Loop,
+    ) -> Result<Box<dyn RoleLoop>, AgentError> {
         let spec: Spec = *thread.case.spec();
+        plan.window = u64::from(spec.window);
         let store = (thread.role == Role::Server).then(|| Store::of(&spec));
         Ok(Box::new(Requests { spec, store }))
     }
@@ -47,67 +42,41 @@ struct Requests {
     store: Option<Store>,
 }
 
-impl RoleLoop for Requests {
-    fn tune(&self, plan: &mut Loop, _: &dyn Fn(Span) -> TickSpan) {
-        plan.window = u64::from(self.spec.window);
-    }
-
-    fn run(
+impl Compiled for Requests {
+    fn run<E: Endpoint, W: Waiter, C: Clock>(
         &mut self,
-        endpoints: &mut Endpoints,
-        context: LoopContext<'_>,
-        recorder: &mut Recorder<'_>,
+        context: LoopContext<'_, '_, E, W, C>,
     ) -> Ended {
-        let (waiter, clock) = (context.waiter(), context.clock);
-        let measured = Measured { spec: self.spec, store: self.store.as_ref(), context, recorder };
-        compiled::run(endpoints.end(0), waiter, clock, measured)
-    }
-}
-
-struct Measured<'a, 'r, 'm> {
-    spec: Spec,
-    store: Option<&'a Store>,
-    context: LoopContext<'a>,
-    recorder: &'r mut Recorder<'m>,
-}
-
-impl Compiled for Measured<'_, '_, '_> {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(self, endpoint: &mut E, waiter: W, clock: C) -> Ended {
-        let Measured { spec, store, context, recorder } = self;
-        let (gate, plan) = (context.gate, context.plan);
-        match (store, spec.buffers) {
+        match (&self.store, self.spec.buffers) {
             // Its polls are timed, so it makes them.
-            (Some(store), Some(_)) => {
-                server::server::<_, _, _, true>(endpoint, Busy, clock, gate, plan, store, recorder)
-            }
-            (Some(store), None) => server::server::<_, _, _, false>(
-                endpoint, waiter, clock, gate, plan, store, recorder,
-            ),
+            (Some(store), Some(_)) => server::server::<_, _, _, true>(context, store),
+            (Some(store), None) => server::server::<_, _, _, false>(context, store),
             (None, _) => {
-                let mut line = OneServer::over(endpoint, plan, spec.objects);
-                ask(&mut line, waiter, clock, context, spec.clients, recorder)
+                let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } =
+                    context;
+                let endpoint = &mut OneServer::over(endpoint, plan, self.spec.objects);
+                let context =
+                    LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+                send_requests(context, self.spec.clients)
             }
         }
     }
 }
 
-/// Asks by a schedule, or in a closed loop of so many clients where there is none.
-pub(in crate::pattern) fn ask<L: Line, W: Waiter, C: Clock>(
-    line: &mut L,
-    waiter: W,
-    clock: C,
-    context: LoopContext<'_>,
+/// Sends by a schedule, or in a closed loop of so many clients where there is none.
+pub(in crate::pattern) fn send_requests<P: RequestPath, W: Waiter, C: Clock>(
+    mut context: LoopContext<'_, '_, P, W, C>,
     clients: u32,
-    recorder: &mut Recorder<'_>,
 ) -> Ended {
-    let LoopContext { gate, plan, generator, .. } = context;
-    let mut requests = Outstanding::new();
-    match generator {
-        // It never sleeps while answers are awaited, however the server waits.
-        Some(pace) => client::client(line, Busy, clock, gate, plan, pace, &mut requests, recorder),
-        None => {
-            let pace = client::Clients(u64::from(clients.max(1)));
-            client::client(line, waiter, clock, gate, plan, pace, &mut requests, recorder)
+    let LoopContext { clock, gate, plan, .. } = context;
+    match context.generator.take() {
+        Some(pace) => {
+            let LoopContext { endpoint, recorder, generator, .. } = context;
+            // It never sleeps while answers are awaited, however the server waits.
+            let context =
+                LoopContext { endpoint, waiter: Busy, clock, gate, plan, generator, recorder };
+            client::client(context, pace)
         }
+        None => client::client(context, Clients(u64::from(clients.max(1)))),
     }
 }

@@ -1,23 +1,12 @@
 //! What load shows: response times, rates, what a request costs, and the points that a search adds.
 
-use super::spec::Spec;
-use super::{Load, probe};
-use crate::clock::TickSpan;
+use super::{Load, Spec, probe};
 use crate::control::protocol::Outcome;
-use crate::pattern::latency;
 use crate::pattern::oneway::SCHEDULED;
-use crate::plan::{Case, PatternSpec, Plan};
-use crate::record::schema::RateFigure;
-use crate::run::analysis::{Collector, NextCase, PatternAnalysis, RoundSeen, RunSoFar};
-use crate::run::rates::Rates;
-use crate::run::round::ThreadResult;
+use crate::pattern::prelude::*;
 use crate::run::search;
 use crate::stats::knee::Point;
-use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Metric, RateMetric};
-use crate::units::MessageRate;
-use std::any::Any;
-use std::collections::BTreeMap;
+use crate::stats::rate::rate;
 
 /// What a request costs each end.
 pub(in crate::pattern) const COSTS: [RateMetric; 2] =
@@ -28,19 +17,13 @@ impl PatternAnalysis for Load {
         metrics(case)
     }
 
-    fn measured(&self, case: &Case) -> Vec<&'static str> {
-        let metrics = self.metrics(case).into_iter().map(Metric::name);
+    fn rates(&self, case: &Case) -> Vec<RateMetric> {
         let pools = case.spec::<Spec>().buffers.map_or(&[][..], |_| &RateMetric::OF_POOLS);
-        let rates = rates(case).into_iter().chain(pools.iter().copied());
-        metrics.chain(rates.map(RateMetric::name)).collect()
+        rates(case).into_iter().chain(pools.iter().copied()).collect()
     }
 
     fn collector(&self, _: &Case) -> Box<dyn Collector> {
         Box::<Requests>::default()
-    }
-
-    fn method_notes(&self, _: &Case) -> BTreeMap<String, String> {
-        latency::batching(1)
     }
 
     /// The points that a search wants next, over each transport, way to wait and size.
@@ -119,10 +102,6 @@ impl Collector for Requests {
 
     fn work(&self) -> Option<&Rates> {
         Some(&self.rates)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -10,10 +10,8 @@ pub mod server;
 mod spec;
 mod view;
 
-pub use client::{Line, Looked};
-pub(in crate::pattern) use execution::{ask, rows_of_requests};
+pub use client::{Looked, RequestPath};
+pub(in crate::pattern) use execution::{rows_of_requests, send_requests};
 pub(in crate::pattern) use figures::{Costs, metrics, rates};
-pub use request::{Asked, Load, request};
+pub use request::{Load, Sweep, request};
 pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};
-
-impl super::Pattern for Load {}

@@ -1,71 +1,10 @@
-//! The options of load.
+//! What the options of load ask for.
 
-use super::{
-    Asked, Buffers, Load, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, Search, Spec, request,
-};
-use crate::options::{Given, OptionDef, OptionTable, UsageError};
-use crate::pattern::options::{MEASUREMENT, PatternOptions, WINDOW};
-use crate::pattern::schedule_options::{ARRIVALS, Arrivals, OFF, ON, TIMER, TRACE, schedule};
-use crate::plan::request::refuse;
-use crate::plan::{Request, Schedule, Slo, sweep};
-use crate::units::MessageRate;
-
-const RATE: OptionDef = OptionDef::text(
-    "rate",
-    |text| sweep::rates(text).map(drop),
-    "Requests per second: 50k, a list, or a sweep 1k..100k/8 (8 steps, logarithmic)",
-)
-.metavar("RATES")
-.default_note("searched from idle to saturation, finer around the knee")
-.heading(MEASUREMENT);
-
-const CLIENTS: OptionDef = OptionDef::count(
-    "clients",
-    "Closed loop of this number of clients with one request each, such as 8 or 1,2,4,8",
-)
-.limits(1, MOST_OUTSTANDING as u64)
-.list()
-.excludes(&["rate", "trace", "slo"])
-.heading(MEASUREMENT);
-
-const OPTIONS: OptionTable = &[
-    RATE,
-    CLIENTS,
-    OptionDef::parsed::<Slo>(
-        "slo",
-        "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",
-    )
-    .metavar("BOUND")
-    .heading(MEASUREMENT),
-    OptionDef::parsed::<MessageRate>(
-        "probe",
-        "Small requests per second on a connection of their own, beside the load",
-    )
-    .metavar("RATE")
-    .heading(MEASUREMENT),
-    OptionDef::count("objects", "Objects in the server's table")
-        .limits(1, u32::MAX as u64)
-        .default("100k")
-        .heading(MEASUREMENT),
-    OptionDef::size("object-size", "Size of an object; requests and responses add 16 B")
-        .limits(1, MOST_TABLE)
-        .default("100B")
-        .heading(MEASUREMENT),
-    OptionDef::count("tx-buffers", "Transmit buffers of the server; measures its buffer pools")
-        .limits(1, MOST_BUFFERS as u64)
-        .default_note("64")
-        .heading(MEASUREMENT),
-    OptionDef::count("rx-buffers", "Receive buffers of the server; measures its buffer pools")
-        .limits(1, MOST_BUFFERS as u64)
-        .default_note("64")
-        .heading(MEASUREMENT),
-    WINDOW.help("Maximum number of outstanding requests").default("65536"),
-    ARRIVALS.default_note("poisson"),
-    ON,
-    OFF,
-    TRACE,
-    TIMER,
-];
+use super::spec::OPTIONS;
+use super::{Buffers, Load, MOST_BUFFERS, Search, Spec, Sweep, request};
+use crate::pattern::prelude::*;
+use crate::pattern::schedule_options::{self, schedule};
+use crate::plan::sweep;
 
 fn buffers(given: &Given) -> Option<Buffers> {
     let most = |name| given.count32(name).unwrap_or(MOST_BUFFERS);
@@ -96,7 +35,7 @@ impl PatternOptions for Load {
         // A search draws its own rates; the kind of its intervals is asked for by any.
         let rate = rates.first().copied().or(searches.then_some(MessageRate(1.0)));
         let (schedule, trace) = match clients.is_empty() {
-            true => schedule(given, rate, Arrivals::Poisson)?,
+            true => schedule(given, rate, schedule_options::Arrivals::Poisson)?,
             false if ["arrivals", "on", "off"].iter().any(|name| given.is_given(name)) => {
                 return refuse(
                     "--clients is a closed loop: use it without --arrivals, --on and --off",
@@ -115,7 +54,7 @@ impl PatternOptions for Load {
             search: searches.then_some(Search { arrivals: schedule }),
             ..usual
         };
-        let request = request(Asked { spec, rates, clients });
+        let request = request(Sweep { spec, rates, clients });
         Ok(Request { schedule, trace, timer: given.choice("timer"), ..request })
     }
 }

@@ -1,10 +1,9 @@
 //! The probe of `load`: a flow of few and small requests beside the load, on a connection of its
 //! own, that shows what a small message suffers from it. Pure.
 
-use super::spec::{OBJECT_SIZE, Spec};
+use super::{OBJECT_SIZE, Spec};
+use crate::pattern::prelude::*;
 use crate::plan::request::{WARMUP, WARMUP_SHARE};
-use crate::plan::{Bound, Case, Plan, Schedule};
-use crate::units::{MessageRate, Span};
 
 /// The probe beside a point: small requests at this rate, as long as the point lasts.
 pub(super) fn probe(point: &Case, rate: MessageRate) -> Case {

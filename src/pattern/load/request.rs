@@ -3,14 +3,8 @@
 
 use super::probe;
 use super::spec::{MOST_BUFFERS, MOST_OUTSTANDING, Spec};
-use crate::plan::request::{refuse, within};
-use crate::plan::{
-    self, Axis, Bound, Case, CasesSoFar, Combination, PatternRef, PatternRequest, PatternSpec,
-    Plan, Request, Schedule, Settings, UsageError, Wait,
-};
-use crate::transport::{Descriptor, Role, Traffic, TransportKind};
-use crate::units::{MessageRate, Span};
-use serde_json::Value;
+use crate::pattern::prelude::*;
+use crate::plan::Axis;
 
 /// The pattern.
 pub struct Load;
@@ -23,9 +17,9 @@ const TIME: Span = Span(200_000_000);
 /// Bytes of an index for each object, about: key and place in a table that is at least half full.
 const INDEX_BYTES: u64 = 34;
 
-/// What was asked for.
+/// What was asked for: lists are cases.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Sweep {
     /// What all cases have.
     pub spec: Spec,
     /// Rates, each a case.
@@ -35,9 +29,9 @@ pub struct Asked {
 }
 
 /// A request with the defaults.
-pub fn request(asked: Asked) -> Request {
-    let size = asked.spec.message();
-    Request::new(PatternRef(&Load), asked, size)
+pub fn request(sweep: Sweep) -> Request {
+    let size = sweep.spec.message();
+    Request::new(PatternRef(&Load), sweep, size)
 }
 
 impl PatternSpec for Load {
@@ -56,14 +50,6 @@ impl PatternSpec for Load {
             true => Ok(()),
             false => Err("a message of load is as long as an object and its header".into()),
         }
-    }
-
-    fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
-        descriptor.carries(Traffic::Echo { every: 1 })
-    }
-
-    fn traffic(&self, _: &Case) -> Traffic {
-        Traffic::Echo { every: 1 }
     }
 
     fn queue_depth(&self, _: &Case) -> u32 {
@@ -106,9 +92,10 @@ impl PatternSpec for Load {
         })
     }
 
-    fn server_memory(&self, case: &Case) -> u64 {
+    fn memory(&self, case: &Case, role: Role) -> u64 {
         let spec = case.spec::<Spec>();
-        spec.objects.saturating_mul(spec.object_size.0.saturating_add(INDEX_BYTES))
+        let objects = if role == Role::Server { spec.objects } else { 0 };
+        objects.saturating_mul(spec.object_size.0.saturating_add(INDEX_BYTES))
     }
 
     fn cpus_before(&self, case: &Case) -> u32 {
@@ -135,7 +122,7 @@ fn with_defaults<'a>(
     settings
 }
 
-impl PatternRequest for Asked {
+impl PatternRequest for Sweep {
     fn usual_bound(&self) -> Bound {
         Bound { count: None, time: Some(TIME) }
     }
@@ -209,7 +196,7 @@ impl PatternRequest for Asked {
     }
 }
 
-impl Asked {
+impl Sweep {
     /// The transport's settings. Where the pools are the server's real queues each reply has a
     /// completion of its own, and its buffer is in use until then, unless something else was asked
     /// for.
@@ -222,7 +209,7 @@ impl Asked {
 
 /// Adds the probes of the cases from `first` on: one beside each, and one that runs alone, with
 /// which the others compare.
-fn add_probes(asked: &Asked, so_far: &mut CasesSoFar, first: usize) {
+fn add_probes(asked: &Sweep, so_far: &mut CasesSoFar, first: usize) {
     let Some(rate) = asked.spec.probe_rate else { return };
     let CasesSoFar { cases, concurrent } = so_far;
     let points = first..cases.len();
@@ -235,7 +222,7 @@ fn add_probes(asked: &Asked, so_far: &mut CasesSoFar, first: usize) {
 }
 
 /// Refuses a probe where it cannot run beside the load.
-fn check_probe(asked: &Asked, request: &Request) -> Result<(), UsageError> {
+fn check_probe(asked: &Sweep, request: &Request) -> Result<(), UsageError> {
     if asked.spec.probe_rate.is_none() {
         return Ok(());
     }
@@ -268,7 +255,7 @@ mod tests {
         let pools = |receive, signal| {
             let buffers = Some(Buffers { transmit: 8, receive });
             let spec = Spec { buffers, ..Spec::default() };
-            let mut request = request(Asked { spec, ..Asked::default() });
+            let mut request = request(Sweep { spec, ..Sweep::default() });
             request.transports = vec![TransportKind::Verbs];
             if let Some(every) = signal {
                 request.settings.set("signal-every", every).unwrap();
@@ -291,7 +278,7 @@ mod tests {
     }
 
     fn with_probe() -> Request {
-        let asked = Asked {
+        let asked = Sweep {
             spec: Spec {
                 object_size: Bytes(1000),
                 probe_rate: Some(MessageRate(500.0)),

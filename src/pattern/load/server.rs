@@ -2,12 +2,10 @@
 //! buffers through which requests come and answers go.
 
 use super::spec::{Buffers, HEAD, MOST_BUFFERS, Spec};
-use crate::clock::{Clock, TickSpan, Ticks};
-use crate::loops::gate::Gate;
-use crate::loops::waiter::{POLLS, Waited, Waiter, look};
-use crate::loops::{Ended, Loop};
-use crate::sample::recorder::{PoolUse, Recorder};
-use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};
+use crate::loops::waiter::{POLLS, await_arrivals, look};
+use crate::pattern::prelude::*;
+use crate::sample::recorder::PoolUse;
+use crate::transport::MOST_EVENTS;
 use std::collections::HashMap;
 
 const HEAD_BYTES: usize = HEAD as usize;
@@ -134,42 +132,27 @@ impl Pool {
 /// The server. With `TIMED` each poll and each wait for a buffer lies between two readings of the
 /// clock, which the server does not take otherwise.
 pub fn server<E: Endpoint, W: Waiter, C: Clock, const TIMED: bool>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    context: LoopContext<'_, '_, E, W, C>,
     store: &Store,
-    recorder: &mut Recorder<'_>,
 ) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
+    let scope = Scope { clock, gate, plan };
     let mut events = Events::default();
     let mut pool = Pool::of(endpoint, store.buffers);
     let mut drained: Option<Ticks> = None;
     let ended = loop {
         events.limit(pool.receive);
-        let waited = match TIMED {
-            true => polls(endpoint, &mut events, clock, gate, drained, &mut pool),
-            false => waiter.next(endpoint, &mut events, clock, gate, drained),
-        };
-        match waited {
-            Waited::Something => {}
-            Waited::TimeUp => break Ended::Count,
-            Waited::Look if gate.is_stopped() => break Ended::Stopped,
-            Waited::Look => {
-                if gate.expected().is_some_and(|expected| pool.used.reads >= expected) {
-                    break Ended::Count;
-                }
-                // What is still on the way gets this long; the wait looks at the gate meanwhile.
-                let until = *drained.get_or_insert_with(|| clock.now() + plan.drain);
-                if clock.now() >= until {
-                    break Ended::Count;
-                }
-                continue;
-            }
+        let reads = pool.used.reads;
+        let ended = await_arrivals(scope, &mut drained, reads, |until| match TIMED {
+            true => polls(endpoint, &mut events, scope, until, &mut pool),
+            false => waiter.next(endpoint, &mut events, clock, gate, until),
+        });
+        if let Some(ended) = ended {
+            break ended;
         }
         pool.used.request_polls += u64::from(TIMED && !events.arrivals().is_empty());
         pool.take(endpoint, &events);
-        if answer::<_, _, TIMED>(endpoint, &mut events, clock, gate, plan, store, &mut pool) {
+        if answer::<_, _, TIMED>(endpoint, &mut events, scope, store, &mut pool) {
             break Ended::Stopped;
         }
         endpoint.flush();
@@ -183,7 +166,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const TIMED: bool>(
     };
     recorder.seen.received = pool.used.reads;
     recorder.pool = pool.used;
-    see_out(endpoint, &mut events, clock, gate, plan, &mut pool);
+    see_out(endpoint, &mut events, scope, &mut pool);
     ended
 }
 
@@ -192,11 +175,11 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, const TIMED: bool>(
 fn polls<E: Endpoint, C: Clock>(
     endpoint: &mut E,
     events: &mut Events,
-    clock: C,
-    gate: &Gate,
+    scope: Scope<'_, C>,
     until: Option<Ticks>,
     pool: &mut Pool,
 ) -> Waited {
+    let Scope { clock, gate, .. } = scope;
     let mut before = clock.now();
     loop {
         for _ in 0..POLLS {
@@ -222,12 +205,11 @@ fn polls<E: Endpoint, C: Clock>(
 fn answer<E: Endpoint, C: Clock, const TIMED: bool>(
     endpoint: &mut E,
     events: &mut Events,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    scope: Scope<'_, C>,
     store: &Store,
     pool: &mut Pool,
 ) -> bool {
+    let Scope { clock, gate, plan } = scope;
     events.limit(0);
     for number in 0..pool.arrived {
         let wished = if TIMED { clock.now() } else { Ticks(0) };
@@ -287,9 +269,7 @@ fn reap<E: Endpoint, C: Clock, const TIMED: bool>(
 fn see_out<E: Endpoint, C: Clock>(
     endpoint: &mut E,
     events: &mut Events,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
+    Scope { clock, gate, plan }: Scope<'_, C>,
     pool: &mut Pool,
 ) {
     let until = clock.now() + plan.drain;

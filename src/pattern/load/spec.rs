@@ -1,10 +1,9 @@
-//! The specification of a case of load: who sends requests, what the server reads, and through how
+//! The options and the specification of load: who sends requests, what the server reads, and through how
 //! many buffers. Pure.
 
-use crate::plan::request::{refuse, within};
-use crate::plan::{Schedule, Slo, UsageError};
-use crate::units::{Bytes, MessageRate};
-use serde::{Deserialize, Serialize};
+use crate::pattern::prelude::*;
+use crate::pattern::schedule_options::{ARRIVALS, OFF, ON, TIMER, TRACE};
+use crate::plan::{Slo, check_limits, sweep};
 
 /// Bytes in front of an object: the number of the request and the key of the object.
 pub const HEAD: u64 = 16;
@@ -18,6 +17,63 @@ pub const MOST_TABLE: u64 = 1 << 30;
 pub const MOST_BUFFERS: u32 = crate::transport::MOST_EVENTS as u32;
 /// Most requests that may be outstanding: what the client keeps of them takes 2 MiB.
 pub const MOST_OUTSTANDING: u32 = 1 << 16;
+
+const RATE: OptionDef = OptionDef::text(
+    "rate",
+    |text| sweep::rates(text).map(drop),
+    "Requests per second: 50k, a list, or a sweep 1k..100k/8 (8 steps, logarithmic)",
+)
+.metavar("RATES")
+.default_note("searched from idle to saturation, finer around the knee")
+.heading(MEASUREMENT);
+
+const CLIENTS: OptionDef = OptionDef::count(
+    "clients",
+    "Closed loop of this number of clients with one request each, such as 8 or 1,2,4,8",
+)
+.limits(1, MOST_OUTSTANDING as u64)
+.list()
+.excludes(&["rate", "trace", "slo"])
+.heading(MEASUREMENT);
+
+pub(super) const OPTIONS: OptionTable = &[
+    RATE,
+    CLIENTS,
+    OptionDef::parsed::<Slo>(
+        "slo",
+        "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",
+    )
+    .metavar("BOUND")
+    .heading(MEASUREMENT),
+    OptionDef::parsed::<MessageRate>(
+        "probe",
+        "Small requests per second on a connection of their own, beside the load",
+    )
+    .metavar("RATE")
+    .heading(MEASUREMENT),
+    OptionDef::count("objects", "Objects in the server's table")
+        .limits(1, u32::MAX as u64)
+        .default("100k")
+        .heading(MEASUREMENT),
+    OptionDef::size("object-size", "Size of an object; requests and responses add 16 B")
+        .limits(1, MOST_TABLE)
+        .default("100B")
+        .heading(MEASUREMENT),
+    OptionDef::count("tx-buffers", "Transmit buffers of the server; measures its buffer pools")
+        .limits(1, MOST_BUFFERS as u64)
+        .default_note("64")
+        .heading(MEASUREMENT),
+    OptionDef::count("rx-buffers", "Receive buffers of the server; measures its buffer pools")
+        .limits(1, MOST_BUFFERS as u64)
+        .default_note("64")
+        .heading(MEASUREMENT),
+    WINDOW.help("Maximum number of outstanding requests").default("65536"),
+    ARRIVALS.default_note("poisson"),
+    ON,
+    OFF,
+    TRACE,
+    TIMER,
+];
 
 /// The server's pools of buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,10 +139,7 @@ impl Spec {
 
     /// Refuses numbers that no server can have.
     pub(super) fn check_numbers(&self) -> Result<(), UsageError> {
-        within("--objects", Some(self.objects), 1, u64::from(u32::MAX))?;
-        within("--object-size", Some(self.object_size.0), 1, MOST_TABLE)?;
-        let most = u64::from(MOST_OUTSTANDING);
-        within("--window", Some(u64::from(self.window)), 1, most)?;
+        check_limits(self, OPTIONS)?;
         if self.objects.saturating_mul(self.object_size.0) > MOST_TABLE {
             return refuse(format!(
                 "{} objects of {} exceed the limit of {}: use fewer or smaller objects",

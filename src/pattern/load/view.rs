@@ -1,19 +1,15 @@
 //! Runs of `load`: how the answers slow down as the load rises, and what the server's pools cost.
 
-use super::Load;
-use super::spec::Spec;
+use super::{Load, Spec};
+use crate::pattern::prelude::*;
 use crate::plan::Slo;
-use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::model::{
-    Axis, Cell, Data, Field, Mark, Note, OfRun, Plot, Point as Dot, Section, Series, Shape, Show,
-    Style, Table, Unit, ends, fields, figure, number, own, text,
+    Axis, Data, Field, Mark, OfRun, Plot, Point as Dot, Series, Shape, Style, Unit, fields,
 };
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
-use crate::report::view::PatternView;
 use crate::stats::knee::{self, Point};
-use crate::units::Bytes;
 
 /// Fewest points of a curve that is drawn.
 const LEAST: usize = 2;

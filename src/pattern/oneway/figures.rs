@@ -1,20 +1,8 @@
 //! What messages one way show: both ends' rows are joined by their numbers.
 
-use super::{Oneway, Spec};
-use crate::clock::Ticks;
-use crate::pattern::latency;
-use crate::plan::Case;
-use crate::record::schema::RateFigure;
-use crate::report::view::PatternView;
-use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen, RunSoFar};
-use crate::run::rates::Rates;
-use crate::sample::arena::Row;
-use crate::sample::join::{Times, sample};
-use crate::sample::{Flags, Sample};
-use crate::stats::{Metric, RateMetric};
-use crate::units::Bytes;
-use std::any::Any;
-use std::collections::BTreeMap;
+use super::Oneway;
+use crate::pattern::prelude::*;
+use crate::sample::join::sample;
 
 /// Its distributions are shown as those of any pattern.
 impl PatternView for Oneway {}
@@ -31,13 +19,12 @@ impl PatternAnalysis for Oneway {
         }
     }
 
-    fn measured(&self, case: &Case) -> Vec<&'static str> {
-        let mut metrics = self.metrics(case);
-        let more = [Metric::Post, Metric::Complete];
-        metrics.extend(more.into_iter().filter(|one| !metrics.contains(one)).collect::<Vec<_>>());
-        let rates = if case.schedule.is_open() { &SCHEDULED[..] } else { &[] };
-        let names = metrics.into_iter().map(Metric::name);
-        names.chain(rates.iter().map(|rate| rate.name())).collect()
+    fn more_metrics(&self, _: &Case) -> Vec<Metric> {
+        vec![Metric::Post, Metric::Complete]
+    }
+
+    fn rates(&self, case: &Case) -> Vec<RateMetric> {
+        if case.schedule.is_open() { SCHEDULED.to_vec() } else { Vec::new() }
     }
 
     fn arrivals(&self, case: &Case) -> Arrivals {
@@ -48,47 +35,17 @@ impl PatternAnalysis for Oneway {
         true
     }
 
-    fn needs_a_row_for_each_message(&self) -> bool {
-        true
-    }
-
     fn collector(&self, case: &Case) -> Box<dyn Collector> {
         match case.schedule.is_open() {
-            true => Box::<Scheduled>::default(),
-            false => Box::new(latency::Nothing),
+            true => Box::<Rates>::default(),
+            false => Box::new(()),
         }
-    }
-
-    fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
-        latency::batching(case.spec::<Spec>().burst)
     }
 }
 
 /// The rates of what a schedule sends.
 pub(in crate::pattern) const SCHEDULED: [RateMetric; 3] =
     [RateMetric::OfferedRate, RateMetric::AchievedRate, RateMetric::MessageRate];
-
-/// Gathers what was offered, sent and delivered.
-#[derive(Default)]
-struct Scheduled(Rates);
-
-impl Collector for Scheduled {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
-        self.0.take(seen);
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        self.0.figures(run.case().schedule)
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(&self.0)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
 
 /// The samples of messages that a client sends and a server receives.
 pub(in crate::pattern) fn samples(

@@ -7,7 +7,5 @@ pub mod sender;
 mod spec;
 
 pub(in crate::pattern) use figures::{SCHEDULED, samples};
-pub use spec::{Asked, Oneway, Spec, request};
-pub(in crate::pattern) use spec::{WINDOW, refuse_one_sided};
-
-impl super::Pattern for Oneway {}
+pub use spec::{Oneway, Spec, request};
+pub(in crate::pattern) use spec::{WINDOW, refuse_one_sided, refuse_threads};

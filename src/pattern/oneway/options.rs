@@ -1,12 +1,10 @@
 //! The options of oneway.
 
-use super::{Asked, Oneway, request};
-use crate::options::{Given, OptionDef, OptionTable, UsageError};
+use super::{Oneway, Spec, request};
 use crate::pattern::latency;
-use crate::pattern::options::{BURST, MEASUREMENT, PAUSE, PatternOptions, SIZE, with_sizes};
-use crate::pattern::schedule_options::{ARRIVALS, Arrivals, OFF, ON, TIMER, TRACE, schedule};
-use crate::plan::Request;
-use crate::units::{InjectedClockError, MessageRate};
+use crate::pattern::prelude::*;
+use crate::pattern::schedule_options::{self, ARRIVALS, OFF, ON, TIMER, TRACE, schedule};
+use crate::units::InjectedClockError;
 
 const OPTIONS: OptionTable = &[
     SIZE,
@@ -48,8 +46,9 @@ impl PatternOptions for Oneway {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        let (schedule, trace) = schedule(given, given.get("rate"), Arrivals::Periodic)?;
-        let request = with_sizes(given, request(Asked(latency::options::spec(given))));
+        let (schedule, trace) =
+            schedule(given, given.get("rate"), schedule_options::Arrivals::Periodic)?;
+        let request = with_sizes(given, request(Spec(latency::spec(given))));
         let (timer, injected_clock_error) =
             (given.choice("timer"), given.get("injected-clock-error"));
         Ok(Request { schedule, trace, timer, injected_clock_error, ..request })

@@ -1,14 +1,8 @@
 //! The open loop: messages one way, sent when the schedule says so, whatever became of the last.
 //! The receiver is [`closed::server`](crate::loops::closed::server), which then answers nothing.
 
-use crate::clock::{Clock, Ticks};
 use crate::loops::flow::Flow;
-use crate::loops::gate::Gate;
-use crate::loops::schedule::Generator;
-use crate::loops::waiter::Waiter;
-use crate::loops::{Ended, Loop};
-use crate::sample::recorder::Recorder;
-use crate::transport::{Endpoint, Events};
+use crate::pattern::prelude::*;
 
 /// The sender.
 ///
@@ -19,15 +13,10 @@ use crate::transport::{Endpoint, Events};
 /// of the next time and the writing of its number. (Some 30 ns, by `cargo bench --bench generator`;
 /// a reading takes 20 and would be paid at every rate.) What was intended before the time is up is
 /// sent, late where it must be, until as long again has passed.
-pub fn client<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    mut generator: Generator,
-    recorder: &mut Recorder<'_>,
-) -> Ended {
+pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, mut waiter, clock, gate, plan, generator, recorder } = context;
+    // It is run where there is a schedule.
+    let Some(mut generator) = generator else { return Ended::Stopped };
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let start = clock.now() + plan.lead;
@@ -61,7 +50,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
                 None => return Ended::Stopped,
             },
         };
-        while !flow.post(endpoint, slot, plan) {
+        while !flow.post(endpoint, slot, plan.size) {
             if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                 return ended;
             }
@@ -82,6 +71,6 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(
             return Ended::Stopped;
         }
     }
-    let until = clock.now() + plan.drain;
-    flow.drain(endpoint, &mut waiter, &mut events, gate, clock, until).unwrap_or(ended)
+    let scope = Scope { clock, gate, plan };
+    flow.drain(endpoint, &mut waiter, &mut events, scope).unwrap_or(ended)
 }

@@ -1,30 +1,23 @@
 //! What oneway asks: bursts and pauses in a closed loop, or a schedule.
 
-use crate::pattern::latency;
-use crate::plan::request::{COUNT, refuse};
-use crate::plan::{
-    self, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Request, UsageError,
-};
-use crate::transport::{Descriptor, Traffic, TransportKind};
-use crate::units::{Bytes, Span};
-use serde_json::Value;
+use crate::pattern::latency::{self, OPTIONS};
+use crate::pattern::prelude::*;
+use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Oneway;
 
-/// The specification of a case: as of `latency`, whose closed loop it is.
-pub use latency::Spec;
+/// The specification of a case, and what was asked for: as of `latency`, whose closed loop it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Spec(pub latency::Spec);
 
 /// Most messages that are posted and not completed where a schedule sets the times.
 pub(in crate::pattern) const WINDOW: u32 = 64;
 
-/// What was asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Asked(pub Spec);
-
 /// A request with the defaults.
-pub fn request(asked: Asked) -> Request {
-    Request::new(PatternRef(&Oneway), asked, Bytes(64))
+pub fn request(spec: Spec) -> Request {
+    Request::new(PatternRef(&Oneway), spec, Bytes(64))
 }
 
 impl PatternSpec for Oneway {
@@ -33,7 +26,7 @@ impl PatternSpec for Oneway {
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        latency::Latency.read_spec(json)
+        plan::Spec::read::<Spec>(json, OPTIONS)
     }
 
     fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
@@ -43,32 +36,28 @@ impl PatternSpec for Oneway {
     fn traffic(&self, case: &Case) -> Traffic {
         match case.schedule.is_open() {
             true => Traffic::Forward,
-            false => Traffic::Echo { every: case.spec::<Spec>().burst.max(1) },
+            false => Traffic::Echo { every: self.burst(case).max(1) },
         }
     }
 
+    fn burst(&self, case: &Case) -> u32 {
+        case.spec::<Spec>().0.burst
+    }
+
+    fn pause(&self, case: &Case) -> Span {
+        case.spec::<Spec>().0.pause
+    }
+
     fn queue_depth(&self, case: &Case) -> u32 {
-        let burst = case.spec::<Spec>().burst;
+        let burst = self.burst(case);
         if case.schedule.is_open() { WINDOW.max(burst) } else { burst }
-    }
-
-    fn longest_pause(&self, case: &Case) -> Span {
-        case.spec::<Spec>().pause
-    }
-
-    fn paced_rate(&self, case: &Case) -> Option<f64> {
-        latency::Latency.paced_rate(case)
     }
 }
 
-impl PatternRequest for Asked {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: Some(COUNT), time: None }
-    }
-
+impl PatternRequest for Spec {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
-        let Spec { pause, burst } = self.0;
-        latency::check_burst(burst)?;
+        check_limits(self, OPTIONS)?;
+        let latency::Spec { pause, burst } = self.0;
         let is_open = request.schedule.is_open();
         if request.settings.stamps_send() && (is_open || burst > 1 || request.check) {
             return refuse("--stamp-send does not work with --rate, --burst and --check");
@@ -78,10 +67,7 @@ impl PatternRequest for Asked {
                 "--rate does not work with --burst and --pause: the rate sets the send times",
             );
         }
-        if is_open && request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("--rate is the schedule of one sender: use --threads 1");
-        }
-        Ok(())
+        if is_open { refuse_threads(request) } else { Ok(()) }
     }
 
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
@@ -95,7 +81,15 @@ impl PatternRequest for Asked {
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
-        vec![request.case(of, self.0)]
+        vec![request.case(of, *self)]
+    }
+}
+
+/// Refuses a schedule of several senders.
+pub(in crate::pattern) fn refuse_threads(request: &Request) -> Result<(), UsageError> {
+    match request.threads.iter().any(|threads| *threads > 1) {
+        true => refuse("--rate is the schedule of one sender: use --threads 1"),
+        false => Ok(()),
     }
 }
 

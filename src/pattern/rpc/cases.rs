@@ -1,10 +1,9 @@
 //! The cases that measure for a case of rpc, and those that follow from it.
 
-use super::spec::Spec;
+use super::Spec;
+use crate::pattern::prelude::*;
 use crate::plan::request::WARMUP_SHARE;
 use crate::plan::topology::Wiring;
-use crate::plan::{Bound, Case, Schedule, Topology};
-use crate::units::MessageRate;
 
 /// Requests of a round that measures the unloaded times, over all lengths ...
 const UNLOADED: u64 = 20_000;

@@ -1,7 +1,10 @@
-//! How long each request of `rpc` is, and which connection it goes over.
+//! How long each request of `rpc` is, which connection it goes over, and what a message begins with:
+//! its first word has the low half of the request's number and the length of its reply. Who knows
+//! the case knows the rest.
 
 use super::spec::{Reply, SHORTEST, Spec};
-use crate::plan::Case;
+use crate::loops::payload;
+use crate::pattern::prelude::*;
 
 /// The lengths of a thread's requests and the connections that they go over: drawn from their
 /// numbers, so that whoever knows the case knows them.
@@ -13,7 +16,7 @@ pub struct Draws {
     traced: Box<[u32]>,
     reply: Reply,
     in_turn: bool,
-    lanes: u64,
+    connections: u64,
     seed: u64,
 }
 
@@ -34,7 +37,7 @@ impl Draws {
             steps: steps.map(|(size, cumulative)| (share(*cumulative), size.0 as u32)).collect(),
             reply: rpc.reply,
             in_turn: rpc.unloaded,
-            lanes: u64::from(case.topology.endpoints_of(0)),
+            connections: u64::from(case.topology.endpoints_of_role(Role::Client)),
             seed: numbered(!case.seed, u64::from(thread)),
         }
     }
@@ -63,13 +66,13 @@ impl Draws {
 
     /// The connection that a request goes over: all alike.
     #[inline(always)]
-    pub fn lane(&self, sequence: u64) -> usize {
-        if self.lanes == 1 {
+    pub fn connection(&self, sequence: u64) -> usize {
+        if self.connections == 1 {
             return 0;
         }
         let drawn = numbered(!self.seed, sequence);
         // The high half of a product: uniform without a division.
-        ((u128::from(drawn) * u128::from(self.lanes)) >> 64) as usize
+        ((u128::from(drawn) * u128::from(self.connections)) >> 64) as usize
     }
 }
 
@@ -82,4 +85,63 @@ pub(super) fn numbered(seed: u64, number: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// The first word of a request and of its reply.
+#[inline(always)]
+pub(super) fn head(sequence: u64, reply: u32) -> u64 {
+    u64::from(sequence as u32) | u64::from(reply) << 32
+}
+
+/// The first word of a message.
+#[inline(always)]
+pub(super) fn head_of(message: &[u8]) -> u64 {
+    message.first_chunk().map_or(u64::MAX, |word| u64::from_le_bytes(*word))
+}
+
+/// Writes a message.
+#[inline(always)]
+pub(super) fn write(message: &mut [u8], head: u64, check: bool) {
+    if check {
+        payload::fill(message, head);
+    } else {
+        payload::number(message, head);
+    }
+}
+
+/// The number of a request of which the low half came back: none is on the way for longer.
+#[inline(always)]
+fn number(sent: u64, low: u32) -> u64 {
+    sent.wrapping_sub(u64::from((sent as u32).wrapping_sub(low)))
+}
+
+/// What a reply is held against: apart from the connections, which a look borrows.
+#[inline(always)]
+pub(super) fn awaited(draws: &Draws, sent: u64, low: u32) -> (u64, u32) {
+    let sequence = number(sent, low);
+    (sequence, draws.reply(draws.length(sequence)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_known_by_its_low_half() {
+        for sequence in [0, 1, u64::from(u32::MAX) - 1, 1 << 32, (1 << 32) + 5, 7 << 40] {
+            for later in [1, 2, 1000, 1 << 16] {
+                assert_eq!(number(sequence + later, head(sequence, 9) as u32), sequence);
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_says_how_long_its_reply_is() {
+        let mut message = [0; 20];
+        write(&mut message, head(u64::MAX - 3, 77), true);
+        assert_eq!(head_of(&message) >> 32, 77);
+        assert!(payload::verify(&message, head_of(&message)));
+        message[19] ^= 1;
+        assert!(!payload::verify(&message, head_of(&message)));
+    }
 }

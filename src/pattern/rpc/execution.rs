@@ -2,23 +2,17 @@
 //! a server.
 
 use super::draws::Draws;
-use super::loops::{self, Mesh};
-use super::receivers::{self, Given, Giving, Split};
-use super::spec::Spec;
-use super::{Rpc, cases};
-use crate::agent::error::AgentError;
-use crate::agent::execution::{Endpoints, LoopContext, PatternExecution, RoleLoop, ThreadContext};
-use crate::clock::{Clock, TickSpan};
+use super::loops::{self, PortPath};
+use super::receivers::{self, ReplyConsumer, ReplyProducer};
+use super::{Rpc, Spec, cases};
+use crate::agent::connections::Endpoints;
 use crate::host::{self, ResourceUse};
-use crate::loops::compiled::{self, CompiledOverSet};
+use crate::loops::compiled::{self, AnyContext, CompiledOverSet};
 use crate::loops::waiter::AnyWaiter;
-use crate::loops::{Ended, Loop};
-use crate::pattern::load::{ask, rows_of_requests};
-use crate::plan::Case;
-use crate::sample::recorder::Recorder;
+use crate::pattern::load::{rows_of_requests, send_requests};
+use crate::pattern::prelude::*;
+use crate::transport::SetupError;
 use crate::transport::endpoint_set::EndpointSet;
-use crate::transport::{Endpoint, Role, SetupError};
-use crate::units::Span;
 
 /// How long a receiver thread sleeps before it looks whether its port has ended.
 const LOOK: Span = Span(10_000_000);
@@ -33,14 +27,18 @@ impl PatternExecution for Rpc {
         cases::share_of(case, thread)
     }
 
-    fn prepare(&self, thread: &ThreadContext<'_>) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(
+        &self,
+        thread: &ThreadContext<'_>,
+        plan: &mut Loop,
+    ) -> Result<Box<dyn RoleLoop>, AgentError> {
         let spec = thread.case.spec::<Spec>();
+        plan.window = u64::from(spec.window);
         let receivers = if thread.role == Role::Client { spec.receivers } else { 0 };
         Ok(Box::new(Port {
             role: thread.role,
             draws: Draws::of(thread.case, thread.thread),
             clients: spec.clients,
-            window: u64::from(spec.window),
             receivers: receivers as usize,
             shares: Vec::new(),
             cpu_beside: thread.cpu_beside,
@@ -54,7 +52,6 @@ struct Port {
     role: Role,
     draws: Draws,
     clients: u32,
-    window: u64,
     /// Threads that take its replies.
     receivers: usize,
     /// Second handles on its connections, for each of them.
@@ -65,26 +62,16 @@ struct Port {
 }
 
 impl RoleLoop for Port {
-    fn tune(&self, plan: &mut Loop, _: &dyn Fn(Span) -> TickSpan) {
-        plan.window = self.window;
-    }
-
     fn connected(&mut self, endpoints: &Endpoints) -> Result<(), SetupError> {
         self.shares = shares(endpoints.ends(), self.receivers)?;
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        endpoints: &mut Endpoints,
-        context: LoopContext<'_>,
-        recorder: &mut Recorder<'_>,
-    ) -> Ended {
-        if !self.shares.is_empty() {
-            return self.run_split(endpoints, context, recorder);
+    fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
+        match self.shares.is_empty() {
+            true => compiled::run_over_set(context, self),
+            false => self.run_split(context),
         }
-        let clock = context.clock;
-        compiled::run_over_set(endpoints, clock, Measured { port: self, context, recorder })
     }
 
     fn used_beside(&self) -> ResourceUse {
@@ -111,35 +98,26 @@ fn shares(ends: &[Box<dyn Endpoint>], count: usize) -> Result<Vec<Endpoints>, Se
 
 impl Port {
     /// Runs the client while other threads take the replies.
-    fn run_split(
-        &mut self,
-        endpoints: &mut Endpoints,
-        context: LoopContext<'_>,
-        recorder: &mut Recorder<'_>,
-    ) -> Ended {
-        let (wait, clock, plan, spin) =
-            (context.case.wait, context.clock, context.plan, context.spin);
+    fn run_split(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
+        let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
         let handovers = self.shares.iter().map(|_| receivers::handover());
-        let (giving, mut given): (Vec<Giving>, Vec<Given>) = handovers.unzip();
-        let (draws, clients, cpu) = (self.draws.clone(), self.clients, self.cpu_beside);
+        let (put, mut taken): (Vec<ReplyProducer>, Vec<ReplyConsumer>) = handovers.unzip();
+        let (draws, clients, cpu) = (&self.draws, self.clients, self.cpu_beside);
         let (ended, used) = std::thread::scope(|scope| {
-            let beside: Vec<_> = self
-                .shares
-                .iter_mut()
-                .zip(giving)
-                .map(|(set, giving)| {
-                    scope.spawn(move || {
-                        cpu.inspect(|cpu| drop(host::pin_to(*cpu)));
-                        let used = ResourceUse::of_thread();
-                        let waiter = AnyWaiter::of(wait, spin);
-                        receivers::receiver(set, waiter, clock, plan, giving);
-                        ResourceUse::of_thread().since(&used)
-                    })
+            let receive = |(set, replies)| {
+                scope.spawn(move || {
+                    cpu.inspect(|cpu| drop(host::pin_to(*cpu)));
+                    let used = ResourceUse::of_thread();
+                    receivers::receiver(set, waiter, clock, plan, replies);
+                    ResourceUse::of_thread().since(&used)
                 })
-                .collect();
-            let mut line = Split::over(endpoints, draws, &mut given);
-            let ended = ask(&mut line, AnyWaiter::Busy, clock, context, clients, recorder);
-            given.iter().for_each(Given::end);
+            };
+            let beside: Vec<_> = self.shares.iter_mut().zip(put).map(receive).collect();
+            let endpoint = &mut PortPath::<_, true>::over(endpoint, draws, &mut taken);
+            let waiter = AnyWaiter::new(Wait::Busy, TickSpan(0));
+            let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+            let ended = send_requests(context, clients);
+            taken.iter().for_each(ReplyConsumer::end);
             let used = beside.into_iter().filter_map(|thread| thread.join().ok());
             (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
         });
@@ -148,20 +126,17 @@ impl Port {
     }
 }
 
-struct Measured<'a, 'r, 'm> {
-    port: &'a Port,
-    context: LoopContext<'a>,
-    recorder: &'r mut Recorder<'m>,
-}
-
-impl CompiledOverSet for Measured<'_, '_, '_> {
-    fn run<E: Endpoint, C: Clock>(self, set: &mut EndpointSet<E>, clock: C) -> Ended {
-        let Measured { port, context, recorder } = self;
-        let waiter = context.waiter();
-        if port.role == Role::Server {
-            return loops::server(set, waiter, clock, context.gate, context.plan, recorder);
+impl CompiledOverSet for Port {
+    fn run<E: Endpoint, C: Clock>(
+        &self,
+        context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
+    ) -> Ended {
+        if self.role == Role::Server {
+            return loops::server(context);
         }
-        let mut line = Mesh::over(set, port.draws.clone());
-        ask(&mut line, waiter, clock, context, port.clients, recorder)
+        let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
+        let endpoint = &mut PortPath::<_, false>::over(endpoint, &self.draws, &mut []);
+        let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+        send_requests(context, self.clients)
     }
 }

@@ -2,24 +2,15 @@
 
 use super::draws::Draws;
 use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
-use super::spec::{Slowdown, Spec};
-use super::{Rpc, cases};
-use crate::options::Named;
-use crate::pattern::{latency, load};
-use crate::plan::{Case, PatternSpec, Plan};
-use crate::record::schema::{Counts, Figure, RateFigure};
-use crate::run::analysis::{Collector, Completion, NextCase, PatternAnalysis, RoundSeen, RunSoFar};
-use crate::run::rates::Rates;
+use super::{Rpc, Slowdown, Spec, cases};
+use crate::pattern::load;
+use crate::pattern::prelude::*;
+use crate::record::schema::Figure;
+use crate::run::analysis::Completion;
 use crate::run::round::RoundResult;
-use crate::sample::arena::Row;
-use crate::sample::join::{Times, round_trips};
-use crate::sample::{Flags, RoundSamples, Sample};
-use crate::stats::rate::{Delivered, rate};
-use crate::stats::{Metric, Quantile, RateMetric, Summary, summarize};
-use crate::transport::Role;
-use crate::units::MessageRate;
-use std::any::Any;
-use std::collections::BTreeMap;
+use crate::sample::join::round_trips;
+use crate::stats::rate::rate;
+use crate::stats::{Quantile, Summary, summarize};
 
 /// Of all requests, the share that counts as the shortest ones (as cperf has it).
 const SHORT_SHARE: f64 = 0.1;
@@ -47,11 +38,13 @@ impl PatternAnalysis for Rpc {
         load::metrics(case)
     }
 
-    fn measured(&self, case: &Case) -> Vec<&'static str> {
-        let metrics = self.metrics(case).into_iter().chain([Metric::Short]).map(Metric::name);
+    fn more_metrics(&self, _: &Case) -> Vec<Metric> {
+        vec![Metric::Short]
+    }
+
+    fn rates(&self, case: &Case) -> Vec<RateMetric> {
         let own = [RateMetric::Slowdown, RateMetric::Bandwidth];
-        let rates = load::rates(case).into_iter().chain(own).map(RateMetric::name);
-        metrics.chain(rates).collect()
+        load::rates(case).into_iter().chain(own).collect()
     }
 
     /// Of requests the server counts what came broken; the client has what came back so.
@@ -63,10 +56,6 @@ impl PatternAnalysis for Rpc {
 
     fn collector(&self, _: &Case) -> Box<dyn Collector> {
         Box::<Requests>::default()
-    }
-
-    fn method_notes(&self, _: &Case) -> BTreeMap<String, String> {
-        latency::batching(1)
     }
 
     /// The shares of what a closed loop has found that the path carries.
@@ -127,10 +116,6 @@ impl Collector for Requests {
 
     fn work(&self) -> Option<&Rates> {
         Some(&self.rates)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

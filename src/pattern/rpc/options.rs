@@ -1,14 +1,13 @@
 //! The options of rpc.
 
 use super::workload::Workload;
-use super::{Asked, OUTSTANDING, Reply, Rpc, Slowdown, request};
-use crate::options::{Given, OptionDef, OptionTable, UsageError};
-use crate::pattern::options::{MEASUREMENT, PatternOptions};
-use crate::pattern::schedule_options::{ARRIVALS, Arrivals, OFF, ON, TIMER, TRACE, schedule};
-use crate::plan::request::{MOST_THREADS, refuse};
-use crate::plan::{Request, Schedule, sweep};
+use super::{OUTSTANDING, Reply, Rpc, Slowdown, Sweep, request};
+use crate::pattern::prelude::*;
+use crate::pattern::schedule_options::{self, ARRIVALS, OFF, ON, TIMER, TRACE, schedule};
+use crate::plan::request::MOST_THREADS;
+use crate::plan::sweep;
 use crate::transport;
-use crate::units::{BitRate, ByteRate, Bytes, MessageRate};
+use crate::units::{BitRate, ByteRate};
 use std::io::Read;
 use std::path::Path;
 
@@ -121,7 +120,7 @@ fn workloads(given: &Given, traced: Option<Workload>) -> Result<Vec<Workload>, U
     let names = given.text("workload").into_iter().flat_map(|names| names.split(','));
     let workloads: Result<Vec<_>, String> = names.map(workload).collect();
     let workloads = workloads.map_err(UsageError::of_option("workload"))?;
-    Ok(if workloads.is_empty() { Asked::default().workloads } else { workloads })
+    Ok(if workloads.is_empty() { Sweep::default().workloads } else { workloads })
 }
 
 impl PatternOptions for Rpc {
@@ -154,12 +153,16 @@ impl PatternOptions for Rpc {
         check_schedule(given, is_open)?;
         // What --load asks for is scheduled when the path's capacity is known.
         let (schedule, trace) = match loads.is_empty() || has_rate {
-            true => schedule(given, has_rate.then_some(MessageRate(1.0)), Arrivals::Poisson)?,
+            true => schedule(
+                given,
+                has_rate.then_some(MessageRate(1.0)),
+                schedule_options::Arrivals::Poisson,
+            )?,
             false => (Schedule::ClosedLoop, None),
         };
         let clients = given.counts32("clients");
-        let usual = Asked::default();
-        let asked = Asked {
+        let usual = Sweep::default();
+        let asked = Sweep {
             workloads: workloads(given, trace.as_ref().and_then(Workload::of_trace))?,
             longest: given.size("longest"),
             reply: given.get("reply").unwrap_or(usual.reply),
@@ -188,8 +191,10 @@ impl PatternOptions for Rpc {
 
 /// Refuses arrivals that no load asks for, and those that --load does not have.
 fn check_schedule(given: &Given, is_open: bool) -> Result<(), UsageError> {
-    let arrivals = given.choice::<Arrivals>("arrivals");
-    if given.is_given("load") && arrivals.is_some_and(|arrivals| arrivals != Arrivals::Poisson) {
+    let arrivals = given.choice::<schedule_options::Arrivals>("arrivals");
+    if given.is_given("load")
+        && arrivals.is_some_and(|arrivals| arrivals != schedule_options::Arrivals::Poisson)
+    {
         return refuse("--load has poisson arrivals: use --rps for others");
     }
     let needing = ["arrivals", "on", "off", "timer"].into_iter().find(|name| given.is_given(name));

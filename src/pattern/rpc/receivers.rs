@@ -2,14 +2,12 @@
 //! it is there, however busy the port is. Each has handles of its own on a share of the port's
 //! connections, and hands over what it saw through a ring that neither side locks.
 
-use super::draws::Draws;
-use super::loops::{Asking, awaited, head_of};
-use crate::clock::{Clock, Ticks};
-use crate::loops::waiter::{AnyWaiter, Waiter};
-use crate::loops::{Ended, Loop, payload};
-use crate::pattern::load::{Line, Looked, MOST_OUTSTANDING};
+use super::draws::head_of;
+use crate::loops::payload;
+use crate::loops::waiter::AnyWaiter;
+use crate::pattern::load::MOST_OUTSTANDING;
+use crate::pattern::prelude::*;
 use crate::transport::endpoint_set::{self, EndpointSet};
-use crate::transport::{Endpoint, Events, Link};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -20,11 +18,11 @@ const CLOSED: i64 = -2;
 
 /// A reply: the low half of its number, its length, whether it is broken, and when it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    low: u32,
-    length: u32,
-    broken: bool,
-    receive: Ticks,
+pub(super) struct SeenReply {
+    pub low: u32,
+    pub length: u32,
+    pub broken: bool,
+    pub receive: Ticks,
 }
 
 /// What both ends of a handover see.
@@ -34,32 +32,32 @@ struct Shared {
 }
 
 /// The end of a thread that takes replies.
-pub struct Giving {
-    ring: Producer<Seen>,
+pub struct ReplyProducer {
+    ring: Producer<SeenReply>,
     shared: Arc<Shared>,
 }
 
 /// The end of its port.
-pub struct Given {
-    ring: Consumer<Seen>,
+pub struct ReplyConsumer {
+    ring: Consumer<SeenReply>,
     shared: Arc<Shared>,
 }
 
 /// The two ends of what a thread that takes replies hands over to its port.
-pub fn handover() -> (Giving, Given) {
+pub fn handover() -> (ReplyProducer, ReplyConsumer) {
     let (mut put, mut take) = RingBuffer::new(MOST_OUTSTANDING as usize);
     // Each page is touched here: in the loop the first touch would be a fault.
-    let none = Seen { low: 0, length: 0, broken: false, receive: Ticks(0) };
+    let none = SeenReply { low: 0, length: 0, broken: false, receive: Ticks(0) };
     while put.push(none).is_ok() {}
     while take.pop().is_ok() {}
     let shared = Arc::new(Shared { link: AtomicI64::new(UP), over: AtomicBool::new(false) });
-    (Giving { ring: put, shared: Arc::clone(&shared) }, Given { ring: take, shared })
+    (ReplyProducer { ring: put, shared: Arc::clone(&shared) }, ReplyConsumer { ring: take, shared })
 }
 
-impl Giving {
+impl ReplyProducer {
     /// Puts one in. Where there is no room the port is far behind, and it is waited for.
     #[inline]
-    fn put(&mut self, seen: Seen) {
+    fn put(&mut self, seen: SeenReply) {
         while self.ring.push(seen).is_err() && !self.is_over() {
             std::hint::spin_loop();
         }
@@ -81,10 +79,10 @@ impl Giving {
     }
 }
 
-impl Given {
+impl ReplyConsumer {
     /// Takes the oldest out.
     #[inline]
-    fn take(&mut self) -> Option<Seen> {
+    pub(super) fn take(&mut self) -> Option<SeenReply> {
         self.ring.pop().ok()
     }
 
@@ -93,7 +91,7 @@ impl Given {
         self.shared.over.store(true, Ordering::Relaxed);
     }
 
-    fn ended(&self) -> Option<Ended> {
+    pub(super) fn ended(&self) -> Option<Ended> {
         match self.shared.link.load(Ordering::Acquire) {
             UP => None,
             CLOSED => Some(Ended::Closed),
@@ -110,12 +108,12 @@ pub fn receiver<E: Endpoint, C: Clock>(
     mut waiter: AnyWaiter,
     clock: C,
     plan: &Loop,
-    mut giving: Giving,
+    mut replies: ReplyProducer,
 ) {
     let mut events = Events::default();
     let mut sleepy = clock.now() + waiter.spin();
     let mut works = true;
-    while works && !giving.is_over() {
+    while works && !replies.is_over() {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
         set.look(sleeps, |_, endpoint, sleeps| {
@@ -132,84 +130,15 @@ pub fn receiver<E: Endpoint, C: Clock>(
                     let head = head_of(message);
                     let broken = plan.check && !payload::verify(message, head);
                     let (low, length) = (head as u32, arrival.length);
-                    giving.put(Seen { low, length, broken, receive });
+                    replies.put(SeenReply { low, length, broken, receive });
                 }
             }
-            works &= giving.works(events.link);
+            works &= replies.works(events.link);
             endpoint_set::Looked::of(&events, 0)
         });
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();
         }
-    }
-}
-
-/// The connections of a port whose replies other threads take.
-pub struct Split<'a, E> {
-    asking: Asking<'a, E>,
-    given: &'a mut [Given],
-    events: Events,
-}
-
-impl<'a, E: Endpoint> Split<'a, E> {
-    /// Over these connections, of which these threads take the replies.
-    pub fn over(set: &'a mut EndpointSet<E>, draws: Draws, given: &'a mut [Given]) -> Split<'a, E> {
-        let mut events = Events::default();
-        // Only completions: what arrives is for others.
-        events.limit(0);
-        Split { asking: Asking::over(set, draws), given, events }
-    }
-}
-
-impl<E: Endpoint> Line for Split<'_, E> {
-    #[inline(always)]
-    fn has_room(&self, sequence: u64) -> bool {
-        self.asking.has_room(sequence)
-    }
-
-    #[inline(always)]
-    fn ask<C: Clock>(&mut self, clock: C, sequence: u64, plan: &Loop) -> Option<Ticks> {
-        self.asking.ask(clock, sequence, plan).map(|(_, submit)| submit)
-    }
-
-    #[inline(always)]
-    fn is_settled(&self) -> bool {
-        self.asking.is_settled()
-    }
-
-    #[inline]
-    fn look<W: Waiter, C: Clock>(
-        &mut self,
-        _: &mut W,
-        _: bool,
-        _: C,
-        _: &Loop,
-        mut take: impl FnMut(u64, Ticks, bool),
-    ) -> Looked {
-        let Split { asking: Asking { set, slots, draws, asked, unsettled }, events, .. } = self;
-        let (mut any, mut ended) = (false, None);
-        let lanes = if *unsettled > 0 { slots.len() } else { 0 };
-        for (lane, slots) in slots[..lanes].iter_mut().enumerate() {
-            if slots.is_settled() {
-                continue;
-            }
-            any |= set.end(lane).poll(events);
-            slots.completed(events);
-            *unsettled = unsettled.saturating_sub(events.completed.into());
-            if events.link != Link::Up {
-                ended = Some(Ended::of(events.link));
-            }
-        }
-        for given in self.given.iter_mut() {
-            // Read before the ring is: what came until then is in it.
-            ended = ended.or(given.ended());
-            while let Some(seen) = given.take() {
-                any = true;
-                let (sequence, awaited) = awaited(draws, *asked, seen.low);
-                take(sequence, seen.receive, seen.broken || seen.length != awaited);
-            }
-        }
-        Looked { any, ended }
     }
 }
 
@@ -219,23 +148,23 @@ mod tests {
 
     #[test]
     fn a_thread_that_has_no_room_ends_with_the_port() {
-        let (mut giving, mut given) = handover();
-        let one = Seen { low: 1, length: 8, broken: false, receive: Ticks(1) };
-        (0..MOST_OUTSTANDING).for_each(|_| giving.put(one));
+        let (mut replies, mut given) = handover();
+        let one = SeenReply { low: 1, length: 8, broken: false, receive: Ticks(1) };
+        (0..MOST_OUTSTANDING).for_each(|_| replies.put(one));
         given.end();
-        giving.put(Seen { low: 2, ..one });
-        let all: Vec<Seen> = std::iter::from_fn(|| given.take()).collect();
+        replies.put(SeenReply { low: 2, ..one });
+        let all: Vec<SeenReply> = std::iter::from_fn(|| given.take()).collect();
         assert_eq!(all, vec![one; MOST_OUTSTANDING as usize]);
     }
 
     #[test]
     fn how_a_connection_ended_is_told() {
-        let (giving, given) = handover();
-        assert!(giving.works(Link::Up));
+        let (replies, given) = handover();
+        assert!(replies.works(Link::Up));
         assert_eq!(given.ended(), None);
-        assert!(!giving.works(Link::Failed(104)));
+        assert!(!replies.works(Link::Failed(104)));
         assert_eq!(given.ended(), Some(Ended::Failed(104)));
-        assert!(!giving.works(Link::Closed));
+        assert!(!replies.works(Link::Closed));
         assert_eq!(given.ended(), Some(Ended::Closed));
     }
 }

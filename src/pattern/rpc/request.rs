@@ -5,15 +5,11 @@ use super::cases;
 use super::spec::{LONGEST, MOST_RECEIVERS, OUTSTANDING, Reply, SHORTEST, Slowdown, Spec};
 use super::workload::Workload;
 use crate::pattern::load::{MOST_BUFFERS, MOST_OUTSTANDING};
-use crate::plan::request::{MOST_THREADS, refuse, within};
+use crate::pattern::prelude::*;
+use crate::plan::Axis;
+use crate::plan::request::MOST_THREADS;
 use crate::plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
-use crate::plan::{
-    self, Axis, Bound, Case, CasesSoFar, Combination, Ending, PatternRef, PatternRequest,
-    PatternSpec, Request, Schedule, Settings, Topology, UsageError, Wait,
-};
-use crate::transport::{Descriptor, Role, Traffic, TransportKind};
-use crate::units::{ByteRate, Bytes, MessageRate, Span};
-use serde_json::Value;
+use crate::units::ByteRate;
 
 /// The pattern.
 pub struct Rpc;
@@ -27,7 +23,7 @@ const RECEIVED: u64 = 128 << 10;
 
 /// What was asked for: lists are cases.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Sweep {
     /// The lengths of requests, not cut.
     pub workloads: Vec<Workload>,
     /// Longer messages are cut to this; `None`: those of a distribution to [`LONGEST`].
@@ -62,9 +58,9 @@ pub struct Asked {
     pub link: Option<ByteRate>,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for Sweep {
+    fn default() -> Sweep {
+        Sweep {
             workloads: vec![Workload::fixed(Bytes(100))],
             longest: None,
             reply: Reply::Echo,
@@ -86,8 +82,8 @@ impl Default for Asked {
 }
 
 /// A request with the defaults.
-pub fn request(asked: Asked) -> Request {
-    Request::new(PatternRef(&Rpc), asked, SHORTEST)
+pub fn request(sweep: Sweep) -> Request {
+    Request::new(PatternRef(&Rpc), sweep, SHORTEST)
 }
 
 /// Slots of one connection: so many that their memory stays within what a cache holds, since the
@@ -135,10 +131,6 @@ impl PatternSpec for Rpc {
         descriptor.carries(Traffic::Echo { every: 1 }) && !descriptor.one_process
     }
 
-    fn traffic(&self, _: &Case) -> Traffic {
-        Traffic::Echo { every: 1 }
-    }
-
     fn has_many_lengths(&self) -> bool {
         true
     }
@@ -178,9 +170,9 @@ impl PatternSpec for Rpc {
         format!("rpc {}{settings} {} {point}{ports}", case.transport, case.wait.name())
     }
 
-    fn server_memory(&self, case: &Case) -> u64 {
+    fn memory(&self, case: &Case, role: Role) -> u64 {
         // Room for two messages that arrive, and what is received at once, for each connection.
-        let endpoints = u64::from(case.topology.endpoints_of(0));
+        let endpoints = u64::from(case.topology.endpoints_of_role(role));
         case.size.0.saturating_mul(2).saturating_add(RECEIVED).saturating_mul(endpoints)
     }
 
@@ -206,7 +198,7 @@ impl PatternSpec for Rpc {
     }
 }
 
-impl Asked {
+impl Sweep {
     /// A workload as it is sent.
     fn cut(&self, workload: &Workload) -> Workload {
         let is_fixed = workload.steps.len() == 1;
@@ -324,7 +316,7 @@ fn has_congestion(transport: TransportKind) -> bool {
     transport.has_setting("congestion")
 }
 
-impl PatternRequest for Asked {
+impl PatternRequest for Sweep {
     fn usual_bound(&self) -> Bound {
         Bound { count: None, time: Some(TIME) }
     }

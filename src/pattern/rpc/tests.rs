@@ -10,8 +10,8 @@ use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate};
 use std::sync::Arc;
 
-fn planned(change: impl FnOnce(&mut Request, &mut Asked)) -> Result<Plan, UsageError> {
-    let mut asked = Asked::default();
+fn planned(change: impl FnOnce(&mut Request, &mut Sweep)) -> Result<Plan, UsageError> {
+    let mut asked = Sweep::default();
     let mut request = request(asked.clone());
     change(&mut request, &mut asked);
     request.asked = Arc::new(asked);
@@ -178,7 +178,7 @@ fn lengths_are_those_of_the_workload_and_of_nothing_but_the_number() {
         let allowed = 5.0 * (cumulative * (1.0 - cumulative) / n as f64).sqrt() + 1e-9;
         assert!((found / n as f64 - cumulative).abs() <= allowed, "{size:?}");
     }
-    (0..n).for_each(|number| lanes[draws.lane(number)] += 1);
+    (0..n).for_each(|number| lanes[draws.connection(number)] += 1);
     let even = n as f64 / 6.0;
     assert!(lanes.iter().all(|lane| (*lane as f64 - even).abs() < 5.0 * even.sqrt()), "{lanes:?}");
     assert_eq!(Draws::of(case, 0).length(77), draws.length(77));
@@ -202,7 +202,7 @@ fn unloaded_requests_take_each_length_in_turn() {
     }
     assert_eq!((unloaded.threads_of(Role::Client), unloaded.topology.endpoints_of(1)), (1, 1));
     assert_eq!(spec(&unloaded).clients, 1);
-    assert_eq!(draws.lane(5), 0);
+    assert_eq!(draws.connection(5), 0);
 }
 
 #[test]

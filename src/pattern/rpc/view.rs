@@ -7,14 +7,9 @@ use super::Rpc;
 use super::cases::connections_of;
 use super::lengths::{Lengths, OfSize};
 use super::spec::Spec;
-use crate::record::schema::{Metric, RateMetric, Record, Run};
-use crate::report::model::{
-    Cell, Data, Field, Note, OfRun, Section, Show, Table, TableField, fields, figure, number, own,
-    text,
-};
+use crate::pattern::prelude::*;
+use crate::report::model::{Data, Field, OfRun, TableField, fields};
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
-use crate::report::view::PatternView;
-use crate::transport::Role;
 use sent::{Length, Sent, explained};
 
 /// Lengths of one run that the terminal shows; the page has all.

@@ -2,23 +2,11 @@
 
 use super::{Stream, kept};
 use crate::pattern::oneway::{self, SCHEDULED};
-use crate::plan::Case;
-use crate::record::schema::{Counts, RateFigure, Round};
-use crate::run::analysis::{Arrivals, Collector, PatternAnalysis, RoundSeen, RunSoFar};
-use crate::run::counts;
-use crate::run::rates::{Rates, figure};
-use crate::run::round::ThreadResult;
-use crate::sample::arena::Row;
-use crate::sample::join::Times;
-use crate::sample::{Flags, Sample};
-use crate::stats::rate::Delivered;
-use crate::stats::{Metric, RateMetric};
+use crate::pattern::prelude::*;
+use crate::record::schema::Round;
+use crate::run::rates::figure;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::warning::Warning;
-use std::any::Any;
-use std::collections::BTreeMap;
-
-const METRICS: [Metric; 4] = [Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness];
 
 impl PatternAnalysis for Stream {
     fn samples(&self, case: &Case, _: usize, rows: [&[Row]; 2], times: Times<'_>) -> Vec<Sample> {
@@ -26,13 +14,11 @@ impl PatternAnalysis for Stream {
     }
 
     fn metrics(&self, _: &Case) -> Vec<Metric> {
-        METRICS.to_vec()
+        vec![Metric::OneWay, Metric::Response, Metric::Jitter, Metric::Lateness]
     }
 
-    fn measured(&self, _: &Case) -> Vec<&'static str> {
-        let own = [RateMetric::Ceiling, RateMetric::Missed];
-        let rates = SCHEDULED.into_iter().chain(own).map(RateMetric::name);
-        METRICS.into_iter().map(Metric::name).chain(rates).collect()
+    fn rates(&self, _: &Case) -> Vec<RateMetric> {
+        SCHEDULED.into_iter().chain([RateMetric::Ceiling, RateMetric::Missed]).collect()
     }
 
     fn arrivals(&self, _: &Case) -> Arrivals {
@@ -43,19 +29,8 @@ impl PatternAnalysis for Stream {
         true
     }
 
-    fn needs_a_row_for_each_message(&self) -> bool {
-        true
-    }
-
-    fn counts(
-        &self,
-        case: &Case,
-        client: &ThreadResult,
-        server: Option<&ThreadResult>,
-        samples: &[Sample],
-    ) -> Counts {
-        let counts = counts::counts(case, self.arrivals(case), client, server, samples);
-        Counts { lost_before_first: lost_before_first(samples), ..counts }
+    fn complete_thread_counts(&self, _: &Case, samples: &[Sample], counts: &mut Counts) {
+        counts.lost_before_first = lost_before_first(samples);
     }
 
     fn collector(&self, _: &Case) -> Box<dyn Collector> {
@@ -76,12 +51,8 @@ impl PatternAnalysis for Stream {
     }
 
     fn method_notes(&self, case: &Case) -> BTreeMap<String, String> {
-        let mut notes =
-            BTreeMap::from([("batching".to_string(), "one message per flush".to_string())]);
-        if !case.check {
-            notes.insert("payload".to_string(), "samples, not verified".to_string());
-        }
-        notes
+        let payload = ("payload".to_string(), "samples, not verified".to_string());
+        (!case.check).then_some(payload).into_iter().collect()
     }
 }
 
@@ -105,10 +76,6 @@ impl Collector for Steps {
 
     fn work(&self) -> Option<&Rates> {
         Some(&self.0)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -141,7 +108,6 @@ fn lost_before_first(samples: &[Sample]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::schema::Counts;
     use crate::stats::rate::rate;
 
     #[test]

@@ -1,10 +1,9 @@
 //! The file in which the receiver of a stream keeps its samples: opened before the round, written
 //! by a thread beside the loop, and counted at the end.
 
-use super::spec::Spec;
-use crate::agent::error::AgentError;
-use crate::agent::execution::ThreadContext;
+use super::Spec;
 use crate::host;
+use crate::pattern::prelude::*;
 use crate::signal::file::{Kept, Sink, Writing};
 use crate::transport::counter::{CounterValue, FinalCounters};
 

@@ -3,18 +3,15 @@
 //! [`closed::server_with`](crate::loops::closed::server_with), which may pass each message on to a
 //! file ([`Taker`]).
 
-use crate::clock::{Clock, Ticks, Timebase};
+use crate::clock::Timebase;
 use crate::loops::closed::Taker;
 use crate::loops::flow::Flow;
-use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::waiter::Waiter;
-use crate::loops::{Ended, Loop};
-use crate::sample::recorder::Recorder;
+use crate::loops::waiter::Busy;
+use crate::pattern::prelude::*;
 use crate::signal::file::Sink;
 use crate::signal::source::Source;
 use crate::signal::{METADATA, TimeOfDay, put_metadata};
-use crate::transport::{Endpoint, Events, Slot};
 
 impl Taker for &mut Sink {
     #[inline(always)]
@@ -64,17 +61,15 @@ impl Steps {
 /// it, while its number is used up. So the step that is sent is always the last that is due, and a
 /// source that cannot hold its rate is late by less than a step. Between the two stamps lie the
 /// post and the flush.
-#[allow(clippy::too_many_arguments)] // One loop's whole state: a struct would only rename it.
 pub fn source<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    mut waiter: W,
-    clock: C,
-    gate: &Gate,
-    plan: &Loop,
-    mut generator: Generator,
+    context: LoopContext<'_, '_, E, W, C>,
     steps: &mut Steps,
-    recorder: &mut Recorder<'_>,
 ) -> Ended {
+    let LoopContext { endpoint, clock, gate, plan, generator, recorder, .. } = context;
+    // It is prepared with a schedule.
+    let Some(mut generator) = generator else { return Ended::Stopped };
+    // It polls while it has no room.
+    let mut waiter = Busy;
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let start = clock.now() + plan.lead;
@@ -108,7 +103,7 @@ pub fn source<E: Endpoint, W: Waiter, C: Clock>(
             submit = remake(endpoint, slot, steps, step, clock);
         }
         let Some(intended) = generator.upcoming() else { break };
-        while !flow.post(endpoint, slot, plan) {
+        while !flow.post(endpoint, slot, plan.size) {
             if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                 return ended;
             }
@@ -124,8 +119,8 @@ pub fn source<E: Endpoint, W: Waiter, C: Clock>(
             return Ended::Stopped;
         }
     }
-    let until = clock.now() + plan.drain;
-    flow.drain(endpoint, &mut waiter, &mut events, gate, clock, until).unwrap_or(ended)
+    let scope = Scope { clock, gate, plan };
+    flow.drain(endpoint, &mut waiter, &mut events, scope).unwrap_or(ended)
 }
 
 /// Passes over the steps that are followed by one that is due; the one that is to be sent.

@@ -8,6 +8,4 @@ mod options;
 mod spec;
 mod view;
 
-pub use spec::{Asked, RATE, Spec, Stream, VALUES, message, request};
-
-impl super::Pattern for Stream {}
+pub use spec::{RATE, Spec, Stream, Sweep, VALUES, message, request};

@@ -1,11 +1,9 @@
 //! The options of stream.
 
-use super::{Asked, Stream, request};
-use crate::options::{Given, OptionDef, OptionTable, UsageError};
-use crate::pattern::options::{MEASUREMENT, PatternOptions};
+use super::{Stream, Sweep, request};
+use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::TIMER;
-use crate::plan::request::refuse;
-use crate::plan::{Request, sweep};
+use crate::plan::sweep;
 use crate::signal::file::Keep;
 use crate::signal::format::Format;
 use crate::signal::source::{Shape, Signal};
@@ -14,7 +12,7 @@ use std::path::PathBuf;
 
 const SIGNAL: &str = "Signal";
 
-const fn number(name: &'static str, help: &'static str) -> OptionDef {
+const fn parameter(name: &'static str, help: &'static str) -> OptionDef {
     OptionDef::decimal(name, help).heading(SIGNAL)
 }
 
@@ -49,11 +47,11 @@ const OPTIONS: OptionTable = &[
         .default("mixed")
         .heading(SIGNAL),
     OptionDef::choice::<Kind>("kind", "Type of the values").default("float").heading(SIGNAL),
-    number("frequency", "Frequency").metavar("HZ").default("1"),
-    number("amplitude", "Amplitude").default("1"),
-    number("offset", "Offset").default("0"),
-    number("phase", "Phase").metavar("RADIANS").default("0"),
-    number("deviation", "Standard deviation of each step of the random walk").default("0.2"),
+    parameter("frequency", "Frequency").metavar("HZ").default("1"),
+    parameter("amplitude", "Amplitude").default("1"),
+    parameter("offset", "Offset").default("0"),
+    parameter("phase", "Phase").metavar("RADIANS").default("0"),
+    parameter("deviation", "Standard deviation of each step of the random walk").default("0.2"),
     TIMER,
 ];
 
@@ -98,7 +96,7 @@ impl PatternOptions for Stream {
         values.sort_unstable();
         values.dedup();
         let rates = given.read("rate", sweep::rates).unwrap_or_default();
-        let request = request(Asked { shape, keep, rates }, &values);
+        let request = request(Sweep { shape, keep, rates }, &values);
         Ok(Request { timer: given.choice("timer"), ..request })
     }
 }

@@ -1,18 +1,11 @@
 //! What a stream asks: what its samples are, how often one is sent, and where they are kept.
 
 use crate::pattern::oneway;
-use crate::plan::request::{COUNT, refuse, within};
-use crate::plan::{
-    self, Axis, Bound, Case, Combination, PatternRef, PatternRequest, PatternSpec, Request,
-    Schedule, UsageError,
-};
+use crate::pattern::prelude::*;
+use crate::plan::Axis;
 use crate::signal::file::Keep;
 use crate::signal::source::Shape;
 use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
-use crate::transport::{Descriptor, Traffic, TransportKind};
-use crate::units::{Bytes, MessageRate};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The pattern.
 pub struct Stream;
@@ -37,9 +30,9 @@ pub struct Spec {
     pub keep: Option<Keep>,
 }
 
-/// What was asked for; the numbers of values are the request's sizes.
+/// What was asked for: lists are cases. The numbers of values are the request's sizes.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Sweep {
     /// What the values are over time.
     pub shape: Shape,
     /// The file in which the samples that arrive are kept.
@@ -58,10 +51,10 @@ fn values_of(message: Bytes) -> u64 {
 }
 
 /// A request for samples of these numbers of values.
-pub fn request(asked: Asked, values: &[u32]) -> Request {
-    let rate = asked.rates.first().copied().unwrap_or(RATE);
+pub fn request(sweep: Sweep, values: &[u32]) -> Request {
+    let rate = sweep.rates.first().copied().unwrap_or(RATE);
     let sizes = values.iter().map(|values| message(*values)).collect();
-    let request = Request::new(PatternRef(&Stream), asked, message(VALUES));
+    let request = Request::new(PatternRef(&Stream), sweep, message(VALUES));
     Request { sizes, schedule: Schedule::Periodic { rate }, ..request }
 }
 
@@ -125,11 +118,7 @@ fn check_shape(shape: &Shape) -> Result<(), UsageError> {
     refuse("--frequency and --deviation must be 0 or above, and all values of a signal finite")
 }
 
-impl PatternRequest for Asked {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: Some(COUNT), time: None }
-    }
-
+impl PatternRequest for Sweep {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         for size in &request.sizes {
             within("--values", Some(values_of(*size)), 1, MOST_VALUES as u64)?;
@@ -147,9 +136,7 @@ impl PatternRequest for Asked {
         }
         check_shape(&self.shape)?;
         request.refuse_stamps()?;
-        if request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("--rate is the schedule of one sender: use --threads 1");
-        }
+        oneway::refuse_threads(request)?;
         if request.check || request.perturb {
             return refuse(
                 "stream does not support --check and --perturb, since its messages are samples",
@@ -173,7 +160,7 @@ impl PatternRequest for Asked {
     }
 }
 
-impl Asked {
+impl Sweep {
     fn check_file(&self, request: &Request) -> Result<(), UsageError> {
         let (transports, waits) = (request.transports.len(), request.waits.len());
         let cases = [transports, waits, request.sizes.len(), self.rates.len().max(1)];

@@ -1,11 +1,9 @@
 //! Runs of `stream`: what became of their steps.
 
-use super::Stream;
-use super::spec::Spec;
-use crate::record::schema::{RateMetric, Record, Run};
-use crate::report::model::{Cell, Note, OfRun, Section, Show, Table, ends, figure, number, own};
+use super::{Spec, Stream};
+use crate::pattern::prelude::*;
+use crate::report::model::OfRun;
 use crate::report::number::{MEGABYTES, PERCENT};
-use crate::report::view::PatternView;
 
 struct Steps<'a>(&'a Run, Spec);
 

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 
 const ONE: latency::Spec = latency::Spec { pause: Span(0), burst: 1 };
 const LATENCY: &dyn PatternRequest = &ONE;
-const ONEWAY: &dyn PatternRequest = &oneway::Asked(ONE);
+const ONEWAY: &dyn PatternRequest = &oneway::Spec(ONE);
 const BANDWIDTH: &dyn PatternRequest = &towards(Direction::Uni);
 
-const fn towards(direction: Direction) -> bandwidth::Asked {
-    bandwidth::Asked { burst: 1, window: 64, direction }
+const fn towards(direction: Direction) -> bandwidth::Spec {
+    bandwidth::Spec { burst: 1, window: 64, direction }
 }
 
 fn spec(name: &str) -> Node {
@@ -139,7 +139,7 @@ fn wrong_lists_of_hosts_are_refused() {
 #[test]
 fn each_rate_has_the_groups_of_its_own_pairs() {
     let rates = vec![MessageRate(1e3), MessageRate(2e3)];
-    let asked = load::Asked { rates, ..load::Asked::default() };
+    let asked = load::Sweep { rates, ..load::Sweep::default() };
     let request = Request {
         schedule: Schedule::Periodic { rate: MessageRate(1e3) },
         place: Place::Hosts(nodes(4), Pairs::All { at_once: AtOnce::Matching }),

@@ -5,7 +5,7 @@ use crate::control::protocol::*;
 use crate::plan::request::{MOST_COUNT, MOST_THREADS};
 use crate::plan::{Case, FindPattern, Schedule};
 use crate::sample::arena::Row;
-use crate::transport::TransportKind;
+use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Caps {
             ));
         }
         self.check_rate(case)?;
-        let needs = memory(case, remote.rows, asked.overhead_messages);
+        let needs = memory(case, asked.role, remote.rows, asked.overhead_messages);
         if needs > self.most_memory.0 {
             return Err(format!(
                 "the round needs {} of memory, and this agent allows at most {} (--most-memory)",
@@ -138,7 +138,10 @@ fn rate(case: &Case) -> Option<f64> {
             Some(rate.0)
         }
         Schedule::OnOff { rate, on, off } => Some(rate.0 * (on.0 + off.0) as f64 / on.0 as f64),
-        Schedule::ClosedLoop => case.pattern.paced_rate(case),
+        Schedule::ClosedLoop => {
+            let pause = case.pattern.pause(case);
+            (pause.0 > 0).then(|| f64::from(case.pattern.burst(case)) * 1e9 / pause.0 as f64)
+        }
     }
 }
 
@@ -156,14 +159,14 @@ fn length(case: &Case) -> Option<f64> {
 
 /// Bytes for samples, payloads both ways, what the pattern needs beside, and the overhead
 /// measurement, of all threads.
-fn memory(case: &Case, rows: u64, overhead_messages: u32) -> u64 {
+fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = u64::from(case.pattern.queue_depth(case)).saturating_mul(2);
-    let endpoints = u64::from(case.topology.endpoints_of(0));
+    let endpoints = u64::from(case.topology.endpoints_of_role(role));
     rows.saturating_add(overhead_messages.into())
         .saturating_mul(row)
         .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(endpoints))
-        .saturating_add(case.pattern.server_memory(case))
+        .saturating_add(case.pattern.memory(case, role))
         .saturating_mul(case.most_threads().into())
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pattern::rpc::workload::Workload;
-use crate::pattern::rpc::{Asked, Reply, request};
+use crate::pattern::rpc::{Reply, Sweep, request};
 use crate::units::{Bytes, MessageRate};
 
 /// A loaded case of two lengths, echoed.
@@ -11,7 +11,7 @@ fn case() -> Case {
     let workload =
         Workload { name: "two".into(), what: String::new(), steps, largest: Bytes(10_100) };
     let asked =
-        Asked { workloads: vec![workload], rates: vec![MessageRate(1000.0)], ..Asked::default() };
+        Sweep { workloads: vec![workload], rates: vec![MessageRate(1000.0)], ..Sweep::default() };
     request(asked).plan().unwrap().cases.remove(0)
 }
 
