@@ -1,5 +1,5 @@
-//! One thread of an agent: it has a berth (a CPU and sample memory), opens and connects endpoints
-//! of its own, and runs a role of the case by itself, beside the other threads of its end.
+//! One thread of an agent: it has a CPU and sample memory, opens and connects endpoints of its own,
+//! and runs a role of the case by itself, beside the other threads of its end.
 //!
 //! The agent's main thread keeps the channel and passes on what is said (`ThreadCommand`,
 //! `ThreadReport`).

@@ -5,6 +5,7 @@ use super::command_def::{CommandDef, Operand, Typed};
 use super::{Command, common_options};
 use crate::options::{Given, Kind, OptionDef, UsageError};
 use crate::pattern::Pattern;
+use crate::pattern::options::MEASUREMENT;
 use crate::transport::TransportKind;
 use crate::transport::definitions::definitions;
 use clap::builder::PossibleValuesParser;
@@ -84,6 +85,10 @@ pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::C
     };
     let arguments = given.definitions().iter().map(|option| match is_setting(option) {
         true => argument(option).help_heading(SETTINGS).hide(!with_settings),
+        // What a pattern has of its own says what is measured, where it says nothing else.
+        false if pattern.options().iter().any(|own| own.name == option.name) => {
+            argument(option).help_heading(option.heading.unwrap_or(MEASUREMENT))
+        }
         false => argument(option),
     });
     clap::Command::new(pattern.name()).about(pattern.about()).after_help(after).args(arguments)

@@ -5,21 +5,12 @@ use crate::clock::{Clock, TickSpan, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What the agent's control thread tells the loop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Gate {
     stopped: AtomicBool,
+    /// Messages plus 1; 0: not known.
     expected: AtomicU64,
     left: AtomicBool,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Gate {
-            stopped: AtomicBool::new(false),
-            expected: AtomicU64::new(u64::MAX),
-            left: AtomicBool::new(false),
-        }
-    }
 }
 
 impl Gate {
@@ -51,14 +42,13 @@ impl Gate {
 
     /// Tells a receiver how many messages the other end has sent altogether.
     pub fn expect(&self, messages: u64) {
-        self.expected.store(messages, Ordering::Relaxed);
+        self.expected.store(messages.saturating_add(1), Ordering::Relaxed);
     }
 
     /// How many messages the other end has sent, where that is known.
     #[inline(always)]
     pub fn expected(&self) -> Option<u64> {
-        let expected = self.expected.load(Ordering::Relaxed);
-        (expected != u64::MAX).then_some(expected)
+        self.expected.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The loop has ended: nobody needs to be woken any more.

@@ -32,25 +32,19 @@ pub const SIZE: OptionDef = OptionDef::text(
      steps, logarithmic)",
 )
 .metavar("SIZES")
-.default("64B")
-.heading(MEASUREMENT);
+.default("64B");
 
 /// Messages of a burst.
-pub const BURST: OptionDef = OptionDef::count("burst", "Messages posted together")
-    .limits(1, MOST_BURST as u64)
-    .default("1")
-    .heading(MEASUREMENT);
+pub const BURST: OptionDef =
+    OptionDef::count("burst", "Messages posted together").limits(1, MOST_BURST as u64).default("1");
 
 /// Time between bursts.
 pub const PAUSE: OptionDef =
-    OptionDef::time("pause", "Pause between messages or bursts, such as 10us")
-        .default("0")
-        .heading(MEASUREMENT);
+    OptionDef::time("pause", "Pause between messages or bursts, such as 10us").default("0");
 
 /// Outstanding messages.
 pub const WINDOW: OptionDef = OptionDef::count("window", "Maximum number of outstanding messages")
-    .limits(1, MOST_WINDOW as u64)
-    .heading(MEASUREMENT);
+    .limits(1, MOST_WINDOW as u64);
 
 /// A request with the sizes of `--size`.
 pub fn with_sizes(given: &Given, request: Request) -> Request {

@@ -18,7 +18,10 @@ pub use crate::plan::{
     PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait,
 };
 pub use crate::record::schema::{Counts, RateFigure, Record, Run};
-pub use crate::report::model::{Cell, Note, Section, Show, Table, ends, figure, number, own, text};
+pub use crate::report::model::{
+    Axis, Cell, Data, Field, Note, OfRun, Plot, Section, Series, Show, Style, Table, TableField,
+    Unit, ends, figure, number, own, text,
+};
 pub use crate::report::view::PatternView;
 pub use crate::run::analysis::{
     Arrivals, Collector, NextCase, PatternAnalysis, RoundSeen, RunSoFar,

@@ -1,6 +1,6 @@
 //! The options of a schedule: when the messages of an open loop are sent, and what waits for it.
 
-use crate::options::{Given, Named, OptionDef, UsageError};
+use crate::options::{Given, OptionDef, UsageError, named_enum};
 use crate::plan::request::refuse;
 use crate::plan::{Schedule, TimerKind, Trace, trace};
 use crate::units::MessageRate;
@@ -9,23 +9,12 @@ use std::path::Path;
 
 const SCHEDULE: &str = "Schedule (open loop)";
 
-/// The intervals of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    Periodic,
-    Poisson,
-    OnOff,
-}
-
-impl Named for Arrivals {
-    const ALL: &'static [Arrivals] = &[Arrivals::Periodic, Arrivals::Poisson, Arrivals::OnOff];
-
-    fn name(self) -> &'static str {
-        match self {
-            Arrivals::Periodic => "periodic",
-            Arrivals::Poisson => "poisson",
-            Arrivals::OnOff => "on-off",
-        }
+named_enum! {
+    /// The intervals of a schedule.
+    pub enum Arrivals {
+        Periodic = "periodic",
+        Poisson = "poisson",
+        OnOff = "on-off",
     }
 }
 

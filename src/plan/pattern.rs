@@ -5,7 +5,7 @@
 #![warn(missing_docs)]
 
 use super::{Axis, Bound, Case, Plan, Request, Trace, UsageError, sweep};
-use crate::options::{self, OptionDef, OptionTable};
+use crate::options::{self, OptionDef, OptionTable, Unit};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
 use crate::units::{Bytes, Span};
@@ -67,7 +67,8 @@ impl Spec {
 pub fn check_limits(own: &impl Specification, options: OptionTable) -> Result<(), UsageError> {
     let json = own.to_json();
     let is_number = |one: &&OptionDef| {
-        !one.is_list && matches!(one.kind, options::Kind::Count { .. } | options::Kind::Size { .. })
+        !one.is_list
+            && matches!(one.kind, options::Kind::Number { unit: Unit::One | Unit::Byte, .. })
     };
     options.iter().filter(is_number).try_for_each(|option| {
         let number = json.get(option.name.replace('-', "_")).and_then(Value::as_u64);

@@ -1,6 +1,7 @@
 //! The options and the specification of bandwidth: how many messages are on the way, and whether
 //! data goes both ways.
 
+use crate::options::named_enum;
 use crate::pattern::prelude::*;
 use crate::plan::check_limits;
 
@@ -15,25 +16,15 @@ const STRIDE_BYTES: u64 = 16 << 10;
 /// ... and for at most so many messages.
 const MOST_STRIDE: u64 = 256;
 
-/// Whether data goes one way or both ways at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// From client to server.
-    #[default]
-    Uni,
-    /// Both ways at once.
-    Bi,
-}
-
-impl Named for Direction {
-    const ALL: &'static [Direction] = &[Direction::Uni, Direction::Bi];
-
-    fn name(self) -> &'static str {
-        match self {
-            Direction::Uni => "uni",
-            Direction::Bi => "bi",
-        }
+named_enum! {
+    /// Whether data goes one way or both ways at once.
+    #[derive(Default)]
+    pub enum Direction {
+        /// From client to server.
+        #[default]
+        Uni = "uni",
+        /// Both ways at once.
+        Bi = "bi",
     }
 }
 
@@ -152,8 +143,7 @@ const OPTIONS: OptionTable = &[
         "Traffic from client to server (uni) or both ways at once (bi)",
     )
     .metavar("WAY")
-    .default("uni")
-    .heading(MEASUREMENT),
+    .default("uni"),
 ];
 
 impl PatternOptions for Bandwidth {

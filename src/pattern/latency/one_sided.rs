@@ -1,5 +1,6 @@
 //! Round trips of operations on the other end's memory: a completion is all that comes of one.
 
+use crate::loops::flow::Flow;
 use crate::loops::one_sided::past;
 use crate::loops::payload;
 use crate::pattern::prelude::*;
@@ -15,12 +16,12 @@ struct Burst {
 impl Burst {
     /// Takes what has completed: each is a round trip of its own, stamped when it was seen.
     #[inline(always)]
-    fn take<C: Clock>(&mut self, events: &Events, clock: C, recorder: &mut Recorder<'_>) {
-        if events.completed == 0 {
+    fn take<C: Clock>(&mut self, completed: u64, clock: C, recorder: &mut Recorder<'_>) {
+        if completed == self.done {
             return;
         }
         let receive = clock.now();
-        for _ in 0..events.completed {
+        while self.done < completed {
             let Some(submit) = self.submitted.get((self.done - self.first) as usize) else {
                 return;
             };
@@ -35,8 +36,8 @@ impl Burst {
 pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
     let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
+    let mut flow = Flow::of(endpoint);
     let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };
-    let slots = u64::from(endpoint.slots());
     let mut end = None;
     loop {
         let length = plan.burst.min(plan.messages.saturating_sub(burst.first));
@@ -44,33 +45,35 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
             return Ended::Count;
         }
         for index in 0..length {
-            let sequence = burst.first + index;
-            let slot = Slot::sending((index % slots) as u32);
             // A slot is written when nothing that was posted from it is on the way.
-            while sequence - burst.done >= slots {
-                if let Some(ended) = once(endpoint, &mut waiter, &mut events, gate) {
+            while !flow.has_room() {
+                if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                     return ended;
                 }
-                burst.take(&events, clock, recorder);
+                burst.take(flow.completed, clock, recorder);
             }
-            payload::number(endpoint.payload(slot), sequence);
+            let slot = flow.slot();
+            payload::number(endpoint.payload(slot), flow.sent);
             burst.submitted[index as usize] = clock.now();
-            while endpoint.post(slot, plan.size) == Posted::Full {
-                if let Some(ended) = once(endpoint, &mut waiter, &mut events, gate) {
+            while !flow.post(endpoint, slot, plan.size) {
+                if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
                     return ended;
                 }
-                burst.take(&events, clock, recorder);
+                burst.take(flow.completed, clock, recorder);
             }
-            recorder.seen.sent = sequence + 1;
+            recorder.seen.sent = flow.sent;
         }
         endpoint.flush();
-        while burst.done < burst.first + length {
+        while burst.done < flow.sent {
             match waiter.next(endpoint, &mut events, clock, gate, None) {
                 Waited::Look if gate.is_stopped() => return Ended::Stopped,
                 Waited::Look | Waited::TimeUp => continue,
-                Waited::Something => burst.take(&events, clock, recorder),
+                Waited::Something => {
+                    flow.complete(&events);
+                    burst.take(flow.completed, clock, recorder);
+                }
             }
-            if events.link != Link::Up && burst.done < burst.first + length {
+            if events.link != Link::Up && burst.done < flow.sent {
                 return Ended::of(events.link);
             }
         }
@@ -84,19 +87,4 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
             return Ended::Stopped;
         }
     }
-}
-
-#[inline]
-fn once<E: Endpoint, W: Waiter>(
-    endpoint: &mut E,
-    waiter: &mut W,
-    events: &mut Events,
-    gate: &Gate,
-) -> Option<Ended> {
-    endpoint.flush();
-    waiter.once(endpoint, events);
-    if events.link != Link::Up {
-        return Some(Ended::of(events.link));
-    }
-    gate.is_stopped().then_some(Ended::Stopped)
 }

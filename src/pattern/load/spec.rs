@@ -1,5 +1,5 @@
-//! The options and the specification of load: who sends requests, what the server reads, and through how
-//! many buffers. Pure.
+//! The options and the specification of load: who sends requests, what the server reads, and
+//! through how many buffers. Pure.
 
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ARRIVALS, OFF, ON, TIMER, TRACE};
@@ -24,8 +24,7 @@ const RATE: OptionDef = OptionDef::text(
     "Requests per second: 50k, a list, or a sweep 1k..100k/8 (8 steps, logarithmic)",
 )
 .metavar("RATES")
-.default_note("searched from idle to saturation, finer around the knee")
-.heading(MEASUREMENT);
+.default_note("searched from idle to saturation, finer around the knee");
 
 const CLIENTS: OptionDef = OptionDef::count(
     "clients",
@@ -33,8 +32,7 @@ const CLIENTS: OptionDef = OptionDef::count(
 )
 .limits(1, MOST_OUTSTANDING as u64)
 .list()
-.excludes(&["rate", "trace", "slo"])
-.heading(MEASUREMENT);
+.excludes(&["rate", "trace", "slo"]);
 
 pub(super) const OPTIONS: OptionTable = &[
     RATE,
@@ -43,30 +41,24 @@ pub(super) const OPTIONS: OptionTable = &[
         "slo",
         "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",
     )
-    .metavar("BOUND")
-    .heading(MEASUREMENT),
+    .metavar("BOUND"),
     OptionDef::parsed::<MessageRate>(
         "probe",
         "Small requests per second on a connection of their own, beside the load",
     )
-    .metavar("RATE")
-    .heading(MEASUREMENT),
+    .metavar("RATE"),
     OptionDef::count("objects", "Objects in the server's table")
         .limits(1, u32::MAX as u64)
-        .default("100k")
-        .heading(MEASUREMENT),
+        .default("100k"),
     OptionDef::size("object-size", "Size of an object; requests and responses add 16 B")
         .limits(1, MOST_TABLE)
-        .default("100B")
-        .heading(MEASUREMENT),
+        .default("100B"),
     OptionDef::count("tx-buffers", "Transmit buffers of the server; measures its buffer pools")
         .limits(1, MOST_BUFFERS as u64)
-        .default_note("64")
-        .heading(MEASUREMENT),
+        .default_note("64"),
     OptionDef::count("rx-buffers", "Receive buffers of the server; measures its buffer pools")
         .limits(1, MOST_BUFFERS as u64)
-        .default_note("64")
-        .heading(MEASUREMENT),
+        .default_note("64"),
     WINDOW.help("Maximum number of outstanding requests").default("65536"),
     ARRIVALS.default_note("poisson"),
     ON,

@@ -3,9 +3,7 @@
 use super::{Load, Spec};
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
-use crate::report::model::{
-    Axis, Data, Field, Mark, OfRun, Plot, Point as Dot, Series, Shape, Style, Unit, fields,
-};
+use crate::report::model::{Mark, Point as Dot, Shape, fields};
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };

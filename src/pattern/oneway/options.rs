@@ -15,8 +15,7 @@ const OPTIONS: OptionTable = &[
         "Messages per second of an open loop, such as 500, 10k or 1.5M",
     )
     .metavar("RATE")
-    .default_note("closed loop")
-    .heading(MEASUREMENT),
+    .default_note("closed loop"),
     ARRIVALS.default_note("periodic"),
     ON,
     OFF,

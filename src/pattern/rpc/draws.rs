@@ -1,6 +1,6 @@
-//! How long each request of `rpc` is, which connection it goes over, and what a message begins with:
-//! its first word has the low half of the request's number and the length of its reply. Who knows
-//! the case knows the rest.
+//! How long each request of `rpc` is, which connection it goes over, and what a message begins
+//! with: its first word has the low half of the request's number and the length of its reply. Who
+//! knows the case knows the rest.
 
 use super::spec::{Reply, SHORTEST, Spec};
 use crate::loops::payload;

@@ -136,9 +136,7 @@ impl BySize {
             rounds[round].push(ns);
         }
     }
-}
 
-impl BySize {
     /// Bytes of requests that were answered in the time in which so many were.
     fn bandwidth(&self, delivered: &[Delivered]) -> Option<RateFigure> {
         let (mut bytes, mut answered) = (0.0, 0.0);

@@ -28,19 +28,16 @@ const OPTIONS: OptionTable = &[
     )
     .metavar("NAMES")
     .list()
-    .default_note("100B")
-    .heading(MEASUREMENT),
+    .default_note("100B"),
     OptionDef::text(
         "rps",
         |text| sweep::rates(text).map(drop),
         "Requests per second of all ports together (open loop): 50k, a list, or 1k..100k/8",
     )
-    .metavar("RATES")
-    .heading(MEASUREMENT),
+    .metavar("RATES"),
     OptionDef::decimal("gbps", "Offered load in Gb/s of requests, such as 0.5 or 1,2,4")
         .metavar("GBPS")
-        .list()
-        .heading(MEASUREMENT),
+        .list(),
     OptionDef::decimal(
         "load",
         "Offered load as a share of the path's capacity for this workload, which is measured \
@@ -48,41 +45,33 @@ const OPTIONS: OptionTable = &[
     )
     .metavar("SHARES")
     .list()
-    .excludes(&["trace", "on", "off"])
-    .heading(MEASUREMENT),
+    .excludes(&["trace", "on", "off"]),
     OptionDef::count(
         "clients",
         "Closed loop with this number of outstanding requests per port, such as 1 or 1,2,4",
     )
     .list()
     .default_note("1 where no load is given")
-    .excludes(&["rps", "gbps", "load", "trace"])
-    .heading(MEASUREMENT),
+    .excludes(&["rps", "gbps", "load", "trace"]),
     OptionDef::parsed::<Reply>("reply", "Reply length: as the request (echo), or a size (100B)")
         .metavar("ECHO|SIZE")
-        .default("echo")
-        .heading(MEASUREMENT),
+        .default("echo"),
     OptionDef::size("longest", "Cut longer messages to this size")
-        .default_note("1MB; fixed sizes are not cut")
-        .heading(MEASUREMENT),
+        .default_note("1MB; fixed sizes are not cut"),
     OptionDef::choice::<Slowdown>(
         "slowdown",
         "Divisor of slowdowns: the median or the minimum of unloaded requests of the same \
              length, or the unloaded shortest request plus both messages' time on the link",
     )
-    .default("unloaded_p50")
-    .heading(MEASUREMENT),
+    .default("unloaded_p50"),
     OptionDef::parsed::<BitRate>("link", "Link rate for --slowdown serialisation, such as 25gbit")
         .metavar("RATE")
-        .default_note("found from the unloaded times")
-        .heading(MEASUREMENT),
-    OptionDef::flag("no-unloaded", "Do not measure unloaded requests: no slowdowns")
-        .heading(MEASUREMENT),
+        .default_note("found from the unloaded times"),
+    OptionDef::flag("no-unloaded", "Do not measure unloaded requests: no slowdowns"),
     OptionDef::flag(
         "both",
         "Run all transports and congestion controls at the same time, not one after another",
-    )
-    .heading(MEASUREMENT),
+    ),
     transport::CONGESTION
         .list()
         .help("Congestion controls of tcp to compare, such as cubic,bbr")

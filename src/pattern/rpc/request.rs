@@ -247,20 +247,17 @@ impl Sweep {
 
     fn check_numbers(&self, request: &Request) -> Result<(), UsageError> {
         let threads = u64::from(MOST_THREADS);
-        for ports in &request.threads {
-            within("--ports", Some(u64::from(*ports)), 1, threads)?;
-        }
-        for ports in &self.server_ports {
-            within("--server-ports", Some(u64::from(*ports)), 1, threads)?;
-        }
-        let most = [&request.threads, &self.server_ports]
-            .map(|ports| u64::from(ports.iter().copied().max().unwrap_or(1)));
-        let fit = u64::from(MOST_CONNECTIONS) / most[0].max(most[1]);
-        for connections in &self.connections {
-            within("--connections", Some(u64::from(*connections)), 1, fit.max(1))?;
-        }
-        for receivers in &self.receivers {
-            within("--receivers", Some(u64::from(*receivers)), 0, MOST_RECEIVERS)?;
+        let ports = request.threads.iter().chain(&self.server_ports).max();
+        let fit = u64::from(MOST_CONNECTIONS / ports.map_or(1, |ports| (*ports).max(1))).max(1);
+        for (name, values, least, most) in [
+            ("--ports", &request.threads, 1, threads),
+            ("--server-ports", &self.server_ports, 1, threads),
+            ("--connections", &self.connections, 1, fit),
+            ("--receivers", &self.receivers, 0, MOST_RECEIVERS),
+        ] {
+            for value in values {
+                within(name, Some(u64::from(*value)), least, most)?;
+            }
         }
         within("--longest", self.longest.map(|longest| longest.0), SHORTEST.0, 64 << 20)?;
         if let Reply::Short(length) = self.reply {

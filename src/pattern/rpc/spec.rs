@@ -2,7 +2,7 @@
 //! outstanding, and what their times are compared with. Pure.
 
 use super::workload::Workload;
-use crate::options::Named;
+use crate::options::named_enum;
 use crate::units::{ByteRate, Bytes};
 use serde::{Deserialize, Serialize};
 
@@ -51,31 +51,19 @@ impl std::str::FromStr for Reply {
     }
 }
 
-/// What the time of a request is divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Slowdown {
-    /// The median of unloaded requests of the same length, measured in the same run (USENIX ATC
-    /// 2021).
-    #[default]
-    UnloadedP50,
-    /// The shortest of these (SIGCOMM 2018, RAMCloud).
-    UnloadedMin,
-    /// The unloaded median of the shortest request and the time that request and reply take on a
-    /// link of a known rate, each once.
-    Serialisation,
-}
-
-impl Named for Slowdown {
-    const ALL: &'static [Slowdown] =
-        &[Slowdown::UnloadedP50, Slowdown::UnloadedMin, Slowdown::Serialisation];
-
-    fn name(self) -> &'static str {
-        match self {
-            Slowdown::UnloadedP50 => "unloaded_p50",
-            Slowdown::UnloadedMin => "unloaded_min",
-            Slowdown::Serialisation => "serialisation",
-        }
+named_enum! {
+    /// What the time of a request is divided by.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Slowdown {
+        /// The median of unloaded requests of the same length, measured in the same run (USENIX ATC
+        /// 2021).
+        #[default]
+        UnloadedP50 = "unloaded_p50",
+        /// The shortest of these (SIGCOMM 2018, RAMCloud).
+        UnloadedMin = "unloaded_min",
+        /// The unloaded median of the shortest request and the time that request and reply take on
+        /// a link of a known rate, each once.
+        Serialisation = "serialisation",
     }
 }
 

@@ -8,7 +8,7 @@ use super::cases::connections_of;
 use super::lengths::{Lengths, OfSize};
 use super::spec::Spec;
 use crate::pattern::prelude::*;
-use crate::report::model::{Data, Field, OfRun, TableField, fields};
+use crate::report::model::fields;
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
 use sent::{Length, Sent, explained};
 

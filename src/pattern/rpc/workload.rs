@@ -36,14 +36,8 @@ impl Workload {
         let mut sizes = trace.sizes.clone();
         sizes.sort_unstable();
         let largest = *sizes.last()?;
-        let mut steps: Vec<(Bytes, f64)> = Vec::new();
-        for (before, size) in sizes.iter().enumerate() {
-            let share = (before + 1) as f64 / sizes.len() as f64;
-            match steps.last_mut().filter(|last| last.0 == *size) {
-                Some(last) => last.1 = share,
-                None => steps.push((*size, share)),
-            }
-        }
+        let share = |before: usize| (before + 1) as f64 / sizes.len() as f64;
+        let steps = merged(sizes.iter().enumerate().map(|(at, size)| (*size, share(at))));
         let what = format!("the lengths of {} messages of a trace", sizes.len());
         Some(Workload { name: trace.file.clone(), what, steps, largest })
     }
@@ -131,14 +125,8 @@ impl Workload {
     /// The same with no message longer than `most`, and none shorter than `least`: what a
     /// transport can carry. Longer ones are cut, as the originals do.
     pub fn within(&self, least: Bytes, most: Bytes) -> Workload {
-        let mut steps: Vec<(Bytes, f64)> = Vec::new();
-        for (size, cumulative) in &self.steps {
-            let size = Bytes(size.0.clamp(least.0, most.0.max(least.0)));
-            match steps.last_mut() {
-                Some(last) if last.0 == size => last.1 = *cumulative,
-                _ => steps.push((size, *cumulative)),
-            }
-        }
+        let cut = |size: Bytes| Bytes(size.0.clamp(least.0, most.0.max(least.0)));
+        let steps = merged(self.steps.iter().map(|(size, cumulative)| (cut(*size), *cumulative)));
         Workload { steps, ..self.clone() }
     }
 
@@ -237,7 +225,7 @@ fn shipped() -> Result<Vec<Workload>, Misplaced> {
 }
 
 /// Steps of one length become one.
-fn merged(steps: Vec<(Bytes, f64)>) -> Vec<(Bytes, f64)> {
+fn merged(steps: impl IntoIterator<Item = (Bytes, f64)>) -> Vec<(Bytes, f64)> {
     let mut merged: Vec<(Bytes, f64)> = Vec::new();
     for (size, cumulative) in steps {
         match merged.last_mut() {

@@ -24,25 +24,21 @@ const OPTIONS: OptionTable = &[
              logarithmic)",
     )
     .metavar("RATES")
-    .default_note("10k")
-    .heading(MEASUREMENT),
+    .default_note("10k"),
     OptionDef::count("values", "Values of a sample, or a list; a message has 24 B + 8 B each")
         .limits(1, MOST_VALUES as u64)
         .list()
-        .default("8")
-        .heading(MEASUREMENT),
+        .default("8"),
     OptionDef::path(
         "file",
         "Write received samples to this new file; of several rounds, one file each, with the \
              round before the extension",
     )
-    .metavar("FILE")
-    .heading(MEASUREMENT),
+    .metavar("FILE"),
     OptionDef::choice::<Format>("format", "Format of --file, as VILLASnode names it")
         .metavar("FORMAT")
         .default_note("csv")
-        .needs(&["file"])
-        .heading(MEASUREMENT),
+        .needs(&["file"]),
     OptionDef::choice::<Signal>("signal", "Signal that the values follow")
         .default("mixed")
         .heading(SIGNAL),

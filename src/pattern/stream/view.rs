@@ -2,7 +2,6 @@
 
 use super::{Spec, Stream};
 use crate::pattern::prelude::*;
-use crate::report::model::OfRun;
 use crate::report::number::{MEGABYTES, PERCENT};
 
 struct Steps<'a>(&'a Run, Spec);

@@ -5,10 +5,9 @@ mod view;
 pub use view::Survey;
 
 use super::{bandwidth, latency};
+use crate::pattern::prelude::*;
+use crate::plan::Rounds;
 use crate::plan::request::{ROUNDS, WARMUP};
-use crate::plan::{Case, Combination, Plan, Request, Rounds, Wait};
-use crate::transport::TransportKind;
-use crate::units::{Bytes, Span};
 
 /// The transports that a survey measures where they work.
 pub fn transports() -> impl Iterator<Item = TransportKind> {

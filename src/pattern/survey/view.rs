@@ -1,13 +1,8 @@
 //! A survey in one table: the runs of a transport and wait side by side.
 
-use crate::plan::Wait;
-use crate::record::schema::{Metric, RateMetric, Record, Run};
+use crate::pattern::prelude::*;
 use crate::report::curves::headline;
-use crate::report::model::{Cell, Note, OfRun, Section, Show, Table, ends, figure, number, text};
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
-use crate::report::view::PatternView;
-use crate::transport::TransportKind;
-use crate::units::Bytes;
 
 /// The runs of one transport and wait.
 struct Row<'a> {

@@ -4,8 +4,8 @@
 use super::super::lengths::Short;
 use super::super::workload::Workload;
 use super::sent::{Length, Sent, explained};
-use crate::record::schema::Metric;
-use crate::report::model::{Axis, Plot, Point, Series, Style, Unit};
+use crate::pattern::prelude::*;
+use crate::report::model::Point;
 use crate::report::number::{PERCENT, bytes, count, quantile_name, short, time};
 
 /// Labels along the axis of lengths.
@@ -78,7 +78,7 @@ fn plots_of(runs: &[Sent<'_>]) -> Vec<Plot> {
 fn axis(workload: &Workload) -> Axis {
     let ticks: Vec<f64> = (0..=TICKS).map(|tick| f64::from(tick) / f64::from(TICKS)).collect();
     let size = |share: &f64| {
-        let reaches = |(_, up_to): &&(crate::units::Bytes, f64)| *up_to >= share - 1e-9;
+        let reaches = |(_, up_to): &&(Bytes, f64)| *up_to >= share - 1e-9;
         let found = workload.steps.iter().find(reaches).or(workload.steps.last());
         found.map_or(String::new(), |(size, _)| bytes(size.0))
     };

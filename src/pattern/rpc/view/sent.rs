@@ -1,9 +1,8 @@
 //! What sections of `rpc` are made from: a run with what it sends, and each length of it.
 
+use crate::pattern::prelude::*;
 use crate::pattern::rpc::lengths::{Lengths, OfSize};
 use crate::pattern::rpc::spec::{Slowdown, Spec};
-use crate::record::schema::Run;
-use crate::report::model::{Cell, OfRun};
 use crate::report::number::{GIGABITS, US};
 use crate::stats::Summary;
 
