@@ -26,7 +26,8 @@ pub struct EndpointSet<E> {
 /// Which ends are to be looked at.
 #[derive(Default)]
 struct Turns {
-    watch: Option<Watch>,
+    /// An epoll of all ends.
+    watch: Option<OwnedFd>,
     /// Timeout of a sleep, where messages may be lost.
     patience: Option<Timespec>,
     /// Ends that are polled whatever epoll says: those with posts that have not completed, or with
@@ -36,8 +37,6 @@ struct Turns {
     /// The ends of this turn; kept for its memory.
     turn: Vec<u32>,
 }
-
-struct Watch(OwnedFd);
 
 /// The state of an end after it was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl<E: Endpoint> EndpointSet<E> {
     /// epoll fails.
     pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
-        let watch = if watched { Some(Watch::over(&ends)?) } else { None };
+        let watch = if watched { Some(watch(&ends)?) } else { None };
         Ok(EndpointSet::of(ends, watch, patience))
     }
 
@@ -64,11 +63,11 @@ impl<E: Endpoint> EndpointSet<E> {
     /// # Errors
     /// epoll fails.
     pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<EndpointSet<E>> {
-        let watch = Watch::over(&ends)?;
+        let watch = watch(&ends)?;
         Ok(EndpointSet::of(ends, Some(watch), Some(patience)))
     }
 
-    fn of(ends: Vec<E>, watch: Option<Watch>, patience: Option<Span>) -> EndpointSet<E> {
+    fn of(ends: Vec<E>, watch: Option<OwnedFd>, patience: Option<Span>) -> EndpointSet<E> {
         let count = ends.len();
         let turns = Turns {
             watch,
@@ -136,7 +135,7 @@ impl<E: Endpoint> EndpointSet<E> {
         let patience = if is_awake { Some(&NOW) } else { turns.patience.as_ref() };
         // EINTR comes back with nothing.
         let mut room = [const { MaybeUninit::uninit() }; AT_ONCE];
-        let ready = epoll::wait(&watch.0, &mut room, patience);
+        let ready = epoll::wait(watch, &mut room, patience);
         let ready = ready.map_or(&[][..], |(ready, _)| ready);
         for event in ready {
             let number = event.data.u64() as u32;
@@ -175,20 +174,14 @@ impl EndpointSet<Box<dyn Endpoint>> {
     }
 }
 
-impl Watch {
-    fn over<E: Endpoint>(ends: &[E]) -> io::Result<Watch> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for (number, end) in ends.iter().enumerate() {
-            let Some(descriptor) = end.descriptor() else { continue };
-            epoll::add(
-                &epoll,
-                descriptor,
-                EventData::new_u64(number as u64),
-                epoll::EventFlags::IN,
-            )?;
-        }
-        Ok(Watch(epoll))
+fn watch<E: Endpoint>(ends: &[E]) -> io::Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, end) in ends.iter().enumerate() {
+        let Some(descriptor) = end.descriptor() else { continue };
+        let data = EventData::new_u64(number as u64);
+        epoll::add(&epoll, descriptor, data, epoll::EventFlags::IN)?;
     }
+    Ok(epoll)
 }
 
 impl Looked {

@@ -203,7 +203,7 @@ impl<'de> Deserialize<'de> for Settings {
 /// Settings of records before they were a map of options: a structure with a field each.
 mod earlier {
     use super::{Settings, UsageError};
-    use serde_json::Value;
+    use serde_json::{Map, Value};
 
     /// The option of a field.
     fn option_of(field: &str) -> String {
@@ -220,22 +220,26 @@ mod earlier {
     /// Sets what a field or an option of a record says.
     pub fn set(settings: &mut Settings, name: &str, value: Value) -> Result<(), UsageError> {
         let option = option_of(name);
-        let (map, text) = match value {
-            Value::Object(map) => (map, None),
-            Value::String(text) => (Default::default(), Some(text)),
-            Value::Number(number) if name == "busy_poll_us" => {
-                (Default::default(), Some(format!("{number}us")))
-            }
-            Value::Number(number) => (Default::default(), Some(number.to_string())),
+        let text = match value {
+            Value::Object(map) => return set_parts(settings, name, map),
+            Value::String(text) => text,
+            Value::Number(number) if name == "busy_poll_us" => format!("{number}us"),
+            Value::Number(number) => number.to_string(),
             Value::Bool(on) if settings.definition(&option).is_some_and(|d| d.takes_value()) => {
-                (Default::default(), Some(if on { "on" } else { "off" }.into()))
+                if on { "on" } else { "off" }.into()
             }
-            Value::Bool(on) => (Default::default(), on.then(|| "on".into())),
-            Value::Null | Value::Array(_) => return Ok(()),
+            Value::Bool(true) => "on".into(),
+            Value::Bool(false) | Value::Null | Value::Array(_) => return Ok(()),
         };
-        if let Some(text) = text {
-            return settings.set(&option, text);
-        }
+        settings.set(&option, text)
+    }
+
+    /// Sets what the parts of a field say.
+    fn set_parts(
+        settings: &mut Settings,
+        name: &str,
+        map: Map<String, Value>,
+    ) -> Result<(), UsageError> {
         let part = |key: &str| match map.get(key) {
             Some(Value::String(text)) => text.clone(),
             other => other.map(Value::to_string).unwrap_or_default(),

@@ -57,12 +57,6 @@ functions! {
     ibv_ack_cq_events(cq: *mut ibv_cq, events: u32);
     ibv_create_qp(pd: *mut ibv_pd, attributes: *mut ibv_qp_init_attr) -> *mut ibv_qp;
     ibv_modify_qp(qp: *mut ibv_qp, attributes: *mut ibv_qp_attr, mask: c_int) -> c_int;
-    ibv_query_qp(
-        qp: *mut ibv_qp,
-        attributes: *mut ibv_qp_attr,
-        mask: c_int,
-        initial: *mut ibv_qp_init_attr
-    ) -> c_int;
     ibv_destroy_qp(qp: *mut ibv_qp) -> c_int;
     ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex;
     ibv_create_ah(pd: *mut ibv_pd, attributes: *mut ibv_ah_attr) -> *mut ibv_ah;
@@ -73,7 +67,6 @@ functions! {
     ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
     ibv_ack_async_event(event: *mut ibv_async_event);
     ibv_event_type_str(event: ibv_event_type) -> *const c_char;
-    ibv_fork_init() -> c_int;
 }
 
 functions! {
@@ -101,12 +94,6 @@ functions! {
         timeout_ms: c_int
     ) -> c_int;
     rdma_resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int;
-    rdma_create_qp(
-        id: *mut rdma_cm_id,
-        pd: *mut ibv_pd,
-        attributes: *mut ibv_qp_init_attr
-    ) -> c_int;
-    rdma_destroy_qp(id: *mut rdma_cm_id);
     rdma_init_qp_attr(
         id: *mut rdma_cm_id,
         attributes: *mut ibv_qp_attr,
@@ -116,7 +103,6 @@ functions! {
     rdma_connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
     rdma_accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
     rdma_reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int;
-    rdma_disconnect(id: *mut rdma_cm_id) -> c_int;
     rdma_get_cm_event(
         channel: *mut rdma_event_channel,
         event: *mut *mut rdma_cm_event

@@ -25,7 +25,7 @@ pub struct ShmEndpoint {
     /// Messages taken after which the consumer's position is published at once. Half of the ring
     /// for a ping-pong: an answer would wait for the cache line, so [`ShmEndpoint::tidy_up`]
     /// publishes.
-    tell_after: u64,
+    publish_after: u64,
     /// Whether the other end may sleep and must be rung.
     rings: bool,
     /// Messages that had been handed over at the last ring, and whether the consumer's position was
@@ -66,7 +66,7 @@ impl ShmEndpoint {
             batch,
             reported: 0,
             lull: if is_echo { 0 } else { LULL },
-            tell_after: region.layout().cells / if is_echo { 2 } else { 4 },
+            publish_after: region.layout().cells / if is_echo { 2 } else { 4 },
             rings: setup.wait.sleeps(),
             rung: 0,
             published: false,
@@ -97,7 +97,7 @@ impl ShmEndpoint {
         let took = |place, length| events.place(place, Slot::arrived(place as u32), length as u32);
         let taken = self.consumer.pop(&mut self.incoming, self.size, most, took);
         events.placed(taken);
-        self.published |= self.consumer.publish(self.tell_after);
+        self.published |= self.consumer.publish(self.publish_after);
     }
 
     /// Reports what has completed: all that was handed over. Whether there was anything.
@@ -112,7 +112,7 @@ impl ShmEndpoint {
     /// Does what would cost time later, after a message was sent and before the next arrives.
     #[inline(always)]
     fn tidy_up(&mut self) {
-        self.published |= self.consumer.publish(self.tell_after / 2);
+        self.published |= self.consumer.publish(self.publish_after / 2);
         self.producer.look_ahead();
     }
 }

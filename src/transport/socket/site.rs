@@ -28,7 +28,7 @@ pub fn towards(other: SocketAddr, own: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Where a standing agent says on which ports its processes may receive, as `7500-7599`.
+/// Where an agent daemon says on which ports its processes may receive, as `7500-7599`.
 pub const PORTS_VARIABLE: &str = "WIREGAUGE_PORTS";
 
 /// Binds on an address whose port is 0: on one that the kernel chooses, or on the first that is

@@ -37,7 +37,7 @@ const MSS: OptionDef = OptionDef::size(
 const LONGEST_CONGESTION: usize = 15;
 
 /// Whether a name may be one of a congestion control.
-pub fn check_congestion(text: &str) -> Result<(), String> {
+fn check_congestion(text: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if (1..=LONGEST_CONGESTION).contains(&text.len()) && text.bytes().all(plain) {
         return Ok(());

@@ -1,12 +1,10 @@
 //! How the synthetic transport behaves, and how a person writes it.
 
 use crate::units::Span;
-use serde::{Deserialize, Serialize};
 
 /// A distribution of delays, in nanoseconds. For a round trip it is of the whole way there and
 /// back, for one way of the way there: what a pattern measures is what was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Delay {
     /// Always the same.
     Constant {
@@ -37,7 +35,7 @@ pub enum Delay {
 }
 
 /// A share of slow messages.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
     /// Probability of each message.
     pub share: f64,
@@ -48,7 +46,7 @@ pub struct Slow {
 }
 
 /// What the synthetic transport does to messages. All draws come from the case's seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Synthetic {
     /// Delays.
     pub delay: Delay,
