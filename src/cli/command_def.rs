@@ -44,6 +44,11 @@ impl CommandDef {
             read,
         }
     }
+
+    /// Nothing given of its options.
+    pub fn given(&self) -> Given {
+        Given::of_tables(self.tables.iter().copied())
+    }
 }
 
 /// Refuses a text, and says what is allowed.

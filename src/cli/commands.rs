@@ -349,14 +349,13 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
 }
 
 fn agent(given: &Given) -> Result<Command, UsageError> {
-    let default = Caps::default();
+    let reaching = Caps::default().transports;
     let transports = match given.is_given("transports") {
-        false => default.transports,
+        false => reaching.clone(),
         true => given.choices("transports"),
     };
-    if let Some(local) = transports.iter().find(|one| !one.descriptor().between_hosts) {
-        let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
-        let names: Vec<&str> = reaching.map(|one| one.name()).collect();
+    if let Some(local) = transports.iter().find(|one| !reaching.contains(one)) {
+        let names: Vec<&str> = reaching.iter().map(|one| one.name()).collect();
         return Err(UsageError(format!(
             "--transports: {local} does not connect hosts: use {}",
             names.join(", ")
@@ -370,9 +369,9 @@ fn agent(given: &Given) -> Result<Command, UsageError> {
         folder: given.text("identity").map(PathBuf::from),
         allow: given.list("allow"),
         caps: Caps {
-            longest_run: given.time("longest-run").unwrap_or(default.longest_run),
+            longest_run: given.time("longest-run").unwrap_or_default(),
             highest_rate: given.get("highest-rate"),
-            most_memory: given.size("most-memory").unwrap_or(default.most_memory),
+            most_memory: given.size("most-memory").unwrap_or_default(),
             ports: given.read("ports", values::ports),
             transports,
         },

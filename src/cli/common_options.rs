@@ -230,9 +230,9 @@ fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), Usa
         warmup: given.count("warmup"),
         rounds: given.count32("rounds"),
         until: given.read("until", values::percent),
-        timeout: given.time("timeout").unwrap_or(request.timeout),
-        loss_after: given.time("loss-after").unwrap_or(request.loss_after),
-        threshold: given.time("threshold").unwrap_or(request.threshold),
+        timeout: given.time("timeout").unwrap_or_default(),
+        loss_after: given.time("loss-after").unwrap_or_default(),
+        threshold: given.time("threshold").unwrap_or_default(),
         check: given.flag("check"),
         cpus: cpus(given, &place)?,
         settings,
@@ -257,7 +257,7 @@ fn settings_of(given: &Given) -> Result<Settings, UsageError> {
 
 /// The seed.
 pub fn seed(given: &Given) -> u64 {
-    given.read("seed", values::seed).unwrap_or(1)
+    given.read("seed", values::seed).unwrap_or_default()
 }
 
 /// Interfaces that have an address here; other hosts check their own.

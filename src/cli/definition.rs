@@ -3,7 +3,7 @@
 use super::command_def::{CommandDef, Operand};
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
-use crate::options::{Given, UsageError};
+use crate::options::UsageError;
 use crate::pattern::registry;
 use crate::transport::TransportKind;
 use clap::ArgMatches;
@@ -66,12 +66,7 @@ pub fn definition(with_settings: bool) -> clap::Command {
         .subcommand_value_name("COMMAND")
         .disable_help_subcommand(true)
         .max_term_width(tables::HELP_WIDTH)
-        .args(
-            Given::of_tables(survey.tables.iter().copied())
-                .definitions()
-                .iter()
-                .map(|o| argument(o)),
-        );
+        .args(survey.given().definitions().iter().map(|option| argument(option)));
     let patterns = registry::all().iter().map(|pattern| of_pattern(*pattern, with_settings));
     let others = others().map(of_command);
     root.subcommand(of_command(survey)).subcommands(patterns).subcommands(others)
@@ -145,13 +140,10 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
     let mut known = &definition(false);
     for word in &words {
         known = known.find_subcommand(word).ok_or_else(|| {
-            let commands = known.get_subcommands().filter(|command| !command.is_hide_set());
-            let commands: Vec<&str> = commands.map(clap::Command::get_name).collect();
-            let transports: Vec<&str> = TransportKind::ALL.iter().map(|one| one.name()).collect();
             UsageError(format!(
                 "no help on '{word}': use a command ({}) or a transport ({})",
-                commands.join(", "),
-                transports.join(", ")
+                refuse::commands(known),
+                tables::transport_names()
             ))
         })?;
     }

@@ -184,7 +184,8 @@ fn usage(command: &clap::Command) -> String {
     format!("use {}", words.join(" "))
 }
 
-fn commands(definition: &clap::Command) -> String {
+/// The commands below one that help lists.
+pub fn commands(definition: &clap::Command) -> String {
     let shown = definition.get_subcommands().filter(|command| !command.is_hide_set());
     shown.map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
 }

@@ -70,13 +70,17 @@ pub fn given_of_pattern(pattern: &dyn Pattern) -> Given {
     Given::of_tables(tables.chain(transports))
 }
 
+/// All transports.
+pub fn transport_names() -> String {
+    TransportKind::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
+}
+
 /// A pattern's command, with the options of all transports in its help or without.
 pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::Command {
-    let transports: Vec<&str> = TransportKind::ALL.iter().map(|one| one.name()).collect();
     let after = format!(
         "Examples:{}\n\nOptions of a transport: wiregauge help NAME, where NAME is {}.",
         pattern.examples(),
-        transports.join(", ")
+        transport_names()
     );
     let given = given_of_pattern(pattern);
     let is_setting = |option: &OptionDef| {
@@ -101,7 +105,7 @@ pub fn of_command(command: &'static CommandDef) -> clap::Command {
         (examples, "") => format!("Examples:{examples}"),
         (examples, notes) => format!("Examples:{examples}\n\n{notes}"),
     };
-    let given = Given::of_tables(command.tables.iter().copied());
+    let given = command.given();
     clap::Command::new(command.name)
         .about(command.about)
         .after_help(after)
@@ -120,7 +124,7 @@ pub fn read_command(command: &CommandDef, matches: &ArgMatches) -> Result<Comman
     {
         return read_command(command, below);
     }
-    let given = take(matches, Given::of_tables(command.tables.iter().copied()))?;
+    let given = take(matches, command.given())?;
     let operands = command.operands.iter();
     let operands = operands.map(|operand| (operand.name, operand.typed(matches))).collect();
     (command.read)(Typed { given, operands })

@@ -86,7 +86,7 @@ could not be made. It needs root.",
 };
 
 fn network(typed: Typed) -> Result<Command, UsageError> {
-    let hosts = typed.given.count("hosts").unwrap_or(2);
+    let hosts = typed.given.count("hosts").unwrap_or_default();
     let topology = typed.given.choice("topology").unwrap_or(net::Topology::Star);
     let (fits, sentence) = match topology {
         net::Topology::Pair => (hosts == 2, "--topology pair joins 2 hosts: use --hosts 2"),
@@ -107,7 +107,7 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
 
 fn rdma(typed: Typed) -> Result<Command, UsageError> {
     let given = &typed.given;
-    let machines = given.count("machines").unwrap_or(1);
+    let machines = given.count("machines").unwrap_or_default();
     if given.is_given("peer") && machines != 2 {
         return Err(UsageError("--peer needs a second machine: use --machines 2 as well".into()));
     }
@@ -121,7 +121,7 @@ fn rdma(typed: Typed) -> Result<Command, UsageError> {
         return Err(UsageError(format!("--kernel: cannot read '{path}' ({error})")));
     }
     Ok(Command::Testbed(Box::new(testbed::MachineRequest {
-        memory: given.size("memory").unwrap_or(testbed::LEAST_MEMORY),
+        memory: given.size("memory").unwrap_or_default(),
         timeout: given.time("timeout").unwrap_or_default(),
         out,
         kernel: kernel.map(PathBuf::from),

@@ -17,12 +17,6 @@ pub struct Progress {
     begun: u64,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Progress {
     /// Hidden where stderr is no terminal.
     pub fn new() -> Progress {
