@@ -32,7 +32,8 @@ fn no_command_is_the_survey() {
     for line in ["", "survey"] {
         let found = asked(line).unwrap();
         assert!(
-            matches!(&found, Command::Survey { cpus, seed: 1, options } if cpus.is_empty() && options.clock.is_none()),
+            matches!(&found, Command::Survey { cpus, seed: 1, options }
+                if cpus.is_empty() && options.clock.is_none()),
             "{line}"
         );
     }

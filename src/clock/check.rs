@@ -1,6 +1,6 @@
-//! Cross-checks of the offset between two hosts' clocks: by the measured messages themselves, and by
-//! a second model. For two hosts whose clocks are both compared with the controller's, the messages
-//! between them close the triangle.
+//! Cross-checks of the offset between two hosts' clocks: by the measured messages themselves, and
+//! by a second model. For two hosts whose clocks are both compared with the controller's, the
+//! messages between them close the triangle.
 //!
 //! No message arrives before it was sent. A message that was sent at `sent`, reached the other host
 //! at `reached`, and whose answer arrived here at `heard`, bounds the offset twice. These are the

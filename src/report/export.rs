@@ -19,8 +19,8 @@ named_enum! {
         /// RFC 4180, one row a message, the header names the units. A stamp that is missing is an
         /// empty field, an infinite one `inf` or `-inf`.
         Csv = "csv",
-        /// One object: `record` as in `record.json`, `samples` as an array of objects. A stamp that is
-        /// missing is `null`, an infinite one the string `"inf"` or `"-inf"`.
+        /// One object: `record` as in `record.json`, `samples` as an array of objects. A stamp that
+        /// is missing is `null`, an infinite one the string `"inf"` or `"-inf"`.
         Json = "json",
         /// The columns of `samples.parquet`. A stamp that is missing is null.
         Parquet = "parquet",

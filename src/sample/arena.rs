@@ -1,8 +1,8 @@
 //! The memory of one role's samples in one round: preallocated, touched, locked where permitted,
 //! and shared with the controller, so that what a killed process has measured is not lost.
 //!
-//! The controller makes it as an anonymous file and the agent opens it through `/proc`; nothing has to
-//! be removed, whatever dies first. A header page, then the rows.
+//! The controller makes it as an anonymous file and the agent opens it through `/proc`; nothing has
+//! to be removed, whatever dies first. A header page, then the rows.
 
 use crate::clock::Ticks;
 use crate::sample::Flags;
@@ -127,9 +127,9 @@ impl Arena {
     /// The rows in use. A process that still writes may be half-way through the last.
     pub fn rows(&self) -> &[Row] {
         let used = (self.header().used.load(Ordering::Acquire) as usize).min(self.rows);
-        // SAFETY: used rows lie in the mapping; any bits make a valid Row. The controller reads after
-        // the writer has ended or was stopped; a row that a killed writer left half-written has
-        // zero stamps, which the reader takes as absent.
+        // SAFETY: used rows lie in the mapping; any bits make a valid Row. The controller reads
+        // after the writer has ended or was stopped; a row that a killed writer left half-written
+        // has zero stamps, which the reader takes as absent.
         unsafe { std::slice::from_raw_parts(self.first_row(), used) }
     }
 

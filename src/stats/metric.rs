@@ -17,13 +17,14 @@ crate::options::named_enum! {
         Response = "response",
         /// From the actual submit to the receipt, where a schedule set the intended time.
         Service = "service",
-        /// From the last time that stood in the message when the adapter took it to the sight of it.
+        /// From the last time that stood in the message when the adapter took it to the sight of
+        /// it.
         Transfer = "transfer",
-        /// From the intended time to the actual submit: what the generator, or the lack of a buffer,
-        /// adds to a response.
+        /// From the intended time to the actual submit: what the generator, or the lack of a
+        /// buffer, adds to a response.
         Lateness = "lateness",
-        /// Of a stream: how much the one-way times of two samples differ that arrived and follow each
-        /// other.
+        /// Of a stream: how much the one-way times of two samples differ that arrived and follow
+        /// each other.
         Jitter = "jitter",
         /// Of `rpc`: what the shortest tenth of all requests takes.
         Short = "short",

@@ -1,10 +1,10 @@
 //! Hosts that are created for a command and removed again: a small machine with an RDMA device, for
 //! tests where there is none (this file), and several hosts of a network ([`net`]).
 //!
-//! Takes a [`MachineRequest`]: a command and how much machine it needs. Boots a virtual machine (QEMU
-//! without hardware virtualisation, Debian's own kernel, this host's files) that has a Soft-RoCE
-//! device, runs the command in it, passes its output on as it comes, and gives its exit code.
-//! `docs/testbed.md` explains what it can show: its times say nothing about a network.
+//! Takes a [`MachineRequest`]: a command and how much machine it needs. Boots a virtual machine
+//! (QEMU without hardware virtualisation, Debian's own kernel, this host's files) that has a
+//! Soft-RoCE device, runs the command in it, passes its output on as it comes, and gives its exit
+//! code. `docs/testbed.md` explains what it can show: its times say nothing about a network.
 //!
 //! Must never: change the host (what is made lies in the cache and in the output directory),
 //! install anything, or leave a machine behind.

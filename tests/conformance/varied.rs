@@ -102,7 +102,8 @@ struct Flow {
     total: u64,
     /// Most messages that are not answered.
     ahead: u64,
-    /// as the controller does: nobody sends before both are connected, or goes before both are done.
+    /// As the controller does: nobody sends before both are connected, or goes before both are
+    /// done.
     meet: Meeting,
 }
 
