@@ -1,22 +1,22 @@
 //! The agent daemon: pairing, limits, rejected peers, and what becomes of its processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "agents/daemon.rs"]
+mod daemon;
 mod driver;
 #[path = "hosts/far.rs"]
 #[allow(dead_code)]
 mod far;
-#[path = "agents/standing.rs"]
-mod standing;
-#[path = "agents/strangers.rs"]
-mod strangers;
+#[path = "agents/rejected_peers.rs"]
+mod rejected_peers;
 #[path = "hosts/testbed.rs"]
 mod testbed;
 
+use daemon::{Daemon, PROGRAM, controller_folder, driven, driving, kill, pair, program, refused};
 use driver::Scratch;
 use driver::bounded::{LIMIT, SOON, output, until};
 use far::FarHost;
 use rustix::process::Signal;
-use standing::{PROGRAM, Standing, driven, driver_folder, driving, kill, pair, program, refused};
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn a_host_without_ssh_is_measured_with() {
     let Some(host) = FarHost::beside(&scratch) else { return };
     host.enter();
     let listen = format!("--listen {}:0", host.address);
-    let agent = Standing::of(&scratch, host.program(PROGRAM), &listen);
+    let agent = Daemon::of(&scratch, host.program(PROGRAM), &listen);
     agent.pair(&scratch);
     let line = "latency --transport tcp,udp --wait block --count 500 --rounds 2 --out run";
     let ended = driven(&scratch, &agent.host(), line);
@@ -74,9 +74,9 @@ fn a_host_without_ssh_is_measured_with() {
 #[test]
 fn agents_are_hosts_as_any_other() {
     let scratch = Scratch::new();
-    let agents: Vec<Standing> = (0..3).map(|_| Standing::start(&scratch, "")).collect();
+    let agents: Vec<Daemon> = (0..3).map(|_| Daemon::start(&scratch, "")).collect();
     agents.iter().for_each(|agent| agent.pair(&scratch));
-    let list: Vec<String> = agents.iter().map(Standing::host).collect();
+    let list: Vec<String> = agents.iter().map(Daemon::host).collect();
     let list = list.join(",");
     let line = "latency --wait block --count 100 --rounds 1 --all-pairs --out run --hosts";
     let words: Vec<&str> = line.split(' ').chain([&*list]).collect();
@@ -91,13 +91,13 @@ fn agents_are_hosts_as_any_other() {
 #[test]
 fn only_who_was_paired_is_let_in() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("not paired with the agent at 127.0.0.1"), "{said}");
     // Of another agent's certificate it is told that this is not the one.
     agent.pair(&scratch);
-    let other = Standing::start(&scratch, "");
-    let known = |at: &Standing| driver_folder(&scratch).join(format!("agents/{}.pem", at.at));
+    let other = Daemon::start(&scratch, "");
+    let known = |at: &Daemon| controller_folder(&scratch).join(format!("agents/{}.pem", at.at));
     fs::copy(known(&agent), known(&other)).unwrap();
     let said = refused(&scratch, &other.host(), "latency", 2);
     assert!(said.contains("is not the agent that this host is paired with"), "{said}");
@@ -112,7 +112,7 @@ fn only_who_was_paired_is_let_in() {
 #[test]
 fn a_secret_pairs_once_and_a_wrong_one_never() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     let secret = agent.offer();
     let wrong = "0000-".repeat(8);
     for typed in ["", "not a secret"] {
@@ -139,17 +139,17 @@ fn a_secret_pairs_once_and_a_wrong_one_never() {
 fn a_certificate_that_has_expired_is_refused_on_either_side() {
     let scratch = Scratch::new();
     let expired = Identity::valid(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(1_000_000)).unwrap();
-    expired.save(&driver_folder(&scratch)).unwrap();
-    let agent = Standing::start(&scratch, "");
+    expired.save(&controller_folder(&scratch)).unwrap();
+    let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("this host's certificate has expired, says the agent"), "{said}");
     agent.await_log("rejected: ");
-    fs::remove_file(driver_folder(&scratch).join("identity.pem")).unwrap();
+    fs::remove_file(controller_folder(&scratch).join("identity.pem")).unwrap();
     let folder = scratch.join("expired");
     expired.save(&folder).unwrap();
     let listen = "--listen 127.0.0.1:0";
-    let agent = Standing::who_is(folder, Command::new(PROGRAM), listen);
+    let agent = Daemon::who_is(folder, Command::new(PROGRAM), listen);
     agent.pair(&scratch);
     let said = refused(&scratch, &agent.host(), "latency", 2);
     assert!(said.contains("the certificate of the agent at"), "{said}");
@@ -158,11 +158,11 @@ fn a_certificate_that_has_expired_is_refused_on_either_side() {
 #[test]
 fn another_version_is_refused_in_one_sentence() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let (host, port) = (agent.at.ip().to_string(), agent.at.port());
     for version in [VERSION + 1, 0] {
-        let opened = dial::open(&driver_folder(&scratch), &host, port);
+        let opened = dial::open(&controller_folder(&scratch), &host, port);
         let (mut reader, mut writer) = opened.map_err(|fault| fault.to_string()).unwrap();
         reader.deadline = Some(Instant::now() + LIMIT);
         let hello = ToAgent::Hello { magic: MAGIC, version, secret: [0; 32] };
@@ -181,7 +181,7 @@ fn another_version_is_refused_in_one_sentence() {
 fn each_limit_is_a_sentence() {
     let scratch = Scratch::new();
     let limits = "--longest-run 1s --highest-rate 10k --most-memory 1MiB --transports tcp";
-    let agent = Standing::start(&scratch, limits);
+    let agent = Daemon::start(&scratch, limits);
     agent.await_log(
         "limits: rounds of at most 1 s, at most 10.000 k msg/s, memory of at most 1 MiB",
     );
@@ -208,14 +208,14 @@ fn each_limit_is_a_sentence() {
 #[test]
 fn an_agent_lets_in_from_where_it_is_told_and_uses_the_ports_that_it_is_told() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "--allow 192.0.2.0/24");
+    let agent = Daemon::start(&scratch, "--allow 192.0.2.0/24");
     let (code, said) = pair(&scratch, agent.at, &agent.offer());
     assert!(code == Some(2) && said.lines().count() == 1, "{said}");
     agent.await_log("rejected: address not allowed (--allow)");
     // One port, which somebody else has.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let agent = Standing::start(&scratch, &format!("--ports {port}-{port} --allow 127.0.0.0/8"));
+    let agent = Daemon::start(&scratch, &format!("--ports {port}-{port} --allow 127.0.0.0/8"));
     agent.pair(&scratch);
     let line = "latency --wait block --count 100 --rounds 1 --out run";
     let ended = driven(&scratch, &agent.host(), line);
@@ -231,7 +231,7 @@ fn an_agent_lets_in_from_where_it_is_told_and_uses_the_ports_that_it_is_told() {
 #[test]
 fn an_agent_is_on_loopback_unless_told_otherwise_and_once() {
     let scratch = Scratch::new();
-    let agent = Standing::of(&scratch, Command::new(PROGRAM), "");
+    let agent = Daemon::of(&scratch, Command::new(PROGRAM), "");
     assert_eq!(agent.at, "127.0.0.1:7425".parse().unwrap());
     agent.await_log("reachable from this host only (see --listen)");
     let again = output(&mut program(&scratch, &["agent"]));
@@ -244,7 +244,7 @@ fn an_agent_is_on_loopback_unless_told_otherwise_and_once() {
 #[test]
 fn a_process_that_is_killed_is_named_and_the_samples_are_kept() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let driver = driving(&scratch, &agent.host(), LONG);
     driver.await_messages(300);
@@ -262,7 +262,7 @@ fn a_process_that_is_killed_is_named_and_the_samples_are_kept() {
 #[test]
 fn an_agent_that_is_killed_leaves_nothing_and_the_samples_are_kept() {
     let scratch = Scratch::new();
-    let mut agent = Standing::start(&scratch, "");
+    let mut agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let driver = driving(&scratch, &agent.host(), LONG);
     driver.await_messages(300);
@@ -277,9 +277,9 @@ fn an_agent_that_is_killed_leaves_nothing_and_the_samples_are_kept() {
 }
 
 #[test]
-fn a_driver_that_is_killed_leaves_nothing_on_the_agent_s_host() {
+fn a_controller_that_is_killed_leaves_nothing_on_the_agent_s_host() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let driver = driving(&scratch, &agent.host(), LONG);
     driver.await_messages(300);
@@ -304,7 +304,7 @@ fn many_agents_are_up_and_paired_at_once() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..MANY / 4 {
-                    let agent = Standing::start(&scratch, "");
+                    let agent = Daemon::start(&scratch, "");
                     agent.pair(&scratch);
                     up.lock().unwrap().push(agent);
                 }
@@ -313,7 +313,7 @@ fn many_agents_are_up_and_paired_at_once() {
     });
     let up = up.into_inner().unwrap();
     eprintln!("{MANY} agents were started and paired in {:.2} s", begin.elapsed().as_secs_f64());
-    let agents = fs::read_dir(driver_folder(&scratch).join("agents")).unwrap();
+    let agents = fs::read_dir(controller_folder(&scratch).join("agents")).unwrap();
     assert_eq!(agents.count(), MANY);
     assert!(up.iter().all(|agent| agent.log().contains("pairing: ended")));
 }

@@ -1,8 +1,8 @@
 //! Those who were never paired, while an agent measures.
 
+use super::daemon::{Daemon, driving, program};
 use super::driver::Scratch;
 use super::driver::bounded::{LIMIT, output, until};
-use super::standing::{Standing, driving, program};
 use super::{LONG, record};
 use rustix::process::Signal;
 use std::io::{Read, Write};
@@ -43,9 +43,9 @@ fn nonsense(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn strangers_do_not_get_in_and_do_not_end_a_round() {
+fn rejected_peers_do_not_get_in_and_do_not_end_a_round() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
     let driver = driving(&scratch, &agent.host(), LONG);
     driver.await_messages(300);
@@ -61,11 +61,11 @@ fn strangers_do_not_get_in_and_do_not_end_a_round() {
         let mut socket = TcpStream::connect(at).unwrap();
         let _ = socket.write_all(&nonsense(number));
     }
-    // A paired driver still gets in, however many are there.
+    // A paired controller still gets in, however many are there.
     let mut look = program(&scratch, &["clocks", "--time", "100ms", "--to", &agent.host()]);
     let output = output(look.current_dir(scratch.join("")));
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(agent.processes().len(), 1, "no stranger has a process");
+    assert_eq!(agent.processes().len(), 1, "no rejected peer has a process");
     driver.signal_group(Signal::INT);
     let ended = driver.end();
     drop(slow);
@@ -120,7 +120,7 @@ fn recorder(towards: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
 #[test]
 fn a_session_that_is_played_again_is_not_one() {
     let scratch = Scratch::new();
-    let agent = Standing::start(&scratch, "");
+    let agent = Daemon::start(&scratch, "");
     let (at, kept) = recorder(agent.at);
     // Its name is of no account: what counts is who proves to be there.
     let secret = agent.offer();
@@ -143,6 +143,6 @@ fn a_session_that_is_played_again_is_not_one() {
     until("all are turned away", LIMIT, || {
         counted(&agent.log()) >= counted(&before) + kept.lock().unwrap().len() as u64
     });
-    let drivers = std::fs::read_dir(agent.folder.join("controllers")).unwrap();
-    assert_eq!(drivers.count(), 1);
+    let controllers = std::fs::read_dir(agent.folder.join("controllers")).unwrap();
+    assert_eq!(controllers.count(), 1);
 }

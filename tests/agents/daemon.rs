@@ -1,4 +1,4 @@
-//! An agent that stands, and a driver with a folder of its own.
+//! A running agent daemon, and a controller with a folder of its own.
 
 use super::driver::bounded::{self, LIMIT, SOON, is_soon, until};
 use super::driver::{Driver, Ended, Scratch};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
 /// The agent.
-pub struct Standing {
+pub struct Daemon {
     /// Where it listens.
     pub at: SocketAddr,
     /// Its identity and its controllers.
@@ -28,22 +28,22 @@ fn status(pid: u32, word: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-impl Standing {
+impl Daemon {
     /// One on loopback.
-    pub fn start(scratch: &Scratch, options: &str) -> Standing {
+    pub fn start(scratch: &Scratch, options: &str) -> Daemon {
         let program = Command::new(PROGRAM);
-        Standing::of(scratch, program, &format!("--listen 127.0.0.1:0 {options}"))
+        Daemon::of(scratch, program, &format!("--listen 127.0.0.1:0 {options}"))
     }
 
     /// One that a command runs, as in another namespace.
-    pub fn of(scratch: &Scratch, program: Command, options: &str) -> Standing {
+    pub fn of(scratch: &Scratch, program: Command, options: &str) -> Daemon {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Standing::who_is(scratch.join(&format!("agent{number}")), program, options)
+        Daemon::who_is(scratch.join(&format!("agent{number}")), program, options)
     }
 
     /// One with a folder that may have an identity already.
-    pub fn who_is(folder: PathBuf, mut program: Command, options: &str) -> Standing {
+    pub fn who_is(folder: PathBuf, mut program: Command, options: &str) -> Daemon {
         let log = folder.with_extension("log");
         let child = program
             .arg("agent")
@@ -56,13 +56,13 @@ impl Standing {
             .spawn()
             .unwrap();
         let at = "127.0.0.1:0".parse().unwrap();
-        let mut standing = Standing { at, folder, log, child };
-        until("the agent listens", LIMIT, || standing.log().contains("paired with"));
-        let log = standing.log();
+        let mut daemon = Daemon { at, folder, log, child };
+        until("the agent listens", LIMIT, || daemon.log().contains("paired with"));
+        let log = daemon.log();
         let (_, rest) = log.split_once("listening at ").unwrap();
         let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap();
-        standing.at = rest[..end].parse().unwrap();
-        standing
+        daemon.at = rest[..end].parse().unwrap();
+        daemon
     }
 
     /// All that it has said.
@@ -77,7 +77,7 @@ impl Standing {
         assert!(said, "no '{words}' within {LIMIT:?} in {}", self.log());
     }
 
-    /// What a driver names.
+    /// The name that a controller gives.
     pub fn host(&self) -> String {
         format!("agent:{}", self.at)
     }
@@ -91,7 +91,7 @@ impl Standing {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Pairs this test's driver with it.
+    /// Pairs this test's controller with it.
     pub fn pair(&self, scratch: &Scratch) {
         let (code, said) = pair(scratch, self.at, &self.offer());
         assert_eq!(code, Some(0), "{said}");
@@ -133,7 +133,7 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -155,15 +155,15 @@ pub fn pair(scratch: &Scratch, at: SocketAddr, secret: &str) -> (Option<i32>, St
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The folder of the driver's identity.
-pub fn driver_folder(scratch: &Scratch) -> PathBuf {
-    scratch.join("driver")
+/// The folder of the controller's identity.
+pub fn controller_folder(scratch: &Scratch) -> PathBuf {
+    scratch.join("controller")
 }
 
-/// The program as this test's driver runs it.
+/// The program as this test's controller runs it.
 pub fn program(scratch: &Scratch, arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(arguments).env("WIREGAUGE_CONFIG", driver_folder(scratch));
+    command.args(arguments).env("WIREGAUGE_CONFIG", controller_folder(scratch));
     command
 }
 
