@@ -138,8 +138,9 @@ pub fn reduce<E: std::fmt::Display>(
     record: &Record,
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> Reduced {
-    let metrics: Vec<_> = record.runs.iter().map(drawn_metrics).collect();
-    let many = metrics.iter().map(Vec::len).sum::<usize>() > MANY_CURVES;
+    let runs: BTreeMap<u32, (&Run, Vec<Metric>)> =
+        record.runs.iter().map(|run| (run.index, (run, drawn_metrics(run)))).collect();
+    let many = runs.values().map(|(_, metrics)| metrics.len()).sum::<usize>() > MANY_CURVES;
     let mut out =
         Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };
     let columns = if many { COLUMNS_COARSE } else { COLUMNS };
@@ -153,7 +154,7 @@ pub fn reduce<E: std::fmt::Display>(
                 break;
             }
         };
-        let Some((run, metrics)) = position(record, &metrics, round.run) else {
+        let Some((run, metrics)) = runs.get(&round.run) else {
             out.faults.push(format!("Samples of run {}, which the record lacks.", round.run));
             continue;
         };
@@ -178,22 +179,13 @@ pub fn reduce<E: std::fmt::Display>(
         }
     }
     for (index, rest) in open {
-        if let Some((_, metrics)) = position(record, &metrics, index) {
+        if let Some((_, metrics)) = runs.get(&index) {
             rest.close(index, metrics, &mut out);
         }
     }
     out.curves.sort_by_key(|c| c.run);
     out.densities.sort_by_key(|d| (d.run, d.round));
     out
-}
-
-fn position<'a>(
-    record: &'a Record,
-    metrics: &'a [Vec<Metric>],
-    run: u32,
-) -> Option<(&'a Run, &'a [Metric])> {
-    let at = record.runs.iter().position(|r| r.index == run)?;
-    Some((record.runs.get(at)?, metrics.get(at)?))
 }
 
 /// The samples of a run whose rounds have not all come.

@@ -120,8 +120,9 @@ pub fn export_to(
         };
         return Err(ExportError::NoRun { dir: dir.to_path_buf(), run, allowed });
     }
-    let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
-    let parts = Parts { reader, selection };
+    let mut reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
+    let all = std::iter::from_fn(|| reader.next_part());
+    let parts = all.filter_map(|part| part.map(|part| selection.of(part)).transpose());
     if format == Format::Parquet {
         return parquet(parts, name, sink);
     }
@@ -168,28 +169,8 @@ fn broken_pipe(error: &ExportError) -> bool {
     source.kind() == io::ErrorKind::BrokenPipe
 }
 
-/// The selected samples, a part of a round at a time.
-struct Parts<'a> {
-    reader: SampleReader,
-    selection: &'a Selection,
-}
-
-impl Iterator for Parts<'_> {
-    type Item = Result<RoundSamples, RecordError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.reader.next_part()? {
-                Err(e) => return Some(Err(e)),
-                Ok(part) => {
-                    if let Some(part) = self.selection.of(part) {
-                        return Some(Ok(part));
-                    }
-                }
-            }
-        }
-    }
-}
+/// A part of a round.
+type Part = Result<RoundSamples, RecordError>;
 
 struct Out<'a, W: Write> {
     sink: W,
@@ -210,7 +191,10 @@ impl<W: Write> Out<'_, W> {
 pub const CSV_HEADER: &str = "run,round,thread,sequence,size_bytes,intended_ns,submit_ns,send_ns,\
     receive_ns,complete_ns,flags";
 
-fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportError> {
+fn csv<W: Write>(
+    parts: impl Iterator<Item = Part>,
+    out: &mut Out<'_, W>,
+) -> Result<(), ExportError> {
     out.put(format_args!("{CSV_HEADER}\r\n"))?;
     for part in parts {
         let RoundSamples { run, round, samples } = part?;
@@ -226,7 +210,11 @@ fn csv<W: Write>(parts: Parts<'_>, out: &mut Out<'_, W>) -> Result<(), ExportErr
     Ok(())
 }
 
-fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Result<(), ExportError> {
+fn json<W: Write>(
+    parts: impl Iterator<Item = Part>,
+    record: &str,
+    out: &mut Out<'_, W>,
+) -> Result<(), ExportError> {
     out.put(format_args!("{{\"record\":{record},\n\"samples\":["))?;
     let mut separator = "\n";
     for part in parts {
@@ -248,7 +236,7 @@ fn json<W: Write>(parts: Parts<'_>, record: &str, out: &mut Out<'_, W>) -> Resul
 }
 
 fn parquet(
-    parts: Parts<'_>,
+    parts: impl Iterator<Item = Part>,
     name: &Path,
     sink: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {

@@ -6,6 +6,7 @@
 //! one that was found. The page's read-outs follow the same rules (`web/units.js`).
 
 use crate::stats::Interval;
+pub use crate::units::quantile_name;
 
 /// Latencies are given in ns and shown in us.
 pub const US: f64 = 1e-3;
@@ -132,12 +133,6 @@ pub fn bytes(n: u64) -> String {
         n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
         n => format!("{n} B"),
     }
-}
-
-/// The name of a quantile.
-pub fn quantile_name(p: f64) -> String {
-    // 99.9 has no neat binary form.
-    format!("p{}", (p * 1e8).round() / 1e6)
 }
 
 /// An interval, each bound as `shown` shows it.

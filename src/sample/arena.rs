@@ -6,14 +6,13 @@
 
 use crate::clock::Ticks;
 use crate::sample::Flags;
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::MemfdFlags;
-use rustix::mm::{MapFlags, ProtFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One message, in raw ticks; zero where there is no stamp. 40 bytes.
@@ -48,21 +47,17 @@ const HEADER_BYTES: usize = 4096;
 
 /// A mapping of one arena.
 pub struct Arena {
-    base: NonNull<u8>,
+    memory: MmapRaw,
     rows: usize,
     file: OwnedFd,
 }
-
-// SAFETY: an Arena is a pointer to a shared mapping that lives as long as it does; the header is
-// atomics, and rows are written by the one Recorder that borrows the arena mutably.
-unsafe impl Send for Arena {}
 
 impl Arena {
     /// Makes one for so many rows (controller).
     pub fn create(rows: usize) -> io::Result<Arena> {
         let file = rustix::fs::memfd_create("wiregauge-samples", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, Self::bytes_for(rows) as u64)?;
-        Self::map(file, rows, MapFlags::SHARED)
+        Self::map(file, rows, &mut MmapOptions::new())
     }
 
     /// Where another process of this user can open it.
@@ -78,7 +73,7 @@ impl Arena {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no sample memory"));
         }
         let rows = (bytes - HEADER_BYTES) / size_of::<Row>();
-        Self::map(file.into(), rows, MapFlags::SHARED | MapFlags::POPULATE)
+        Self::map(file.into(), rows, MmapOptions::new().populate())
     }
 
     /// Memory that so many rows take.
@@ -86,32 +81,20 @@ impl Arena {
         HEADER_BYTES + rows * size_of::<Row>()
     }
 
-    fn map(file: OwnedFd, rows: usize, flags: MapFlags) -> io::Result<Arena> {
-        // SAFETY: mmap(2) with a null address chooses a fresh range that aliases no other object
-        // of this process; the file has been sized to bytes_for(rows).
-        let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                Self::bytes_for(rows),
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-                &file,
-                0,
-            )?
-        };
-        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Arena { base, rows, file })
+    fn map(file: OwnedFd, rows: usize, options: &mut MmapOptions) -> io::Result<Arena> {
+        let memory = options.len(Self::bytes_for(rows)).map_raw(&file)?;
+        Ok(Arena { memory, rows, file })
     }
 
     fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a page for the header, zero at first, aligned to a page,
         // and only ever used as atomics.
-        unsafe { &*self.base.as_ptr().cast::<Header>() }
+        unsafe { &*self.memory.as_mut_ptr().cast::<Header>() }
     }
 
     fn first_row(&self) -> *mut Row {
         // SAFETY: the rows begin a page into a mapping of bytes_for(rows).
-        unsafe { self.base.as_ptr().add(HEADER_BYTES).cast() }
+        unsafe { self.memory.as_mut_ptr().add(HEADER_BYTES).cast() }
     }
 
     /// Rows that there is memory for.
@@ -150,16 +133,8 @@ impl Arena {
         // this the only writer of this process; the controller writes no row.
         let rows = unsafe { std::slice::from_raw_parts_mut(first, self.rows) };
         // SAFETY: as for `header`; the header and the rows do not overlap.
-        let header = unsafe { &*self.base.as_ptr().cast::<Header>() };
+        let header = unsafe { &*self.memory.as_mut_ptr().cast::<Header>() };
         (rows, Progress { progress: &header.progress, used: &header.used })
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: munmap(2) of the whole range that `map` made; nothing borrows from it any more.
-        let _ =
-            unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), Self::bytes_for(self.rows)) };
     }
 }
 

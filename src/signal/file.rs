@@ -5,7 +5,7 @@
 //! figures do not depend on the file, since they are made of stamps that the recorder keeps.
 
 use super::format::Format;
-use super::{Kind, MOST_VALUES, TimeOfDay, message_bytes, read_message};
+use super::{Kind, MOST_VALUES, TimeOfDay, message_bytes, number, read_message};
 use crate::clock::{Ticks, Timebase};
 use rtrb::{Consumer, Producer, RingBuffer};
 use serde::{Deserialize, Serialize};
@@ -203,24 +203,12 @@ impl<T: Write> Writer<T> {
     /// The next message of the ring, and when it came.
     fn next(&mut self) -> Option<Ticks> {
         let mut head = [0; HEAD];
-        self.pop(&mut head)?;
-        let word = |from: usize, to: usize| {
-            head[from..to].iter().rev().fold(0u64, |all, byte| all << 8 | u64::from(*byte))
-        };
+        self.ring.pop_entire_slice(&mut head).ok()?;
         let mut message = std::mem::take(&mut self.message);
-        message.resize(word(0, 4) as usize, 0);
-        let there = self.pop(&mut message);
+        message.resize(number(&head[..4]) as usize, 0);
+        let there = self.ring.pop_entire_slice(&mut message).ok();
         self.message = message;
-        there.map(|()| Ticks(word(4, HEAD)))
-    }
-
-    fn pop(&mut self, bytes: &mut [u8]) -> Option<()> {
-        let chunk = self.ring.read_chunk(bytes.len()).ok()?;
-        let (first, second) = chunk.as_slices();
-        bytes[..first.len()].copy_from_slice(first);
-        bytes[first.len()..].copy_from_slice(second);
-        chunk.commit_all();
-        Some(())
+        there.map(|()| Ticks(number(&head[4..])))
     }
 
     fn write(&mut self, received: Ticks) {

@@ -128,6 +128,12 @@ pub struct Sample {
     pub values: Vec<Value>,
 }
 
+/// A number of a message: little-endian.
+#[inline]
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
 /// Bytes of a message of so many values.
 pub const fn message_bytes(values: usize) -> usize {
     METADATA + VALUE * values
@@ -146,21 +152,17 @@ pub fn put_metadata(message: &mut [u8], sequence: u64, origin: TimeOfDay) {
 
 /// Reads a message; `None` where it is none.
 pub fn read_message(message: &[u8], kind: Kind) -> Option<Sample> {
-    let word = |at: usize| -> Option<u64> {
-        Some(u64::from_le_bytes(message.get(at..at + 8)?.try_into().ok()?))
-    };
+    let word = |at: usize| Some(number(message.get(at..at + 8)?));
     let nanoseconds = u32::try_from(word(16)?).ok().filter(|ns| *ns < 1_000_000_000)?;
     let values = message.get(METADATA..)?;
     if values.len() % VALUE != 0 || values.len() / VALUE > MOST_VALUES {
         return None;
     }
-    let value =
-        |bytes: &[u8]| kind.value(bytes.iter().rev().fold(0, |all, b| all << 8 | u64::from(*b)));
     Some(Sample {
         sequence: word(0)?,
         origin: TimeOfDay { seconds: word(8)?, nanoseconds },
         received: None,
-        values: values.chunks_exact(VALUE).map(value).collect(),
+        values: values.chunks_exact(VALUE).map(|bytes| kind.value(number(bytes))).collect(),
     })
 }
 

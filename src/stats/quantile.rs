@@ -12,6 +12,9 @@ pub const LEAST_BEYOND: f64 = 10.0;
 /// error is below one rank of 2^30 there, and the exact walk would take longer than a millisecond.
 const EXACT_UP_TO: u64 = 1 << 30;
 
+/// What an interval leaves out on each side.
+const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
+
 /// The two-sided 95 % point of the normal distribution.
 pub(super) const NORMAL_975: f64 = 1.959_963_984_540_054;
 
@@ -97,7 +100,6 @@ pub fn order_interval(samples: &impl Ranked, p: f64, effective_n: f64) -> Interv
 /// deviations each way, and divided by their sum. (statrs' incomplete beta function stops after
 /// 140 terms of its continued fraction, which needs about sqrt(n) of them.)
 fn binomial_bounds(n: u64, p: f64) -> (u64, u64) {
-    let tail = (1.0 - CONFIDENCE) / 2.0;
     let nf = n as f64;
     if n > EXACT_UP_TO {
         let half = NORMAL_975 * (nf * p * (1.0 - p)).sqrt();
@@ -106,6 +108,13 @@ fn binomial_bounds(n: u64, p: f64) -> (u64, u64) {
     }
     let odds = p / (1.0 - p);
     let mode = (((nf + 1.0) * p) as u64).min(n);
+    // n - B is binomial too, with the inverse of the odds.
+    let high = n + 1 - lower_bound(n, 1.0 / odds, n - mode);
+    (lower_bound(n, odds, mode), high)
+}
+
+/// The largest l with P(B < l) <= 2.5 %, of `n` samples with these odds and this mode.
+fn lower_bound(n: u64, odds: f64, mode: u64) -> u64 {
     let down = |k: u64, w: f64| w * k as f64 / ((n - k + 1) as f64 * odds);
     let up = |k: u64, w: f64| w * (n - k) as f64 / (k + 1) as f64 * odds;
     let (mut below, mut above) = (0.0, 0.0);
@@ -121,21 +130,14 @@ fn binomial_bounds(n: u64, p: f64) -> (u64, u64) {
         k += 1;
         above += w;
     }
-    let allowed = tail * (below + 1.0 + above);
-
+    let allowed = TAIL * (below + 1.0 + above);
     let (mut low, mut w) = (mode, 1.0);
     while low > 0 && below > allowed {
         w = down(low, w);
         low -= 1;
         below -= w;
     }
-    let (mut high, mut w) = (mode + 1, 1.0);
-    while high <= n && above > allowed {
-        w = up(high - 1, w);
-        above -= w;
-        high += 1;
-    }
-    (low, high)
+    low
 }
 
 /// Samples in rising order in a slice.

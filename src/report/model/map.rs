@@ -2,10 +2,11 @@
 
 use super::{Axis, extent};
 use crate::stats::Value;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A figure of each pair of two lists of names, shaded by how bad it is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
     pub title: String,
     /// The unit of the shown values, and what a value of the record is multiplied with.
@@ -16,11 +17,11 @@ pub struct HeatMap {
     pub axes: String,
     pub names: Vec<String>,
     /// By row, then by column.
-    pub cells: Vec<HeatCell>,
+    pub cells: BTreeMap<(usize, usize), HeatCell>,
 }
 
 /// A figure and its run, by the positions of row and column.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeatCell {
     pub row: usize,
     pub column: usize,
@@ -31,23 +32,16 @@ pub struct HeatCell {
 impl HeatMap {
     /// Puts a cell in its place; one that is already there gives way.
     pub fn insert(&mut self, cell: HeatCell) {
-        match self.place(cell.row, cell.column) {
-            Ok(at) => self.cells[at] = cell,
-            Err(at) => self.cells.insert(at, cell),
-        }
+        self.cells.insert((cell.row, cell.column), cell);
     }
 
     pub fn cell(&self, row: usize, column: usize) -> Option<&HeatCell> {
-        self.cells.get(self.place(row, column).ok()?)
-    }
-
-    fn place(&self, row: usize, column: usize) -> Result<usize, usize> {
-        self.cells.binary_search_by_key(&(row, column), |cell| (cell.row, cell.column))
+        self.cells.get(&(row, column))
     }
 
     /// The least and the most of its finite values.
     pub fn range(&self) -> Option<(f64, f64)> {
-        extent(self.cells.iter().map(|cell| cell.value.0))
+        extent(self.cells.values().map(|cell| cell.value.0))
     }
 
     /// How bad a value is among the others: 0 the best, 1 the worst.
@@ -60,7 +54,7 @@ impl HeatMap {
 }
 
 /// A figure over two axes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Surface {
     /// Unique within a page; the file that its button saves has this name.
     pub id: String,
@@ -75,14 +69,14 @@ pub struct Surface {
 }
 
 /// One point of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SurfacePoint {
     pub x: f64,
     pub y: f64,
     /// `None`: not measured, or too few samples.
     pub z: Option<f64>,
     /// What is wrong with it, in two words.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub flag: String,
     /// What is read out there.
     pub text: String,

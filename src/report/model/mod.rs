@@ -20,8 +20,6 @@ pub use plot::{
 pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Row, Table};
 pub use table::{ends, figure, number, own, prose, text};
 
-use serde::{Deserialize, Serialize};
-
 /// The least and the greatest of the finite values.
 pub fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.filter(|value| value.is_finite()).fold(None, |ends, value| match ends {
@@ -39,8 +37,7 @@ pub fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// Where something is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     #[default]
     Everywhere,
@@ -59,7 +56,7 @@ impl Show {
 }
 
 /// A sentence.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     pub text: String,
     pub show: Show,
@@ -82,7 +79,7 @@ impl<T: Into<String>> From<T> for Note {
 }
 
 /// What belongs together below one title.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     /// Unique within a page; its plots are named after it.
     pub id: String,

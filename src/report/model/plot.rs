@@ -1,10 +1,10 @@
 //! Plots: series of points over two axes, and lines across them.
 
 use crate::stats::{Interval, Quantile};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// One plot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plot {
     /// Unique within a page; the file that its button saves has this name.
     pub id: String,
@@ -22,7 +22,7 @@ pub struct Plot {
 }
 
 /// How an axis is divided and labelled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Axis {
     pub label: String,
     pub unit: Unit,
@@ -31,10 +31,10 @@ pub struct Axis {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     /// Where its ticks stand; without them they are spread evenly.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ticks: Vec<f64>,
     /// Labels of the ticks, where not their values.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Whether its ticks are the names of slots: they have no grid, and more lines.
     pub is_names: bool,
@@ -63,7 +63,7 @@ impl Axis {
 }
 
 /// What the numbers of an axis are in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     #[default]
@@ -87,7 +87,7 @@ pub enum Unit {
 }
 
 /// One line, or one kind of mark.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Series {
     pub name: String,
     pub style: Style,
@@ -104,7 +104,7 @@ pub struct Series {
     /// Left out of the legend.
     pub hidden: bool,
     /// Where it comes from.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
     pub points: Vec<Point>,
     /// Points that are made of the samples' order statistics, which the page holds.
@@ -113,7 +113,7 @@ pub struct Series {
 }
 
 /// How a series is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
     /// From point to point, with a dot and the interval at each.
@@ -146,7 +146,7 @@ pub enum Style {
 }
 
 /// A hollow mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     #[default]
@@ -161,7 +161,7 @@ impl Shape {
 }
 
 /// One point; finite numbers only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
@@ -187,7 +187,7 @@ impl Point {
 }
 
 /// The order statistics of one metric of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Curve {
     pub run: u32,
     pub metric: String,
@@ -195,7 +195,7 @@ pub struct Curve {
 }
 
 /// What is drawn of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CurveKind {
     #[default]
@@ -204,7 +204,7 @@ pub enum CurveKind {
 }
 
 /// A line across a plot, level at `y` or upright at `x`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Mark {
     /// In the legend; what belongs to a series has none.
     pub name: String,
@@ -221,14 +221,14 @@ pub struct Mark {
 }
 
 /// A table for other programs: what the button below a plot saves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Data {
     pub head: Vec<String>,
     pub rows: Vec<Vec<Field>>,
 }
 
 /// A field of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Field {
     Number(f64),

@@ -7,10 +7,9 @@ use super::{Note, Show};
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::number::{US, short};
 use crate::stats::{Interval, Summary, Value};
-use serde::{Deserialize, Serialize};
 
 /// One table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Unique within a page, or empty.
     pub id: String,
@@ -25,7 +24,7 @@ pub struct Table {
 }
 
 /// The head of a column, and how its cells are shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     pub head: String,
     pub unit: String,
@@ -41,7 +40,7 @@ pub struct Column {
 }
 
 /// One row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     pub cells: Vec<Cell>,
     /// The number of its run.
@@ -51,8 +50,7 @@ pub struct Row {
 }
 
 /// One field of a row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
     /// There is nothing to show.
     #[default]
@@ -71,7 +69,7 @@ pub enum Cell {
 }
 
 /// A number with its error.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// As in the record.
     pub value: Value,
@@ -93,6 +91,12 @@ impl From<&str> for Cell {
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
         Cell::Text(text)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Cell {
+        cell.map_or(Cell::None, Into::into)
     }
 }
 
@@ -220,7 +224,11 @@ pub fn prose<'a, T, C: Into<Cell>>(head: &str, cell: impl Fn(&T) -> C + 'a) -> F
 }
 
 /// A column of numbers without an error.
-pub fn number<'a, T>(head: &str, unit: &str, cell: impl Fn(&T) -> Cell + 'a) -> Field<'a, T> {
+pub fn number<'a, T, C: Into<Cell>>(
+    head: &str,
+    unit: &str,
+    cell: impl Fn(&T) -> C + 'a,
+) -> Field<'a, T> {
     let mut field = text(head, cell);
     field.column.unit = unit.into();
     field.column.is_number = true;
@@ -228,7 +236,11 @@ pub fn number<'a, T>(head: &str, unit: &str, cell: impl Fn(&T) -> Cell + 'a) -> 
 }
 
 /// A column of figures with their errors.
-pub fn figure<'a, T>(head: &str, unit: &str, cell: impl Fn(&T) -> Cell + 'a) -> Field<'a, T> {
+pub fn figure<'a, T, C: Into<Cell>>(
+    head: &str,
+    unit: &str,
+    cell: impl Fn(&T) -> C + 'a,
+) -> Field<'a, T> {
     let mut field = number(head, unit, cell);
     field.column.with_error = true;
     field
@@ -253,13 +265,12 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
     let mut own = Vec::new();
     if let Some(study) = &record.plan.study {
         own.push(text("series", move |row: &T| {
-            let series = row.run().and_then(|run| study.series_of(run.index));
-            series.map_or(Cell::None, |series| series.name.as_str().into())
+            study.series_of(row.run()?.index).map(|series| series.name.as_str())
         }));
     }
     if record.runs.iter().any(|run| run.case.threads() > 1) {
         own.push(number("threads", "", |row: &T| {
-            row.run().map_or(Cell::None, |run| Cell::Count(run.case.threads().into()))
+            row.run().map(|run| Cell::Count(run.case.threads().into()))
         }));
     }
     own
@@ -268,10 +279,8 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
 /// The transport and how the ends wait.
 pub fn ends<'a, T: OfRun + 'a>() -> [Field<'a, T>; 2] {
     [
-        text("transport", |row: &T| {
-            row.run().map_or(Cell::None, |run| run.case.transport.name().into())
-        }),
-        text("wait", |row: &T| row.run().map_or(Cell::None, |run| run.case.wait.name().into())),
+        text("transport", |row: &T| row.run().map(|run| run.case.transport.name())),
+        text("wait", |row: &T| row.run().map(|run| run.case.wait.name())),
     ]
 }
 

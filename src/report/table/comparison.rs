@@ -61,10 +61,10 @@ pub fn table<'a>(lines: &'a [Line]) -> String {
             line.cell(|found, scale| Cell::figure(found.absolute.0, found.interval, scale))
         }),
         figure("B - A %", "", |line: &&Line| {
-            line.cell(|found, _| match found.relative {
-                Some(relative) => Cell::figure(relative.0, found.relative_interval, PERCENT),
-                None => Cell::None,
-            })
+            let relative = |found: &Difference| {
+                Some(Cell::figure(found.relative?.0, found.relative_interval, PERCENT))
+            };
+            line.difference.as_ref().and_then(relative)
         }),
         text("differs", |line: &&Line| line.differs()),
     ];

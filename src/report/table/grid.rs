@@ -27,16 +27,18 @@ impl Cell {
     }
 
     /// As shown.
-    pub fn text(&self) -> &str {
+    fn text(&self) -> &str {
         match self {
             Cell::Text(text) | Cell::Number(text) => text,
         }
     }
 
-    /// Characters before the point, and from the point on.
-    fn parts(&self) -> (usize, usize) {
-        let (whole, fraction) = at_point(self.text());
-        (whole.chars().count(), fraction.chars().count())
+    /// Characters from the point on.
+    fn fraction(&self) -> usize {
+        match self {
+            Cell::Text(_) => 0,
+            Cell::Number(text) => at_point(text).1.chars().count(),
+        }
     }
 }
 
@@ -59,17 +61,6 @@ pub struct Grid {
     rows: Vec<Vec<Cell>>,
 }
 
-/// The width of a column, and the place of its decimal point.
-#[derive(Clone, Copy, Default)]
-struct Column {
-    numbers: bool,
-    /// Characters before the point.
-    whole: usize,
-    /// Characters from the point on.
-    fraction: usize,
-    width: usize,
-}
-
 impl Grid {
     /// A table without rows.
     pub fn new<T: Into<String>>(head: impl IntoIterator<Item = T>) -> Grid {
@@ -84,36 +75,23 @@ impl Grid {
         self.rows.push(row);
     }
 
-    /// The names of its columns.
-    pub fn head(&self) -> &[String] {
-        &self.head
-    }
-
-    /// Its rows, each with as many fields.
-    pub fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
-    }
-
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    fn column(&self, index: usize) -> Column {
-        let mut column = Column::default();
-        let cells = self.rows.iter().filter_map(|row| row.get(index));
-        for cell in cells {
-            if let Cell::Number(_) = cell {
-                let (whole, fraction) = cell.parts();
-                column.numbers = true;
-                column.whole = column.whole.max(whole);
-                column.fraction = column.fraction.max(fraction);
-            }
-            column.width = column.width.max(cell.text().chars().count());
-        }
-        let head = self.head.get(index).map_or(0, |head| head.chars().count());
-        column.width = column.width.max(head).max(column.whole + column.fraction);
-        column
+    /// The lines of a column, its head first, all of one width: to the left among words, among
+    /// numbers to the right.
+    fn column(&self, index: usize) -> Vec<String> {
+        let cells = || self.rows.iter().map(|row| &row[index]);
+        let fraction = cells().map(Cell::fraction).max().unwrap_or(0);
+        let on_point = |cell: &Cell| match cell {
+            Cell::Text(text) => text.clone(),
+            Cell::Number(text) => format!("{text}{}", " ".repeat(fraction - cell.fraction())),
+        };
+        let lines: Vec<String> =
+            std::iter::once(self.head[index].clone()).chain(cells().map(on_point)).collect();
+        let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        let placed = |line: String| match cells().any(|cell| matches!(cell, Cell::Number(_))) {
+            true => format!("{line:>width$}"),
+            false => format!("{line:<width$}"),
+        };
+        lines.into_iter().map(placed).collect()
     }
 }
 
@@ -127,37 +105,12 @@ fn one_field(cell: Cell) -> Cell {
     }
 }
 
-impl Column {
-    fn head(self, text: &str) -> String {
-        self.placed(text, 0)
-    }
-
-    fn cell(self, cell: &Cell) -> String {
-        let after = match cell {
-            Cell::Number(_) => self.fraction - cell.parts().1.min(self.fraction),
-            Cell::Text(_) => 0,
-        };
-        self.placed(cell.text(), after)
-    }
-
-    /// To the left among words; among numbers to the right, with so many spaces after it.
-    fn placed(self, text: &str, after: usize) -> String {
-        let rest = self.width.saturating_sub(text.chars().count() + after);
-        match self.numbers {
-            true => format!("{}{text}{}", " ".repeat(rest), " ".repeat(after)),
-            false => format!("{text}{}", " ".repeat(rest)),
-        }
-    }
-}
-
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns: Vec<Column> = (0..self.head.len()).map(|index| self.column(index)).collect();
-        let head = columns.iter().zip(&self.head).map(|(column, text)| column.head(text));
-        writeln!(f, "{}", head.collect::<Vec<_>>().join(GAP).trim_end())?;
-        for row in &self.rows {
-            let cells = columns.iter().zip(row).map(|(column, cell)| column.cell(cell));
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join(GAP).trim_end())?;
+        let columns: Vec<_> = (0..self.head.len()).map(|index| self.column(index)).collect();
+        for line in 0..=self.rows.len() {
+            let fields: Vec<&str> = columns.iter().map(|column| column[line].as_str()).collect();
+            writeln!(f, "{}", fields.join(GAP).trim_end())?;
         }
         Ok(())
     }

@@ -49,9 +49,7 @@ fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
 fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let quantile = |p| move |line: &Line<'_>| Cell::quantile(line.summary(), p);
     let has_pace = runs.iter().any(|run| run.case.point.is_some());
-    let pace = has_pace.then(|| {
-        text("pace", |line: &Line<'_>| line.run.case.point.clone().map_or(Cell::None, Cell::from))
-    });
+    let pace = has_pace.then(|| text("pace", |line: &Line<'_>| line.run.case.point.clone()));
     let pair = record
         .plan
         .pairs

@@ -11,10 +11,11 @@
 //! Of a value there are 32 bits: a float loses precision, an integer its upper half, a boolean is
 //! an integer, and a complex number has no form here: its real part is sent.
 
-use super::words::Foreign;
-use crate::signal::{Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, put_metadata};
+use super::words::{Foreign, VERSION};
+use crate::signal::{
+    Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, number, put_metadata,
+};
 
-const VERSION: u8 = 2;
 const DATA: u8 = 0;
 const HEADER: usize = 16;
 /// Bytes of a value.
@@ -40,13 +41,13 @@ pub const fn datagram_bytes(values: usize) -> usize {
 #[inline]
 pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
     let (metadata, values) = message.split_at(METADATA);
-    let field = |at: usize| ours(&metadata[at..at + 8]);
+    let field = |at: usize| number(&metadata[at..at + 8]);
     let origin = TimeOfDay { seconds: field(8), nanoseconds: field(16) as u32 };
     let count = values.len() / VALUE;
     datagram[..HEADER].copy_from_slice(&header(count as u16, field(0), origin));
     let words = datagram[HEADER..].chunks_exact_mut(WORD);
     for (to, value) in words.zip(values.chunks_exact(VALUE)) {
-        to.copy_from_slice(&word(kind.value(ours(value))).to_be_bytes());
+        to.copy_from_slice(&word(kind.value(number(value))).to_be_bytes());
     }
 }
 
@@ -65,12 +66,6 @@ pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfD
         to.copy_from_slice(&value(theirs(bytes), kind).bits().to_le_bytes());
     }
     Some(head.origin)
-}
-
-/// A number of a message of ours: little-endian.
-#[inline]
-fn ours(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// A number of this form: big-endian.
@@ -135,42 +130,19 @@ struct Head {
     origin: TimeOfDay,
 }
 
-/// What is wrong with a header. No sentence yet: one would be made in a measured loop.
-enum Fault {
-    Short,
-    Version(u8),
-    Values(usize),
-    Nanoseconds(u32),
-}
-
-impl From<Fault> for Foreign {
-    fn from(fault: Fault) -> Foreign {
-        Foreign::Wrong(match fault {
-            Fault::Short => return Foreign::Short,
-            Fault::Version(version) => {
-                format!("version {version} of villas.binary; {VERSION} is known")
-            }
-            Fault::Values(count) => {
-                format!("a sample of {count} values; at most {MOST_VALUES} are allowed")
-            }
-            Fault::Nanoseconds(nanoseconds) => format!("{nanoseconds} ns of a second"),
-        })
-    }
-}
-
-fn head(bytes: &[u8]) -> Result<Head, Fault> {
-    let header = bytes.get(..HEADER).ok_or(Fault::Short)?;
+fn head(bytes: &[u8]) -> Result<Head, Foreign> {
+    let header = bytes.get(..HEADER).ok_or(Foreign::Short)?;
     let (version, message_type) = (header[0] >> 4, header[0] >> 2 & 3);
     if version != VERSION {
-        return Err(Fault::Version(version));
+        return Err(Foreign::Version(version));
     }
     let count = theirs(&header[2..4]) as usize;
     if count > MOST_VALUES {
-        return Err(Fault::Values(count));
+        return Err(Foreign::Values(count));
     }
     let nanoseconds = theirs(&header[12..16]);
     if nanoseconds >= 1_000_000_000 {
-        return Err(Fault::Nanoseconds(nanoseconds));
+        return Err(Foreign::Nanoseconds(nanoseconds.into()));
     }
     let origin = TimeOfDay { seconds: theirs(&header[8..12]).into(), nanoseconds };
     let sequence = theirs(&header[4..8]);

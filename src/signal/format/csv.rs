@@ -38,7 +38,7 @@ pub fn read(line: &str, kind: Kind) -> Result<Sample, Foreign> {
     let known = |name: &str, word: &str| if word == "nan" { Ok(0) } else { whole(name, word) };
     let nanoseconds = known("nanoseconds", nanoseconds)?;
     if nanoseconds >= 1_000_000_000 {
-        return wrong(format!("{nanoseconds} ns of a second"));
+        return Err(Foreign::Nanoseconds(nanoseconds));
     }
     let origin = TimeOfDay { seconds: known("seconds", seconds)?, nanoseconds: nanoseconds as u32 };
     let received = match *delay {

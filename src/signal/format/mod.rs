@@ -93,7 +93,7 @@ fn lines(
         .map(|(number, line)| {
             let sample = read(line).and_then(|sample| match sample.values.len() {
                 0..=MOST_VALUES => Ok(sample),
-                many => wrong(format!("{many} values; at most {MOST_VALUES} are allowed")),
+                many => Err(Foreign::Values(many)),
             });
             sample.map_err(|error| Foreign::Wrong(format!("line {}: {error}", number + 1)))
         })

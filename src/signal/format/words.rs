@@ -1,14 +1,26 @@
 //! The values of samples as words of a text.
 
-use crate::signal::{Kind, Value};
+use crate::signal::{Kind, MOST_VALUES, Value};
 use std::io::Write;
 
-/// Why a text or a message is no sample.
+/// The version of `villas.binary`.
+pub const VERSION: u8 = 2;
+
+/// Why a text or a message is no sample. What is found in a measured loop is no sentence yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// It ends within a sample.
     #[error("it ends within a sample")]
     Short,
+    /// A datagram or file of another version.
+    #[error("version {0} of villas.binary; {known} is known", known = VERSION)]
+    Version(u8),
+    /// More values than a sample has.
+    #[error("a sample of {0} values; at most {most} are allowed", most = MOST_VALUES)]
+    Values(usize),
+    /// A second has fewer nanoseconds.
+    #[error("{0} ns of a second")]
+    Nanoseconds(u64),
     /// Something else stands where it should.
     #[error("{0}")]
     Wrong(String),

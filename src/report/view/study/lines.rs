@@ -1,7 +1,7 @@
 //! The lines of a graph: each figure of ours with the published ones beside it.
 
 use crate::plan::Study;
-use crate::plan::study::{Axis, Graph, GraphKind, Reference};
+use crate::plan::study::{Axis, Graph, GraphKind, Point, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::quantile_name;
 use crate::report::scale::Scale;
@@ -64,8 +64,8 @@ impl Line<'_> {
 pub struct Beside<'a> {
     /// Where it comes from.
     pub reference: &'a Reference,
-    /// The figure in the same unit as ours.
-    pub value: f64,
+    /// The figure, in the same unit as ours.
+    pub figure: &'a Point,
     /// Ours over it.
     pub ratio: Option<f64>,
 }
@@ -144,19 +144,22 @@ fn beside<'a>(
     size: Bytes,
     figure: Option<(f64, Option<Interval>)>,
 ) -> Vec<Beside<'a>> {
-    // A published median beside another quantile of ours would mislead.
+    let found = references(graph).filter(|reference| is_beside(reference, series));
+    let found = found.filter_map(|reference| {
+        let published = reference.points.iter().find(|p| p.size.is_none_or(|s| s == size))?;
+        let ratio = figure.map(|(value, _)| value / published.value);
+        Some(Beside { reference, figure: published, ratio })
+    });
+    found.collect()
+}
+
+/// A published median beside another quantile of ours would mislead.
+pub fn references(graph: &Graph) -> impl Iterator<Item = &Reference> {
     let is_time = Scale::of(&graph.metric) == Scale::Time;
-    let own = |reference: &&Reference| {
-        (reference.quantile == graph.quantile || !is_time)
-            && reference.beside.as_deref().is_none_or(|name| name == series)
-    };
-    let mut found = Vec::new();
-    for reference in graph.references.iter().filter(own) {
-        let point = reference.points.iter().find(|p| p.size.is_none_or(|s| s == size));
-        if let Some(point) = point {
-            let ratio = figure.map(|(value, _)| value / point.value);
-            found.push(Beside { reference, value: point.value, ratio });
-        }
-    }
-    found
+    graph.references.iter().filter(move |one| !is_time || one.quantile == graph.quantile)
+}
+
+/// Whether a reference is compared with a series.
+pub fn is_beside(reference: &Reference, series: &str) -> bool {
+    reference.beside.as_deref().is_none_or(|name| name == series)
 }

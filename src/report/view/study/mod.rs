@@ -81,22 +81,18 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
     };
     fields.push(figure(&shown(graph), scale.unit(), ours).key("ours"));
     if graph.kind == GraphKind::Surface {
-        fields.push(number("missed %", "", |row: &Row<'_>| match row.line.missed() {
-            Some(share) => Cell::fixed(PERCENT * share, 2).bad_if(share > MANY_MISSED),
-            None => Cell::None,
+        fields.push(number("missed %", "", |row: &Row<'_>| {
+            let missed = row.line.missed();
+            missed.map(|share| Cell::fixed(PERCENT * share, 2).bad_if(share > MANY_MISSED))
         }));
     }
     if lines.iter().any(|line| !line.beside.is_empty()) {
-        let published = move |row: &Row<'_>| match row.beside {
-            Some(beside) => Cell::figure(beside.value, None, scale.factor()),
-            None => Cell::None,
+        let published = move |row: &Row<'_>| {
+            row.beside.map(|beside| Cell::figure(beside.figure.value, None, scale.factor()))
         };
-        let ratio = |row: &Row<'_>| {
-            row.beside.and_then(|beside| beside.ratio).map_or(Cell::None, Cell::number)
-        };
-        let source = |row: &Row<'_>| {
-            row.beside.map_or(Cell::None, |beside| beside.reference.name.as_str().into())
-        };
+        let ratio = |row: &Row<'_>| Some(Cell::number(row.beside?.ratio?));
+        let source =
+            |row: &Row<'_>| row.beside.map(|beside| Cell::from(beside.reference.name.as_str()));
         fields.push(number("published", scale.unit(), published));
         fields.push(number("ratio", "", ratio));
         fields.push(text("published in", source));

@@ -1,7 +1,7 @@
 //! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
 //! series that it is compared with; ours is solid.
 
-use super::lines::Line;
+use super::lines::{Beside, Line, is_beside, references};
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
 use crate::report::model::{
@@ -58,12 +58,6 @@ pub(super) fn note(graph: &Graph) -> String {
         None => "",
     };
     format!("{what}.{bars}{published}")
-}
-
-/// A published median beside another quantile of ours would mislead.
-fn references(graph: &Graph) -> impl Iterator<Item = &Reference> {
-    let all = graph.references.iter();
-    all.filter(|reference| is_rate(graph) || reference.quantile == graph.quantile)
 }
 
 /// How a reference is drawn: the colour of its series, a shape and dashes of its own among those
@@ -305,14 +299,9 @@ fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         });
     }
     for reference in references(graph) {
-        let beside = |line: &Line<'_>| {
-            let size = line.run.case.size;
-            let own = reference.beside.as_deref().is_none_or(|name| name == line.series);
-            let mut points = reference.points.iter().filter(move |_| own);
-            points.find(|figure| figure.size.is_none_or(|own| own == size))
-        };
         let points = lines.iter().enumerate().filter_map(|(slot, line)| {
-            let figure = beside(line)?;
+            let Beside { figure, .. } =
+                line.beside.iter().find(|one| one.reference == reference)?;
             Some(published_point(graph, reference, figure, slot as f64, figure.value))
         });
         let made = published(graph, reference, Style::PublishedBars, points.collect());
@@ -353,9 +342,7 @@ fn curves(graph: &Graph, lines: &[Line<'_>], kind: CurveKind, style: Style) -> V
 fn beside_curves(graph: &Graph, lines: &[Line<'_>], style: Style, y: f64) -> Vec<Series> {
     let all = references(graph).map(|reference| {
         let is_shown = |figure: &&Figure| {
-            let own = |line: &&Line<'_>| {
-                reference.beside.as_deref().is_none_or(|name| name == line.series)
-            };
+            let own = |line: &&Line<'_>| is_beside(reference, line.series);
             let sizes = || lines.iter().filter(own).map(|line| line.run.case.size);
             figure.size.is_none_or(|size| sizes().any(|own| own == size))
         };

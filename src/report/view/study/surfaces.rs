@@ -74,7 +74,7 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
         };
         data.rows.push(row(Field::none(), ""));
         for beside in &line.beside {
-            data.rows.push(row(beside.value.into(), &beside.reference.source));
+            data.rows.push(row(beside.figure.value.into(), &beside.reference.source));
         }
     }
     data
