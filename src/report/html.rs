@@ -236,15 +236,12 @@ struct Drawn<'a> {
 
 /// The plots of sections and of their parts, as JSON.
 fn plots(sections: &[Section]) -> String {
-    fn collect<'a>(sections: &'a [Section], drawn: &mut Vec<Drawn<'a>>) {
-        for Section { id, plots, surfaces, data, parts, .. } in sections {
-            drawn.push(Drawn { id, plots, surfaces, data });
-            collect(parts, drawn);
-        }
-    }
-    let mut drawn = Vec::new();
-    collect(sections, &mut drawn);
-    drawn.retain(|one| !one.plots.is_empty() || !one.surfaces.is_empty());
+    let all = sections.iter().flat_map(|section| std::iter::once(section).chain(&section.parts));
+    let drawn = all.filter(|section| section.has_drawings()).map(|section| {
+        let Section { id, plots, surfaces, data, .. } = section;
+        Drawn { id, plots, surfaces, data }
+    });
+    let drawn: Vec<Drawn<'_>> = drawn.collect();
     serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned())
 }
 

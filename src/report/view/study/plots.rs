@@ -1,7 +1,7 @@
 //! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
 //! series that it is compared with; ours is solid.
 
-use super::lines::{Beside, Line, is_beside, references};
+use super::lines::{Beside, Line, columns, is_beside, references};
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
 use crate::report::model::{
@@ -111,15 +111,8 @@ fn point(graph: &Graph, line: &Line<'_>, x: f64, is_linear: bool) -> Option<Poin
 
 /// The place of a figure on the axes, in words.
 fn words(graph: &Graph, line: &Line<'_>) -> String {
-    match graph.kind.axes() {
-        [] => bytes(line.run.case.size.0),
-        axes => axes
-            .iter()
-            .zip(&line.at)
-            .map(|(axis, at)| word(*axis, *at))
-            .collect::<Vec<_>>()
-            .join(", "),
-    }
+    let places = columns(graph.kind).iter().zip(&line.at);
+    places.map(|(axis, at)| word(*axis, *at)).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn word(axis: Against, at: f64) -> String {
