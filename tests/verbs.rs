@@ -396,7 +396,7 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
         let text = std::fs::read_to_string(out.join("record.json")).unwrap();
         let record: Value = serde_json::from_str(&text).unwrap();
         assert!(record["runs"][0]["counts"]["received"].as_u64().unwrap() > 0, "{wait}: {told}");
-        let seen = record["runs"][0]["rounds"][0]["client"]["seen"].to_string();
+        let seen = record["runs"][0]["rounds"][0]["client"]["final_counters"].to_string();
         assert!(seen.contains("link_downed"), "{wait}: {seen}");
         let _ = std::fs::remove_dir_all(&scratch);
     }
@@ -472,7 +472,7 @@ fn threads_have_queue_pairs_of_their_own() {
                 "{way}: {thread}"
             );
         }
-        let errors = run["rounds"][0]["client"]["seen"].as_object().unwrap();
+        let errors = run["rounds"][0]["client"]["final_counters"].as_object().unwrap();
         assert!(errors.keys().all(|name| !name.starts_with("error.")), "{errors:?}");
     }
 }

@@ -107,7 +107,7 @@ impl Run {
         let record: Value = serde_json::from_str(&record).unwrap();
         let run = &record["runs"][0];
         println!("{}: {} s", self.words, self.begin.elapsed().as_secs());
-        println!("  {} {}", run["counts"], run["rounds"][0]["client"]["seen"]);
+        println!("  {} {}", run["counts"], run["rounds"][0]["client"]["final_counters"]);
         record
     }
 }
@@ -131,7 +131,7 @@ fn measured(ssh: &str, words: &str) -> Value {
 
 /// What the port of this machine counted while a run was on.
 fn counter(record: &Value, name: &str) -> u64 {
-    let seen = &record["runs"][0]["rounds"][0]["client"]["seen"];
+    let seen = &record["runs"][0]["rounds"][0]["client"]["final_counters"];
     seen[format!("counter.{name}")].as_str().map_or(0, |text| text.parse().unwrap())
 }
 
@@ -276,7 +276,7 @@ fn a_link_that_goes_at_the_other_machine_ends_the_run_and_what_came_is_kept() {
     assert_eq!(record["complete"], false);
     assert!(counts(&record, "received") > 20 && counts(&record, "lost") <= 1);
     // Soft-RoCE takes seven retries for endless ones: the stall ends what an adapter would.
-    let seen = &record["runs"][0]["rounds"][0]["client"]["seen"];
+    let seen = &record["runs"][0]["rounds"][0]["client"]["final_counters"];
     let named = seen["error.send.retry_exc"].is_string()
         && fault.contains("lost its connection: Connection timed out");
     let stalled = fault.contains("stalled: the client handled no message for 3 s");
