@@ -35,7 +35,7 @@ impl PatternOptions for Burst {
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
         let spec = Spec { messages: given.count32("messages").unwrap_or(8) };
-        Ok(with_sizes(given, Request::new(PatternRef(&Burst), OneSpec(spec), Bytes(64))))
+        Ok(with_sizes(given, Request::new(&Burst, OneSpec(spec), Bytes(64))))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::ROUNDS;
 use std::collections::BTreeMap;
 use wiregauge::host::Environment;
+use wiregauge::loops::Ended;
 use wiregauge::pattern::registry;
 use wiregauge::plan::{Case, CpuPair, Rounds, Wait};
 use wiregauge::record::schema::*;
@@ -24,7 +25,12 @@ fn run(index: usize, case: Case) -> Run {
         complete: true,
         stopped: "the intervals of p50 and p99 are within 2 %".to_owned(),
         rounds: (0..ROUNDS)
-            .map(|i| Round { index: i, ended: RoundEnd::Time, stride: 1, ..Round::default() })
+            .map(|i| Round {
+                index: i,
+                ended: RoundEnd::Loop(Ended::Time),
+                stride: 1,
+                ..Round::default()
+            })
             .collect(),
         figures: Vec::new(),
         rates: Vec::new(),

@@ -9,6 +9,7 @@
 
 use super::LocalNs;
 use super::offset::Model;
+use serde::{Deserialize, Serialize};
 
 /// A stamp in one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +44,8 @@ pub struct Message {
 }
 
 /// The bounds of an offset by a second source.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Check {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OffsetCheck {
     /// The offset is not less; `None` where nothing bounds it from there.
     pub least_ns: Option<f64>,
     /// It is not more.
@@ -64,7 +65,7 @@ const ROUNDING_NS: f64 = 1.0;
 pub fn cross_check_with_traffic(
     offset_ns: f64,
     messages: impl IntoIterator<Item = Message>,
-) -> Option<Check> {
+) -> Option<OffsetCheck> {
     let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut beyond: f64 = 0.0;
     for Message { sent, reached, heard } in messages {
@@ -77,13 +78,13 @@ pub fn cross_check_with_traffic(
     }
     let told = |bound: f64| bound.is_finite().then_some(offset_ns + bound);
     let beyond_ns = if beyond > ROUNDING_NS { beyond } else { 0.0 };
-    most.is_finite().then(|| Check { least_ns: told(least), most_ns: told(most), beyond_ns })
+    most.is_finite().then(|| OffsetCheck { least_ns: told(least), most_ns: told(most), beyond_ns })
 }
 
 /// Bounds the offset of a model at a time by another model.
-pub fn by_model(model: &Model, other: &Model, at: LocalNs) -> Check {
+pub fn by_model(model: &Model, other: &Model, at: LocalNs) -> OffsetCheck {
     let (told, asked) = (other.offset_at(at), model.offset_at(at));
-    Check {
+    OffsetCheck {
         least_ns: Some(told.ns - told.bound_ns),
         most_ns: Some(told.ns + told.bound_ns),
         beyond_ns: ((told.ns - asked.ns).abs() - told.bound_ns - asked.bound_ns).max(0.0),

@@ -107,14 +107,11 @@ impl CommandError {
     /// The exit code that fits.
     pub fn exit(&self) -> Exit {
         match self {
-            CommandError::Record(error) | CommandError::Export(ExportError::Record(error))
-                if error.is_of_the_disk() =>
-            {
-                Exit::Incomplete
-            }
-            CommandError::Export(ExportError::Write { .. }) | CommandError::Output(_) => {
-                Exit::Incomplete
-            }
+            CommandError::Record(RecordError::Disk { .. })
+            | CommandError::Export(
+                ExportError::Record(RecordError::Disk { .. }) | ExportError::Write { .. },
+            )
+            | CommandError::Output(_) => Exit::Incomplete,
             CommandError::Unable(_) => Exit::Nothing,
             _ => Exit::Refused,
         }

@@ -10,7 +10,7 @@ use crate::cli::{StudyOptions, entry};
 use crate::host;
 use crate::options::each_once;
 use crate::pattern::registry;
-use crate::plan::reference::{self, Lacks, LinkRate};
+use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
@@ -214,18 +214,11 @@ fn beside(
     link: &LinkRate,
 ) -> Result<(), CommandError> {
     for reference in &asked.references {
-        let misplaced = |lacks: Lacks| {
-            let (place, sentence) = match lacks {
-                Lacks::Table(sentence) => (&reference.table_place, sentence),
-                Lacks::Column(sentence) => (&reference.column_place, sentence),
-                Lacks::Row(sentence) => (&reference.row_place, sentence),
-            };
-            Box::new(parsed.written.wrong(place, sentence))
-        };
+        let misplaced = |(sentence, place): Lack| Box::new(parsed.written.wrong(&place, sentence));
         let publication = publication(parsed, reference)?;
         let figures = publication.figures(reference, &graph.metric, link).map_err(misplaced)?;
         // Beside a series that is left out there is nothing to compare.
-        if reference.beside.as_ref().is_some_and(|name| !graph.series.contains(name)) {
+        if reference.beside.as_ref().is_some_and(|(name, _)| !graph.series.contains(name)) {
             continue;
         }
         match figures {
@@ -242,11 +235,11 @@ fn publication(
     parsed: &StudyFile,
     asked: &ReferenceAsked,
 ) -> Result<reference::Publication, Box<Misplaced>> {
-    let name = asked.file.as_str();
+    let (name, place) = (asked.file.0.as_str(), &asked.file.1);
     if let Some((name, text)) = reference::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return Ok(reference::parse(&format!("references/{name}.toml"), text)?);
     }
-    let wrong = |sentence: String| Box::new(parsed.written.wrong(&asked.file_place, sentence));
+    let wrong = |sentence: String| Box::new(parsed.written.wrong(place, sentence));
     let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
     if !name.ends_with(".toml") {
         return Err(wrong(format!(

@@ -27,7 +27,7 @@ pub const MEASUREMENT: &str = "Measurement";
 /// Sizes of messages.
 pub const SIZE: OptionDef = OptionDef::text(
     "size",
-    |text| sweep::parse(text).map(drop).map_err(|error| error.to_string()),
+    |text| sweep::parse(text).map(drop),
     "Message payload size: 64, 64KiB, a list, or a sweep: 8..64KiB*2, 8..64+8, 1kB..100kB/8 (8 \
      steps, logarithmic)",
 )

@@ -14,8 +14,8 @@ pub use crate::loops::{Ended, Loop, LoopContext, Scope};
 pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError};
 pub use crate::plan::request::{refuse, within};
 pub use crate::plan::{
-    self, Bound, Case, CasesSoFar, Combination, Ending, OneSpec, PatternRef, PatternRequest,
-    PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait,
+    self, Bound, Case, CasesSoFar, Combination, Ending, OneSpec, PatternRequest, PatternSpec, Plan,
+    Request, Schedule, Settings, Topology, Trace, Wait,
 };
 pub use crate::record::schema::{Counts, RateFigure, Record, Run};
 pub use crate::report::model::{

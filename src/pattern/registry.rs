@@ -52,7 +52,7 @@ pub fn views() -> Vec<&'static dyn PatternView> {
 
 /// The pattern of a name, as plans know it.
 pub fn find(name: &str) -> Option<PatternRef> {
-    of(name).map(|pattern| PatternRef(pattern))
+    of(name).map(|pattern| pattern as PatternRef)
 }
 
 /// The pattern of a name, as an agent runs it.

@@ -36,32 +36,17 @@ impl Node {
     }
 }
 
-/// Which pairs are measured at the same time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtOnce {
-    /// One: nothing else runs.
-    Pair,
-    /// As many as there are without any host in two of them: the whole machine is busy.
-    #[default]
-    Matching,
-    /// All: each host is in as many pairs as there are other hosts.
-    All,
-}
-
-crate::options::named!(AtOnce);
-
-impl AtOnce {
-    /// All.
-    pub const ALL: [AtOnce; 3] = [AtOnce::Pair, AtOnce::Matching, AtOnce::All];
-
-    /// The word as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AtOnce::Pair => "pair",
-            AtOnce::Matching => "matching",
-            AtOnce::All => "all",
-        }
+crate::options::named_enum! {
+    /// Which pairs are measured at the same time.
+    #[derive(Default)]
+    pub enum AtOnce {
+        /// One: nothing else runs.
+        Pair = "pair",
+        /// As many as there are without any host in two of them: the whole machine is busy.
+        #[default]
+        Matching = "matching",
+        /// All: each host is in as many pairs as there are other hosts.
+        All = "all",
     }
 }
 

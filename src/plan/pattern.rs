@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt::{self, Debug};
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// What a case asks of its pattern, beyond what all patterns have. Only the pattern itself knows
@@ -90,26 +89,15 @@ impl PartialEq for Spec {
 }
 
 /// A pattern, as plans know it.
-#[derive(Clone, Copy)]
-pub struct PatternRef(pub &'static dyn PatternSpec);
+pub type PatternRef = &'static dyn PatternSpec;
 
-impl Deref for PatternRef {
-    type Target = dyn PatternSpec;
-
-    fn deref(&self) -> &Self::Target {
-        self.0
-    }
-}
-
-impl PartialEq for PatternRef {
-    fn eq(&self, other: &PatternRef) -> bool {
+impl PartialEq for dyn PatternSpec {
+    fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for PatternRef {}
-
-impl Debug for PatternRef {
+impl Debug for dyn PatternSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

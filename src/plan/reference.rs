@@ -82,53 +82,29 @@ pub enum Key {
     Name(String),
 }
 
-/// The unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Microseconds.
-    Us,
-    /// 10^6 bits per second.
-    Mbps,
-    /// 10^9 bits per second.
-    Gbps,
-    /// Messages per second.
-    PerSecond,
-    /// Of a poll.
-    PerPoll,
-    /// Of another figure.
-    Ratio,
-    /// Per cent of messages.
-    Percent,
+crate::options::named_enum! {
+    /// The unit of a figure.
+    pub enum Unit {
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Microseconds.
+        Us = "us",
+        /// 10^6 bits per second.
+        Mbps = "Mb/s",
+        /// 10^9 bits per second.
+        Gbps = "Gb/s",
+        /// Messages per second.
+        PerSecond = "msg/s",
+        /// Of a poll.
+        PerPoll = "1/poll",
+        /// Of another figure.
+        Ratio = "ratio",
+        /// Per cent of messages.
+        Percent = "%",
+    }
 }
 
 impl Unit {
-    const ALL: [Unit; 8] = [
-        Unit::Ns,
-        Unit::Us,
-        Unit::Mbps,
-        Unit::Gbps,
-        Unit::PerSecond,
-        Unit::PerPoll,
-        Unit::Ratio,
-        Unit::Percent,
-    ];
-
-    /// The unit as written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::Ns => "ns",
-            Unit::Us => "us",
-            Unit::Mbps => "Mb/s",
-            Unit::Gbps => "Gb/s",
-            Unit::PerSecond => "msg/s",
-            Unit::PerPoll => "1/poll",
-            Unit::Ratio => "ratio",
-            Unit::Percent => "%",
-        }
-    }
-
     /// What turns a figure into ns, B/s, msg/s or a share.
     pub const fn scale(self) -> f64 {
         match self {
@@ -167,11 +143,7 @@ fn plain(texts: Vec<(String, Place)>) -> Vec<String> {
 
 fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let written = fields.written;
-    let (unit, unit_place) = fields.text("unit")?;
-    let unit = Unit::ALL.into_iter().find(|known| known.name() == unit).ok_or_else(|| {
-        let allowed = Unit::ALL.map(Unit::name).join(", ");
-        written.wrong(&unit_place, format!("unknown unit '{unit}': use {allowed}"))
-    })?;
+    let unit = written.one_of("unit", fields.text("unit")?)?;
     let columns = plain(fields.texts("columns")?);
     let rows = fields.need("rows")?;
     let rows_place = rows.place.clone();
@@ -224,16 +196,8 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
     Ok(Row { key, values })
 }
 
-/// What a study asks for and a publication lacks, a sentence each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lacks {
-    /// The table, or one of this metric.
-    Table(String),
-    /// The column.
-    Column(String),
-    /// The row.
-    Row(String),
-}
+/// What a study asks for and a publication lacks, in a sentence, and where it asks for it.
+pub type Lack = (String, Place);
 
 /// The rate of the link that is measured, or why it is not known.
 pub type LinkRate = Result<String, String>;
@@ -245,17 +209,18 @@ impl Publication {
         asked: &ReferenceAsked,
         metric: &str,
         link: &LinkRate,
-    ) -> Result<Result<Reference, String>, Lacks> {
+    ) -> Result<Result<Reference, String>, Lack> {
         let names = self.tables.iter().map(|table| table.name.as_str());
-        let table = self.tables.iter().find(|table| table.name == asked.table);
-        let table = table.ok_or_else(|| Lacks::Table(unknown("table", &asked.table, names)))?;
+        let (name, place) = &asked.table;
+        let table = self.tables.iter().find(|table| table.name == *name);
+        let table = table.ok_or_else(|| (unknown("table", name, names), place.clone()))?;
         if table.metric.as_deref() != Some(metric) {
             let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
             let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
-            return Err(Lacks::Table(sentence));
+            return Err((sentence, place.clone()));
         }
         let scale = table.unit.scale();
-        let column = match (asked.column.as_str(), link) {
+        let column = match (asked.column.0.as_str(), link) {
             (LINK_RATE, Err(why)) => {
                 return Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
             }
@@ -268,14 +233,18 @@ impl Publication {
         };
         let columns = table.columns.iter().map(String::as_str);
         let at = table.columns.iter().position(|known| known == column);
-        let at = at.ok_or_else(|| Lacks::Column(unknown("column", column, columns)))?;
-        let points = table.points(at, scale, asked.row.as_deref()).map_err(Lacks::Row)?;
-        let of = asked.row.as_deref().map(|row| format!(" {row}")).unwrap_or_default();
+        let at = at.ok_or_else(|| (unknown("column", column, columns), asked.column.1.clone()))?;
+        let row = asked.row.as_ref().map(|(row, _)| row.as_str());
+        let points = table.points(at, scale, row).map_err(|sentence| {
+            let place = asked.row.as_ref().map_or(&asked.place, |(_, place)| place);
+            (sentence, place.clone())
+        })?;
+        let of = row.map(|row| format!(" {row}")).unwrap_or_default();
         Ok(Ok(Reference {
             name: format!("{}, {}{of} {column}", self.name, table.at),
             source: format!("{}, {}: {}", self.source, table.at, table.what),
             system: self.system.clone(),
-            beside: asked.beside.clone(),
+            beside: asked.beside.as_ref().map(|(series, _)| series.clone()),
             quantile: table.quantile,
             points,
             notes: table.notes.clone(),

@@ -5,7 +5,7 @@ use super::{
     Bound, Case, CasesSoFar, Combination, CpuPair, Layout, PatternRef, PatternRequest, Place, Plan,
     Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
 };
-use crate::transport::{Traffic, TransportKind, TransportRequest};
+use crate::transport::{TransportKind, TransportRequest};
 use crate::units::{Bytes, Span};
 use std::sync::Arc;
 
@@ -172,14 +172,9 @@ impl Request {
         }
     }
 
+    /// What the limits of single options do not say.
     fn check_numbers(&self) -> Result<(), UsageError> {
-        within("--count", self.count, 1, MOST_COUNT)?;
-        within("--warmup", self.warmup, 0, MOST_COUNT)?;
-        within("--rounds", self.rounds.map(u64::from), 1, u64::from(MOST_ROUNDS))?;
         self.check_threads()?;
-        if self.time == Some(Span(0)) {
-            return refuse("--time: '0' is out of range: use a time above 0");
-        }
         if let Some(until) = self.until
             && !(until > 0.0 && until < 1.0)
         {
@@ -188,16 +183,12 @@ impl Request {
                 until * 100.0
             ));
         }
-        if self.timeout.0 == 0 || self.loss_after.0 == 0 {
-            return refuse("--timeout and --loss-after: 0 is out of range: use times above 0");
-        }
         self.check_timer()
     }
 
     /// Whether several threads can do what is asked.
     fn check_threads(&self) -> Result<(), UsageError> {
         for threads in &self.threads {
-            within("--threads", Some(u64::from(*threads)), 1, u64::from(MOST_THREADS))?;
             let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
             if messages.is_some_and(|messages| messages > MOST_COUNT) {
                 return refuse(format!(
@@ -320,19 +311,6 @@ fn check_together(case: &Case) -> Result<(), UsageError> {
         settings: &case.settings,
     };
     case.transport.check(&request).map_err(UsageError)
-}
-
-/// Refuses a case whose transport does not carry its traffic, with what to do instead.
-pub fn check_traffic(
-    transport: TransportKind,
-    needs: Traffic,
-    instead: &str,
-) -> Result<(), UsageError> {
-    let carried = transport.descriptor().traffic;
-    if carried.iter().any(|traffic| traffic.same_kind(needs)) {
-        return Ok(());
-    }
-    refuse(format!("{transport} does not support {instead}"))
 }
 
 /// Rounds of all cases, each thread counted.

@@ -66,37 +66,18 @@ impl Schedule {
     }
 }
 
-/// What waits for a time.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TimerKind {
-    /// Reads the clock until it is time.
-    #[default]
-    Busy,
-    /// Sleeps in a read of a timerfd.
-    Timerfd,
-    /// Sleeps in clock_nanosleep.
-    Nanosleep,
-    /// Sleeps in io_uring_enter until a time-out completes.
-    IoUring,
-}
-
-crate::options::named!(TimerKind);
-
-impl TimerKind {
-    /// All.
-    pub const ALL: &'static [TimerKind] =
-        &[TimerKind::Busy, TimerKind::Timerfd, TimerKind::Nanosleep, TimerKind::IoUring];
-
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TimerKind::Busy => "busy",
-            TimerKind::Timerfd => "timerfd",
-            TimerKind::Nanosleep => "nanosleep",
-            TimerKind::IoUring => "io_uring",
-        }
+crate::options::named_enum! {
+    /// What waits for a time.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum TimerKind {
+        /// Reads the clock until it is time.
+        #[default]
+        Busy = "busy",
+        /// Sleeps in a read of a timerfd.
+        Timerfd = "timerfd",
+        /// Sleeps in clock_nanosleep.
+        Nanosleep = "nanosleep",
+        /// Sleeps in io_uring_enter until a time-out completes.
+        IoUring = "io_uring",
     }
 }

@@ -1,7 +1,8 @@
 //! Sweeps of sizes as a person writes them: `64`, `8,64,1KiB`, `8..64KiB*2`, `8..64+8`,
 //! `1kB..100kB/8`.
 
-use crate::units::{Bytes, MessageRate};
+use crate::units::{Bytes, MessageRate, UnitError};
+use std::iter::successors;
 
 /// Most sizes of one sweep: more would take a day and are a slip.
 pub const MOST_POINTS: usize = 1000;
@@ -11,36 +12,24 @@ const LONGEST_TEXT: usize = 10_000;
 /// of two behind.
 const PERTURBATION: u64 = 3;
 
-/// What is wrong with a sweep.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SweepError {
-    /// One of its sizes.
-    #[error(transparent)]
-    Size(#[from] crate::units::UnitError),
-    /// Its form.
-    #[error(
-        "invalid sweep '{0}': use A..B*FACTOR (factor above 1), A..B+STEP (step above 0) \
-         or A..B/STEPS (2 to {MOST_POINTS}), with A not above B and A above 0, or a list of sizes"
-    )]
-    Form(String),
-    /// Too many sizes.
-    #[error("sweep '{0}' has too many sizes: use at most {MOST_POINTS}")]
-    TooMany(String),
-}
-
 /// The sizes of a sweep, rising, each once.
-pub fn parse(text: &str) -> Result<Vec<Bytes>, SweepError> {
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn parse(text: &str) -> Result<Vec<Bytes>, String> {
     if text.len() > LONGEST_TEXT {
-        return Err(SweepError::TooMany(text.chars().take(40).collect::<String>() + " ..."));
+        return Err(too_many(&(text.chars().take(40).collect::<String>() + " ...")));
     }
     let mut sizes = Vec::new();
     for part in text.split(',') {
         match part.split_once("..") {
-            None => sizes.push(part.trim().parse()?),
-            Some((first, rest)) => range(part, first, rest, &mut sizes)?,
+            None => sizes.push(size(part)?),
+            Some((first, rest)) => {
+                sizes.extend(range(part, first, rest)?.take(MOST_POINTS + 1).map(Bytes));
+            }
         }
         if sizes.len() > MOST_POINTS {
-            return Err(SweepError::TooMany(text.into()));
+            return Err(too_many(text));
         }
     }
     sizes.sort_unstable();
@@ -48,59 +37,55 @@ pub fn parse(text: &str) -> Result<Vec<Bytes>, SweepError> {
     Ok(sizes)
 }
 
-fn range(part: &str, first: &str, rest: &str, sizes: &mut Vec<Bytes>) -> Result<(), SweepError> {
-    let form = || SweepError::Form(part.into());
+fn size(text: &str) -> Result<Bytes, String> {
+    text.trim().parse().map_err(|error: UnitError| error.to_string())
+}
+
+fn too_many(text: &str) -> String {
+    format!("sweep '{text}' has too many sizes: use at most {MOST_POINTS}")
+}
+
+/// The sizes of `A..B*FACTOR`, `A..B+STEP` or `A..B/STEPS`, without an end where that is wished.
+fn range(part: &str, first: &str, rest: &str) -> Result<Box<dyn Iterator<Item = u64>>, String> {
+    let form = || {
+        format!(
+            "invalid sweep '{part}': use A..B*FACTOR (factor above 1), A..B+STEP (step above 0) \
+             or A..B/STEPS (2 to {MOST_POINTS}), with A not above B and A above 0, or a list of \
+             sizes"
+        )
+    };
     let at = rest.find(['*', '+', '/']).ok_or_else(form)?;
     let (last, by) = rest.split_at(at);
-    let (first, last): (Bytes, Bytes) = (first.trim().parse()?, last.trim().parse()?);
-    if first > last || first.0 == 0 {
-        return Err(form());
-    }
+    let (Bytes(first), Bytes(last)) = (size(first)?, size(last)?);
     let (kind, by) = by.split_at(1);
-    let mut push = |size: u64| -> Result<(), SweepError> {
-        sizes.push(Bytes(size));
-        if sizes.len() > MOST_POINTS {
-            return Err(SweepError::TooMany(part.into()));
-        }
-        Ok(())
-    };
+    let (least, most) = (first as f64, last as f64);
     match kind {
+        _ if first > last || first == 0 => Err(form()),
         "*" => {
             let factor: f64 = by.trim().parse().map_err(|_| form())?;
-            if !(factor > 1.0 && factor.is_finite()) {
-                return Err(form());
-            }
-            let mut at = first.0 as f64;
-            while at.round() <= last.0 as f64 {
-                push(at.round() as u64)?;
-                // A factor close to 1 still moves on.
-                at = (at * factor).max(at.round() + 1.0);
-            }
+            let is_factor = factor > 1.0 && factor.is_finite();
+            // A factor close to 1 still moves on.
+            let next = move |at: &f64| Some((at * factor).max(at.round() + 1.0));
+            let all = successors(Some(least), next).map(f64::round);
+            let all = all.take_while(move |at| *at <= most).map(|at| at as u64);
+            if is_factor { Ok(Box::new(all)) } else { Err(form()) }
         }
         "+" => {
-            let step: Bytes = by.trim().parse()?;
-            if step.0 == 0 {
-                return Err(form());
-            }
-            let mut at = Some(first.0);
-            while let Some(size) = at.filter(|size| *size <= last.0) {
-                push(size)?;
-                at = size.checked_add(step.0);
-            }
+            let Bytes(step) = size(by)?;
+            let all = successors(Some(first), move |at| at.checked_add(step));
+            let all = all.take_while(move |at| *at <= last);
+            if step > 0 { Ok(Box::new(all)) } else { Err(form()) }
         }
         _ => {
             let steps: usize = by.trim().parse().map_err(|_| form())?;
             if !(2..=MOST_POINTS).contains(&steps) {
                 return Err(form());
             }
-            let ratio = last.0 as f64 / first.0 as f64;
-            for step in 0..steps {
-                let share = step as f64 / (steps - 1) as f64;
-                push((first.0 as f64 * ratio.powf(share)).round() as u64)?;
-            }
+            let share = move |step: usize| step as f64 / (steps - 1) as f64;
+            let at = move |step: usize| (least * (most / least).powf(share(step))).round() as u64;
+            Ok(Box::new((0..steps).map(at)))
         }
     }
-    Ok(())
 }
 
 /// Each size with its neighbours 3 bytes below and above, where those are above 0.
@@ -173,10 +158,10 @@ mod tests {
     fn a_wrong_sweep_is_refused() {
         for bad in ["8..64", "64..8*2", "8..64*1", "8..64*", "8..64+0", "0..8*2", "8..64/1", "8.."]
         {
-            assert!(matches!(parse(bad), Err(SweepError::Form(_))), "{bad}: {:?}", parse(bad));
+            assert!(parse(bad).unwrap_err().contains("invalid sweep"), "{bad}: {:?}", parse(bad));
         }
-        assert!(matches!(parse("1..1MiB+1"), Err(SweepError::TooMany(_))));
-        assert!(matches!(parse("8,x"), Err(SweepError::Size(_))));
+        assert!(parse("1..1MiB+1").unwrap_err().contains("too many sizes"));
+        assert!(parse("8,x").unwrap_err().contains("invalid size"));
     }
 
     proptest! {

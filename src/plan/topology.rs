@@ -107,11 +107,9 @@ impl Topology {
             Connections::AllToAll => &[],
         };
         let are_ranks = pairs.iter().all(|(a, b)| a != b && is_rank(*a) && is_rank(*b));
-        let threads = 1..=MOST_THREADS;
         let is_small = (1..=MOST_RANKS).contains(&ranks)
             && pairs.len() <= MOST_RANKS
-            && self.ranks.iter().all(|rank| threads.contains(&rank.threads));
-        let is_small = is_small
+            && self.ranks.iter().all(|rank| (1..=MOST_THREADS).contains(&rank.threads))
             && are_ranks
             && (0..ranks).all(|rank| (1..=MOST_ENDPOINTS).contains(&self.endpoints_of(rank)));
         match is_small {

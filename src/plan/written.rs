@@ -3,12 +3,15 @@
 //! A table is read field by field; what is left over at its end is unknown, and refused with the
 //! names that would have been allowed.
 
+use crate::options::Named;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Bytes of a text from which to which something stands.
 pub type Place = Range<usize>;
+/// A text, and where it stands.
+pub type Text = (String, Place);
 
 /// Longest text in bytes: one of 1000 entries has a tenth of it.
 pub const LONGEST: usize = 1 << 20;
@@ -168,21 +171,18 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a text that must be there.
-    pub fn text(&mut self, key: &'static str) -> Result<(String, Place), Misplaced> {
+    pub fn text(&mut self, key: &'static str) -> Result<Text, Misplaced> {
         let field = self.need(key)?;
         self.written.as_text(key, &field)
     }
 
     /// Takes a text.
-    pub fn optional_text(
-        &mut self,
-        key: &'static str,
-    ) -> Result<Option<(String, Place)>, Misplaced> {
+    pub fn optional_text(&mut self, key: &'static str) -> Result<Option<Text>, Misplaced> {
         self.take(key).map(|field| self.written.as_text(key, &field)).transpose()
     }
 
     /// Takes a list of texts; an empty one where there is none.
-    pub fn texts(&mut self, key: &'static str) -> Result<Vec<(String, Place)>, Misplaced> {
+    pub fn texts(&mut self, key: &'static str) -> Result<Vec<Text>, Misplaced> {
         let Some(field) = self.take(key) else { return Ok(Vec::new()) };
         self.written.list(key, field)?.into_iter().map(|f| self.written.as_text(key, &f)).collect()
     }
@@ -219,11 +219,20 @@ impl<'a> Fields<'a> {
 
 impl Written {
     /// A field as text.
-    pub fn as_text(&self, key: &str, field: &Field<'_>) -> Result<(String, Place), Misplaced> {
+    pub fn as_text(&self, key: &str, field: &Field<'_>) -> Result<Text, Misplaced> {
         match &field.value {
             DeValue::String(text) => Ok((text.clone().into_owned(), field.place.clone())),
             other => Err(self.kind(&field.place, key, other, "a text in quotes")),
         }
+    }
+
+    /// The value that a word names.
+    pub fn one_of<T: Named>(&self, key: &str, word: Text) -> Result<T, Misplaced> {
+        let (word, place) = word;
+        T::from_name(&word).ok_or_else(|| {
+            let allowed = T::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+            self.wrong(&place, format!("unknown {key} '{word}': use {allowed}"))
+        })
     }
 
     /// The parts of a field that is a list.

@@ -3,7 +3,7 @@
 //! It is written under a hidden name beside its own and renamed when all of it is on the disk, so
 //! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
 
-use super::error::RecordError;
+use super::error::{RecordError, one_line, shown};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
@@ -46,21 +46,30 @@ impl RunDirectory {
     pub fn create(path: &Path, need: Bytes) -> Result<Writer, RecordError> {
         let name = match path.file_name() {
             Some(name) => name.to_os_string(),
-            None => return Err(RecordError::NoName { path: path.into() }),
+            None => {
+                let path = shown(path);
+                return refuse(format!(
+                    "'{path}' is not the path of a directory: use one that ends in a plain name"
+                ));
+            }
         };
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
             _ => PathBuf::from("."),
         };
         if path.symlink_metadata().is_ok() {
-            return Err(RecordError::Exists { path: path.into() });
+            return Err(RecordError::Exists(path.into()));
         }
-        let refused = |source| RecordError::Parent { parent: parent.as_path().into(), source };
+        let refused = |source| RecordError::Parent { parent: parent.clone(), source };
         fs::create_dir_all(&parent).map_err(refused)?;
         let space = statvfs(&parent).map_err(|e| refused(e.into()))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         if free < need.0 {
-            return Err(RecordError::Space { parent: parent.as_path().into(), need: need.0, free });
+            let (parent, need) = (shown(&parent), need.0);
+            return refuse(format!(
+                "{parent} has {free} bytes free and the run may write {need}; free some, name a \
+                 directory on another disk, or measure fewer messages"
+            ));
         }
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(&name);
@@ -105,13 +114,13 @@ impl RunDirectory {
                     writer.stem = Some(base.join(stem));
                     return Ok(writer);
                 }
-                Err(RecordError::Exists { .. }) => {}
+                Err(RecordError::Exists(_)) => {}
                 Err(RecordError::Parent { source, .. })
                     if source.kind() == io::ErrorKind::AlreadyExists && base.is_dir() => {}
                 Err(other) => return Err(other),
             }
         }
-        Err(RecordError::Exists { path: base.join(stem).as_path().into() })
+        Err(RecordError::Exists(base.join(stem)))
     }
 }
 
@@ -177,8 +186,11 @@ impl Writer {
             Ok(json) => json,
             Err(why) => {
                 self.keep = true;
-                let path = self.partial.as_path().into();
-                return Err(RecordError::Unreadable { path, why });
+                let path = shown(&self.partial);
+                let sentence = format!(
+                    "the record would not be readable ({why}); its samples are kept in {path}"
+                );
+                return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
         write_file(&self.partial.join(RECORD_FILE), json.as_bytes())?;
@@ -195,7 +207,7 @@ impl Writer {
         let mut appeared = publish(&self.partial, &self.target);
         let Some(stem) = &self.stem else { return appeared };
         for attempt in 2..NAMES_LIMIT {
-            if !matches!(appeared, Err(RecordError::Exists { .. })) {
+            if !matches!(appeared, Err(RecordError::Exists(_))) {
                 break;
             }
             let mut name = stem.clone().into_os_string();
@@ -222,7 +234,11 @@ impl Drop for Writer {
 }
 
 fn given_up(target: &Path) -> RecordError {
-    RecordError::GivenUp { path: target.into() }
+    let path = shown(target);
+    let sentence = format!(
+        "the record {path} was given up after an earlier error; nothing more is written to it"
+    );
+    RecordError::Disk { sentence, kind: io::ErrorKind::Other }
 }
 
 /// The record as text that [`read_record`] takes. A NaN or infinity where the schema has a plain
@@ -253,12 +269,12 @@ fn sync_directory(path: &Path) -> Result<(), RecordError> {
 pub(crate) fn publish(partial: &Path, target: &Path) -> Result<(), RecordError> {
     match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(RecordError::Exists { path: target.into() }),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(RecordError::Exists(target.into())),
         // File systems without the flag (some network ones) get the nearest thing.
         Err(Errno::INVAL | Errno::NOSYS) if target.symlink_metadata().is_err() => {
             fs::rename(partial, target).map_err(|e| RecordError::writing(target, e))
         }
-        Err(Errno::INVAL | Errno::NOSYS) => Err(RecordError::Exists { path: target.into() }),
+        Err(Errno::INVAL | Errno::NOSYS) => Err(RecordError::Exists(target.into())),
         Err(e) => Err(RecordError::writing(target, e.into())),
     }
 }
@@ -266,26 +282,18 @@ pub(crate) fn publish(partial: &Path, target: &Path) -> Result<(), RecordError> 
 /// Reads `record.json` of a run directory.
 pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let path = dir.join(RECORD_FILE);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(source) => return Err(not_opened(dir, &path, source)),
-    };
-    let failed = |source| RecordError::Read { path: path.as_path().into(), source };
+    let file = File::open(&path).map_err(|source| not_opened(dir, &path, source))?;
+    let failed = |source| RecordError::reading(&path, source);
     let meta = file.metadata().map_err(failed)?;
     if !meta.is_file() {
-        let why = "its record.json is not a plain file";
-        return Err(RecordError::NotADirectory { path: dir.into(), why });
-    }
-    let too_large =
-        |size| RecordError::TooLarge { path: path.as_path().into(), size, limit: RECORD_LIMIT };
-    if meta.len() > RECORD_LIMIT {
-        return Err(too_large(meta.len()));
+        return Err(not_a_directory(dir, "its record.json is not a plain file"));
     }
     let mut text = Vec::new();
     // The file may grow while it is read.
     file.take(RECORD_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > RECORD_LIMIT {
-        return Err(too_large(text.len() as u64));
+        let (path, size) = (shown(&path), meta.len().max(text.len() as u64));
+        return refuse(format!("{path} has {size} bytes; allowed are at most {RECORD_LIMIT}"));
     }
     parse_record(&path, &text)
 }
@@ -300,16 +308,16 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
     }
     let head: Head = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
     if head.schema.as_ref().and_then(|s| s.as_str()) != Some(SCHEMA) {
-        let found = match head.schema {
-            Some(schema) => super::error::one_line(&schema.to_string()),
-            None => "none".to_string(),
-        };
-        return Err(RecordError::Foreign { path: path.into(), found });
+        let found = head.schema.map_or("none".into(), |schema| one_line(&schema.to_string()));
+        let path = shown(path);
+        return refuse(format!("{path} has the schema {found}: expected \"{SCHEMA}\""));
     }
     match head.version.and_then(|v| v.as_u64()) {
-        Some(found) if found > u64::from(VERSION) => {
-            Err(RecordError::Newer { path: path.into(), found, known: VERSION })
-        }
+        Some(found) if found > u64::from(VERSION) => refuse(format!(
+            "{} has version {found} of its schema and this build reads up to {VERSION}; read it \
+             with the wiregauge that wrote it or a newer one",
+            shown(path)
+        )),
         Some(found) if found < u64::from(VERSION) => {
             let newer = serde_json::from_slice(text).map(|older| upgrade(older, found));
             let newer = newer.and_then(|newer| serde_json::to_vec(&newer));
@@ -326,17 +334,31 @@ fn read(text: &[u8]) -> serde_json::Result<Record> {
 
 /// Why there is no `record.json` to open, as far as the directory shows it.
 fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
-    let not = |why| RecordError::NotADirectory { path: dir.into(), why };
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let is_partial = name.contains(".partial-");
+    let is_missing = source.kind() == io::ErrorKind::NotFound;
     match dir.metadata() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => RecordError::Missing { path: dir.into() },
-        Ok(meta) if !meta.is_dir() => not("it is a file"),
-        Ok(_) if source.kind() == io::ErrorKind::NotFound => {
-            let name = dir.file_name().unwrap_or_default().to_string_lossy();
-            match name.contains(".partial-") {
-                true => RecordError::Unfinished { path: dir.into() },
-                false => not("it holds no record.json"),
-            }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            RecordError::Refused(format!("{} does not exist; name a run directory", shown(dir)))
         }
-        _ => RecordError::Read { path: path.into(), source },
+        Ok(meta) if !meta.is_dir() => not_a_directory(dir, "it is a file"),
+        Ok(_) if is_missing && is_partial => RecordError::Refused(format!(
+            "{} is what an interrupted run left and holds no record.json; it can be deleted, \
+                 or its samples.parquet be kept if it has one",
+            shown(dir)
+        )),
+        Ok(_) if is_missing => not_a_directory(dir, "it holds no record.json"),
+        _ => RecordError::reading(path, source),
     }
+}
+
+fn not_a_directory(dir: &Path, why: &str) -> RecordError {
+    let dir = shown(dir);
+    RecordError::Refused(format!(
+        "{dir} is not a run directory: {why}; a run directory holds record.json"
+    ))
+}
+
+fn refuse<T>(sentence: String) -> Result<T, RecordError> {
+    Err(RecordError::Refused(sentence))
 }

@@ -5,9 +5,9 @@
 //! column lies, and each page's size when it is unpacked.
 
 use super::error::{RecordError, one_line};
-use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION};
+use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
 use crate::sample::{Flags, RoundSamples, Sample};
-use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
+use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -42,7 +42,7 @@ pub struct SampleReader {
 impl SampleReader {
     /// Opens a file and checks its footer.
     pub fn open(path: &Path) -> Result<SampleReader, RecordError> {
-        let failed = |source| RecordError::Read { path: path.into(), source };
+        let failed = |source| RecordError::reading(path, source);
         let file = File::open(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
@@ -74,10 +74,9 @@ impl SampleReader {
             self.next += 1;
             match decode(&self.path, || read_group(&self.file, index)) {
                 Ok(part) if part.samples.is_empty() => {}
-                Ok(part) => return Some(Ok(part)),
-                Err(e) => {
-                    self.failed = true;
-                    return Some(Err(e));
+                read => {
+                    self.failed = read.is_err();
+                    return Some(read);
                 }
             }
         }
@@ -91,13 +90,13 @@ impl SampleReader {
     pub fn next_round(&mut self) -> Option<Result<RoundSamples, RecordError>> {
         let mut round = match self.next_part()? {
             Ok(part) => part,
-            Err(e) => return Some(Err(e)),
+            failed => return Some(failed),
         };
         loop {
             let part = match self.next_part() {
                 None => return Some(Ok(round)),
-                Some(Err(e)) => return Some(Err(e)),
                 Some(Ok(part)) => part,
+                failed => return failed,
             };
             if (part.run, part.round) != (round.run, round.round) {
                 self.ahead = Some(part);
@@ -132,7 +131,7 @@ fn decode<T>(
 
 /// The footer's length against the file's, before the library allocates by it.
 fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
-    let failed = |source| RecordError::Read { path: path.into(), source };
+    let failed = |source| RecordError::reading(path, source);
     let wrong = |why: String| Err(RecordError::samples(path, why));
     if file.length < SHORTEST {
         return wrong(format!("it has {} bytes, too few for a Parquet file", file.length));
@@ -189,25 +188,15 @@ fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
 }
 
 fn check_columns(meta: &ParquetMetaData) -> Result<(), String> {
-    let columns = meta.file_metadata().schema_descr().columns();
+    let expected = schema().map_err(|error| error.to_string())?;
+    let columns = meta.file_metadata().schema().get_fields();
     if columns.len() != COLUMNS.len() {
         return Err(format!("it has {} columns of {}", columns.len(), COLUMNS.len()));
     }
-    for (column, name) in columns.iter().zip(COLUMNS) {
-        let (physical, level) = match name {
-            "sequence" => (Physical::INT64, 0),
-            stamp if stamp.ends_with("_ns") => (Physical::DOUBLE, 1),
-            _ => (Physical::INT32, 0),
-        };
-        let optional = column.self_type().get_basic_info().repetition() == Repetition::OPTIONAL;
-        let fits = column.name() == name
-            && column.path().parts().len() == 1
-            && column.physical_type() == physical
-            && column.max_rep_level() == 0
-            && column.max_def_level() == level
-            && optional == (level == 1);
-        if !fits {
-            return Err(format!("its column '{}' is not the expected '{name}'", column.name()));
+    for (column, expected) in columns.iter().zip(expected.get_fields()) {
+        if column != expected {
+            let (name, expected) = (column.name(), expected.name());
+            return Err(format!("its column '{name}' is not the expected '{expected}'"));
         }
     }
     Ok(())
@@ -240,14 +229,10 @@ fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
         if !column.encodings().all(|e| known.contains(&e)) {
             return Err(format!("column {name} has an encoding that wiregauge never writes"));
         }
-        let start = u64::try_from(column.data_page_offset());
-        let size = u64::try_from(column.compressed_size());
-        let inside = match (start, size) {
-            (Ok(start), Ok(size)) => {
-                start.checked_add(size).is_some_and(|end| end <= length - TAIL)
-            }
-            _ => false,
-        };
+        let start = u64::try_from(column.data_page_offset()).ok();
+        let size = u64::try_from(column.compressed_size()).ok();
+        let end = start.zip(size).and_then(|(start, size)| start.checked_add(size));
+        let inside = end.is_some_and(|end| end <= length - TAIL);
         if !inside {
             return Err(format!("column {name} lies outside the file"));
         }
@@ -266,25 +251,19 @@ fn read_group(
     let thread = column::<Int32Type>(group, 2)?;
     let sequence = column::<Int64Type>(group, 3)?;
     let size = column::<Int32Type>(group, 4)?;
-    let (intended, submit, send) = (stamps(group, 5)?, stamps(group, 6)?, stamps(group, 7)?);
-    let (receive, complete) = (stamps(group, 8)?, stamps(group, 9)?);
+    let stamps = (5..10).map(|index| stamps(group, index)).collect::<Result<Vec<_>, _>>()?;
     let flags = column::<Int32Type>(group, 10)?;
-    let there = intended.into_iter().zip(submit).zip(send);
-    let stamps = there.zip(receive.into_iter().zip(complete));
-    let mut samples = Vec::with_capacity(sequence.len());
-    let named = thread.into_iter().zip(sequence).zip(size.into_iter().zip(flags));
-    for (
-        ((thread, sequence), (size, flags)),
-        (((intended_ns, submit_ns), send_ns), (receive_ns, complete_ns)),
-    ) in named.zip(stamps)
-    {
-        let thread = u32::try_from(thread).map_err(|_| wrong("a thread below 0"))?;
-        let sequence = u64::try_from(sequence).map_err(|_| wrong("a sequence number below 0"))?;
-        let size = u32::try_from(size).map_err(|_| wrong("a size below 0"))?;
-        let flags = Flags(flags.cast_unsigned());
-        let stamps = [intended_ns, submit_ns, send_ns, receive_ns, complete_ns];
-        samples.push(Sample::new(sequence, size, stamps, flags).of_thread(thread));
-    }
+    let sample = |row: usize| {
+        let thread = u32::try_from(thread[row]).map_err(|_| wrong("a thread below 0"))?;
+        let sequence =
+            u64::try_from(sequence[row]).map_err(|_| wrong("a sequence number below 0"))?;
+        let size = u32::try_from(size[row]).map_err(|_| wrong("a size below 0"))?;
+        let flags = Flags(flags[row].cast_unsigned());
+        let stamps = std::array::from_fn(|kind| stamps[kind][row]);
+        Ok(Sample::new(sequence, size, stamps, flags).of_thread(thread))
+    };
+    // All columns are as long as the group.
+    let samples = (0..sequence.len()).map(sample).collect::<Result<_, ParquetError>>()?;
     Ok(RoundSamples { run, round, samples })
 }
 

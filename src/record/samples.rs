@@ -46,7 +46,7 @@ pub const GROUPS: usize = 1 << 13;
 pub const ROW_BYTES_AT_MOST: u64 = 78;
 
 /// The columns as Parquet declares them.
-fn schema() -> Result<Arc<Type>, ParquetError> {
+pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
     let column = |name: &str, physical, repetition| {
         let column = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         column.build().map(Arc::new)
@@ -114,7 +114,8 @@ impl<W: Write + Send> SampleWriter<W> {
         within("the number of samples of a round", count as u64, ROUND_ROWS)?;
         let groups = self.file.flushed_row_groups().len() + count.div_ceil(GROUP_ROWS);
         within("the number of rounds", groups as u64, GROUPS as u64)?;
-        let key = Key::of(round)?;
+        let run = int32("the number of a run", round.run)?;
+        let number = int32("the number of a round", round.round)?;
         for samples in round.samples.chunks(GROUP_ROWS) {
             if let Some(high) = samples.iter().map(|s| s.sequence).max() {
                 within("the sequence number of a message", high, i64::MAX as u64)?;
@@ -122,7 +123,7 @@ impl<W: Write + Send> SampleWriter<W> {
             if let Some(high) = samples.iter().map(|s| s.size).max() {
                 let _ = int32("the size of a message in bytes", high)?;
             }
-            self.group(key, samples).map_err(|e| told(&self.path, e))?;
+            self.group(run, number, samples).map_err(|e| told(&self.path, e))?;
         }
         self.rows += count as u64;
         Ok(())
@@ -138,63 +139,47 @@ impl<W: Write + Send> SampleWriter<W> {
         self.file.into_inner().map_err(|e| told(&self.path, e))
     }
 
-    fn group(&mut self, key: Key, samples: &[Sample]) -> Result<(), ParquetError> {
+    fn group(&mut self, run: i32, round: i32, samples: &[Sample]) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
-        constant(&mut group, key.run, samples.len())?;
-        constant(&mut group, key.round, samples.len())?;
-        let threads: Vec<i32> = samples.iter().map(|s| s.thread.cast_signed()).collect();
-        column::<Int32Type>(&mut group, &threads, None)?;
+        numbers(&mut group, samples, |_| run)?;
+        numbers(&mut group, samples, |_| round)?;
+        numbers(&mut group, samples, |s| s.thread.cast_signed())?;
         let sequence: Vec<i64> = samples.iter().map(|s| s.sequence as i64).collect();
         column::<Int64Type>(&mut group, &sequence, None)?;
-        let sizes: Vec<i32> = samples.iter().map(|s| s.size.cast_signed()).collect();
-        column::<Int32Type>(&mut group, &sizes, None)?;
+        numbers(&mut group, samples, |s| s.size.cast_signed())?;
         stamps(&mut group, samples, |s| s.intended_ns)?;
         stamps(&mut group, samples, |s| s.submit_ns)?;
         stamps(&mut group, samples, |s| s.send_ns)?;
         stamps(&mut group, samples, |s| s.receive_ns)?;
         stamps(&mut group, samples, |s| s.complete_ns)?;
-        let flags: Vec<i32> = samples.iter().map(|s| s.flags.0.cast_signed()).collect();
-        column::<Int32Type>(&mut group, &flags, None)?;
+        numbers(&mut group, samples, |s| s.flags.0.cast_signed())?;
         group.close().map(|_| ())
     }
 }
 
-/// What all rows of a row group have in common.
-#[derive(Clone, Copy)]
-struct Key {
-    run: i32,
-    round: i32,
+fn int32(what: &str, value: u32) -> Result<i32, RecordError> {
+    within(what, value.into(), i32::MAX as u64)?;
+    Ok(value.cast_signed())
 }
 
-impl Key {
-    fn of(round: &RoundSamples) -> Result<Key, RecordError> {
-        Ok(Key {
-            run: int32("the number of a run", round.run)?,
-            round: int32("the number of a round", round.round)?,
-        })
-    }
-}
-
-fn int32(what: &'static str, value: u32) -> Result<i32, RecordError> {
-    let limit = i32::MAX as u64;
-    i32::try_from(value).map_err(|_| RecordError::Limit { what, value: value.into(), limit })
-}
-
-fn within(what: &'static str, value: u64, limit: u64) -> Result<(), RecordError> {
+fn within(what: &str, value: u64, limit: u64) -> Result<(), RecordError> {
     if value > limit {
-        return Err(RecordError::Limit { what, value, limit });
+        return Err(RecordError::Refused(format!(
+            "{what} is {value}, more than samples.parquet holds; allowed are at most {limit}"
+        )));
     }
     Ok(())
 }
 
 type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-fn constant<W: Write + Send>(
+/// One column of whole numbers.
+fn numbers<W: Write + Send>(
     group: &mut Group<'_, W>,
-    value: i32,
-    count: usize,
+    samples: &[Sample],
+    number: impl Fn(&Sample) -> i32,
 ) -> Result<(), ParquetError> {
-    column::<Int32Type>(group, &vec![value; count], None)
+    column::<Int32Type>(group, &samples.iter().map(number).collect::<Vec<i32>>(), None)
 }
 
 /// One column of stamps: NaN becomes null, every other value is kept bit by bit.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 pub use super::case::{CaseRecord, PlanRecord};
 pub use crate::clock::ClockReport;
+pub use crate::clock::check::OffsetCheck;
 
 /// What stands in `schema` of every record.
 pub const SCHEMA: &str = "wiregauge.record";
@@ -127,17 +128,6 @@ pub struct ClockOffset {
     /// What the exchanges say of it, where it is known by `ptp`.
     #[serde(default)]
     pub exchanged: Option<OffsetCheck>,
-}
-
-/// An offset from a second, independent source.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OffsetCheck {
-    /// It is not less than this; `None`: nothing came back.
-    pub least_ns: Option<f64>,
-    /// It is not more than this; `None`: nothing arrived.
-    pub most_ns: Option<f64>,
-    /// How much more the two sources are apart than both may be wrong by; 0 where they agree.
-    pub beyond_ns: f64,
 }
 
 /// What it took to compare the clocks of two hosts while rounds ran.

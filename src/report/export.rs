@@ -161,12 +161,12 @@ fn export_file(
 }
 
 fn broken_pipe(error: &ExportError) -> bool {
-    let source = match error {
-        ExportError::Write { source, .. } => source,
-        ExportError::Record(RecordError::Write { source, .. }) => source,
+    let kind = match error {
+        ExportError::Write { source, .. } => source.kind(),
+        ExportError::Record(RecordError::Disk { kind, .. }) => *kind,
         _ => return false,
     };
-    source.kind() == io::ErrorKind::BrokenPipe
+    kind == io::ErrorKind::BrokenPipe
 }
 
 /// A part of a round.

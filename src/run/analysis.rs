@@ -179,11 +179,13 @@ impl Collector for Rates {
 /// A run while its rounds come in.
 pub struct RunSoFar {
     pub(super) index: usize,
-    pub(super) case: Case,
+    /// What is measured.
+    pub case: Case,
     pub(super) analysis: &'static dyn PatternAnalysis,
     /// A pair for each of its threads.
     pub(super) cpus: Vec<CpuPair>,
-    pub(super) rounds: Vec<Round>,
+    /// Its rounds so far.
+    pub rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
@@ -234,16 +236,6 @@ impl RunSoFar {
     /// Its number.
     pub fn number(&self) -> u32 {
         self.index as u32
-    }
-
-    /// What is measured.
-    pub fn case(&self) -> &Case {
-        &self.case
-    }
-
-    /// Its rounds so far.
-    pub fn rounds(&self) -> &[Round] {
-        &self.rounds
     }
 
     /// What the pattern has gathered, as its own type.

@@ -2,7 +2,7 @@
 //! each, and what it has cost.
 
 use super::{RunContext, RunError, Time};
-use crate::clock::check::{self, BoundedTime, Check, Message};
+use crate::clock::check::{self, BoundedTime, Message};
 use crate::clock::exchange::{LENGTH, Local};
 use crate::clock::offset::{Exchange, Model, Offset};
 use crate::clock::{LocalNs, Source, Ticks};
@@ -154,7 +154,7 @@ impl RemoteClock {
         let exchanged = self.exchanged.as_ref();
         Some(ClockOffset {
             by: if exchanged.is_some() { "ptp" } else { "exchanges" }.into(),
-            exchanged: exchanged.map(|model| check::by_model(&self.model, model, at).into()),
+            exchanged: exchanged.map(|model| check::by_model(&self.model, model, at)),
             steps: exchanged.map_or(clock.steps, |model| model.steps.len() as u64),
             ..clock
         })
@@ -192,7 +192,7 @@ pub fn offset_for_round(
             ..server
         },
     };
-    let traffic = check::cross_check_with_traffic(clock.offset_ns, messages).map(OffsetCheck::from);
+    let traffic = check::cross_check_with_traffic(clock.offset_ns, messages);
     Some(ClockOffset { traffic, ..clock })
 }
 
@@ -216,13 +216,6 @@ pub fn messages<'a>(
             heard: (here.receive.0 != 0).then(|| at(times.client, here.receive)),
         },
     )
-}
-
-impl From<Check> for OffsetCheck {
-    fn from(check: Check) -> OffsetCheck {
-        let Check { least_ns, most_ns, beyond_ns } = check;
-        OffsetCheck { least_ns, most_ns, beyond_ns }
-    }
 }
 
 impl OffsetCheck {

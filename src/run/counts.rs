@@ -100,17 +100,9 @@ pub fn counts(
 
 /// Adds one round to all.
 pub(super) fn add(all: &mut Counts, one: &Counts) {
-    all.sent += one.sent;
-    all.received += one.received;
-    all.warmup += one.warmup;
-    all.lost += one.lost;
-    all.duplicates += one.duplicates;
-    all.reordered += one.reordered;
-    all.corrupt += one.corrupt;
-    all.rejected_peers += one.rejected_peers;
-    all.missed_steps += one.missed_steps;
-    all.gaps += one.gaps;
-    all.held_up += one.held_up;
-    all.unsent += one.unsent;
-    all.lost_before_first += one.lost_before_first;
+    macro_rules! sum {
+        ($($field:ident),+) => { $(all.$field += one.$field;)+ };
+    }
+    sum!(sent, received, warmup, lost, duplicates, reordered, corrupt, rejected_peers);
+    sum!(missed_steps, gaps, held_up, unsent, lost_before_first);
 }

@@ -5,23 +5,18 @@ use crate::host::{self, Choice, CpuPair, format_cpus};
 use crate::plan::{Case, Plan};
 use crate::run::conditions::pair_of;
 use crate::transport::Role;
+use std::collections::BTreeSet;
 
 /// The NUMA node of the adapter, where all cases are near the same.
 fn near(plan: &Plan) -> Option<u32> {
-    let mut nodes: Vec<Option<u32>> =
+    let nodes: BTreeSet<Option<u32>> =
         plan.cases.iter().map(|case| case.transport.numa_node(&case.settings)).collect();
-    nodes.dedup();
-    if let &[node] = nodes.as_slice() { node } else { None }
-}
-
-/// Most threads of a case.
-fn threads(plan: &Plan) -> u32 {
-    plan.cases.iter().map(Case::most_threads).max().unwrap_or(1)
+    if nodes.len() == 1 { nodes.into_iter().next()? } else { None }
 }
 
 /// This host's CPUs: those that were asked for, or the best for this plan; a pair for each thread
-/// while there are as many.
-fn choose(plan: &Plan) -> Choice {
+/// while there are as many. They are reported where there are several threads.
+pub(super) fn choose(plan: &Plan, watcher: &mut dyn Watcher) -> Choice {
     let both_here = plan.cases.iter().any(|case| !case.topology.is_between_hosts());
     let chosen = match plan.cpus.as_slice() {
         [] => host::choose_pairs(near(plan), plan.cpus_at_once()),
@@ -31,7 +26,29 @@ fn choose(plan: &Plan) -> Choice {
             one_cpu: asked[0].client == asked[0].server,
         },
     };
+    let threads = plan.cases.iter().map(Case::most_threads).max().unwrap_or(1);
+    if threads > 1 {
+        watcher.cpus(&report(threads, &chosen));
+    }
     Choice { one_cpu: both_here && chosen.one_cpu, ..chosen }
+}
+
+/// Where several threads run.
+fn report(threads: u32, Choice { pairs, why, .. }: &Choice) -> String {
+    if pairs.is_empty() {
+        return format!("{threads} threads of each end run on any CPU: {why}");
+    }
+    let (of, _) = of_case(pairs, threads);
+    let [clients, servers] = sides(&of).map(|cpus| format_cpus(&Vec::from_iter(cpus)));
+    format!(
+        "{threads} threads of each end: the client's on CPU {clients}, the server's on CPU \
+         {servers} ({why})"
+    )
+}
+
+/// The different CPUs of each end.
+fn sides(pairs: &[CpuPair]) -> [BTreeSet<u32>; 2] {
+    [pairs.iter().map(|pair| pair.client).collect(), pairs.iter().map(|pair| pair.server).collect()]
 }
 
 /// The measuring CPUs of this host, each once where there are several pairs.
@@ -42,61 +59,20 @@ pub(super) fn of_this_host(plan: &Plan, pairs: &[CpuPair]) -> Vec<u32> {
 }
 
 fn of_roles(roles: &[Role], pairs: &[CpuPair]) -> Vec<u32> {
-    let of = |pair: &CpuPair| {
-        let cpus = roles.iter().map(|role| role.pick(pair.client, pair.server));
-        cpus.collect::<Vec<u32>>()
+    let of = |pair: &CpuPair| -> Vec<u32> {
+        roles.iter().map(|role| role.pick(pair.client, pair.server)).collect()
     };
-    let mut all: Vec<u32> = pairs.iter().flat_map(of).collect();
-    if pairs.len() > 1 {
-        all.sort_unstable();
-        all.dedup();
+    match pairs {
+        [one] => of(one),
+        several => several.iter().flat_map(of).collect::<BTreeSet<u32>>().into_iter().collect(),
     }
-    all
 }
 
 /// The CPUs of the threads of a case, and how many different ones each end has at least.
 pub(super) fn of_case(pairs: &[CpuPair], threads: u32) -> (Vec<CpuPair>, usize) {
     let of: Vec<CpuPair> = (0..threads as usize).filter_map(|n| pair_of(pairs, n)).collect();
-    let distinct = |side: fn(&CpuPair) -> u32| {
-        let mut cpus: Vec<u32> = of.iter().map(side).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        cpus.len()
-    };
-    let least = distinct(|pair| pair.client).min(distinct(|pair| pair.server));
-    (of, least)
-}
-
-/// The same, told to who watches where there are several threads.
-pub(super) fn choose_and_tell(plan: &Plan, watcher: &mut dyn Watcher) -> Choice {
-    let choice = choose(plan);
-    if let Some(told) = told(plan, &choice.pairs, &choice.why) {
-        watcher.cpus(&told);
-    }
-    choice
-}
-
-/// What is said before the first round of a plan of several threads.
-fn told(plan: &Plan, pairs: &[CpuPair], why: &str) -> Option<String> {
-    let threads = threads(plan);
-    if threads == 1 {
-        return None;
-    }
-    if pairs.is_empty() {
-        return Some(format!("{threads} threads of each end run on any CPU: {why}"));
-    }
-    let (of, _) = of_case(pairs, threads);
-    let side = |cpu: fn(&CpuPair) -> u32| {
-        let mut cpus: Vec<u32> = of.iter().map(cpu).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        format_cpus(&cpus)
-    };
-    Some(format!(
-        "{threads} threads of each end: the client's on CPU {}, the server's on CPU {} ({why})",
-        side(|pair| pair.client),
-        side(|pair| pair.server)
-    ))
+    let [clients, servers] = sides(&of);
+    (of, clients.len().min(servers.len()))
 }
 
 #[cfg(test)]

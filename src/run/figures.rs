@@ -137,13 +137,9 @@ impl RunSoFar {
             self.overhead.push(overhead.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
             for (metric, beyond) in counted_latencies(&outcome.beyond, base) {
-                match all.get_mut(&metric) {
-                    // Two that cannot be put together would hold more samples than can be counted.
-                    Some(all) => all.merge(&beyond).unwrap_or_default(),
-                    None => {
-                        all.insert(metric, beyond);
-                    }
-                }
+                // Two that cannot be put together would hold more samples than can be counted.
+                let merged = |all: &mut LiveHistogram| all.merge(&beyond).unwrap_or_default();
+                all.entry(metric).and_modify(merged).or_insert(beyond);
             }
         }
         if client.iter().any(|part| part.outcome.is_some()) {
@@ -182,21 +178,9 @@ impl RunSoFar {
 
     /// Whether enough rounds have come.
     pub fn decide(&mut self, rounds: Rounds) {
-        let done = self.rounds.len() as u32;
-        if self.is_over() || done < rounds.least {
-            return;
-        }
-        match rounds.until {
-            None if done >= rounds.most => {
-                self.stop = Some(Stop::All { rounds: done });
-            }
-            Some(width) if self.is_narrow(width) => {
-                self.stop = Some(Stop::Narrow { rounds: done, width });
-            }
-            Some(width) if done >= rounds.most => {
-                self.stop = Some(Stop::Wide { rounds: done, width });
-            }
-            _ => {}
+        if !self.is_over() {
+            let done = self.rounds.len() as u32;
+            self.stop = Stop::after(done, rounds, |width| self.is_narrow(width));
         }
     }
 

@@ -102,7 +102,7 @@ pub fn run(
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
     let time = Time::calibrate(context.clock)?;
-    let Choice { pairs: cpus, one_cpu, .. } = cpus::choose_and_tell(plan, watcher);
+    let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
     let mut runner = Runner {

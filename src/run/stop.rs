@@ -1,41 +1,48 @@
 //! Why no further round of a case was made.
 
 use crate::control::fault::Fault;
+use crate::plan::Rounds;
 use std::fmt;
 
 /// Displayed as a sentence.
 pub enum Stop {
-    /// All rounds were made.
-    All { rounds: u32 },
-    /// The intervals are within this share of their values.
-    Narrow { rounds: u32, width: f64 },
-    /// All rounds were made, and the intervals are wider than was asked for.
-    Wide { rounds: u32, width: f64 },
+    /// The rounds ended as planned: a sentence.
+    Planned(String),
     /// Something went wrong.
     Fault(Fault),
 }
 
 impl Stop {
+    /// Whether so many rounds are enough; the intervals may have to be narrow.
+    pub fn after(done: u32, rounds: Rounds, is_narrow: impl FnOnce(f64) -> bool) -> Option<Stop> {
+        if done < rounds.least {
+            return None;
+        }
+        let percent = rounds.until.map_or(String::new(), |width| format!("{:.3} %", 100.0 * width));
+        let sentence = match rounds.until.map(is_narrow) {
+            Some(true) => {
+                format!("after {done} rounds the intervals are within {percent} of the values")
+            }
+            _ if done < rounds.most => return None,
+            None => format!("all {done} rounds were made"),
+            Some(false) => format!(
+                "all {done} rounds were made, and the intervals are wider than {percent} of the \
+                 values"
+            ),
+        };
+        Some(Stop::Planned(sentence))
+    }
+
     /// Whether the rounds ended as planned.
     pub fn is_planned(&self) -> bool {
-        !matches!(self, Stop::Fault(_))
+        matches!(self, Stop::Planned(_))
     }
 }
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |width: &f64| format!("{:.3} %", 100.0 * width);
         match self {
-            Stop::All { rounds } => write!(f, "all {rounds} rounds were made"),
-            Stop::Narrow { rounds, width } => {
-                let percent = percent(width);
-                write!(f, "after {rounds} rounds the intervals are within {percent} of the values")
-            }
-            Stop::Wide { rounds, width } => write!(
-                f,
-                "all {rounds} rounds were made, and the intervals are wider than {} of the values",
-                percent(width)
-            ),
+            Stop::Planned(sentence) => f.write_str(sentence),
             Stop::Fault(fault) => fault.fmt(f),
         }
     }

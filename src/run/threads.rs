@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Why a client's loop ended.
 pub(super) fn ended(client: Option<&ThreadResult>) -> RoundEnd {
     let outcome = client.and_then(|part| part.outcome.as_ref());
-    outcome.map_or(RoundEnd::Unknown, |outcome| outcome.ended.into())
+    outcome.map_or(RoundEnd::Unknown, |outcome| RoundEnd::Loop(outcome.ended))
 }
 
 /// The usage of a role from that of its threads: costs and numbers of events are added up, and what

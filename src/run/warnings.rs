@@ -1,6 +1,7 @@
 //! What weakens the figures of a run.
 
 use super::analysis::RunSoFar;
+use crate::loops::Ended;
 use crate::plan::{Case, Plan, Schedule};
 use crate::record::schema::{Figure, OffsetCheck, RateFigure, Round, RoundEnd};
 use crate::stats::knee::falls_short;
@@ -51,7 +52,7 @@ impl RunSoFar {
     fn cut_short(&self) -> Option<Warning> {
         let Case { schedule, bound, .. } = &self.case;
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
-        let all = |round: &&Round| round.ended == RoundEnd::Count;
+        let all = |round: &&Round| round.ended == RoundEnd::Loop(Ended::Count);
         let cut = self.rounds.iter().find(all);
         let cut = cut.filter(|_| is_timed && self.analysis.is_one_way());
         cut.map(|round| Warning::CutShort {

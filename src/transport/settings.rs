@@ -186,78 +186,10 @@ impl Serialize for Settings {
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
         let mut settings = Settings::default();
-        if deserializer.is_human_readable() {
-            let values = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
-            for (name, value) in values {
-                earlier::set(&mut settings, &name, value).map_err(D::Error::custom)?;
-            }
-        } else {
-            for (name, text) in BTreeMap::<String, String>::deserialize(deserializer)? {
-                settings.set(&name, text).map_err(D::Error::custom)?;
-            }
+        for (name, text) in BTreeMap::<String, String>::deserialize(deserializer)? {
+            settings.set(&name, text).map_err(D::Error::custom)?;
         }
         Ok(settings)
-    }
-}
-
-/// Settings of records before they were a map of options: a structure with a field each.
-mod earlier {
-    use super::{Settings, UsageError};
-    use serde_json::{Map, Value};
-
-    /// The option of a field.
-    fn option_of(field: &str) -> String {
-        match field {
-            "busy_poll_us" => "busy-poll".into(),
-            "signal" => "signal-every".into(),
-            "posting" => "post".into(),
-            "polling" => "poll".into(),
-            "shared_receives" => "shared-receive-queue".into(),
-            _ => field.replace('_', "-"),
-        }
-    }
-
-    /// Sets what a field or an option of a record says.
-    pub fn set(settings: &mut Settings, name: &str, value: Value) -> Result<(), UsageError> {
-        let option = option_of(name);
-        let text = match value {
-            Value::Object(map) => return set_parts(settings, name, map),
-            Value::String(text) => text,
-            Value::Number(number) if name == "busy_poll_us" => format!("{number}us"),
-            Value::Number(number) => number.to_string(),
-            Value::Bool(on) if settings.definition(&option).is_some_and(|d| d.takes_value()) => {
-                if on { "on" } else { "off" }.into()
-            }
-            Value::Bool(true) => "on".into(),
-            Value::Bool(false) | Value::Null | Value::Array(_) => return Ok(()),
-        };
-        settings.set(&option, text)
-    }
-
-    /// Sets what the parts of a field say.
-    fn set_parts(
-        settings: &mut Settings,
-        name: &str,
-        map: Map<String, Value>,
-    ) -> Result<(), UsageError> {
-        let part = |key: &str| match map.get(key) {
-            Some(Value::String(text)) => text.clone(),
-            other => other.map(Value::to_string).unwrap_or_default(),
-        };
-        match name {
-            "interface" => {
-                settings.set("interface", format!("{},{}", part("client"), part("server")))
-            }
-            "node" => {
-                settings.set("node-in", part("input"))?;
-                settings.set("node-out", part("output"))
-            }
-            "inline" => settings.set("inline", part("up_to")),
-            "signal" => settings.set("signal-every", part("every")),
-            // How a simulation behaves is not needed to show its figures.
-            "synthetic" => Ok(()),
-            _ => map.into_iter().try_for_each(|(name, value)| set(settings, &name, value)),
-        }
     }
 }
 
@@ -266,7 +198,6 @@ mod tests {
     use super::*;
     use crate::transport::TransportKind;
     use crate::transport::definitions::definitions;
-    use crate::units::Bytes;
 
     #[test]
     fn an_option_means_the_same_to_all_transports_that_have_it() {
@@ -293,25 +224,5 @@ mod tests {
         for wrong in [r#"{"mss":"1"}"#, r#"{"colour":"red"}"#, r#"{"dscp":"64"}"#] {
             assert!(serde_json::from_str::<Settings>(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn settings_of_earlier_records_are_read() {
-        let earlier = r#"{"nodelay": false, "busy_poll_us": 50, "send_buffer": 65536,
-            "receive_buffer": null, "zerocopy": false, "congestion": "bbr", "mss": 1448,
-            "dscp": 46, "interface": {"client": "ib0", "server": "ib1"}, "synthetic": null,
-            "node": {"input": "127.0.0.1:12000", "output": "127.0.0.1:12001", "kind": "float"},
-            "operation": "write_imm", "verbs": {"device": "mlx5_0", "service": "uc",
-            "inline": {"up_to": 128}, "signal": "auto", "posting": "extended", "port": null,
-            "shared_receives": true, "huge_pages": false, "send_wait": "block"}}"#;
-        let settings: Settings = serde_json::from_str(earlier).unwrap();
-        assert_eq!((settings.switch("nodelay"), settings.busy_poll_us()), (Some(false), Some(50)));
-        assert_eq!((settings.size("mss"), settings.count("dscp")), (Some(Bytes(1448)), Some(46)));
-        assert_eq!(settings.interfaces().unwrap().to_string(), "ib0,ib1");
-        assert_eq!(settings.text("inline"), Some("128"));
-        assert_eq!(settings.text("post"), Some("extended"));
-        assert!(settings.flag("shared-receive-queue") && !settings.flag("zerocopy"));
-        assert!(!settings.is_given("port") && !settings.is_given("receive-buffer"));
-        assert_eq!(settings.iter().count(), 17);
     }
 }

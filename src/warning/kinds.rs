@@ -12,7 +12,7 @@ macro_rules! warnings {
     ($(
         $(#[$doc:meta])*
         $kind:literal $severity:ident $variant:ident $({ $($field:ident: $type:ty),* $(,)? })?
-        about $subject:expr,
+        $(about $subject:expr,)?
         says($($sentence:tt)*),
         advises($($advice:tt)*);
     )*) => {
@@ -45,7 +45,7 @@ macro_rules! warnings {
             /// The figure, role, CPU or host that it weakens, where one is known.
             pub fn subject(&self) -> Option<Subject> {
                 match self {
-                    $(Self::$variant $({ $($field),* })? => $subject,)*
+                    $(Self::$variant $({ $($field),* })? => None$(.or($subject))?,)*
                 }
             }
 
@@ -66,8 +66,6 @@ macro_rules! warnings {
     };
 }
 
-const UNKNOWN: Option<Subject> = None;
-
 fn of_metric(name: &str) -> Option<Subject> {
     Some(Subject::Metric(name.to_string()))
 }
@@ -81,13 +79,11 @@ warnings! {
 
     /// Not everything that was planned has been measured.
     "incomplete" Severe Incomplete { done: u32, planned: u32 }
-    about UNKNOWN,
     says("incomplete: {done} of {planned} rounds were measured"),
     advises("see why the rounds ended, then run it again");
 
     /// Messages came with another payload than was sent.
     "corrupt_payload" Severe CorruptPayload { count: u64 }
-    about UNKNOWN,
     says("{count} messages arrived with a payload that differs from the one sent"),
     advises("check adapter, cable, driver and memory before you trust this path");
 
@@ -145,7 +141,6 @@ warnings! {
         bound_ns: f64,
         allowed_ns: f64,
     }
-    about UNKNOWN,
     says("{end} started round {round} {} late (±{}): the others ran uncontended",
          Time(*late_ns), Time(*bound_ns)),
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
@@ -167,33 +162,28 @@ warnings! {
 
     /// Threads of one end take turns on a CPU.
     "fewer_cpus" Warning FewerCpus { threads: u32, cpus: u32 }
-    about UNKNOWN,
     says("{threads} threads of an end share {}: messages wait until their thread is scheduled",
          Many(u64::from(*cpus), "CPU")),
     advises("use fewer --threads, or name more CPUs with --cpus");
 
     /// In some rounds no time was found in which all threads were under way.
     "threads_not_concurrent" Warning ThreadsNotConcurrent { rounds: u32 }
-    about UNKNOWN,
     says("no rate of {}: one thread finished before another had warmed up",
          Many(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
 
     /// The two roles run on hardware threads of one core.
     "smt_siblings" Warning SmtSiblings { cpus: String }
-    about UNKNOWN,
     says("{cpus} are hardware threads of one core: each slows the other"),
     advises("use two cores (--cpus)");
 
     /// The two roles run on different NUMA nodes.
     "numa_nodes" Warning NumaNodes { one: u32, other: u32 }
-    about UNKNOWN,
     says("CPU {one} and CPU {other} are on different NUMA nodes: memory between them is slower"),
     advises("use CPUs of one node (--cpus)");
 
     /// The CPU's frequency is not held up.
     "governor" Warning Governor { cpus: String, governor: String }
-    about UNKNOWN,
     says("the frequency of {cpus} changes during a run: the governor is {governor}"),
     advises("set it to performance: cpupower frequency-set -g performance");
 
@@ -204,13 +194,11 @@ warnings! {
         exit_us: u64,
         limit_us: u64,
     }
-    about UNKNOWN,
     says("{cpus} may enter idle state {state}: an end that sleeps wakes up to {exit_us} us late"),
     advises("disable it (cpupower idle-set -D {limit_us}), or use --wait busy");
 
     /// Other tasks may be scheduled on a measuring CPU.
     "not_isolated" Note NotIsolated { cpus: String }
-    about UNKNOWN,
     says("other tasks may run on {cpus} (not isolated) and show in the tail"),
     advises("isolate them: kernel parameters isolcpus= and nohz_full=");
 
@@ -224,13 +212,11 @@ warnings! {
 
     /// The machine had other work.
     "other_load" Warning OtherLoad { load: f64, cpus: u32 }
-    about UNKNOWN,
     says("load average {load:.2} on {cpus} CPUs: other processes competed with the measurement"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
     /// A hypervisor stands between the program and the machine.
     "virtual_machine" Warning VirtualMachine { hypervisor: String }
-    about UNKNOWN,
     says("virtual machine ({hypervisor}): its host may pause a CPU, and the tail includes that"),
     advises("measure on bare metal where the tail matters");
 
@@ -254,13 +240,11 @@ warnings! {
 
     /// The kernel reads its time from something slower than the counter.
     "clock_source" Warning ClockSource { source: String }
-    about UNKNOWN,
     says("the kernel's clock source is {source}: reading time is slow, the TSC may be unstable"),
     advises("look for the reason in the kernel's log: dmesg | grep -i tsc");
 
     /// The kernel may stop a process to merge its pages.
     "transparent_huge_pages" Note TransparentHugePages
-    about UNKNOWN,
     says("transparent huge pages are always on: the kernel may pause a process to merge pages"),
     advises("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
 
@@ -330,20 +314,17 @@ warnings! {
 
     /// Not every sample was kept.
     "histogram_only" Note HistogramOnly { count: u64, of: u64 }
-    about UNKNOWN,
     says("{count} of {of} samples are only in the histogram: error 0.05 %, time order unknown"),
     advises("use a shorter --time to keep every sample");
 
     /// Messages never came.
     "loss" Warning Loss { lost: u64, sent: u64 }
-    about UNKNOWN,
     says("{lost} of {sent} messages were lost ({}); they count as infinitely late",
          Percent(*lost as f64 / (*sent).max(1) as f64)),
     advises("where no loss is expected: lower the rate, or raise the receive buffer");
 
     /// Messages had a number that was never sent.
     "unknown_sequence" Warning UnknownSequence { messages: u64 }
-    about UNKNOWN,
     says("{messages} messages had a sequence number that was never sent; no figure has them"),
     advises("find what renumbers messages; for a VILLASnode, set original_sequence_no");
 
@@ -364,25 +345,21 @@ warnings! {
 
     /// Rounds ended before their time, because no more messages are kept one by one.
     "cut_short" Warning CutShort { messages: u64 }
-    about UNKNOWN,
     says("rounds ended early, after {messages} messages: the limit of stored samples"),
     advises("use --count, or a shorter --time");
 
     /// A stream's file was written on the CPU of its receiver.
     "file_on_receiver_cpu" Warning FileOnReceiverCpu
-    about UNKNOWN,
     says("the stream's file was written on the receiver's CPU: messages waited or were lost"),
     advises("leave a third CPU free for the file");
 
     /// A stream's file does not have all samples that arrived.
     "file_incomplete" Warning FileIncomplete { left_out: u64 }
-    about UNKNOWN,
     says("the stream's file lacks {left_out} samples that arrived: it was slower than the stream"),
     advises("write to a faster disk, or lower --rate; the figures include all samples");
 
     /// A stream's file could not be written to its end.
     "file_failed" Warning FileFailed { left_out: u64, reason: String }
-    about UNKNOWN,
     says("the stream's file lacks {left_out} samples that arrived: {reason}"),
     advises("name a file that can be written; the figures include all samples");
 
@@ -390,25 +367,21 @@ warnings! {
 
     /// Two runs that are compared were not measured in turns.
     "not_interleaved" Warning NotInterleaved
-    about UNKNOWN,
     says("A and B were not interleaved, so drift looks like a difference"),
     advises("measure both in one run");
 
     /// Curves lack samples that were only counted.
     "curve_incomplete" Note CurveIncomplete { of: String, left_out: u64, shown: u64 }
-    about UNKNOWN,
     says("{of}: the curve shows {shown} samples; {left_out} are only in the histogram"),
     advises("read quantiles from the table, which includes all samples");
 
     /// The record and its samples have different numbers of samples.
     "sample_count_differs" Severe SampleCountDiffers { of: String, figures: u64, samples: u64 }
-    about UNKNOWN,
     says("{of}: the figures are of {figures} samples, the curves of {samples}"),
     advises("samples.parquet and record.json are from different runs: do not use them");
 
     /// The record and its samples have different maxima.
     "maximum_differs" Severe MaximumDiffers { of: String, figures_ns: f64, sample_ns: f64 }
-    about UNKNOWN,
     says("{of}: the largest sample is {sample_ns} ns, the figures say {figures_ns} ns"),
     advises("samples.parquet and record.json are from different runs: do not use them");
 }

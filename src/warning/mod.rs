@@ -16,25 +16,22 @@ pub use kinds::{KINDS, Warning};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much a warning weakens what it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// The figure is right; this helps to read it.
-    Note,
-    /// The figure holds something beside what was to be measured.
-    Warning,
-    /// The figure is not that of what was to be measured, or part of it is missing.
-    Severe,
+crate::options::named_enum! {
+    /// How much a warning weakens what it is about.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// The figure is right; this helps to read it.
+        Note = "note",
+        /// The figure holds something beside what was to be measured.
+        Warning = "warning",
+        /// The figure is not that of what was to be measured, or part of it is missing.
+        Severe = "severe",
+    }
 }
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Severe => "severe",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -10,6 +10,7 @@ pub mod study;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use wiregauge::loops::Ended;
 use wiregauge::pattern::{bandwidth, latency, load, registry};
 use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::topology::Wiring;
@@ -324,7 +325,7 @@ fn full_round() -> Round {
             cpus: Some(CpuPair { client: 2, server: 3 }),
             started_ns: 1234.5625,
             length_ns: 2e9,
-            ended: RoundEnd::Failed(104),
+            ended: RoundEnd::Loop(Ended::Failed(104)),
             counts: counts(),
             client: usage.clone(),
             server: usage,

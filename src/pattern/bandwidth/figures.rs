@@ -68,7 +68,7 @@ impl Collector for Volume {
     }
 
     fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let size = run.case().size.0 as f64;
+        let size = run.case.size.0 as f64;
         vec![
             figure(RateMetric::Bandwidth, "B/s", &self.0.delivered, size),
             figure(RateMetric::MessageRate, "msg/s", &self.0.delivered, 1.0),

@@ -47,7 +47,7 @@ impl Default for Spec {
 
 /// A request with the defaults.
 pub fn request(spec: Spec) -> Request {
-    Request::new(PatternRef(&Bandwidth), spec, Bytes(64 << 10))
+    Request::new(&Bandwidth, spec, Bytes(64 << 10))
 }
 
 impl PatternSpec for Bandwidth {

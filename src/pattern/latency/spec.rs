@@ -24,7 +24,7 @@ impl Default for Spec {
 
 /// A request with the defaults.
 pub fn request(spec: Spec) -> Request {
-    Request::new(PatternRef(&Latency), spec, Bytes(64))
+    Request::new(&Latency, spec, Bytes(64))
 }
 
 impl PatternSpec for Latency {

@@ -29,7 +29,7 @@ impl PatternAnalysis for Load {
     /// The points that a search wants next, over each transport, way to wait and size.
     fn next_cases(&self, _: &Plan, runs: &[RunSoFar]) -> Vec<NextCase> {
         let searched = |run: &RunSoFar| {
-            let case = run.case();
+            let case = &run.case;
             case.pattern.name() == self.name()
                 && case.spec::<Spec>().search.is_some()
                 && !case.schedule.is_open()
@@ -55,11 +55,11 @@ pub(in crate::pattern) fn rates(case: &Case) -> Vec<RateMetric> {
 
 /// The points that follow from the closed loop `first` and those that followed before.
 fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCase> {
-    let case = first.case();
+    let case = &first.case;
     let spec = case.spec::<Spec>();
     let Some(search) = spec.search else { return Vec::new() };
     let is_of = |run: &&RunSoFar| {
-        let other = run.case();
+        let other = &run.case;
         let is_load = other.pattern == case.pattern && !other.spec::<Spec>().probe;
         is_load
             && (other.transport, other.wait, other.size, other.hosts())
@@ -95,7 +95,7 @@ impl Collector for Requests {
     }
 
     fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.rates.figures(run.case().schedule);
+        let mut rates = self.rates.figures(run.case.schedule);
         rates.extend(self.costs.figures());
         rates
     }

@@ -31,7 +31,7 @@ pub struct Sweep {
 /// A request with the defaults.
 pub fn request(sweep: Sweep) -> Request {
     let size = sweep.spec.message();
-    Request::new(PatternRef(&Load), sweep, size)
+    Request::new(&Load, sweep, size)
 }
 
 impl PatternSpec for Load {

@@ -17,7 +17,7 @@ pub(in crate::pattern) const WINDOW: u32 = 64;
 
 /// A request with the defaults.
 pub fn request(spec: Spec) -> Request {
-    Request::new(PatternRef(&Oneway), spec, Bytes(64))
+    Request::new(&Oneway, spec, Bytes(64))
 }
 
 impl PatternSpec for Oneway {

@@ -61,11 +61,11 @@ impl PatternAnalysis for Rpc {
     /// The shares of what a closed loop has found that the path carries.
     fn next_cases(&self, _: &Plan, runs: &[RunSoFar]) -> Vec<NextCase> {
         let own = runs.iter().enumerate();
-        let own = own.filter(|(_, run)| run.case().pattern.name() == self.name());
+        let own = own.filter(|(_, run)| run.case.pattern.name() == self.name());
         own.flat_map(|(origin, run)| {
             let carried = Some(run.capacity()).filter(|rate| rate.is_finite() && *rate > 0.0);
-            let shares = |rate| cases::carried_shares(run.case(), MessageRate(rate));
-            let is_new = |case: &Case| runs.iter().all(|run| run.case() != case);
+            let shares = |rate| cases::carried_shares(&run.case, MessageRate(rate));
+            let is_new = |case: &Case| runs.iter().all(|run| run.case != *case);
             let cases = carried.map(shares).unwrap_or_default().into_iter().filter(is_new);
             cases.map(move |case| NextCase { origin, case, beside: Vec::new() }).collect::<Vec<_>>()
         })
@@ -79,8 +79,7 @@ impl PatternAnalysis for Rpc {
             return Completion::default();
         };
         let is_baseline = |other: &&RunSoFar| {
-            other.case().pattern == run.case().pattern
-                && cases::is_baseline_of(other.case(), run.case())
+            other.case.pattern == run.case.pattern && cases::is_baseline_of(&other.case, &run.case)
         };
         let baseline = runs.iter().find(is_baseline).and_then(|baseline| {
             let summed =
@@ -88,7 +87,7 @@ impl PatternAnalysis for Rpc {
             let sizes = of(baseline)?.0.iter().map(summed).collect();
             Some(Baseline { run: baseline.number(), sizes })
         });
-        lengths(run.case(), &sizes, baseline.as_ref(), threshold_ns)
+        lengths(&run.case, &sizes, baseline.as_ref(), threshold_ns)
     }
 }
 
@@ -108,7 +107,7 @@ impl Collector for Requests {
     }
 
     fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.rates.figures(run.case().schedule);
+        let mut rates = self.rates.figures(run.case.schedule);
         rates.extend(self.sizes.bandwidth(&self.rates.delivered));
         rates.extend(self.costs.figures());
         rates

@@ -83,7 +83,7 @@ impl Default for Sweep {
 
 /// A request with the defaults.
 pub fn request(sweep: Sweep) -> Request {
-    Request::new(PatternRef(&Rpc), sweep, SHORTEST)
+    Request::new(&Rpc, sweep, SHORTEST)
 }
 
 /// Slots of one connection: so many that their memory stays within what a cache holds, since the

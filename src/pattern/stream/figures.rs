@@ -66,9 +66,9 @@ impl Collector for Steps {
     }
 
     fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.0.figures(run.case().schedule);
-        let (size, rounds) = (run.case().size.0 as f64, run.rounds());
-        let offered = run.case().schedule.rate().map_or(0.0, |rate| rate.0);
+        let mut rates = self.0.figures(run.case.schedule);
+        let (size, rounds) = (run.case.size.0 as f64, &run.rounds);
+        let offered = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
         rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling(rounds, offered), size));
         rates.push(figure(RateMetric::Missed, "1/step", &missed(rounds), 1.0));
         rates

@@ -54,7 +54,7 @@ fn values_of(message: Bytes) -> u64 {
 pub fn request(sweep: Sweep, values: &[u32]) -> Request {
     let rate = sweep.rates.first().copied().unwrap_or(RATE);
     let sizes = values.iter().map(|values| message(*values)).collect();
-    let request = Request::new(PatternRef(&Stream), sweep, message(VALUES));
+    let request = Request::new(&Stream, sweep, message(VALUES));
     Request { sizes, schedule: Schedule::Periodic { rate }, ..request }
 }
 

@@ -8,16 +8,14 @@ fn shipped(name: &str) -> Publication {
 }
 
 fn asked(table: &str, column: &str, row: Option<&str>) -> ReferenceAsked {
+    let text = |text: &str| (text.to_string(), 0..0);
     ReferenceAsked {
-        file: "gamess".into(),
-        table: table.into(),
-        column: column.into(),
-        row: row.map(String::from),
+        file: text("gamess"),
+        table: text(table),
+        column: text(column),
+        row: row.map(text),
         beside: None,
-        file_place: 0..0,
-        table_place: 0..0,
-        column_place: 0..0,
-        row_place: 0..0,
+        place: 0..0,
     }
 }
 
@@ -134,11 +132,8 @@ fn figures_come_in_our_units_from_the_column_of_the_link() {
 #[test]
 fn what_a_study_asks_wrongly_is_refused_with_what_is_allowed() {
     let gamess = shipped("gamess");
-    let refusal = |wanted: ReferenceAsked, metric: &str| match gamess
-        .figures(&wanted, metric, &Ok("FDR".to_owned()))
-        .unwrap_err()
-    {
-        Lacks::Table(sentence) | Lacks::Column(sentence) | Lacks::Row(sentence) => sentence,
+    let refusal = |wanted: ReferenceAsked, metric: &str| {
+        gamess.figures(&wanted, metric, &Ok("FDR".to_owned())).unwrap_err().0
     };
     for (wanted, metric, says) in [
         (asked("x", "FDR", None), "rtt", "there is no table 'x'; allowed are signal-rates, data-"),

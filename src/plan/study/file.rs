@@ -3,8 +3,8 @@
 //! What a word means is for the command line's own parser to say (`cli::entry`), so that it can
 //! mean nothing else here; what the table around the words means is said here.
 
-use super::{Graph, GraphKind, Spread};
-use crate::plan::written::{Field, Fields, Misplaced, Place, Written};
+use super::{Graph, GraphKind};
+use crate::plan::written::{Field, Fields, Misplaced, Place, Text, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
 
@@ -109,23 +109,17 @@ pub struct GraphAsked {
 #[derive(Clone, Debug)]
 pub struct ReferenceAsked {
     /// A shipped file's name, or the path of one.
-    pub file: String,
+    pub file: Text,
     /// The table in it.
-    pub table: String,
+    pub table: Text,
     /// The column; `link-rate`: that of the link which is found.
-    pub column: String,
+    pub column: Text,
     /// The row, where rows have names.
-    pub row: Option<String>,
+    pub row: Option<Text>,
     /// The series beside which it stands.
-    pub beside: Option<String>,
-    /// Where its file stands.
-    pub file_place: Place,
-    /// Where its table stands.
-    pub table_place: Place,
-    /// Where its column stands.
-    pub column_place: Place,
-    /// Where its row stands, or all of it.
-    pub row_place: Place,
+    pub beside: Option<Text>,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// Whether a word of a command is none of a study.
@@ -274,45 +268,35 @@ fn short(
 fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplaced> {
     let written = table.written;
     let title = short(written, table.text("title")?, LONGEST_TEXT)?;
-    let kind = table.text("kind")?;
-    let kind = one_of(written, "kind", kind, &GraphKind::ALL, |kind| kind.name())?;
+    let kind = written.one_of("kind", table.text("kind")?)?;
     let (metric, metric_place) = table.text("metric")?;
-    let also = also(&mut table, kind)?;
-    let quantile = quantile(&mut table)?;
-    let spread = match table.optional_text("spread")? {
-        Some(word) => one_of(written, "spread", word, &Spread::ALL, |spread| spread.name())?,
-        None => Spread::default(),
+    let spread = |word| written.one_of("spread", word);
+    let mut graph = Graph {
+        title,
+        kind,
+        metric,
+        also: also(&mut table, kind)?,
+        quantile: quantile(&mut table)?,
+        spread: table.optional_text("spread")?.map(spread).transpose()?.unwrap_or_default(),
+        size: size(&mut table)?,
+        series: Vec::new(),
+        references: Vec::new(),
+        notes: Vec::new(),
     };
-    let size = size(&mut table)?;
-    let mut series: Vec<String> = Vec::new();
     for (name, place) in table.texts("series")? {
         known(written, &name, &place, names)?;
-        series.push(name);
+        graph.series.push(name);
     }
-    if series.is_empty() {
-        series = names.to_vec();
+    if graph.series.is_empty() {
+        graph.series = names.to_vec();
     }
     let references = table.tables("reference", "a reference")?;
     table.done()?;
     if references.len() > MOST {
         return Err(written.wrong(&metric_place, format!("a graph has at most {MOST} references")));
     }
-    let references: Result<Vec<ReferenceAsked>, Misplaced> =
-        references.into_iter().map(|table| reference(table, &series)).collect();
-    let (references, notes) = (references?, Vec::new());
-    let empty = Vec::new();
-    let graph = Graph {
-        title,
-        kind,
-        metric,
-        also,
-        quantile,
-        spread,
-        size,
-        series,
-        references: empty,
-        notes,
-    };
+    let references = references.into_iter().map(|table| reference(table, &graph.series));
+    let references = references.collect::<Result<_, Misplaced>>()?;
     Ok(GraphAsked { graph, references, metric_place })
 }
 
@@ -345,19 +329,6 @@ fn size(table: &mut Fields<'_>) -> Result<Option<Bytes>, Misplaced> {
     size.map(Some).map_err(|error| table.written.wrong(&field.place, error.to_string()))
 }
 
-fn one_of<T: Copy>(
-    written: &Written,
-    key: &str,
-    (word, place): (String, Place),
-    all: &[T],
-    name: fn(&T) -> &'static str,
-) -> Result<T, Misplaced> {
-    all.iter().copied().find(|one| name(one) == word).ok_or_else(|| {
-        let allowed = all.iter().map(name).collect::<Vec<_>>().join(", ");
-        written.wrong(&place, format!("unknown {key} '{word}': use {allowed}"))
-    })
-}
-
 fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Result<(), Misplaced> {
     if names.iter().any(|known| known == name) {
         return Ok(());
@@ -367,28 +338,19 @@ fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Resu
 }
 
 fn reference(mut table: Fields<'_>, series: &[String]) -> Result<ReferenceAsked, Misplaced> {
-    let written = table.written;
-    let (file, file_place) = table.text("file")?;
-    let (name, table_place) = table.text("table")?;
-    let (column, column_place) = table.text("column")?;
-    let row = table.optional_text("row")?;
-    let beside = table.optional_text("beside")?;
-    if let Some((name, place)) = &beside {
-        known(written, name, place, series)?;
+    let asked = ReferenceAsked {
+        file: table.text("file")?,
+        table: table.text("table")?,
+        column: table.text("column")?,
+        row: table.optional_text("row")?,
+        beside: table.optional_text("beside")?,
+        place: table.place.clone(),
+    };
+    if let Some((name, place)) = &asked.beside {
+        known(table.written, name, place, series)?;
     }
-    let row_place = row.as_ref().map_or(table.place.clone(), |(_, place)| place.clone());
     table.done()?;
-    Ok(ReferenceAsked {
-        file,
-        table: name,
-        column,
-        row: row.map(|(row, _)| row),
-        beside: beside.map(|(name, _)| name),
-        file_place,
-        table_place,
-        column_place,
-        row_place,
-    })
+    Ok(asked)
 }
 
 #[cfg(test)]

@@ -39,39 +39,40 @@ pub struct Series {
     pub cases: Vec<u32>,
 }
 
-/// How a graph shows its series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GraphKind {
-    /// The share of messages no slower than x.
-    Cdf,
-    /// How many messages took how long.
-    Histogram,
-    /// A figure over the size of the message.
-    AgainstSize,
-    /// A figure over the number of values of a sample.
-    AgainstValues,
-    /// A figure over the rate that the schedule intends.
-    AgainstRate,
-    /// A figure over the rate of what was answered, or arrived.
-    AgainstAnswered,
-    /// A figure over the number of clients of a closed loop.
-    AgainstClients,
-    /// A figure over the rate and the number of values.
-    Surface,
-    /// A figure of each series, side by side.
-    Bars,
+crate::options::named_enum! {
+    /// How a graph shows its series.
+    pub enum GraphKind {
+        /// The share of messages no slower than x.
+        Cdf = "cdf",
+        /// How many messages took how long.
+        Histogram = "histogram",
+        /// A figure of each series, side by side.
+        Bars = "bars",
+        /// A figure over the size of the message.
+        AgainstSize = "against-size",
+        /// A figure over the number of values of a sample.
+        AgainstValues = "against-values",
+        /// A figure over the rate that the schedule intends.
+        AgainstRate = "against-rate",
+        /// A figure over the rate of what was answered, or arrived.
+        AgainstAnswered = "against-answered",
+        /// A figure over the number of clients of a closed loop.
+        AgainstClients = "against-clients",
+        /// A figure over the rate and the number of values.
+        Surface = "surface",
+    }
 }
 
-/// What stands above and below a point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spread {
-    /// The 95 % interval of the figure.
-    #[default]
-    Interval,
-    /// From p10 to p90 of the samples.
-    Deciles,
+crate::options::named_enum! {
+    /// What stands above and below a point.
+    #[derive(Default)]
+    pub enum Spread {
+        /// The 95 % interval of the figure.
+        #[default]
+        Interval = "interval",
+        /// From p10 to p90 of the samples.
+        Deciles = "deciles",
+    }
 }
 
 /// One graph.
@@ -138,49 +139,6 @@ impl Graph {
     /// All metrics that it shows.
     pub fn metrics(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.metric).chain(&self.also).map(String::as_str)
-    }
-}
-
-impl GraphKind {
-    /// All.
-    pub const ALL: [GraphKind; 9] = [
-        GraphKind::Cdf,
-        GraphKind::Histogram,
-        GraphKind::Bars,
-        GraphKind::AgainstSize,
-        GraphKind::AgainstValues,
-        GraphKind::AgainstRate,
-        GraphKind::AgainstAnswered,
-        GraphKind::AgainstClients,
-        GraphKind::Surface,
-    ];
-
-    /// The word as written and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            GraphKind::Cdf => "cdf",
-            GraphKind::Histogram => "histogram",
-            GraphKind::AgainstSize => "against-size",
-            GraphKind::AgainstValues => "against-values",
-            GraphKind::AgainstRate => "against-rate",
-            GraphKind::AgainstAnswered => "against-answered",
-            GraphKind::AgainstClients => "against-clients",
-            GraphKind::Surface => "surface",
-            GraphKind::Bars => "bars",
-        }
-    }
-}
-
-impl Spread {
-    /// All.
-    pub const ALL: [Spread; 2] = [Spread::Interval, Spread::Deciles];
-
-    /// The word as written and recorded.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Spread::Interval => "interval",
-            Spread::Deciles => "deciles",
-        }
     }
 }
 

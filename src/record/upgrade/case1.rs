@@ -85,7 +85,6 @@ fn case(case: &mut Value, label: &str, search: &Value) {
     }
     let is_preparation =
         spec["unloaded"] == true || spec["loads"].as_array().is_some_and(|loads| !loads.is_empty());
-    rename(old, "options", "settings");
     old.insert("pattern".into(), name.into());
     old.insert("spec".into(), spec);
     old.insert("topology".into(), topology);
@@ -95,7 +94,8 @@ fn case(case: &mut Value, label: &str, search: &Value) {
     old.insert("is_preparation".into(), is_preparation.into());
     old.entry("trace").or_insert(Value::Null);
     old.entry("timer").or_insert(json!("busy"));
-    old.entry("settings").or_insert(json!({}));
+    let settings = super::settings1::upgrade(old.remove("options").unwrap_or_default());
+    old.insert("settings".into(), settings);
 }
 
 /// Messages per second of a schedule; `None`: it is a closed loop.

@@ -2,6 +2,7 @@
 //! deserialised. The reader has bounded its size and depth.
 
 mod case1;
+mod settings1;
 mod version1;
 
 use super::schema::VERSION;

@@ -84,6 +84,7 @@ fn warning(doubt: &Value, hosts: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loops::Ended;
     use crate::record::schema::RoundEnd;
 
     #[test]
@@ -118,9 +119,10 @@ mod tests {
         let mut words = ["count", "warmingup", "failed(104)", "stalled: for 1 s"]
             .map(|ended| json!({ "ended": ended }));
         words.iter_mut().for_each(ended);
-        let read = words.map(|word| serde_json::from_value(word["ended"].clone()).ok());
-        let stalled = RoundEnd::Fault("stalled: for 1 s".into());
-        let known = [RoundEnd::Count, RoundEnd::WarmingUp, RoundEnd::Failed(104), stalled];
+        let read = words.map(|word| serde_json::from_value::<RoundEnd>(word["ended"].clone()).ok());
+        let [count, warming, failed] =
+            [Ended::Count, Ended::WarmingUp, Ended::Failed(104)].map(RoundEnd::Loop);
+        let known = [count, warming, failed, RoundEnd::Fault("stalled: for 1 s".into())];
         assert_eq!(read, known.map(Some));
     }
 

@@ -96,7 +96,7 @@ fn graphs_have_their_defaults_and_their_references() {
     let [one, two] = study.graphs.as_slice() else { panic!() };
     assert_eq!((one.graph.kind, one.graph.spread), (GraphKind::AgainstSize, Spread::Deciles));
     assert_eq!((one.graph.quantile, one.graph.series.as_slice()), (0.99, &["tcp".to_owned()][..]));
-    assert_eq!(one.references[0].beside.as_deref(), Some("tcp"));
+    assert_eq!(one.references[0].beside.as_ref().unwrap().0, "tcp");
     assert_eq!((two.graph.quantile, two.graph.spread), (0.5, Spread::Interval));
     assert_eq!((two.graph.series.len(), two.graph.size), (2, Some(Bytes(64))));
 }
