@@ -1,9 +1,9 @@
 //! The agent daemon: pairing, limits, rejected peers, and what becomes of its processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod controller;
 #[path = "agents/daemon.rs"]
 mod daemon;
-mod driver;
 #[path = "hosts/far.rs"]
 #[allow(dead_code)]
 mod far;
@@ -12,9 +12,11 @@ mod rejected_peers;
 #[path = "hosts/testbed.rs"]
 mod testbed;
 
-use daemon::{Daemon, PROGRAM, controller_folder, driven, driving, kill, pair, program, refused};
-use driver::Scratch;
-use driver::bounded::{LIMIT, SOON, output, until};
+use controller::Scratch;
+use controller::bounded::{LIMIT, SOON, output, until};
+use daemon::{
+    Daemon, PROGRAM, controller_folder, controlling, driven, kill, pair, program, refused,
+};
 use far::FarHost;
 use rustix::process::Signal;
 use std::fs;
@@ -80,7 +82,7 @@ fn agents_are_hosts_as_any_other() {
     let list = list.join(",");
     let line = "latency --wait block --count 100 --rounds 1 --all-pairs --out run --hosts";
     let words: Vec<&str> = line.split(' ').chain([&*list]).collect();
-    let ended = driver::Driver::of(&scratch, program(&scratch, &words)).end();
+    let ended = controller::Controller::of(&scratch, program(&scratch, &words)).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let found = record(&scratch);
     assert!(found.complete && found.hosts.len() == 3, "{ended:?}");
@@ -246,11 +248,11 @@ fn a_process_that_is_killed_is_named_and_the_samples_are_kept() {
     let scratch = Scratch::new();
     let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
-    let driver = driving(&scratch, &agent.host(), LONG);
-    driver.await_messages(300);
+    let controller = controlling(&scratch, &agent.host(), LONG);
+    controller.await_messages(300);
     let [process] = agent.processes()[..] else { panic!("{:?}", agent.processes()) };
     kill(process);
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let found = record(&scratch);
     let [fault] = found.faults.as_slice() else { panic!("{:?}", found.faults) };
@@ -264,11 +266,11 @@ fn an_agent_that_is_killed_leaves_nothing_and_the_samples_are_kept() {
     let scratch = Scratch::new();
     let mut agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
-    let driver = driving(&scratch, &agent.host(), LONG);
-    driver.await_messages(300);
+    let controller = controlling(&scratch, &agent.host(), LONG);
+    controller.await_messages(300);
     let [process] = agent.processes()[..] else { panic!("{:?}", agent.processes()) };
     agent.kill();
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let found = record(&scratch);
     assert!(found.runs[0].counts.received > 200 && !found.complete, "{:?}", found.faults);
@@ -281,11 +283,11 @@ fn a_controller_that_is_killed_leaves_nothing_on_the_agent_s_host() {
     let scratch = Scratch::new();
     let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
-    let driver = driving(&scratch, &agent.host(), LONG);
-    driver.await_messages(300);
+    let controller = controlling(&scratch, &agent.host(), LONG);
+    controller.await_messages(300);
     assert_eq!(agent.processes().len(), 1);
-    driver.signal(Signal::KILL);
-    let ended = driver.end();
+    controller.signal(Signal::KILL);
+    let ended = controller.end();
     agent.await_no_processes();
     assert!(ended.survivors.is_empty(), "{ended:?}");
     agent.await_log("latency tcp block 64 B (server): ");

@@ -2,14 +2,14 @@
 //!
 //! This program is the example where it is started as such: by the test below, and as the agents
 //! that the example starts.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../examples/burst/main.rs"]
 mod burst;
-#[path = "driver/mod.rs"]
-mod driver;
+#[path = "controller/mod.rs"]
+mod controller;
 
-use driver::{Driver, Scratch, words};
+use controller::{Controller, Scratch, words};
 use std::process::{Command, ExitCode};
 use wiregauge::record::read_record;
 
@@ -36,7 +36,7 @@ fn a_burst_is_run_kept_and_shown() {
     let scratch = Scratch::new();
     let mut example = Command::new(std::env::current_exe().unwrap());
     example.env(IS_EXAMPLE, "1").args(words(LINE));
-    let ended = Driver::of(&scratch, example).end();
+    let ended = Controller::of(&scratch, example).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let [run] = record.runs.as_slice() else { unreachable!("{:?}", record.runs) };

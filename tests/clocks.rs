@@ -5,10 +5,10 @@
 //! but what is put in parts their clocks. `bench/clocks` does the same a thousand times.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 
-use driver::Scratch;
-use driver::bounded::start;
+use controller::Scratch;
+use controller::bounded::start;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -161,7 +161,7 @@ fn one_way_times_by_a_wrong_clock_are_put_right() {
         let record = record(&scratch, number);
         for round in &record.runs[0].rounds {
             let clock = round.clock.as_ref().unwrap();
-            // What the driver's and the far side's calibration differ by is some ppm.
+            // What the controller's and the far side's calibration differ by is some ppm.
             let put_in = if spec.contains("(-") { -40.0 } else { 40.0 };
             let off = (clock.drift_ppm - put_in).abs();
             assert!(off <= clock.drift_bound_ppm + 5.0, "{spec}: {clock:?}");

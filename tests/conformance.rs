@@ -12,10 +12,10 @@
 mod claims;
 #[path = "conformance/ends.rs"]
 mod ends;
+#[path = "conformance/rejected_peers.rs"]
+mod rejected_peers;
 #[path = "conformance/simulated.rs"]
 mod simulated;
-#[path = "conformance/strangers.rs"]
-mod strangers;
 #[path = "conformance/varied.rs"]
 mod varied;
 

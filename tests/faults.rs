@@ -5,12 +5,12 @@
 //! Every process that is killed, stopped or signalled here was started by the test that does it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
-#[path = "faults/stranger.rs"]
-mod stranger;
+mod controller;
+#[path = "faults/rejected_peer.rs"]
+mod rejected_peer;
 
-use driver::bounded::SOON;
-use driver::{Driver, Ended, PublicCopy, Scratch, wiregauge, words};
+use controller::bounded::SOON;
+use controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -22,11 +22,11 @@ use wiregauge::record::schema::{self, RoundEnd};
 const LONG: &str = "--count 300000 --warmup 50 --pause 200us --rounds 1";
 
 /// A latency run of which messages have passed.
-fn under_way(scratch: &Scratch, transport: &str, wait: &str, more: &[&str]) -> Driver {
+fn under_way(scratch: &Scratch, transport: &str, wait: &str, more: &[&str]) -> Controller {
     let run = ["latency", "--transport", transport, "--wait", wait, "--out", "run"];
-    let driver = Driver::start(scratch, &[&run[..], &words(LONG), more].concat());
-    driver.await_messages(300);
-    driver
+    let controller = Controller::start(scratch, &[&run[..], &words(LONG), more].concat());
+    controller.await_messages(300);
+    controller
 }
 
 /// Asserts that a run ended as an incomplete one that kept what it had; its fault.
@@ -71,11 +71,11 @@ fn retold(scratch: &Scratch) {
 fn killed(transport: &str) {
     for (wait, role) in [("busy", 0), ("block", 0), ("busy", 1), ("block", 1)] {
         let scratch = Scratch::new();
-        let driver = under_way(&scratch, transport, wait, &["--timeout", "60s"]);
+        let controller = under_way(&scratch, transport, wait, &["--timeout", "60s"]);
         let name = ["server", "client"][role];
-        let agent = driver.agents()[role];
+        let agent = controller.agents()[role];
         agent.signal(Signal::KILL);
-        let ended = driver.end();
+        let ended = controller.end();
         let fault = kept(&scratch, &ended);
         let said = format!("the {name}'s process ({}) was killed by signal 9", agent.pid);
         assert!(fault.contains(&said), "{transport} {wait} {name}: {fault}");
@@ -85,9 +85,9 @@ fn killed(transport: &str) {
 fn stalled(transport: &str) {
     for (wait, role) in [("busy", 0), ("block", 1)] {
         let scratch = Scratch::new();
-        let driver = under_way(&scratch, transport, wait, &["--timeout", "1s"]);
-        driver.agents()[role].signal(Signal::STOP);
-        let ended = driver.end();
+        let controller = under_way(&scratch, transport, wait, &["--timeout", "1s"]);
+        controller.agents()[role].signal(Signal::STOP);
+        let ended = controller.end();
         let fault = kept(&scratch, &ended);
         assert!(fault.contains("stalled"), "{transport} {wait}: {fault}");
         let name = ["server", "client"][role];
@@ -144,10 +144,10 @@ fn a_killed_agent_of_a_bandwidth_or_one_way_run_is_named() {
             _ => ["--time", "20s", "--size", "1KiB"],
         };
         let run = [pattern, "--wait", "block", "--rounds", "1", "--out", "run"];
-        let driver = Driver::start(&scratch, &[&run[..], &bound].concat());
-        driver.await_messages(if pattern == "oneway" { 2000 } else { 50_000 });
-        driver.agents()[role].signal(Signal::KILL);
-        let ended = driver.end();
+        let controller = Controller::start(&scratch, &[&run[..], &bound].concat());
+        controller.await_messages(if pattern == "oneway" { 2000 } else { 50_000 });
+        controller.agents()[role].signal(Signal::KILL);
+        let ended = controller.end();
         let fault = kept(&scratch, &ended);
         assert!(fault.contains("was killed by signal 9"), "{fault}");
     }
@@ -164,10 +164,10 @@ fn an_interrupt_keeps_what_there_is() {
         (Signal::INT, "unix", "block"),
     ] {
         let scratch = Scratch::new();
-        let driver = under_way(&scratch, transport, wait, &[]);
-        // As a terminal does: the driver and all that are in its group.
-        driver.signal_group(signal);
-        let ended = driver.end();
+        let controller = under_way(&scratch, transport, wait, &[]);
+        // As a terminal does: the controller and all that are in its group.
+        controller.signal_group(signal);
+        let ended = controller.end();
         let fault = kept(&scratch, &ended);
         assert!(fault.contains("interrupted by the user"), "{fault}");
     }
@@ -176,10 +176,10 @@ fn an_interrupt_keeps_what_there_is() {
 #[test]
 fn an_interrupt_before_the_first_message_leaves_a_record() {
     let scratch = Scratch::new();
-    let driver = Driver::start(&scratch, &["latency", "--out", "run"]);
-    driver.await_hidden_directory();
-    driver.signal(Signal::INT);
-    let ended = driver.end();
+    let controller = Controller::start(&scratch, &["latency", "--out", "run"]);
+    controller.await_hidden_directory();
+    controller.signal(Signal::INT);
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.survivors.is_empty() && ended.took < SOON, "{ended:?}");
     let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
@@ -188,14 +188,14 @@ fn an_interrupt_before_the_first_message_leaves_a_record() {
 }
 
 #[test]
-fn agents_of_a_killed_driver_end_by_themselves() {
+fn agents_of_a_killed_controller_end_by_themselves() {
     for (transport, wait) in
         [("tcp", "busy"), ("tcp", "block"), ("udp", "block"), ("shm", "busy"), ("shm", "block")]
     {
         let scratch = Scratch::new();
-        let driver = under_way(&scratch, transport, wait, &[]);
-        driver.signal(Signal::KILL);
-        let ended = driver.end();
+        let controller = under_way(&scratch, transport, wait, &[]);
+        controller.signal(Signal::KILL);
+        let ended = controller.end();
         assert!(ended.survivors.is_empty(), "{transport} {wait}: {ended:?}");
         assert!(!scratch.join("run").exists());
         let left = wiregauge(&scratch, &["report", &ended.hidden(&scratch)]);
@@ -205,13 +205,13 @@ fn agents_of_a_killed_driver_end_by_themselves() {
 }
 
 #[test]
-fn a_stopped_agent_of_a_killed_driver_ends_too() {
+fn a_stopped_agent_of_a_killed_controller_ends_too() {
     let scratch = Scratch::new();
-    let driver = under_way(&scratch, "tcp", "busy", &[]);
+    let controller = under_way(&scratch, "tcp", "busy", &[]);
     // The kernel wakes what stands still in a group that nobody leads any more.
-    driver.agents()[1].stop();
-    driver.signal(Signal::KILL);
-    let ended = driver.end();
+    controller.agents()[1].stop();
+    controller.signal(Signal::KILL);
+    let ended = controller.end();
     assert!(ended.survivors.is_empty(), "{ended:?}");
 }
 
@@ -221,10 +221,10 @@ fn a_killed_agent_ends_its_case_and_not_the_others() {
     let run =
         ["latency", "--wait", "block", "--transport", "tcp,unix", "--out", "run", "--seed", "3"];
     let bound = ["--count", "3000", "--warmup", "50", "--pause", "200us", "--rounds", "2"];
-    let driver = Driver::start(&scratch, &[&run[..], &bound].concat());
-    driver.await_messages(500);
-    driver.agents()[1].signal(Signal::KILL);
-    let ended = driver.end();
+    let controller = Controller::start(&scratch, &[&run[..], &bound].concat());
+    controller.await_messages(500);
+    controller.agents()[1].signal(Signal::KILL);
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
     let complete: Vec<bool> = record.runs.iter().map(|run| run.complete).collect();
@@ -237,9 +237,9 @@ fn a_killed_agent_ends_its_case_and_not_the_others() {
 fn two_runs_at_once_get_different_names() {
     let scratch = Scratch::new();
     let run = ["latency", "--wait", "block", "--count", "200", "--rounds", "1"];
-    let drivers = [0, 1, 2].map(|_| Driver::start(&scratch, &run));
-    for driver in drivers {
-        let ended = driver.end();
+    let controllers = [0, 1, 2].map(|_| Controller::start(&scratch, &run));
+    for controller in controllers {
+        let ended = controller.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
     assert_eq!(fs::read_dir(scratch.join("wiregauge-runs")).unwrap().count(), 3);
@@ -254,7 +254,7 @@ fn a_reader_that_goes_away_is_no_fault() {
                   \"$0\" nonsense 2>/dev/full; \"$0\" list >&- 2>&-; echo";
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_wiregauge")]);
-    let ended = Driver::of(&scratch, shell).end();
+    let ended = Controller::of(&scratch, shell).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!ended.stderr.contains("panicked"), "{ended:?}");
     assert!(scratch.join("run").join("record.json").exists());
@@ -266,7 +266,7 @@ fn unshared(scratch: &Scratch, script: &str) -> Ended {
     let mut shell = Command::new("unshare");
     shell.args(if root { &["-m"][..] } else { &["-r", "-m"][..] });
     shell.args(["sh", "-c", script, env!("CARGO_BIN_EXE_wiregauge")]);
-    Driver::of(scratch, shell).end()
+    Controller::of(scratch, shell).end()
 }
 
 /// A run that is soon over, also on a machine that does much else.
@@ -354,7 +354,7 @@ fn one_cpu_is_said_and_measured_with_blocking_waits() {
     let mut one = Command::new("taskset");
     one.args(["-c", "0", env!("CARGO_BIN_EXE_wiregauge"), "latency"]);
     one.args(SHORT.split(' ')).args(["--out", "run"]);
-    let ended = Driver::of(&scratch, one).end();
+    let ended = Controller::of(&scratch, one).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
     assert!(record.warnings.iter().any(|warning| warning.kind == "one_cpu"), "{ended:?}");
@@ -373,7 +373,7 @@ fn locked_memory_that_is_refused_is_warned_of() {
     let copy = PublicCopy::new();
     limited.arg(&copy.0).arg("latency");
     limited.args(SHORT.split(' ')).args(["--out", "run"]);
-    let ended = Driver::of(&scratch, limited).end();
+    let ended = Controller::of(&scratch, limited).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("RLIMIT_MEMLOCK"), "{ended:?}");
     let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
@@ -457,7 +457,7 @@ fn json_is_alone_on_stdout_and_nothing_is_coloured() {
         .env("LANG", "\u{1F4E1}")
         .env("TERM", "xterm-256color")
         .env("CLICOLOR_FORCE", "0");
-    let told = Driver::of(&scratch, odd).end();
+    let told = Controller::of(&scratch, odd).end();
     assert_eq!(told.code, Some(0), "{told:?}");
     for text in [&ended.stdout, &ended.stderr, &told.stdout, &told.stderr] {
         assert!(!text.contains('\u{1b}'), "an escape code where no terminal is: {text}");

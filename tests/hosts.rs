@@ -2,15 +2,15 @@
 //! another network namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 #[path = "hosts/far.rs"]
 #[allow(dead_code)]
 mod far;
 #[path = "hosts/testbed.rs"]
 mod testbed;
 
-use driver::bounded::{LIMIT, SOON, in_one_attempt};
-use driver::{Driver, Ended, Scratch, wiregauge};
+use controller::bounded::{LIMIT, SOON, in_one_attempt};
+use controller::{Controller, Ended, Scratch, wiregauge};
 use far::FarHost;
 use rustix::process::Signal;
 use std::fs;
@@ -231,10 +231,10 @@ fn a_dead_connection_leaves_what_was_measured() {
             "latency --transport tcp --wait {wait} --count 300000 --warmup 50 --pause 200us \
              --rounds 1 --to far --out run"
         );
-        let driver = Driver::start(&scratch, &command(&host, &line));
-        driver.await_messages(300);
+        let controller = Controller::start(&scratch, &command(&host, &line));
+        controller.await_messages(300);
         host.kill_sessions();
-        let ended = driver.end();
+        let ended = controller.end();
         let fault = kept(&scratch, &ended);
         assert!(fault.contains("lost the server's process on far: ssh exited"), "{fault}");
         host.await_no_agents();
@@ -248,10 +248,10 @@ fn an_interrupt_ends_both_sides() {
     let Some(host) = FarHost::beside(&scratch) else { return };
     let line = "latency --transport udp --wait block --count 300000 --warmup 50 --pause 200us \
                 --rounds 1 --to far --out run";
-    let driver = Driver::start(&scratch, &command(&host, line));
-    driver.await_messages(300);
-    driver.signal_group(Signal::INT);
-    let ended = driver.end();
+    let controller = Controller::start(&scratch, &command(&host, line));
+    controller.await_messages(300);
+    controller.signal_group(Signal::INT);
+    let ended = controller.end();
     assert_eq!(kept(&scratch, &ended), "latency udp block 64 B: interrupted by the user");
     host.await_no_agents();
 }
@@ -380,12 +380,12 @@ fn a_study_runs_between_two_hosts() {
 }
 
 #[test]
-fn a_stranger_on_the_wire_is_dropped_and_counted() {
-    // The stranger may be too late.
-    in_one_attempt(a_stranger_knocks);
+fn a_foreign_peer_on_the_wire_is_dropped_and_counted() {
+    // The peer may be too late.
+    in_one_attempt(a_foreign_peer_knocks);
 }
 
-fn a_stranger_knocks() {
+fn a_foreign_peer_knocks() {
     let scratch = Scratch::new();
     let Some(mut host) = FarHost::beside(&scratch) else { return };
     // The client learns of the port some time after it is open.

@@ -2,12 +2,12 @@
 //! hand. Each test passes over what is not installed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 #[path = "launchers/slurm.rs"]
 mod slurm;
 
-use driver::bounded::{LIMIT, SOON, output, until};
-use driver::{Driver, Ended, Scratch};
+use controller::bounded::{LIMIT, SOON, output, until};
+use controller::{Controller, Ended, Scratch};
 use slurm::Cluster;
 use std::fs;
 use std::process::Command;
@@ -80,7 +80,7 @@ fn ranks_of_open_mpi_measure_with_each_other() {
         return;
     }
     let launcher = "mpirun.openmpi --allow-run-as-root --oversubscribe -np 2";
-    let ended = Driver::of(&scratch, launched(&scratch, launcher, LATENCY)).end();
+    let ended = Controller::of(&scratch, launched(&scratch, launcher, LATENCY)).end();
     measured(&scratch, &ended, 1);
 }
 
@@ -92,7 +92,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     }
     let launcher = "mpirun.mpich -np 3";
     let clocks = launched(&scratch, launcher, "clocks --time 500ms --out run");
-    let ended = Driver::of(&scratch, clocks).end();
+    let ended = Controller::of(&scratch, clocks).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.matches("kept in").count(), 1, "{ended:?}");
     let found = record(&scratch);
@@ -102,7 +102,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     assert!(found.clocks.iter().all(|one| one.known.last().unwrap().clock.exchanges > 20));
     assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
 
-    let ended = Driver::of(&scratch, launched(&scratch, launcher, "hosts --json")).end();
+    let ended = Controller::of(&scratch, launched(&scratch, launcher, "hosts --json")).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let reached: Vec<(&str, bool)> = told
@@ -114,7 +114,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     assert_eq!(reached, [("rank:1", true), ("rank:2", true)], "{ended:?}");
     assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
 
-    let named = Driver::of(&scratch, launched(&scratch, launcher, "hosts --hosts a,b")).end();
+    let named = Controller::of(&scratch, launched(&scratch, launcher, "hosts --hosts a,b")).end();
     let said = "hosts are named, but this is rank 0 of 3";
     assert_eq!(named.stderr.matches(said).count(), 1, "{named:?}");
 }
@@ -125,11 +125,11 @@ fn ranks_of_mpich_measure_with_each_other() {
     if !is_installed("mpirun.mpich") {
         return;
     }
-    let ended = Driver::of(&scratch, launched(&scratch, "mpirun.mpich -np 3", LATENCY)).end();
+    let ended = Controller::of(&scratch, launched(&scratch, "mpirun.mpich -np 3", LATENCY)).end();
     measured(&scratch, &ended, 2);
     // A wrong request is said once.
     let launcher = launched(&scratch, "mpirun.mpich -np 3", "latency --count 0");
-    let ended = Driver::of(&scratch, launcher).end();
+    let ended = Controller::of(&scratch, launcher).end();
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(said.matches("--count: '0' is out of range").count(), 1, "{ended:?}");
 }
@@ -148,13 +148,13 @@ fn ranks_of_slurm_measure_with_each_other_and_end_with_the_first() {
     let srun = |launcher: &str, line: &str| {
         let mut command = launched(&scratch, launcher, line);
         cluster.tell(&mut command);
-        Driver::of(&scratch, command)
+        Controller::of(&scratch, command)
     };
     let ended = srun("srun -N4 -n4", "run study.toml --out run").end();
     measured(&scratch, &ended, 3);
     fs::remove_dir_all(scratch.join("run")).unwrap();
 
-    let driver = srun("srun -N2 -n2 --kill-on-bad-exit=0", LONG);
+    let controller = srun("srun -N2 -n2 --kill-on-bad-exit=0", LONG);
     // Two ranks, both ends' agents, and the way to the second.
     until("a round runs", LIMIT, || processes(&scratch).len() >= 5);
     let is_first = |words: &str| words.lines().any(|word| word == "SLURM_PROCID=0");
@@ -163,18 +163,18 @@ fn ranks_of_slurm_measure_with_each_other_and_end_with_the_first() {
     let pid = rustix::process::Pid::from_raw(first).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     until("all end", SOON, || processes(&scratch).is_empty());
-    assert_ne!(driver.end().code, Some(0));
+    assert_ne!(controller.end().code, Some(0));
 }
 
 /// A rank that is numbered by hand.
-fn by_hand(scratch: &Scratch, rank: u32, secret: Option<&str>) -> Driver {
+fn by_hand(scratch: &Scratch, rank: u32, secret: Option<&str>) -> Controller {
     let line = format!("{LATENCY} --rank {rank} --ranks 2 --leader 127.0.0.1:18426");
     let mut command = launched(scratch, "env", &line);
     command.env_remove("WIREGAUGE_JOB_SECRET");
     if let Some(secret) = secret {
         command.env("WIREGAUGE_JOB_SECRET", secret);
     }
-    Driver::of(scratch, command)
+    Controller::of(scratch, command)
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn ranks_without_a_secret_are_refused_in_a_sentence() {
     }
     let mut named = launched(&scratch, "env", "latency --to node1");
     named.env("WIREGAUGE_RANK", "0").env("WIREGAUGE_RANKS", "2").env("WIREGAUGE_LEADER", "a");
-    let ended = Driver::of(&scratch, named).end();
+    let ended = Controller::of(&scratch, named).end();
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("hosts are named, but this is rank 0 of 2"), "{ended:?}");
 }

@@ -4,10 +4,10 @@
 //! No figure of time decides here: counts, stamps and what is said of them do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 
-use driver::bounded::in_one_attempt;
-use driver::{Driver, Scratch, samples, wiregauge, words};
+use controller::bounded::in_one_attempt;
+use controller::{Controller, Scratch, samples, wiregauge, words};
 use rustix::process::Signal;
 use wiregauge::pattern::load;
 use wiregauge::record::read_record;
@@ -15,7 +15,7 @@ use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
 
 fn measured(line: &str) -> (Scratch, Record) {
-    driver::measured("load", line)
+    controller::measured("load", line)
 }
 
 fn spec(run: &Run) -> load::Spec {
@@ -152,7 +152,7 @@ fn a_search_adds_a_probe_beside_each_point_that_it_adds() {
 #[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
     let line = "load --transport tcp --rate 2k --time 30s --rounds 1";
-    let (_, _, lost) = driver::server_dies(line);
+    let (_, _, lost) = controller::server_dies(line);
     assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
 }
 
@@ -186,7 +186,7 @@ fn a_search_adds_points_and_judges_its_bound() {
 #[test]
 fn a_client_that_is_killed_frees_the_server_and_leaves_its_samples() {
     let line = "load --transport tcp --wait block --rate 2k --time 30s --rounds 1";
-    let (scratch, record) = driver::client_dies(line);
+    let (scratch, record) = controller::client_dies(line);
     let run = &record.runs[0];
     assert!(run.warnings.iter().any(|warning| warning.kind == "incomplete"));
     let answered = samples(&scratch, 0).iter().filter(|s| !s.receive_ns.is_nan()).count();
@@ -246,13 +246,13 @@ fn a_stall_is_in_the_response() {
     let scratch = Scratch::new();
     let line =
         "load --transport tcp --wait block --rate 2k --time 3s --warmup 0 --rounds 1 --out run";
-    let driver = Driver::start(&scratch, &words(line));
-    driver.await_messages(1000);
-    let server = driver.agents()[0];
+    let controller = Controller::start(&scratch, &words(line));
+    controller.await_messages(1000);
+    let server = controller.agents()[0];
     server.signal(Signal::STOP);
     std::thread::sleep(STALL);
     server.signal(Signal::CONT);
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let all = samples(&scratch, 0);

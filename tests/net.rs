@@ -3,10 +3,10 @@
 //! Skipped with a reason where the tests do not run as root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 
-use driver::bounded::{LIMIT, in_one_attempt, output, until};
-use driver::{Driver, Ended, PublicCopy, Scratch, wiregauge};
+use controller::bounded::{LIMIT, in_one_attempt, output, until};
+use controller::{Controller, Ended, PublicCopy, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -109,28 +109,28 @@ fn the_rate_is_carried() {
 }
 
 /// A testbed whose command waits; its owner's number.
-fn waiting(scratch: &Scratch) -> (Driver, String) {
+fn waiting(scratch: &Scratch) -> (Controller, String) {
     let told = scratch.join("told");
     let line = format!(
         "echo $WIREGAUGE_TESTBED_NAMESPACES >{0}.new; mv {0}.new {0}; exec sleep 1000",
         told.display()
     );
-    let driver = Driver::start(scratch, &["testbed", "net", "--", "sh", "-c", &line]);
+    let controller = Controller::start(scratch, &["testbed", "net", "--", "sh", "-c", &line]);
     until("the command begins", LIMIT, || told.exists());
     let owner = owner(&fs::read_to_string(&told).unwrap());
     fs::remove_file(&told).unwrap();
-    (driver, owner)
+    (controller, owner)
 }
 
 #[test]
 fn everything_goes_with_a_signal() {
     let Some(scratch) = scratch() else { return };
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let (driver, owner) = waiting(&scratch);
+        let (controller, owner) = waiting(&scratch);
         assert!(!left(&owner).is_empty());
         // As a terminal does it.
-        driver.signal_group(signal);
-        let ended = driver.end();
+        controller.signal_group(signal);
+        let ended = controller.end();
         assert_eq!(ended.code, Some(code), "{ended:?}");
         assert!(ended.survivors.is_empty(), "{ended:?}");
         assert_eq!(left(&owner), Vec::<PathBuf>::new(), "{signal:?}");
@@ -140,10 +140,10 @@ fn everything_goes_with_a_signal() {
 #[test]
 fn what_a_killed_owner_left_is_taken_away_by_the_next_start() {
     let Some(scratch) = scratch() else { return };
-    let (driver, killed) = waiting(&scratch);
+    let (controller, killed) = waiting(&scratch);
     let (other, living) = waiting(&scratch);
-    driver.signal(Signal::KILL);
-    let ended = driver.end();
+    controller.signal(Signal::KILL);
+    let ended = controller.end();
     assert_eq!(ended.code, None);
     assert!(ended.survivors.is_empty(), "its command and its sshds die with it: {ended:?}");
     assert!(!left(&killed).is_empty(), "nobody has cleaned up yet");

@@ -119,7 +119,7 @@ fn ends_of(case: &Case) -> [(Ended, u64); 2] {
                 tell.send(opening.address()).unwrap();
                 let own = &gates[usize::from(role == Role::Server)];
                 let outcome = run(case, role, own, opening, &told.recv().unwrap());
-                // As the driver says it when the client has ended.
+                // As the controller says it when the client has ended.
                 gates[1].expect(case.bound.count.unwrap() + case.warmup);
                 outcome
             })

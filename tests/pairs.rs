@@ -1,13 +1,13 @@
 //! Measurements among several hosts of `testbed net`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 #[path = "hosts/net.rs"]
 mod net;
 #[path = "hosts/testbed.rs"]
 mod testbed;
 
-use driver::{Driver, Ended, Scratch, wiregauge};
+use controller::{Controller, Ended, Scratch, wiregauge};
 use net::Net;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -163,11 +163,11 @@ fn a_host_that_is_cut_off_ends_its_pair_alone() {
          --timeout 5s --out run",
         net.list()
     );
-    let driver = Driver::start(&scratch, &words(&net, &line));
-    driver.await_round();
+    let controller = Controller::start(&scratch, &words(&net, &line));
+    controller.await_round();
     net.await_messages(3);
     net.cut_off(3);
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let (whole, broken): (Vec<_>, Vec<_>) = record.runs.iter().partition(|run| run.complete);
@@ -185,13 +185,13 @@ fn a_link_that_flaps_is_in_the_tail_and_ends_nothing() {
         "latency --hosts {} --wait block --time 4s --rounds 1 --warmup 0 --out run",
         net.list()
     );
-    let driver = Driver::start(&scratch, &words(&net, &line));
+    let controller = Controller::start(&scratch, &words(&net, &line));
     net.await_messages(1);
     for _ in 0..3 {
         net.cut_off_for(1, Duration::from_millis(250));
         std::thread::sleep(Duration::from_millis(200));
     }
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let run = &record.runs[0];
@@ -229,11 +229,11 @@ fn an_interrupt_ends_all_pairs() {
         "latency --hosts {} --all-pairs --wait block --time 20s --rounds 1 --out run",
         net.list()
     );
-    let driver = Driver::start(&scratch, &words(&net, &line));
+    let controller = Controller::start(&scratch, &words(&net, &line));
     net.await_agents(4);
     net.await_messages(0);
-    driver.signal(Signal::INT);
-    let ended = driver.end();
+    controller.signal(Signal::INT);
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     net.await_no_agents();
     assert!(!read_record(&scratch.join("run")).unwrap().complete);

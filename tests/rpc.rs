@@ -4,10 +4,10 @@
 //! No figure of time decides here: counts, lengths, stamps and what is said of them do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 
-use driver::bounded::in_one_attempt;
-use driver::{Scratch, wiregauge, words};
+use controller::bounded::in_one_attempt;
+use controller::{Scratch, wiregauge, words};
 use std::collections::{BTreeMap, BTreeSet};
 use wiregauge::pattern::rpc::{self, Lengths, Slowdown};
 use wiregauge::record::read_record;
@@ -15,11 +15,11 @@ use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
 
 fn samples(scratch: &Scratch, run: &Run) -> Vec<Sample> {
-    driver::samples(scratch, run.index)
+    controller::samples(scratch, run.index)
 }
 
 fn measured(line: &str) -> (Scratch, Record) {
-    driver::measured("rpc", line)
+    controller::measured("rpc", line)
 }
 
 fn spec(run: &Run) -> rpc::Spec {
@@ -224,14 +224,14 @@ fn segments_are_as_small_as_both_ends_were_told() {
 #[test]
 fn requests_of_a_server_that_is_killed_are_lost_and_kept() {
     let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --ports 2 --no-unloaded";
-    let (_, _, lost) = driver::server_dies(line);
+    let (_, _, lost) = controller::server_dies(line);
     assert!(lost >= 100, "2000 a second came while it stood still: {lost}");
 }
 
 #[test]
 fn a_client_that_is_killed_frees_its_server() {
     let line = "rpc --workload w2 --rps 2k --time 30s --rounds 1 --no-unloaded";
-    let (scratch, record) = driver::client_dies(line);
+    let (scratch, record) = controller::client_dies(line);
     assert!(samples(&scratch, &record.runs[0]).len() >= 500);
 }
 

@@ -3,11 +3,11 @@
 //! No figure of time decides here: counts, numbers and stamps do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 #[path = "stream/node.rs"]
 mod node;
 
-use driver::{Driver, Scratch, wiregauge};
+use controller::{Controller, Scratch, wiregauge};
 use std::path::Path;
 use wiregauge::pattern::stream;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
@@ -17,7 +17,7 @@ use wiregauge::signal::format::Format;
 use wiregauge::signal::{Kind, Sample, Value, file};
 
 fn measured(line: &str) -> (Scratch, Record) {
-    driver::measured("stream", line)
+    controller::measured("stream", line)
 }
 
 /// The messages of the first round.
@@ -166,7 +166,7 @@ fn a_full_disk_ends_the_file_and_not_the_stream() {
     };
     let mut command = std::process::Command::new("unshare");
     command.args(mine).args(["sh", "-c", small, env!("CARGO_BIN_EXE_wiregauge")]);
-    let ended = Driver::of(&scratch, command).end();
+    let ended = Controller::of(&scratch, command).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     let run = &record.runs[0];

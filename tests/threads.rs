@@ -2,10 +2,10 @@
 //! all, and what is said where that cannot be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod driver;
+mod controller;
 
-use driver::bounded::in_one_attempt;
-use driver::{Driver, Ended, Scratch, wiregauge};
+use controller::bounded::in_one_attempt;
+use controller::{Controller, Ended, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -172,11 +172,11 @@ fn what_all_threads_have_measured_is_kept_when_an_agent_is_killed() {
         let command = "latency --transport tcp --wait block --threads 2 --count 300000 --warmup 50 \
                        --pause 100us --rounds 1 --out run";
         let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
-        let driver = Driver::start(&scratch, &words);
-        driver.await_messages(300);
-        let agent = driver.agents()[role];
+        let controller = Controller::start(&scratch, &words);
+        controller.await_messages(300);
+        let agent = controller.agents()[role];
         agent.signal(Signal::KILL);
-        let ended = driver.end();
+        let ended = controller.end();
         assert_eq!(ended.code, Some(3), "{ended:?}");
         assert!(ended.survivors.is_empty(), "{ended:?}");
         let record = read_record(&scratch.join("run")).unwrap();

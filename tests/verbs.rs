@@ -312,7 +312,7 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
         let _ = std::fs::remove_dir_all(&scratch);
         std::fs::create_dir_all(&scratch).unwrap();
         let out = scratch.join("run");
-        let mut driver = program()
+        let mut controller = program()
             .current_dir(&scratch)
             .args(["latency", "--transport", "verbs", "--service", service, "--wait", "block"])
             .args(["--time", "120s", "--rounds", "1", "--out"])
@@ -322,10 +322,10 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
             .spawn()
             .unwrap();
         wait_for_packets(packets_sent() + 200);
-        let victim = agents_of(driver.id()).pop().expect("an agent");
+        let victim = agents_of(controller.id()).pop().expect("an agent");
         let id = rustix::process::Pid::from_raw(victim).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-        let status = end(&mut driver, 2 * SOON);
+        let status = end(&mut controller, 2 * SOON);
         assert_eq!(status.code(), Some(3), "{service}");
         let text = std::fs::read_to_string(out.join("record.json")).unwrap();
         let record: Value = serde_json::from_str(&text).unwrap();
@@ -384,10 +384,10 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
             .args(["latency", "--transport", "verbs", "--wait", wait, "--time", "120s"])
             .args(["--rounds", "1", "--out"])
             .arg(&out);
-        let driver = start(&mut command);
+        let controller = start(&mut command);
         wait_for_packets(packets_sent() + 200);
         shell("ip link set wire0 down");
-        let ended = driver.end(2 * SOON);
+        let ended = controller.end(2 * SOON);
         shell("ip link set wire0 up");
         wait_for_device();
         let told = String::from_utf8_lossy(&ended.stdout);

@@ -16,6 +16,6 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
         assert_ne!(*inspector.state(), SessionState::Silent);
-        assert!(inspector.patience().is_some() || *inspector.state() == SessionState::KeepingTime);
+        assert!(inspector.patience().is_some() || *inspector.state() == SessionState::AnsweringClock);
     }
 });

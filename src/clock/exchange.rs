@@ -244,7 +244,6 @@ mod tests {
         let there = Timebase {
             epoch: Ticks(here.epoch.0 - behind),
             ns_per_tick: here.ns_per_tick * (1.0 + 40e-6),
-            ..here
         };
         let local = |time| Local { source, time, injected_error: None };
         (local(here), local(there))

@@ -332,10 +332,13 @@ pass_on! {
     }
 }
 
+/// Connects a half-open end to the end of this address.
+type Connect = dyn FnOnce(&Blob) -> Result<Connected, SetupError>;
+
 /// A half-open end: has an address, awaits the other's.
 pub struct Opening {
     address: Blob,
-    connect: Box<dyn FnOnce(&Blob) -> Result<Connected, SetupError>>,
+    connect: Box<Connect>,
 }
 
 impl Opening {

@@ -1,7 +1,7 @@
 //! A running agent daemon, and a controller with a folder of its own.
 
-use super::driver::bounded::{self, LIMIT, SOON, is_soon, until};
-use super::driver::{Driver, Ended, Scratch};
+use super::controller::bounded::{self, LIMIT, SOON, is_soon, until};
+use super::controller::{Controller, Ended, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::Write;
@@ -168,15 +168,15 @@ pub fn program(scratch: &Scratch, arguments: &[&str]) -> Command {
 }
 
 /// A run that goes on.
-pub fn driving(scratch: &Scratch, host: &str, line: &str) -> Driver {
+pub fn controlling(scratch: &Scratch, host: &str, line: &str) -> Controller {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     words.extend(["--to", host]);
-    Driver::of(scratch, program(scratch, &words))
+    Controller::of(scratch, program(scratch, &words))
 }
 
 /// A run to its end.
 pub fn driven(scratch: &Scratch, host: &str, line: &str) -> Ended {
-    driving(scratch, host, line).end()
+    controlling(scratch, host, line).end()
 }
 
 /// One that is refused in one sentence before anything has run.

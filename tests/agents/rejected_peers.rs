@@ -1,8 +1,8 @@
 //! Those who were never paired, while an agent measures.
 
-use super::daemon::{Daemon, driving, program};
-use super::driver::Scratch;
-use super::driver::bounded::{LIMIT, output, until};
+use super::controller::Scratch;
+use super::controller::bounded::{LIMIT, output, until};
+use super::daemon::{Daemon, controlling, program};
 use super::{LONG, record};
 use rustix::process::Signal;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ const SLOW: u64 = 200;
 /// What an agent may take for all of them: it has some 15 MiB without any.
 const MOST_KIB: u64 = 128 << 10;
 
-/// Strangers of which the log tells.
+/// foreign peers of which the log tells.
 fn counted(log: &str) -> u64 {
     let of = |line: &str| match line.split_once(" more rejected") {
         Some((before, _)) => before.rsplit(' ').next()?.parse().ok(),
@@ -47,8 +47,8 @@ fn rejected_peers_do_not_get_in_and_do_not_end_a_round() {
     let scratch = Scratch::new();
     let agent = Daemon::start(&scratch, "");
     agent.pair(&scratch);
-    let driver = driving(&scratch, &agent.host(), LONG);
-    driver.await_messages(300);
+    let controller = controlling(&scratch, &agent.host(), LONG);
+    controller.await_messages(300);
     let at = agent.at;
     let slow: Vec<TcpStream> = (0..SLOW)
         .map(|_| {
@@ -66,8 +66,8 @@ fn rejected_peers_do_not_get_in_and_do_not_end_a_round() {
     let output = output(look.current_dir(scratch.join("")));
     assert!(output.status.success(), "{output:?}");
     assert_eq!(agent.processes().len(), 1, "no rejected peer has a process");
-    driver.signal_group(Signal::INT);
-    let ended = driver.end();
+    controller.signal_group(Signal::INT);
+    let ended = controller.end();
     drop(slow);
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let found = record(&scratch);

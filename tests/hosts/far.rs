@@ -1,8 +1,8 @@
 //! Two hosts for a test, made by `testbed net`: tests run the program in the first, and the second
 //! is known to ssh as `far`. Both share this machine's files and CPUs.
 
-use super::driver::Scratch;
-use super::driver::bounded::{LIMIT, output, until};
+use super::controller::Scratch;
+use super::controller::bounded::{LIMIT, output, until};
 use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

@@ -1,9 +1,9 @@
-//! Several hosts for a test, made by `testbed net`: the driver runs in the first, which is not
+//! Several hosts for a test, made by `testbed net`: the controller runs in the first, which is not
 //! among those counted here. They are reached by a script in the place of ssh, which stays where a
 //! host is cut off (that a real ssh does the same is shown by the tests of two hosts).
 
-use super::driver::Scratch;
-use super::driver::bounded::{LIMIT, until};
+use super::controller::Scratch;
+use super::controller::bounded::{LIMIT, until};
 use super::testbed::{Testbed, run};
 use std::cell::Cell;
 use std::fs;
@@ -38,7 +38,7 @@ fn script(testbed: &Testbed, scratch: &Scratch) -> String {
 }
 
 impl Net {
-    /// So many hosts beside the driver's. `None`, said on stderr, where none can be made.
+    /// So many hosts beside the controller's. `None`, said on stderr, where none can be made.
     pub fn of(count: u32, scratch: &Scratch) -> Option<Net> {
         let testbed = Testbed::of(count + 1, "star", scratch)?;
         let others = 2..=count + 1;

@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use super::PROGRAM;
-use super::driver::Scratch;
-use super::driver::bounded::{LIMIT, end_or_kill, output, until_some};
+use super::controller::Scratch;
+use super::controller::bounded::{LIMIT, end_or_kill, output, until_some};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Command, Stdio};

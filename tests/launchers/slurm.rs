@@ -1,7 +1,7 @@
 //! A cluster of Slurm on this machine: a controller and four nodes, with a munged of their own.
 
-use super::driver::Scratch;
-use super::driver::bounded::{LIMIT, end_or_kill, is_soon, output};
+use super::controller::Scratch;
+use super::controller::bounded::{LIMIT, end_or_kill, is_soon, output};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

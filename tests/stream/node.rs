@@ -1,7 +1,7 @@
 //! A stream through a socket node, which here is a thread that knows of the form what VILLASnode's
 //! documentation says, and nothing of wiregauge.
 
-use super::driver::{Scratch, wiregauge};
+use super::controller::{Scratch, wiregauge};
 use super::{measured, messages, read, refused};
 use socket2::SockRef;
 use std::net::UdpSocket;

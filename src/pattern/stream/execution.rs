@@ -25,7 +25,7 @@ impl PatternExecution for Stream {
         Ok(Box::new(match (thread.role, case.schedule.rate()) {
             (Role::Client, Some(rate)) => {
                 let source = Source::new(spec.shape, spec.values as usize, case.seed);
-                Samples::Made(Steps::new(source, rate.0, *time, epoch_of_day_ns))
+                Samples::Made(Box::new(Steps::new(source, rate.0, *time, epoch_of_day_ns)))
             }
             (Role::Client, None) => {
                 return Err(AgentError::Refused("a stream needs a schedule".into()));
@@ -37,7 +37,7 @@ impl PatternExecution for Stream {
 
 enum Samples {
     /// By a source.
-    Made(Steps),
+    Made(Box<Steps>),
     /// By a receiver, and where it keeps them.
     Received(Option<KeptFile>),
 }

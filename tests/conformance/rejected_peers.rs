@@ -28,7 +28,7 @@ fn abstract_name(blob: &Blob) -> SocketAddr {
     SocketAddr::from_abstract_name(&blob.0).unwrap()
 }
 
-/// Opens a server, lets strangers at it, and then the real client; message 1 must come through.
+/// Opens a server, lets foreign peers at it, and then the real client; message 1 must come through.
 fn only_the_real_one_is_let_in<S: Write + Send>(
     kind: TransportKind,
     dial: impl Fn(&Blob) -> S + Sync,
@@ -85,23 +85,23 @@ fn first_message<E: Endpoint>(endpoint: &mut E) -> [u8; 8] {
 }
 
 #[test]
-fn a_stranger_is_not_let_in_on_tcp() {
+fn a_foreign_peer_is_not_let_in_on_tcp() {
     only_the_real_one_is_let_in(TransportKind::Tcp, |address| {
         TcpStream::connect(text(address)).unwrap()
     });
 }
 
 #[test]
-fn a_stranger_is_not_let_in_on_unix() {
+fn a_foreign_peer_is_not_let_in_on_unix() {
     only_the_real_one_is_let_in(TransportKind::Unix, |address| {
         UnixStream::connect_addr(&abstract_name(address)).unwrap()
     });
 }
 
-/// A stranger that feeds the server a byte now and then is dropped after one patience, not after
+/// A peer that feeds the server a byte now and then is dropped after one patience, not after
 /// one for each byte.
 #[test]
-fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
+fn a_foreign_peer_that_dribbles_holds_up_no_longer_than_a_silent_one() {
     let (tell, told) = channel();
     let done = &AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -136,7 +136,7 @@ fn a_stranger_that_dribbles_holds_up_no_longer_than_a_silent_one() {
     });
 }
 
-fn datagrams_of_strangers_are_not_seen(kind: TransportKind, throw: impl Fn(&Blob) -> bool) {
+fn foreign_datagrams_are_not_seen(kind: TransportKind, throw: impl Fn(&Blob) -> bool) {
     let open = |role| kind.open(&bench(kind).setup(role, ECHO, 8, 1)).unwrap();
     let (client, server) = (open(Role::Client), open(Role::Server));
     let (to_client, to_server) = (client.address(), server.address());
@@ -150,17 +150,17 @@ fn datagrams_of_strangers_are_not_seen(kind: TransportKind, throw: impl Fn(&Blob
 }
 
 #[test]
-fn a_strangers_datagram_is_not_seen_on_udp() {
-    datagrams_of_strangers_are_not_seen(TransportKind::Udp, |address| {
-        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-        stranger.send_to(b"stranger", text(address)).is_ok()
+fn a_foreign_datagram_is_not_seen_on_udp() {
+    foreign_datagrams_are_not_seen(TransportKind::Udp, |address| {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        peer.send_to(b"peer", text(address)).is_ok()
     });
 }
 
 #[test]
-fn a_strangers_datagram_is_not_seen_on_unixgram() {
-    datagrams_of_strangers_are_not_seen(TransportKind::Unixgram, |address| {
-        let stranger = UnixDatagram::unbound().unwrap();
-        stranger.connect_addr(&abstract_name(address)).is_ok() && stranger.send(b"stranger").is_ok()
+fn a_foreign_datagram_is_not_seen_on_unixgram() {
+    foreign_datagrams_are_not_seen(TransportKind::Unixgram, |address| {
+        let peer = UnixDatagram::unbound().unwrap();
+        peer.connect_addr(&abstract_name(address)).is_ok() && peer.send(b"peer").is_ok()
     });
 }

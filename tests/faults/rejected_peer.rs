@@ -1,6 +1,6 @@
-//! What an agent does with somebody who is not its driver.
+//! What an agent does with somebody who is not its controller.
 
-use super::driver::bounded::{LIMIT, end};
+use super::controller::bounded::{LIMIT, end};
 use super::*;
 
 /// Starts an agent by hand, writes bytes to it and closes (or holds) its input.
@@ -12,7 +12,7 @@ fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // One that sshd has started is told the secret by its driver.
+    // One that sshd has started is told the secret by its controller.
     agent.env_remove(wiregauge::host::SSH_CONNECTION);
     match secret {
         Some(secret) => agent.env(SECRET_VARIABLE, secret),

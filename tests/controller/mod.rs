@@ -104,7 +104,7 @@ impl Process {
 }
 
 /// A running program.
-pub struct Driver {
+pub struct Controller {
     child: Child,
     out: PathBuf,
     agents: RefCell<Vec<Process>>,
@@ -127,16 +127,16 @@ pub struct Ended {
     pub survivors: Vec<i32>,
 }
 
-impl Driver {
+impl Controller {
     /// Starts the program in a directory, in a process group of its own.
-    pub fn start(scratch: &Scratch, arguments: &[&str]) -> Driver {
+    pub fn start(scratch: &Scratch, arguments: &[&str]) -> Controller {
         let mut program = scratch.program();
         program.args(arguments);
-        Driver::of(scratch, program)
+        Controller::of(scratch, program)
     }
 
     /// Starts any command so.
-    pub fn of(scratch: &Scratch, mut command: Command) -> Driver {
+    pub fn of(scratch: &Scratch, mut command: Command) -> Controller {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let out = std::env::temp_dir().join(format!("wg-{}-{number}", std::process::id()));
@@ -150,7 +150,7 @@ impl Driver {
             .spawn()
             .unwrap();
         let dir = scratch.0.clone();
-        Driver { child, out, agents: Default::default(), dir, told: Instant::now() }
+        Controller { child, out, agents: Default::default(), dir, told: Instant::now() }
     }
 
     fn pid(&self) -> Pid {
@@ -217,7 +217,7 @@ impl Driver {
             .concat()
     }
 
-    /// Signals the driver alone.
+    /// Signals the controller alone.
     pub fn signal(&self, signal: Signal) {
         self.agents();
         kill_process(self.pid(), signal).unwrap();
@@ -253,7 +253,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for Controller {
     fn drop(&mut self) {
         for agent in self.agents.borrow().iter().filter(|agent| agent.lives()) {
             let _ = kill_process(Pid::from_raw(agent.pid).unwrap(), Signal::KILL);
@@ -297,7 +297,7 @@ impl Drop for PublicCopy {
 
 /// Runs the program to its end.
 pub fn wiregauge(scratch: &Scratch, arguments: &[&str]) -> Ended {
-    Driver::start(scratch, arguments).end()
+    Controller::start(scratch, arguments).end()
 }
 
 /// The words of a line.
@@ -326,13 +326,13 @@ pub fn samples(scratch: &Scratch, run: u32) -> Vec<Sample> {
 /// were lost.
 pub fn server_dies(line: &str) -> (Scratch, Record, usize) {
     let scratch = Scratch::new();
-    let driver = Driver::start(&scratch, &words(&format!("{line} --out run")));
-    driver.await_messages(500);
-    let server = driver.agents()[0];
+    let controller = Controller::start(&scratch, &words(&format!("{line} --out run")));
+    controller.await_messages(500);
+    let server = controller.agents()[0];
     server.signal(Signal::STOP);
     std::thread::sleep(Duration::from_millis(300));
     server.signal(Signal::KILL);
-    let ended = driver.end();
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.survivors.is_empty(), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
@@ -344,10 +344,10 @@ pub fn server_dies(line: &str) -> (Scratch, Record, usize) {
 /// Runs a command whose client is killed; what it kept.
 pub fn client_dies(line: &str) -> (Scratch, Record) {
     let scratch = Scratch::new();
-    let driver = Driver::start(&scratch, &words(&format!("{line} --out run")));
-    driver.await_messages(500);
-    driver.agents()[1].signal(Signal::KILL);
-    let ended = driver.end();
+    let controller = Controller::start(&scratch, &words(&format!("{line} --out run")));
+    controller.await_messages(500);
+    controller.agents()[1].signal(Signal::KILL);
+    let ended = controller.end();
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.survivors.is_empty(), "the server went on for nobody: {ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
