@@ -126,7 +126,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         ("title = \"t\"\nall = 3", "s.toml:2:7: 'all' is an integer: write a table".into()),
         (&format!("{entry}size = {{ a = 1 }}\n"), "s.toml:4:8: 'size' is a table".into()),
         (&format!("{entry}size = 0x10\n"), "s.toml:4:8: 'size' is an integer".into()),
-        (&graph_of("kind = \"pie\"\nmetric = \"rtt\"\n"), "s.toml:6:8: kind 'pie' is not".into()),
+        (&graph_of("kind = \"pie\"\nmetric = \"rtt\"\n"), "s.toml:6:8: unknown kind 'pie'".into()),
         (&graph_of("kind = \"cdf\"\n"), "s.toml:4:1: a graph needs 'metric'".into()),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nquantile = 0.95\n"),
