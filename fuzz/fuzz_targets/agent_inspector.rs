@@ -16,6 +16,7 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
         assert_ne!(*inspector.state(), SessionState::Silent);
-        assert!(inspector.patience().is_some() || *inspector.state() == SessionState::AnsweringClock);
+        let is_bounded = inspector.patience().is_some();
+        assert!(is_bounded || *inspector.state() == SessionState::AnsweringClock);
     }
 });
