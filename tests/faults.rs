@@ -299,7 +299,7 @@ fn a_disk_that_fills_up_leaves_no_half_record() {
                   wait $!; code=$?; rm disk/other; ls -A disk; exit $code";
     let ended = unshared(&scratch, script);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""), "{ended:?}");
-    assert!(ended.stderr.contains("is full, so the record was given up"), "{ended:?}");
+    assert!(ended.stderr.contains("is full, so the record was abandoned"), "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
 }
 

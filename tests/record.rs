@@ -133,7 +133,7 @@ fn numbers_above_the_columns_are_refused() {
         late,
     ] {
         let text = sentence(writer.append(&round));
-        assert!(text.contains("allowed are at most"), "{text}");
+        assert!(text.contains("above the limit of"), "{text}");
     }
 }
 
@@ -252,8 +252,8 @@ fn inner_full_disk() {
     let text = full.expect("100 rounds are more than 256 KiB").to_string();
     assert!(text.contains("is full") && text.contains(SAMPLES), "{text}");
     assert!(names(&mount).is_empty(), "{:?}", names(&mount));
-    assert!(sentence(writer.append(&realistic_round(0, 0, 1))).contains("given up"));
-    assert!(sentence(writer.finish(&full_record(), "")).contains("given up"));
+    assert!(sentence(writer.append(&realistic_round(0, 0, 1))).contains("abandoned"));
+    assert!(sentence(writer.finish(&full_record(), "")).contains("abandoned"));
     assert!(names(&mount).is_empty());
     // The last file may be the one that does not fit.
     let mut writer = RunDirectory::create(&dir, Bytes(100_000)).unwrap();
@@ -305,7 +305,7 @@ fn what_is_no_record_is_a_sentence() {
     assert!(told(&b"[".repeat(100_000)).contains("line 1"));
     let sparse = fs::File::create(&file).unwrap();
     sparse.set_len((64 << 20) + 1).unwrap();
-    assert!(sentence(read_record(&dir)).contains("allowed are at most"));
+    assert!(sentence(read_record(&dir)).contains("above the limit of"));
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert!(sentence(read_record(&dir)).contains("not a plain file"));

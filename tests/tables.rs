@@ -22,7 +22,7 @@ fn record(plan: Plan) -> Record {
         case: CaseRecord::from(case),
         headline: headline(case).into(),
         complete: true,
-        stopped: "5 of 5 rounds were made".into(),
+        stopped: "5 of 5 rounds were measured".into(),
         rounds: Vec::new(),
         figures: Vec::new(),
         rates: Vec::new(),
@@ -292,9 +292,9 @@ warning: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 6553
 #[test]
 fn rounds_that_ended_early_say_why() {
     let mut found = surveyed();
-    assert!(!table::notes(&found).contains("rounds were made"));
+    assert!(!table::notes(&found).contains("rounds were measured"));
     found.plan.rounds = Rounds { least: 5, most: 30, until: Some(0.05) };
-    assert!(table::notes(&found).contains("and 9 more: 5 of 5 rounds were made"));
+    assert!(table::notes(&found).contains("and 9 more: 5 of 5 rounds were measured"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use wiregauge::transport::synthetic::Synthetic;
 
 fuzz_target!(|text: &str| {
     match text.parse::<Synthetic>() {
-        Err(e) => assert!(e.contains("allowed") || e.contains("more than"), "{e}"),
+        Err(e) => assert!(e.contains("use constant(T)") || e.contains("more than"), "{e}"),
         Ok(spec) => {
             for share in [spec.loss, spec.duplicate, spec.reorder, spec.forward_share] {
                 assert!((0.0..=1.0).contains(&share), "{spec:?}");

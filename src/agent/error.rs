@@ -9,7 +9,7 @@ use std::io;
 pub enum AgentError {
     #[error("{0}")]
     Refused(String),
-    #[error("nobody greeted this agent; wiregauge starts its agents itself")]
+    #[error("no controller greeted this agent: wiregauge starts its agents itself")]
     NotGreeted,
     #[error("{0}")]
     Unable(String),

@@ -50,7 +50,7 @@ fn set(
 ) -> Result<(), Misplaced> {
     let key = word.key.as_str();
     let Some(option) = given.definition(key) else {
-        let sentence = format!("{} has no word '{key}': use {}", pattern.name(), allowed(given));
+        let sentence = format!("{} has no option '{key}': use {}", pattern.name(), allowed(given));
         return Err(written.wrong(&word.key_place, sentence));
     };
     let text = match (option.takes_value(), &word.value) {
@@ -133,16 +133,16 @@ mod tests {
     fn a_word_that_is_wrong_is_pointed_at() {
         let entry = "[[latency]]\nseries = \"s\"\n";
         for (words, place, says) in [
-            ("sise = 8\n", "a.toml:4:1", "latency has no word 'sise': use series, size, "),
+            ("sise = 8\n", "a.toml:4:1", "latency has no option 'sise': use series, size, "),
             ("size = \"8..\"\n", "a.toml:4:8", "--size: invalid sweep '8..': use A..B"),
             ("transport = \"tpc\"\n", "a.toml:4:13", "unknown value 'tpc': use tcp, "),
             ("check = \"yes\"\n", "a.toml:4:9", "'check' is a switch: use true or false"),
             ("count = 0\n", "a.toml:4:9", "--count: '0' is out of range: use 1 to "),
             ("count = true\n", "a.toml:4:9", "--count: invalid number 'on'"),
-            ("rate = 5\n", "a.toml:4:1", "latency has no word 'rate'"),
-            ("help = true\n", "a.toml:4:1", "latency has no word 'help'"),
+            ("rate = 5\n", "a.toml:4:1", "latency has no option 'rate'"),
+            ("help = true\n", "a.toml:4:1", "latency has no option 'help'"),
             ("size = 100000\ntransport = \"udp\"\n", "a.toml:4:8", "use 1 to 65507"),
-            ("agent = true\n", "a.toml:4:1", "latency has no word 'agent'"),
+            ("agent = true\n", "a.toml:4:1", "latency has no option 'agent'"),
             ("size = \"--json\"\n", "a.toml:4:8", "--size: "),
             ("transport = [\"tcp\", 1979-01-01]\n", "a.toml:4:21", "'transport' is a datetime"),
         ] {

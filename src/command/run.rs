@@ -108,7 +108,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
         }
     }
     match named {
-        0 => refuse("--interface means nothing to this study, which has none of tcp, udp, homa"),
+        0 => refuse("--interface has no effect on this study, which has none of tcp, udp, homa"),
         _ => Ok(()),
     }
 }
@@ -132,7 +132,7 @@ fn find(name: &str) -> Result<(String, String), CommandError> {
         Err(error) => {
             let shipped = SHIPPED.map(|(name, _)| name).join(", ");
             refuse(format!(
-                "the study '{name}' cannot be read ({error}); name a file, or one of {shipped}"
+                "cannot read the study '{name}' ({error}): use a file, or one of {shipped}"
             ))
         }
     }
@@ -162,7 +162,7 @@ fn only(
     let known = |name: &String| requests.iter().any(|(series, _)| series == name);
     if let Some(name) = asked.iter().find(|name| !known(name)) {
         let names = each_once(requests.iter().map(|(series, _)| series.as_str())).join(", ");
-        return refuse(format!("--only: there is no series '{name}'; allowed are {names}"));
+        return refuse(format!("--only: unknown series '{name}': use {names}"));
     }
     let wanted = |series: &String| asked.is_empty() || asked.contains(series);
     Ok(requests.into_iter().filter(|(series, _)| wanted(series)).collect())

@@ -116,8 +116,8 @@ fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<Socke
     let named = &up[..up.len().min(MOST_NAMED)];
     Err(match up.len() - named.len() {
         0 if up.is_empty() => format!("{wrong}, and no other one is up and has an address"),
-        0 => format!("{wrong}; allowed are {}", named.join(", ")),
-        more => format!("{wrong}; allowed are {} and {more} more", named.join(", ")),
+        0 => format!("{wrong}: use {}", named.join(", ")),
+        more => format!("{wrong}: use {} or one of {more} more", named.join(", ")),
     })
 }
 
@@ -196,7 +196,7 @@ mod tests {
             ("eth4", "the network interface 'eth4' has no IP address"),
         ] {
             let refused = choose(&fake.tree, &addresses(), name).unwrap_err();
-            assert_eq!(refused, format!("{wrong}; allowed are eth1, eth2, ib0, lo"));
+            assert_eq!(refused, format!("{wrong}: use eth1, eth2, ib0, lo"));
         }
         let alone = choose(&fake.tree, &[], "lo").unwrap_err();
         assert!(alone.ends_with("no other one is up and has an address"), "{alone}");

@@ -285,7 +285,7 @@ impl Table {
 fn unknown<'a>(what: &str, name: &str, all: impl Iterator<Item = &'a str>) -> String {
     let allowed = all.collect::<Vec<_>>().join(", ");
     let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed };
-    format!("there is no {what} '{name}'; allowed are {allowed}")
+    format!("unknown {what} '{name}': use {allowed}")
 }
 
 #[cfg(test)]

@@ -212,7 +212,7 @@ impl<'a> Fields<'a> {
     pub fn done(self) -> Result<(), Misplaced> {
         let Some((name, field)) = self.left.first() else { return Ok(()) };
         let allowed = self.asked.join(", ");
-        let sentence = format!("{} has no '{name}'; allowed are {allowed}", self.what);
+        let sentence = format!("{} has no key '{name}': use {allowed}", self.what);
         Err(self.written.wrong(&field.key_place, sentence))
     }
 }
@@ -305,7 +305,7 @@ mod tests {
         let written = written("one = 1\nthree = 3\n");
         let mut fields = written.fields("a thing").unwrap();
         assert!(fields.take("one").is_some() && fields.take("two").is_none());
-        let sentence = "a.toml:2:1: a thing has no 'three'; allowed are one, two";
+        let sentence = "a.toml:2:1: a thing has no key 'three': use one, two";
         assert_eq!(fields.done().unwrap_err().to_string(), sentence);
     }
 

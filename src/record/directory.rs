@@ -236,7 +236,7 @@ impl Drop for Writer {
 fn given_up(target: &Path) -> RecordError {
     let path = shown(target);
     let sentence = format!(
-        "the record {path} was given up after an earlier error; nothing more is written to it"
+        "the record {path} was abandoned after an earlier error; nothing more is written to it"
     );
     RecordError::Disk { sentence, kind: io::ErrorKind::Other }
 }
@@ -293,7 +293,7 @@ pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     file.take(RECORD_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > RECORD_LIMIT {
         let (path, size) = (shown(&path), meta.len().max(text.len() as u64));
-        return refuse(format!("{path} has {size} bytes; allowed are at most {RECORD_LIMIT}"));
+        return refuse(format!("{path} has {size} bytes, above the limit of {RECORD_LIMIT}"));
     }
     parse_record(&path, &text)
 }
@@ -339,11 +339,11 @@ fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
     let is_missing = source.kind() == io::ErrorKind::NotFound;
     match dir.metadata() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            RecordError::Refused(format!("{} does not exist; name a run directory", shown(dir)))
+            RecordError::Refused(format!("{} does not exist: name a run directory", shown(dir)))
         }
         Ok(meta) if !meta.is_dir() => not_a_directory(dir, "it is a file"),
         Ok(_) if is_missing && is_partial => RecordError::Refused(format!(
-            "{} is what an interrupted run left and holds no record.json; it can be deleted, \
+            "{} was left by an interrupted run and has no record.json: delete it, \
                  or its samples.parquet be kept if it has one",
             shown(dir)
         )),

@@ -43,11 +43,11 @@ impl RecordError {
         let (path, kind) = (shown(path), source.kind());
         let sentence = match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
-                "the disk of {path} is full, so the record was given up and its part removed; free \
-                 some space or name a directory on another disk"
+                "the disk of {path} is full, so the record was abandoned and its part removed: \
+                 free some space or name a directory on another disk"
             ),
             _ => {
-                format!("writing {path}: {source}; the record was given up and its part removed")
+                format!("writing {path}: {source}; the record was abandoned and its part removed")
             }
         };
         RecordError::Disk { sentence, kind }
@@ -61,7 +61,9 @@ impl RecordError {
     /// A damaged or foreign `samples.parquet`.
     pub(crate) fn samples(path: &Path, why: impl AsRef<str>) -> RecordError {
         let (path, why) = (shown(path), one_line(why.as_ref()));
-        RecordError::Refused(format!("{path} is not a whole samples.parquet of wiregauge: {why}"))
+        RecordError::Refused(format!(
+            "{path} is not a complete samples.parquet of wiregauge: {why}"
+        ))
     }
 
     /// A parser's complaint, with its place apart from its words.

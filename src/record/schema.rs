@@ -226,7 +226,7 @@ pub struct Instrument {
     /// plus the clock's resolution.
     #[serde(with = "as_value")]
     pub error_ns: f64,
-    /// Cost of recording one sample beyond its clock readings.
+    /// Cost of recording one sample without its clock readings.
     #[serde(with = "as_value")]
     pub recording_ns: f64,
 }

@@ -249,7 +249,7 @@ impl RunSoFar {
         figures.extend(completion.figures);
         rates.extend(completion.rates);
         let complete = self.is_complete();
-        let unfinished = || format!("{} of the rounds were made", self.rounds.len());
+        let unfinished = || format!("{} of the rounds were measured", self.rounds.len());
         let stopped = self.stop.as_ref().map_or_else(unfinished, Stop::to_string);
         Run {
             index: self.index as u32,

@@ -24,10 +24,10 @@ impl Stop {
                 format!("after {done} rounds the intervals are within {percent} of the values")
             }
             _ if done < rounds.most => return None,
-            None => format!("all {done} rounds were made"),
+            None => format!("all {done} rounds were measured"),
             Some(false) => format!(
-                "all {done} rounds were made, and the intervals are wider than {percent} of the \
-                 values"
+                "all {done} rounds were measured, and the intervals are wider than {percent} of \
+                 the values"
             ),
         };
         Some(Stop::Planned(sentence))

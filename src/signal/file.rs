@@ -239,8 +239,7 @@ impl<T: Write> Writer<T> {
                 }
                 Err(error) => {
                     self.kept.left_out += std::mem::take(&mut self.pending);
-                    self.kept.fault =
-                        Some(format!("the samples could not be written any further: {error}"));
+                    self.kept.fault = Some(format!("cannot write more samples: {error}"));
                 }
             }
         }

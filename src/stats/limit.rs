@@ -268,7 +268,7 @@ const FIGURES: &str = "p10, p50, p90, p99, p99.9, p99.99, min and max";
 fn unknown_metric(word: &str) -> String {
     let metrics = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
     let rates = RateMetric::ALL.iter().map(|rate| rate.name()).collect::<Vec<_>>().join(", ");
-    format!("'{word}' is not a metric; allowed are {metrics}, and the rates {rates}")
+    format!("'{word}' is not a metric: use {metrics}, or the rates {rates}")
 }
 
 const SPANS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
@@ -305,7 +305,7 @@ fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
     let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
         let allowed: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
         let allowed = allowed.join(", ");
-        return Err(format!("'{unit}' is not a unit of {figure}; allowed are {allowed} and %"));
+        return Err(format!("invalid unit '{unit}' of {figure}: use {allowed} or %"));
     };
     let value = value * scale;
     Ok(if signed { Bound::Difference(value) } else { Bound::Absolute(value) })
@@ -378,12 +378,12 @@ mod tests {
         let cases = [
             ("half_rtt.p99", "no '>' or '<'"),
             ("rtt>+10%", "'rtt' is a distribution: add a figure, one of p10"),
-            ("latency.p50>+10%", "'latency' is not a metric; allowed are rtt, half_rtt"),
+            ("latency.p50>+10%", "'latency' is not a metric: use rtt, half_rtt"),
             ("rtt.p95>+10%", "unknown figure 'p95': use p10, p50"),
             ("rtt.p50>10%", "'10%' needs a sign: +10%"),
             ("rtt.p50>-10%", "'>' limits an increase"),
             ("bandwidth<+5%", "'<' limits a decrease"),
-            ("rtt.p50>+2kg", "'kg' is not a unit of rtt.p50; allowed are ns, us, ms, s and %"),
+            ("rtt.p50>+2kg", "invalid unit 'kg' of rtt.p50: use ns, us, ms, s or %"),
             ("rtt.p50>", "invalid number ''"),
             ("rtt.p50>+infs", "invalid number '+'"),
             ("rtt.p50>+1e999us", "invalid number '+1e999'"),

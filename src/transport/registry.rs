@@ -43,7 +43,7 @@ registry! {
     Villas "villas" => socket::Villas;
     /// RDMA verbs.
     Verbs "verbs" => verbs::Verbs;
-    /// No delay: the instrument's floor.
+    /// No delay: the instrument overhead.
     Null "null" => null::Null;
     /// Simulated delays, stalls, loss and clocks on a virtual clock.
     Synthetic "synthetic" => synthetic::Simulated;

@@ -377,7 +377,7 @@ warnings! {
 
     /// The record and its samples have different numbers of samples.
     "sample_count_differs" Severe SampleCountDiffers { of: String, figures: u64, samples: u64 }
-    says("{of}: the figures are of {figures} samples, the curves of {samples}"),
+    says("{of}: the figures cover {figures} samples, the curves {samples}"),
     advises("samples.parquet and record.json are from different runs: do not use them");
 
     /// The record and its samples have different maxima.

@@ -75,7 +75,7 @@ fn an_agent_that_nobody_greets_says_so_and_ends() {
         assert!(frames.is_empty());
         assert_eq!(
             said,
-            "wiregauge: nobody greeted this agent; wiregauge starts its agents itself\n"
+            "wiregauge: no controller greeted this agent: wiregauge starts its agents itself\n"
         );
     }
 }

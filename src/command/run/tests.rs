@@ -144,7 +144,7 @@ fn cases_of_a_series_stay_together_and_are_told_apart_by_it() {
     let sentence = study::plan(study, &many).unwrap_err().to_string();
     assert!(sentence.contains("at most 8000 are allowed: write fewer sizes"), "{sentence}");
     let wrong = only(requests, &["c".to_owned()]).unwrap_err().to_string();
-    assert_eq!(wrong, "--only: there is no series 'c'; allowed are a, b");
+    assert_eq!(wrong, "--only: unknown series 'c': use a, b");
 }
 
 #[test]

@@ -136,14 +136,10 @@ fn what_a_study_asks_wrongly_is_refused_with_what_is_allowed() {
         gamess.figures(&wanted, metric, &Ok("FDR".to_owned())).unwrap_err().0
     };
     for (wanted, metric, says) in [
-        (asked("x", "FDR", None), "rtt", "there is no table 'x'; allowed are signal-rates, data-"),
-        (
-            asked("send-latency-rc", "EDR", None),
-            "half_rtt",
-            "no column 'EDR'; allowed are SDR, DDR",
-        ),
+        (asked("x", "FDR", None), "rtt", "unknown table 'x': use signal-rates, data-"),
+        (asked("send-latency-rc", "EDR", None), "half_rtt", "unknown column 'EDR': use SDR, DDR"),
         (asked("send-latency-rc", "FDR", None), "one_way", "has half_rtt, the graph shows one_way"),
-        (asked("send-latency-rc", "FDR", Some("x")), "half_rtt", "no row 'x'; allowed are none"),
+        (asked("send-latency-rc", "FDR", Some("x")), "half_rtt", "unknown row 'x': use none"),
         (asked("peak-bandwidth", "FDR", None), "bandwidth", "have names: set row to one of RC"),
         (asked("signal-rates", "FDR", None), "bandwidth", "has no metric of wiregauge"),
     ] {
@@ -166,7 +162,7 @@ fn a_file_is_read_strictly() {
         ("[[4, 1.5, nan]]", "[[4, -1, 1]]", "a figure is above 0, or nan if it is missing"),
         ("[[4, 1.5, nan]]", "[[4, inf, 1]]", "a figure is above 0, or nan if it is missing"),
         ("what = \"w\"\n", "", "r.toml:5:1: a table needs 'what'"),
-        ("what = \"w\"\n", "what = \"w\"\nwhy = \"w\"\n", "r.toml:9:1: a table has no 'why'"),
+        ("what = \"w\"\n", "what = \"w\"\nwhy = \"w\"\n", "r.toml:9:1: a table has no key 'why'"),
     ] {
         let sentence = parse("r.toml", &good.replace(from, to)).unwrap_err().to_string();
         assert!(sentence.contains(says), "{sentence}");

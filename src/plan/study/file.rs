@@ -334,7 +334,7 @@ fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Resu
         return Ok(());
     }
     let allowed = names.join(", ");
-    Err(written.wrong(place, format!("there is no series '{name}'; allowed are {allowed}")))
+    Err(written.wrong(place, format!("unknown series '{name}': use {allowed}")))
 }
 
 fn reference(mut table: Fields<'_>, series: &[String]) -> Result<ReferenceAsked, Misplaced> {

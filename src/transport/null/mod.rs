@@ -11,7 +11,7 @@ pub use endpoint::NullEndpoint;
 pub struct Null;
 
 const DESCRIPTOR: Descriptor = Descriptor {
-    about: "no transport: a message arrives as it is posted (the instrument's own floor)",
+    about: "no transport: a message arrives as it is posted (measures the instrument overhead)",
     largest: Bytes::MIB.0,
     traffic: &[Traffic::Echo { every: 1 }],
     one_process: true,

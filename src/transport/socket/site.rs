@@ -63,7 +63,7 @@ fn bind_within<S>(
     }
     Err(io::Error::new(
         io::ErrorKind::AddrInUse,
-        format!("each of the ports {first}-{last} that are allowed here is in use"),
+        format!("all allowed ports {first}-{last} are in use"),
     ))
 }
 

@@ -104,8 +104,7 @@ impl std::str::FromStr for Synthetic {
             return Err(format!("more than {MOST_WORDS} terms"));
         }
         for word in text.split_whitespace() {
-            spec.apply(word)
-                .ok_or_else(|| format!("synthetic behaviour '{word}'; allowed are {ALLOWED}"))?;
+            spec.apply(word).ok_or_else(|| format!("unknown term '{word}': use {ALLOWED}"))?;
         }
         Ok(spec)
     }
@@ -180,7 +179,7 @@ mod tests {
         #[test]
         fn whatever_is_typed_is_in_range_or_refused(text in ANY_SPECIFICATION) {
             match text.parse::<Synthetic>() {
-                Err(sentence) => prop_assert!(sentence.contains("allowed are"), "{}", sentence),
+                Err(sentence) => prop_assert!(sentence.contains("use constant(T)"), "{}", sentence),
                 Ok(spec) => {
                     for share in [spec.loss, spec.duplicate, spec.reorder, spec.forward_share] {
                         prop_assert!((0.0..=1.0).contains(&share), "{:?}", spec);
@@ -209,7 +208,7 @@ mod tests {
     fn an_unknown_word_is_refused_with_what_is_allowed() {
         for bad in ["jitter(1us)", "loss(101%)", "normal(1us)", "drift(NaNppm)", "stall(5ms)"] {
             let refusal = bad.parse::<Synthetic>().unwrap_err();
-            assert!(refusal.contains(bad) && refusal.contains("allowed are"), "{refusal}");
+            assert!(refusal.contains(bad) && refusal.contains("use constant(T)"), "{refusal}");
         }
     }
 }

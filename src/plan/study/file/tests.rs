@@ -111,7 +111,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         ("title = 5", "s.toml:1:9: 'title' is an integer: write a text in quotes".into()),
         ("title = \"\"", "s.toml:1:9: write one line of 1 to 500 characters".into()),
         ("title = \"t\"\n", "s.toml:1:1: a study has 1 to 200 entries, not 0; write one as".into()),
-        ("title = \"t\"\n[[latncy]]\n", "s.toml:2:3: a study has no 'latncy'; allowed are".into()),
+        ("title = \"t\"\n[[latncy]]\n", "s.toml:2:3: a study has no key 'latncy': use".into()),
         ("title = \"t\"\n[latency]\n", "'latency' is a table: write a list in [ ]".into()),
         ("title = \"t\"\n[[latency]]\n", "s.toml:2:1: latency needs 'series'".into()),
         (
@@ -134,7 +134,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         ),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nseries = [\"s\", \"x\"]\n"),
-            "s.toml:8:16: there is no series 'x'; allowed are s".into(),
+            "s.toml:8:16: unknown series 'x': use s".into(),
         ),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nspread = \"wide\"\n"),
@@ -144,7 +144,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\n[[graph.reference]]\nfile = \"a\"\n"),
             "s.toml:8:1: a reference needs 'table'".into(),
         ),
-        (&graph_of("kind = \"cdf\"\nmetric = \"rtt\"\ncolour = 1\n"), "has no 'colour'".into()),
+        (&graph_of("kind = \"cdf\"\nmetric = \"rtt\"\ncolour = 1\n"), "has no key 'colour'".into()),
         (
             &graph_of("kind = \"cdf\"\nmetric = \"rtt\"\nalso = [\"half_rtt\"]\n"),
             "s.toml:8:9: cdf shows one metric: write one graph for each".into(),
