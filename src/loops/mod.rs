@@ -1,10 +1,8 @@
 //! The measured loops.
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
-//! samples to the [`Recorder`](crate::sample::recorder::Recorder). This is what the loops of
-//! several patterns share: the closed loop ([`closed`]), a flow ([`flow`]), waiting, schedules,
-//! payloads.
-//! [`compiled`] chooses the copy that is compiled for an endpoint.
+//! samples to the [`Recorder`]. This is what the loops of several patterns share: the closed loop
+//! ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads. [`compiled`] chooses the copy that is compiled for an endpoint.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 

@@ -1,5 +1,5 @@
 //! The open loop: messages one way, sent when the schedule says so, whatever became of the last.
-//! The receiver is [`closed::server`](crate::loops::closed::server), which then answers nothing.
+//! The receiver is [`closed::server`], which then answers nothing.
 
 use crate::loops::flow::Flow;
 use crate::pattern::prelude::*;

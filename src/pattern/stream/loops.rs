@@ -1,7 +1,6 @@
 //! The source of a stream of samples: the open loop of a real-time simulator, which makes one
 //! sample a step and leaves out the steps that it comes too late for. The receiver is
-//! [`closed::server_with`](crate::loops::closed::server_with), which may pass each message on to a
-//! file ([`Taker`]).
+//! [`server`](crate::loops::closed::server), which may pass each message on to a file ([`Taker`]).
 
 use crate::clock::Timebase;
 use crate::loops::closed::Taker;
