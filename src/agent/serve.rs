@@ -244,11 +244,11 @@ impl AgentThreads {
         for (member, others) in self.threads.iter().zip(others) {
             let _ = member.ask.send(ThreadCommand::Connect(others));
         }
-        let granted = self.each(|said| match said {
-            ThreadReport::Connected(granted) => Some(granted),
+        let settings = self.each(|said| match said {
+            ThreadReport::Connected(settings) => Some(settings),
             _ => None,
         })?;
-        frame::write(output, &FromAgent::Connected(granted))?;
+        frame::write(output, &FromAgent::Connected(settings))?;
         let Ok(ToAgent::Start(at)) = self.control.recv() else {
             return Err(FrameError::Closed.into());
         };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// How this host is written in a list of hosts.
 pub const HERE: &str = "here";
-/// Most pairs that are measured at the same time: each is two sessions of the driver.
+/// Most pairs that are measured at the same time: each is two sessions of the controller.
 pub const MOST_AT_ONCE: usize = 512;
 /// Most random matchings of a bisection.
 pub const MOST_MATCHINGS: u32 = 1000;

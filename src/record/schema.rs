@@ -54,7 +54,7 @@ pub struct Record {
     pub unavailable: Vec<Unavailable>,
     /// What weakens the whole record.
     pub warnings: Vec<RecordedWarning>,
-    /// The plan's other hosts, in its order; all above is of the driver's.
+    /// The plan's other hosts, in its order; all above is of the controller's host.
     #[serde(default)]
     pub hosts: Vec<OtherHost>,
     /// What pairs of several hosts show together; `None` where no more than one was measured.
@@ -204,7 +204,7 @@ pub struct OtherHost {
     pub clock: ClockReport,
     /// Gaps seen by a spinning loop on its measuring CPU, beside the runs.
     pub noise: Vec<Noise>,
-    /// What the comparison of its clock with the driver's has cost, where there was one.
+    /// What the comparison of its clock with the controller's has cost, where there was one.
     #[serde(default)]
     pub clock_cost: Option<ClockCost>,
 }
@@ -391,7 +391,7 @@ pub struct Counts {
     pub reordered: u64,
     /// Came with a payload that was not the one sent (`--check`).
     pub corrupt: u64,
-    /// Connections of strangers that were dropped during set-up.
+    /// Connections of foreign peers that were dropped during set-up.
     #[serde(alias = "strangers")]
     pub rejected_peers: u64,
     /// Steps of a schedule that had passed before the generator came to them; none was dropped, but
@@ -429,7 +429,7 @@ pub struct Usage {
     pub pinned: bool,
     /// Whether the sample memory was locked.
     pub locked: bool,
-    /// Settings of the endpoint as the system granted them: name, value.
+    /// Effective settings of the endpoint, as the system reports them: name, value.
     #[serde(alias = "granted")]
     pub effective_settings: BTreeMap<String, String>,
     /// What the endpoint had seen when the round was over: name, value. Errors of completions by
