@@ -53,7 +53,7 @@ impl Memory for Arc<Cells> {
     }
 }
 
-/// Takes messages `from..to`, and tells.
+/// Takes messages `from..to`, and publishes them.
 fn take(consumer: &mut Consumer<Arc<Cells>>, from: u8, to: u8) {
     let mut expected = from;
     while expected < to {
@@ -62,7 +62,7 @@ fn take(consumer: &mut Consumer<Arc<Cells>>, from: u8, to: u8) {
             Some(length) => {
                 assert_eq!((length, message), (1, [expected]));
                 expected += 1;
-                consumer.tell(1);
+                consumer.publish(1);
             }
             None => thread::yield_now(),
         }
@@ -86,7 +86,7 @@ fn messages_are_handed_over_whole_and_in_order() {
     });
 }
 
-/// The producer has filled the ring: it gets on only as the consumer tells, and never writes a cell
+/// The producer has filled the ring: it gets on only as the consumer publishes, and never writes a cell
 /// that the consumer may still read.
 #[test]
 fn a_cell_is_written_again_only_after_it_was_read() {
@@ -113,7 +113,7 @@ fn a_cell_is_written_again_only_after_it_was_read() {
     });
 }
 
-/// What is told late (after several messages) is told whole: the consumer pops two, then tells.
+/// What is published late (after several messages) is published whole: the consumer pops two first.
 #[test]
 fn a_late_word_gives_back_all_that_was_taken() {
     loom::model(|| {
@@ -127,7 +127,7 @@ fn a_late_word_gives_back_all_that_was_taken() {
             let mut message = [0];
             assert_eq!((pop(&mut consumer, &mut message), message), (Some(1), [0]));
             assert_eq!((pop(&mut consumer, &mut message), message), (Some(1), [1]));
-            assert!(consumer.tell(1));
+            assert!(consumer.publish(1));
         });
         let mut pushed = 0;
         while pushed < 2 {
@@ -189,7 +189,7 @@ fn a_sleeping_consumer_is_rung_for_a_message() {
     });
 }
 
-/// And a producer that found no room is rung when the consumer tells.
+/// And a producer that found no room is rung when the consumer publishes.
 #[test]
 fn a_sleeping_producer_is_rung_for_room() {
     loom::model(|| {
@@ -204,7 +204,7 @@ fn a_sleeping_producer_is_rung_for_room() {
             let word = Arc::clone(&word);
             thread::spawn(move || {
                 assert_eq!(pop(&mut consumer, &mut [0]), Some(1));
-                assert!(consumer.tell(1));
+                assert!(consumer.publish(1));
                 Doorbell(&word).must_ring()
             })
         };

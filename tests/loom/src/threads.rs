@@ -18,7 +18,7 @@ struct Heap {
 }
 
 // SAFETY: a payload is the producer's until its header is published and the consumer's until it
-// tells: the ring's protocol, which miri checks.
+// publishes: the ring's protocol, which miri checks.
 unsafe impl Sync for Heap {}
 
 fn heap() -> Arc<Heap> {
