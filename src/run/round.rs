@@ -23,10 +23,9 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a round: rare enough not to disturb the measuring CPUs, often
 /// enough to stop promptly.
 const CHECK: Duration = Duration::from_millis(250);
-/// How long agents that were told to stop may take to report, on a busy machine too.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// The same for agents on other hosts, which send their samples, too.
-const LAST_WORDS_REMOTE: Duration = Duration::from_secs(10);
+/// How long agents that were told to stop may take to report, on a busy machine too. Those of
+/// another host send their samples.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// What one thread of a rank left.
 pub struct ThreadResult {
@@ -461,8 +460,7 @@ impl Round<'_> {
         let order = self.order();
         if fault.is_some() {
             self.ranks.iter_mut().for_each(|rank| rank.send(&ToAgent::Stop));
-            let limit = if self.is_remote() { LAST_WORDS_REMOTE } else { LAST_WORDS };
-            let deadline = Instant::now() + limit;
+            let deadline = Instant::now() + LAST_WORDS;
             while self.ranks.iter().any(|rank| rank.is_running() && !rank.is_gone) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let Ok(AgentMessage { rank, message }) = self.receive(left) else { break };

@@ -86,8 +86,8 @@ fn messages_are_handed_over_whole_and_in_order() {
     });
 }
 
-/// The producer has filled the ring: it gets on only as the consumer publishes, and never writes a cell
-/// that the consumer may still read.
+/// The producer has filled the ring: it gets on only as the consumer publishes, and never writes a
+/// cell that the consumer may still read.
 #[test]
 fn a_cell_is_written_again_only_after_it_was_read() {
     loom::model(|| {
