@@ -223,7 +223,7 @@ fn an_agent_lets_in_from_where_it_is_told_and_uses_the_ports_that_it_is_told() {
     let ended = driven(&scratch, &agent.host(), line);
     assert_eq!(ended.code, Some(4), "{ended:?}");
     let all = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(all.contains(&format!("each of the ports {port}-{port} that are allowed")), "{all}");
+    assert!(all.contains(&format!("all allowed ports {port}-{port} are in use")), "{all}");
     let _ = fs::remove_dir_all(scratch.join("run"));
     drop(taken);
     let ended = driven(&scratch, &agent.host(), line);

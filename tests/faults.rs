@@ -200,7 +200,7 @@ fn agents_of_a_killed_controller_end_by_themselves() {
         assert!(!scratch.join("run").exists());
         let left = wiregauge(&scratch, &["report", &ended.hidden(&scratch)]);
         assert_eq!(left.code, Some(2), "{left:?}");
-        assert!(left.stderr.contains("what an interrupted run left"), "{left:?}");
+        assert!(left.stderr.contains("was left by an interrupted run"), "{left:?}");
     }
 }
 

@@ -133,7 +133,7 @@ fn numbers_above_the_columns_are_refused() {
         late,
     ] {
         let text = sentence(writer.append(&round));
-        assert!(text.contains("above the limit of"), "{text}");
+        assert!(text.contains("use at most"), "{text}");
     }
 }
 
@@ -323,7 +323,7 @@ fn what_is_no_samples_file_is_a_sentence() {
     assert!(told(b"").contains("too few"));
     assert!(told(b"PAR1 and nothing else").contains("does not end"));
     assert!(told(b"PAR1\xff\xff\xff\x7fPAR1").contains("longer than the file"));
-    assert!(told(b"PAR1\0\0\0\0PAR1").contains("not a whole"));
+    assert!(told(b"PAR1\0\0\0\0PAR1").contains("not a complete"));
     assert!(sentence(read_all(&scratch.0)).contains("not a plain file"));
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`]. This is what the loops of several patterns share: the closed loop
-//! ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads. [`compiled`] chooses the copy that is compiled for an endpoint.
+//! ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads. [`compiled`] chooses the
+//! copy that is compiled for an endpoint.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
