@@ -92,7 +92,7 @@ fn samples_that_contradict_the_figures_are_warned_of() {
     let text = page(&record(summary(3, json!(100.0))), rounds());
     assert!(text.contains("the largest sample is 5000000 ns, the figures say 100 ns"));
     let text = page(&record(summary(4, json!(5e6))), rounds());
-    assert!(text.contains("the figures are of 4 samples, the curves of 3"));
+    assert!(text.contains("the figures cover 4 samples, the curves 3"));
 }
 
 #[test]
