@@ -87,7 +87,7 @@ impl Notation {
     }
 
     /// A quantity that is a whole number of its smallest unit, exactly as written: 0.3us is 300 ns
-    /// although 0.3 has no exact binary form, and 0.0001ns is none.
+    /// although 0.3 has no exact binary form; 0.0001ns is not a whole number.
     fn whole(&self, text: &str) -> Option<u64> {
         let (number, factor) = self.split(text)?;
         let (before, after) = number.split_once('.').unwrap_or((number, ""));

@@ -108,7 +108,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
         }
     }
     match named {
-        0 => refuse("--interface has no effect on this study, which has none of tcp, udp, homa"),
+        0 => refuse("--interface has no effect: this study does not use tcp, udp or homa"),
         _ => Ok(()),
     }
 }

@@ -97,7 +97,7 @@ impl Played {
     }
 }
 
-/// A quantile in ns; NaN where there is none.
+/// A quantile in ns; NaN if the run cannot resolve it.
 pub fn quantile(summary: &Summary, p: f64) -> f64 {
     let found = summary.quantile(p).and_then(|quantile| quantile.value);
     found.map_or(f64::NAN, |value| value.0)

@@ -63,7 +63,7 @@ impl Compiled for Requests {
     }
 }
 
-/// Sends by a schedule, or in a closed loop of so many clients where there is none.
+/// Sends by a schedule or, without one, in a closed loop of `clients`.
 pub(in crate::pattern) fn send_requests<P: RequestPath, W: Waiter, C: Clock>(
     mut context: LoopContext<'_, '_, P, W, C>,
     clients: u32,
