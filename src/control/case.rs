@@ -1,6 +1,7 @@
 //! A case as a control message carries it. The specification travels as text: only its pattern
 //! knows what it holds.
 
+use crate::plan::written::one_line;
 use crate::plan::{Case, FindPattern};
 
 /// A [`Case`] on its way to an agent: its pattern's name, and its specification as JSON.
@@ -19,6 +20,10 @@ impl CaseFrame {
     /// # Errors
     /// A sentence: an unknown pattern, or a specification that it refuses.
     pub fn read(self, find: FindPattern) -> Result<Case, String> {
+        self.checked(find).map_err(|sentence| one_line(&sentence))
+    }
+
+    fn checked(self, find: FindPattern) -> Result<Case, String> {
         let name = &self.pattern;
         let pattern = find(name).ok_or_else(|| format!("unknown pattern '{name}'"))?;
         let json = serde_json::from_str(&self.spec);

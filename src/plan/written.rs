@@ -98,7 +98,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// A sentence on one line, whatever it quotes.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => " ".to_owned(),
         c if c.is_control() => c.escape_default().to_string(),

@@ -3,7 +3,7 @@
 //! It is written under a hidden name beside its own and renamed when all of it is on the disk, so
 //! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
 
-use super::error::{RecordError, one_line, shown};
+use super::error::{RecordError, quoted, shown};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
@@ -308,7 +308,7 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
     }
     let head: Head = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
     if head.schema.as_ref().and_then(|s| s.as_str()) != Some(SCHEMA) {
-        let found = head.schema.map_or("none".into(), |schema| one_line(&schema.to_string()));
+        let found = head.schema.map_or("none".into(), |schema| quoted(&schema.to_string()));
         let path = shown(path);
         return refuse(format!("{path} has the schema {found}: expected \"{SCHEMA}\""));
     }

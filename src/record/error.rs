@@ -1,5 +1,6 @@
 //! What can go wrong with a run directory: one sentence each.
 
+use crate::plan::written::one_line;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -60,7 +61,7 @@ impl RecordError {
 
     /// A damaged or foreign `samples.parquet`.
     pub(crate) fn samples(path: &Path, why: impl AsRef<str>) -> RecordError {
-        let (path, why) = (shown(path), one_line(why.as_ref()));
+        let (path, why) = (shown(path), quoted(why.as_ref()));
         RecordError::Refused(format!(
             "{path} is not a complete samples.parquet of wiregauge: {why}"
         ))
@@ -69,7 +70,7 @@ impl RecordError {
     /// A parser's complaint, with its place apart from its words.
     pub(crate) fn json(path: &Path, error: &serde_json::Error) -> RecordError {
         let said = error.to_string();
-        let why = one_line(said.rfind(" at line ").map_or(said.as_str(), |at| &said[..at]));
+        let why = quoted(said.rfind(" at line ").map_or(said.as_str(), |at| &said[..at]));
         let (path, line, column) = (shown(path), error.line(), error.column());
         RecordError::Refused(format!("{path}, line {line}, column {column}: {why}"))
     }
@@ -78,13 +79,12 @@ impl RecordError {
 /// Longest text from a file or a library that is repeated in a sentence: a terminal's few lines.
 const QUOTE_LIMIT: usize = 300;
 
-/// The text without line breaks or control characters, and no longer than [`QUOTE_LIMIT`].
-pub(crate) fn one_line(text: &str) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    clean.take(QUOTE_LIMIT).collect::<String>().trim_end().to_string()
+/// The text on one line, and no longer than [`QUOTE_LIMIT`].
+pub(crate) fn quoted(text: &str) -> String {
+    one_line(text).chars().take(QUOTE_LIMIT).collect::<String>().trim_end().to_string()
 }
 
 /// A path as it is shown in a sentence.
 pub(crate) fn shown(path: &Path) -> String {
-    one_line(&path.to_string_lossy())
+    quoted(&path.to_string_lossy())
 }

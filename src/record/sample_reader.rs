@@ -4,7 +4,7 @@
 //! it would allocate by is checked before: the footer's length, the rows of a group, where each
 //! column lies, and each page's size when it is unpacked.
 
-use super::error::{RecordError, one_line};
+use super::error::{RecordError, quoted};
 use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
 use crate::sample::{Flags, RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding};
@@ -124,7 +124,7 @@ fn decode<T>(
 ) -> Result<T, RecordError> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(e)) => Err(RecordError::samples(path, one_line(&e.to_string()))),
+        Ok(Err(e)) => Err(RecordError::samples(path, quoted(&e.to_string()))),
         Err(_) => Err(RecordError::samples(path, "it is damaged and cannot be decoded")),
     }
 }

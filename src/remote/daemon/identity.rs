@@ -31,6 +31,9 @@ const EARLIER: Duration = Duration::from_secs(DAY);
 /// The validity of a derived identity, since 1970: the years 2000 to 2999.
 const DERIVED_VALIDITY: [Duration; 2] =
     [Duration::from_secs(946_684_800), Duration::from_secs(32_503_593_600)];
+/// The end of the year 9999, since 1970: the last date that a certificate can hold (RFC 5280,
+/// 4.1.2.5).
+const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 /// Longest file of a certificate or key that is read; ours have less than 1 KiB.
 pub const LONGEST_PEM: u64 = 16 << 10;
 /// Most certificates read from a folder.
@@ -91,6 +94,12 @@ impl Identity {
     }
 
     fn of(key: &KeyPair, from: SystemTime, until: SystemTime) -> Result<Identity, String> {
+        let is_date = |time: SystemTime| {
+            time.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since <= LAST_DATE)
+        };
+        if !is_date(from) || !is_date(until) {
+            return Err("this host's clock shows no valid date: set it, and try again".into());
+        }
         let of_key = fingerprint(key.der_bytes());
         let mut params = CertificateParams::new(vec![NAME.to_string()]).map_err(unmade)?;
         (params.not_before, params.not_after) = (from.into(), until.into());

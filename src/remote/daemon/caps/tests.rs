@@ -165,6 +165,15 @@ fn only_the_first_frame_may_be_of_another_version() {
 }
 
 #[test]
+fn what_a_refusal_quotes_stays_on_its_line() {
+    let mut asked = assignment(|_| ()).framed();
+    asked.case.pattern = "la\n\u{1b}".into();
+    let open = postcard::to_stdvec(&ToAgent::Open(Box::new(asked))).unwrap();
+    let refused = Inspector::new(Caps::default(), registry::find).admit(&open);
+    assert_eq!(refused, Err("unknown pattern 'la \\u{1b}'".to_string()));
+}
+
+#[test]
 fn frames_without_end_are_refused() {
     let mut inspector = Inspector::new(Caps::default(), registry::find);
     let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();

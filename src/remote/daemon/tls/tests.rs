@@ -53,6 +53,19 @@ fn expired() -> Identity {
 }
 
 #[test]
+fn a_clock_beyond_what_a_certificate_holds_is_refused_in_a_sentence() {
+    let year_10000 = UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+    for (from, until) in [
+        (UNIX_EPOCH, year_10000),
+        (year_10000, year_10000),
+        (UNIX_EPOCH - Duration::from_secs(1), UNIX_EPOCH),
+    ] {
+        let refused = Identity::valid(from, until).map(drop).unwrap_err();
+        assert!(refused.contains("shows no valid date"), "{refused}");
+    }
+}
+
+#[test]
 fn what_one_side_writes_the_other_reads_both_ways_at_once() {
     let _bound = Bound::new();
     const MUCH: usize = 8 << 20;
