@@ -2,7 +2,8 @@
 
 use super::console::complain;
 use super::{CommandError, Exit};
-use crate::testbed::{self, Ended, MachineRequest, TestbedError, net};
+use crate::testbed::{self, Ended, MachineRequest, net};
+use std::io;
 
 /// What `timeout` of coreutils gives for a command that took too long.
 const TIMED_OUT: u8 = 124;
@@ -27,7 +28,7 @@ pub fn network(request: &net::NetworkRequest) -> Result<Exit, CommandError> {
     Ok(exit(ended, "the command and its network were ended by a signal"))
 }
 
-fn unable(error: TestbedError) -> CommandError {
+fn unable(error: io::Error) -> CommandError {
     CommandError::Unable(error.to_string())
 }
 

@@ -42,6 +42,27 @@ pub use tree::{Tree, format_cpus, parse_cpus};
 pub use usage::ResourceUse;
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A folder of this user: the one that the environment names in `variable`, else `name` by the XDG
+/// base directories, in `xdg` or in `in_home`.
+///
+/// # Errors
+/// There is no home directory: a sentence.
+pub fn user_folder(
+    variable: &str,
+    xdg: &str,
+    in_home: &str,
+    name: &str,
+) -> Result<PathBuf, String> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let above = || match named(xdg).map(PathBuf::from).filter(|path| path.is_absolute()) {
+        None => Some(PathBuf::from(named("HOME")?).join(in_home)),
+        above => above,
+    };
+    let folder = named(variable).map(PathBuf::from).or_else(|| Some(above()?.join(name)));
+    folder.ok_or_else(|| format!("HOME is not set: set {variable} to a folder"))
+}
 
 /// The CPU of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

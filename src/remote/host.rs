@@ -6,7 +6,7 @@ use crate::control::protocol::*;
 use crate::host;
 use crate::plan::HostSpec;
 use crate::plan::host_spec::quoted;
-use crate::remote::process::{Agent, AgentMessage, AgentPlace};
+use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{CHECK, GREETING, Session};
 use crate::transport::{Role, Site, TransportKind};
 use std::fs::File;
@@ -104,7 +104,7 @@ pub(super) fn ask<T>(
     answer: impl Fn(FromAgent) -> Option<T>,
 ) -> Result<Answered<T>, Fault> {
     let (tx, rx) = mpsc::channel();
-    let mut agent = Agent::start(AgentPlace::Remote(session), 0, Role::Server, tx)?;
+    let mut agent = Agent::start(session, 0, Role::Server, tx)?;
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {

@@ -11,8 +11,7 @@ use crate::remote::stderr::Tail;
 use crate::transport::Role;
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -28,53 +27,26 @@ pub struct AgentMessage {
     pub message: Result<FromAgent, FrameError>,
 }
 
-/// Where an agent runs.
-#[derive(Clone, Copy)]
-pub enum AgentPlace<'a> {
-    /// On this host, by this program.
-    Local(&'a Path),
-    /// On another host.
-    Remote(&'a Session),
-}
-
 /// One agent process.
 pub struct Agent {
     role: Role,
     child: Child,
     input: Option<ChildStdin>,
-    remote: Option<RemoteEnd>,
-}
-
-/// What only an agent on another host has.
-struct RemoteEnd {
-    host: String,
-    carrier: &'static str,
+    session: Session,
+    /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
     errors: Option<Tail>,
 }
 
 impl Agent {
     /// Starts an agent and greets it. Its messages go to `tx`.
     pub fn start(
-        place: AgentPlace<'_>,
+        session: &Session,
         rank: usize,
         role: Role,
         tx: Sender<AgentMessage>,
     ) -> Result<Agent, Fault> {
         let known = secret::fresh()?;
-        let mut command = match place {
-            AgentPlace::Local(program) => {
-                let mut command = Command::new(program);
-                command
-                    .arg(crate::agent::serve::RUN_ROLE)
-                    .env(SECRET_VARIABLE, secret::to_hex(known));
-                command
-            }
-            AgentPlace::Remote(session) => {
-                let mut command = session.agent();
-                command.stderr(Stdio::piped());
-                command
-            }
-        };
+        let mut command = session.agent(&known);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -82,7 +54,7 @@ impl Agent {
             .process_group(0)
             .spawn()
             .map_err(|error| {
-                let program = Path::new(command.get_program()).display();
+                let program = command.get_program().display();
                 format!("starting an agent ({program}): {error}")
             })?;
         let input = child.stdin.take();
@@ -98,15 +70,8 @@ impl Agent {
                 }
             });
         }
-        let remote = match place {
-            AgentPlace::Local(_) => None,
-            AgentPlace::Remote(session) => Some(RemoteEnd {
-                host: session.host().into(),
-                carrier: session.carrier(),
-                errors: child.stderr.take().map(Tail::of),
-            }),
-        };
-        let mut agent = Agent { role, child, input, remote };
+        let errors = child.stderr.take().map(Tail::of);
+        let mut agent = Agent { role, child, input, session: session.clone(), errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
@@ -124,7 +89,7 @@ impl Agent {
 
     /// Whether it is on another host, where the controller cannot read its progress.
     pub fn is_remote(&self) -> bool {
-        self.remote.is_some()
+        self.errors.is_some()
     }
 
     /// Sends a message. A broken channel shows when no answer comes.
@@ -156,36 +121,31 @@ impl Agent {
 
     /// The last line that ssh, or what it ran, wrote to standard error.
     pub fn last_line(&self) -> Option<String> {
-        self.remote.as_ref()?.errors.as_ref()?.last_line()
+        self.errors.as_ref()?.last_line()
     }
 
     fn name(&self) -> String {
-        match &self.remote {
-            None => format!("the {}'s process ({})", self.role.name(), self.pid()),
-            Some(remote) => format!("the {}'s process on {}", self.role.name(), remote.host),
+        match self.is_remote() {
+            false => format!("the {}'s process ({})", self.role.name(), self.pid()),
+            true => format!("the {}'s process on {}", self.role.name(), self.session.host()),
         }
     }
 
     fn describe(&self, status: ExitStatus) -> Option<String> {
-        let who = self.name();
-        let signal = child::signal(status);
-        match (signal, status.code(), &self.remote) {
-            (Some(signal), _, None) => Some(format!("{who} was killed by {signal}")),
-            (Some(signal), _, Some(remote)) => {
-                Some(format!("lost {who}: {} was killed by {signal}", remote.carrier))
+        let (who, carrier) = (self.name(), self.session.carrier());
+        let message = || self.last_line().map(|line| format!(" ({line})")).unwrap_or_default();
+        match (child::signal(status), status.code()) {
+            (Some(signal), _) if self.is_remote() => {
+                Some(format!("lost {who}: {carrier} was killed by {signal}"))
             }
-            (_, Some(101), _) => Some(format!("{who} panicked{}", self.message())),
+            (Some(signal), _) => Some(format!("{who} was killed by {signal}")),
+            (_, Some(101)) => Some(format!("{who} panicked{}", message())),
             // An agent's own exit codes: it has reported the reason.
-            (_, None | Some(0 | 2 | 3), _) | (_, _, None) => None,
-            (_, Some(code), Some(remote)) => {
-                let carrier = remote.carrier;
-                Some(format!("lost {who}: {carrier} exited with code {code}{}", self.message()))
-            }
+            (_, None | Some(0 | 2 | 3)) => None,
+            (_, Some(code)) => self
+                .is_remote()
+                .then(|| format!("lost {who}: {carrier} exited with code {code}{}", message())),
         }
-    }
-
-    fn message(&self) -> String {
-        self.last_line().map(|line| format!(" ({line})")).unwrap_or_default()
     }
 }
 

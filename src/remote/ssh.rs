@@ -7,6 +7,7 @@
 
 use crate::agent::serve::RUN_ROLE;
 use crate::control::fault::Fault;
+use crate::control::protocol::SECRET_VARIABLE;
 use crate::control::secret;
 use crate::host::child::{self, Exit};
 use crate::plan::HostSpec;
@@ -30,7 +31,7 @@ const NOT_EXECUTED: i32 = 126;
 /// Exit code of `dial` where the daemon rejects this host.
 const DIAL_REFUSED: i32 = 2;
 
-/// How agents are started on another host.
+/// How agents are started on a host.
 #[derive(Clone, Debug)]
 pub struct Session {
     host: String,
@@ -40,6 +41,8 @@ pub struct Session {
 /// What carries the control channel.
 #[derive(Clone, Debug)]
 enum Route {
+    /// Pipes to this program on this host.
+    Local { program: PathBuf },
     /// ssh with its arguments; the agent's command is for the remote shell.
     Ssh { ssh: Vec<String>, agent: String },
     /// This program, connected to the daemon at this host and port.
@@ -47,6 +50,11 @@ enum Route {
 }
 
 impl Session {
+    /// On this host, by this program.
+    pub fn local(program: &Path) -> Session {
+        Session { host: String::new(), route: Route::Local { program: program.into() } }
+    }
+
     pub(super) fn new(spec: &HostSpec, program: &Path) -> Session {
         let route = match spec.agent.clone() {
             Some(at) => Route::Daemon { program: program.into(), at, key: spec.key },
@@ -70,19 +78,24 @@ impl Session {
         &self.host
     }
 
-    /// The command that starts an agent.
-    pub(crate) fn agent(&self) -> Command {
-        match &self.route {
+    /// The command that starts an agent. One on this host learns the secret by its environment.
+    pub(crate) fn agent(&self, known: &[u8; 32]) -> Command {
+        let mut command = match &self.route {
+            Route::Local { program } => {
+                let mut command = Command::new(program);
+                command.arg(RUN_ROLE).env(SECRET_VARIABLE, secret::to_hex(known));
+                return command;
+            }
             Route::Ssh { ssh, agent } => self.run(ssh, agent),
             Route::Daemon { program, at, key } => {
                 let mut dial = Command::new(program);
                 dial.args([DIAL, at]).env_remove(KEY_VARIABLE);
-                if let Some(JobKey(key)) = key {
-                    dial.env(KEY_VARIABLE, secret::to_hex(key));
-                }
+                dial.envs(key.map(|JobKey(key)| (KEY_VARIABLE, secret::to_hex(key))));
                 dial
             }
-        }
+        };
+        command.stderr(Stdio::piped());
+        command
     }
 
     /// Runs a remote command. A host name that begins with a dash was refused before.
@@ -97,7 +110,7 @@ impl Session {
     pub(crate) fn carrier(&self) -> &'static str {
         match self.route {
             Route::Ssh { .. } => "ssh",
-            Route::Daemon { .. } => "the connection",
+            _ => "the connection",
         }
     }
 
@@ -135,8 +148,7 @@ impl Session {
     }
 
     pub(super) fn late(&self, limit: Duration) -> Fault {
-        let seconds = limit.as_secs();
-        let carrier = self.carrier();
+        let (carrier, seconds) = (self.carrier(), limit.as_secs());
         Fault::new(format!("{} did not answer over {carrier} within {seconds} s", self.host))
     }
 
@@ -177,13 +189,13 @@ mod tests {
 
     #[test]
     fn ssh_is_told_its_own_arguments_not_to_ask_and_the_agent() {
-        let command = Session::new(&spec(Some("/opt/it's")), Path::new("")).agent();
+        let command = Session::new(&spec(Some("/opt/it's")), Path::new("")).agent(&[0; 32]);
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
         let asked =
             ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' run-role"];
         assert_eq!(arguments, asked);
-        let plain = Session::new(&spec(None), Path::new("")).agent();
+        let plain = Session::new(&spec(None), Path::new("")).agent(&[0; 32]);
         assert_eq!(plain.get_args().last().unwrap(), "wiregauge run-role");
     }
 }

@@ -10,8 +10,8 @@ use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::{Case, Ending, topology};
 use crate::remote::host::RemoteHost;
-use crate::remote::process::{Agent, AgentMessage, AgentPlace};
-use crate::remote::ssh;
+use crate::remote::process::{Agent, AgentMessage};
+use crate::remote::ssh::{self, Session};
 use crate::run::conditions::{Conditions, pair_of};
 use crate::run::start_barrier::{LEAD, StartBarrier};
 use crate::sample::arena::{Arena, Row};
@@ -191,7 +191,8 @@ impl Round<'_> {
         self.rx = Some(rx);
         for &rank in &order {
             let role = self.ranks[rank].role;
-            self.ranks[rank].agent = Some(Agent::start(self.place(rank), rank, role, tx.clone())?);
+            self.ranks[rank].agent =
+                Some(Agent::start(&self.session(rank), rank, role, tx.clone())?);
         }
         drop(tx);
         self.each_answer(ssh::GREETING, "greeting", |_, message| {
@@ -261,11 +262,9 @@ impl Round<'_> {
         }
     }
 
-    fn place(&self, rank: usize) -> AgentPlace<'_> {
-        match self.ranks[rank].host {
-            Some(host) => AgentPlace::Remote(&host.session),
-            None => AgentPlace::Local(&self.conditions.program),
-        }
+    fn session(&self, rank: usize) -> Session {
+        let host = self.ranks[rank].host;
+        host.map_or_else(|| Session::local(&self.conditions.program), |host| host.session.clone())
     }
 
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment<CaseFrame> {

@@ -3,9 +3,9 @@
 //! A folder appears whole or not at all: it is made under a hidden name and renamed. One process
 //! at a time makes or checks, the others wait for the lock.
 
-use super::error::{TestbedError, file};
-use std::fs::{self, File};
-use std::io::Read;
+use crate::host::user_folder;
+use fs_err as fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Environment variable that names the cache's folder.
@@ -18,32 +18,23 @@ const LIST: &str = "list";
 const HEADING: &str = "wiregauge testbed 1";
 
 /// Where the cache is: the environment's [`CACHE_VARIABLE`], or the user's own folder for caches.
-pub fn folder() -> Result<PathBuf, TestbedError> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let absolute = |path: &PathBuf| path.is_absolute();
-    let found = set(CACHE_VARIABLE)
-        .or_else(|| Some(set("XDG_CACHE_HOME").filter(absolute)?.join("wiregauge/testbed")))
-        .or_else(|| Some(set("HOME").filter(absolute)?.join(".cache/wiregauge/testbed")))
-        .ok_or_else(|| {
-            let sentence =
-                format!("there is no HOME for the testbed's cache; set {CACHE_VARIABLE}");
-            TestbedError::Unable(sentence)
-        })?;
-    fs::create_dir_all(&found).map_err(file("making the cache", &found))?;
+pub fn folder() -> io::Result<PathBuf> {
+    let found = user_folder(CACHE_VARIABLE, "XDG_CACHE_HOME", ".cache", "wiregauge/testbed")
+        .map_err(io::Error::other)?;
+    fs::create_dir_all(&found)?;
     // The guest sees the same path, whatever its working directory.
-    found.canonicalize().map_err(file("finding the cache", &found))
+    fs::canonicalize(&found)
 }
 
 /// A folder of the cache: the one that is there, where it is whole; otherwise `make` fills it.
 pub fn entry(
     cache: &Path,
     name: &str,
-    make: impl FnOnce(&Path) -> Result<(), TestbedError>,
-) -> Result<PathBuf, TestbedError> {
+    make: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<PathBuf> {
     let path = cache.join(name);
-    let lock_path = cache.join("lock");
-    let lock = File::create(&lock_path).map_err(file("making", &lock_path))?;
-    lock.lock().map_err(file("locking", &lock_path))?;
+    let lock = fs::File::create(cache.join("lock"))?;
+    lock.file().lock()?;
     if is_whole(&path) {
         return Ok(path);
     }
@@ -51,16 +42,14 @@ pub fn entry(
     let hidden = cache.join(format!(".{name}"));
     for old in [&hidden, &path] {
         if old.symlink_metadata().is_ok() {
-            fs::remove_dir_all(old).map_err(file("removing the damaged", old))?;
+            fs::remove_dir_all(old)?;
         }
     }
-    fs::create_dir(&hidden).map_err(file("making", &hidden))?;
+    fs::create_dir(&hidden)?;
     make(&hidden).inspect_err(|_| drop(fs::remove_dir_all(&hidden)))?;
-    let list = hidden.join(LIST);
-    let text = list_of(&hidden).map_err(file("reading", &hidden))?;
-    fs::write(&list, text).map_err(file("writing", &list))?;
-    rustix::fs::syncfs(&lock).map_err(std::io::Error::from).map_err(file("syncing", cache))?;
-    fs::rename(&hidden, &path).map_err(file("renaming", &hidden))?;
+    fs::write(hidden.join(LIST), list_of(&hidden)?)?;
+    rustix::fs::syncfs(lock.file())?;
+    fs::rename(&hidden, &path)?;
     Ok(path)
 }
 
@@ -71,7 +60,7 @@ fn is_whole(folder: &Path) -> bool {
 }
 
 /// A line for each file below a folder but the list: hash, path.
-fn list_of(folder: &Path) -> std::io::Result<String> {
+fn list_of(folder: &Path) -> io::Result<String> {
     let mut lines = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -81,9 +70,7 @@ fn list_of(folder: &Path) -> std::io::Result<String> {
             if path.is_dir() {
                 folders.push(path);
             } else if name != LIST {
-                let mut content = Vec::new();
-                File::open(&path)?.read_to_end(&mut content)?;
-                lines.push(format!("{} {name}", hash(&[&content])));
+                lines.push(format!("{} {name}", hash(&[&fs::read(&path)?])));
             }
         }
     }
@@ -122,7 +109,7 @@ mod tests {
         }
     }
 
-    fn fill(folder: &Path, made: &AtomicU32) -> Result<(), TestbedError> {
+    fn fill(folder: &Path, made: &AtomicU32) -> io::Result<()> {
         made.fetch_add(1, Ordering::Relaxed);
         fs::create_dir(folder.join("deep")).unwrap();
         fs::write(folder.join("deep/file"), "content").unwrap();
@@ -157,7 +144,7 @@ mod tests {
         let made = AtomicU32::new(0);
         let failed = entry(&scratch.0, "kit", |folder| {
             fill(folder, &made)?;
-            Err(TestbedError::Unable("no".into()))
+            Err(io::Error::other("no"))
         });
         assert!(failed.is_err() && !scratch.0.join("kit").exists());
         fs::create_dir(scratch.0.join(".kit")).unwrap();

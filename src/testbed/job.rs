@@ -1,10 +1,10 @@
 //! What the guest is given to do, as files of shell words: its settings, and the command with the
 //! directory and the environment of whoever asked.
 
-use super::error::{TestbedError, file};
 use super::tools;
+use fs_err as fs;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -25,13 +25,8 @@ const HOST_ONLY: [&str; 12] = [
 ];
 
 /// Writes `settings` and `command` into a folder.
-pub fn write(
-    folder: &Path,
-    settings: &[(&str, OsString)],
-    command: &[OsString],
-) -> Result<(), TestbedError> {
-    let here = Path::new(".");
-    let directory = std::env::current_dir().map_err(file("finding the directory", here))?;
+pub fn write(folder: &Path, settings: &[(&str, OsString)], command: &[OsString]) -> io::Result<()> {
+    let directory = std::env::current_dir()?;
     let variables = std::env::vars_os().filter(|(name, _)| is_for_the_guest(name));
     let mut environment: Vec<(OsString, OsString)> = variables.collect();
     environment.push(("PATH".into(), tools::search_path()));
@@ -40,8 +35,7 @@ pub fn write(
         ("settings", exports(settings)),
         ("command", script(&directory, environment.into_iter(), command)),
     ] {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(file("writing", &path))?;
+        fs::write(folder.join(name), text)?;
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! What a machine boots: Debian's kernel with the modules on offer, and the first file system.
 
 use super::cache;
-use super::error::{TestbedError, file};
 use super::tools::{self, call, private_folder};
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -53,32 +55,20 @@ pub struct Kit {
 }
 
 /// The kit of the cache, made where it is not there or damaged.
-pub fn prepare(
-    cache: &Path,
-    package: Option<&Path>,
-    tell: &dyn Fn(&str),
-) -> Result<Kit, TestbedError> {
+pub fn prepare(cache: &Path, package: Option<&Path>, tell: &dyn Fn(&str)) -> io::Result<Kit> {
     let wanted = [FIRST.join(" "), OFFERED.join(" ")].join(" ");
-    let key = match package {
-        Some(path) => {
-            let given = fs::read(path).map_err(file("reading", path))?;
-            cache::hash(&[&given, wanted.as_bytes()])
-        }
-        None => cache::hash(&[wanted.as_bytes()]),
-    };
+    let mut parts = Vec::from_iter(package.map(fs::read).transpose()?);
+    parts.push(wanted.into());
+    let key = cache::hash(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let kernel = cache::entry(cache, &format!("kernel-{key}"), |folder| {
         tell("preparing Debian's kernel for the testbed; this is done once");
         unpack(folder, package)
     })?;
-    let list = kernel.join("list");
-    let list = fs::read(&list).map_err(file("reading", &list))?;
-    let busybox = tools::find("busybox").unwrap_or_default();
-    let busybox = fs::read(&busybox).map_err(file("reading", &busybox))?;
+    let list = fs::read(kernel.join("list"))?;
+    let busybox = fs::read(tools::find("busybox").unwrap_or_default())?;
     let key = cache::hash(&[&list, &busybox, INIT, GUEST]);
     let first = cache::entry(cache, &format!("initrd-{key}"), |folder| {
-        let archive = first_files(&kernel, busybox)?;
-        let path = folder.join("initrd");
-        fs::write(&path, archive).map_err(file("writing", &path))
+        fs::write(folder.join("initrd"), first_files(&kernel, busybox)?)
     })?;
     Ok(Kit {
         kernel: kernel.join("vmlinuz"),
@@ -88,11 +78,11 @@ pub fn prepare(
 }
 
 /// Fills a folder with `vmlinuz` and `lib/modules/VERSION`.
-fn unpack(folder: &Path, package: Option<&Path>) -> Result<(), TestbedError> {
+fn unpack(folder: &Path, package: Option<&Path>) -> io::Result<()> {
     let whole = folder.join("whole");
-    fs::create_dir(&whole).map_err(file("making", &whole))?;
+    fs::create_dir(&whole)?;
     let package = match package {
-        Some(path) => path.canonicalize().map_err(file("finding", path))?,
+        Some(path) => fs::canonicalize(path)?,
         None => fetch(&whole)?,
     };
     call(debian("dpkg")?.arg("-x").args([&package, &whole]), "")?;
@@ -109,36 +99,32 @@ fn unpack(folder: &Path, package: Option<&Path>) -> Result<(), TestbedError> {
     }
     copy(&whole.join("boot").join(format!("vmlinuz-{version}")), &folder.join("vmlinuz"))?;
     depmod(folder, &version)?;
-    fs::remove_dir_all(&whole).map_err(file("removing", &whole))
+    fs::remove_dir_all(&whole)
 }
 
 /// A program of Debian's own.
-fn debian(program: &str) -> Result<Command, TestbedError> {
+fn debian(program: &str) -> io::Result<Command> {
     tools::find(program).map(Command::new).ok_or_else(|| {
-        let sentence = format!("{program} not found: the testbed needs Debian's package tools");
-        TestbedError::Unable(sentence)
+        io::Error::other(format!("{program} not found: the testbed needs Debian's package tools"))
     })
 }
 
 /// Downloads the package of Debian's present kernel into a folder. Nothing is installed.
-fn fetch(folder: &Path) -> Result<PathBuf, TestbedError> {
-    let how = |error: TestbedError| {
-        TestbedError::Unable(format!(
+fn fetch(folder: &Path) -> io::Result<PathBuf> {
+    let none = || io::Error::other(format!("apt has no kernel for {META_PACKAGE}"));
+    let fetched = || {
+        let depends = call(debian("apt-cache")?.args(["depends", META_PACKAGE]), "")?;
+        let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(none)?;
+        call(debian("apt-get")?.args(["download", &name]).current_dir(folder), "")?;
+        let mut packages = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+        packages.find(|path| path.extension() == Some(OsStr::new("deb"))).ok_or_else(none)
+    };
+    fetched().map_err(|error| {
+        io::Error::other(format!(
             "the testbed's kernel could not be fetched ({error}); run apt-get update, or give \
              the file of a linux-image package by --kernel"
         ))
-    };
-    let depends = call(debian("apt-cache")?.args(["depends", META_PACKAGE]), "").map_err(how)?;
-    let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(|| {
-        how(TestbedError::Unable(format!("apt has no kernel for {META_PACKAGE}")))
-    })?;
-    let mut download = debian("apt-get")?;
-    call(download.args(["download", &name]).current_dir(folder), "").map_err(how)?;
-    let packages = fs::read_dir(folder).map_err(file("reading", folder))?;
-    let mut packages = packages.flatten().map(|entry| entry.path());
-    packages
-        .find(|path| path.extension() == Some(OsStr::new("deb")))
-        .ok_or_else(|| how(TestbedError::Unable(format!("{name} was not downloaded"))))
+    })
 }
 
 /// The kernel's package in what apt-cache says of the package that depends on it.
@@ -148,24 +134,20 @@ fn package_of(depends: &str) -> Option<String> {
 }
 
 /// The kernel's version: the one folder of modules in its package.
-fn version_in(tree: &Path) -> Result<String, TestbedError> {
+fn version_in(tree: &Path) -> io::Result<String> {
     let modules = tree.join("lib/modules");
-    let found = fs::read_dir(&modules).map_err(file("reading", &modules))?;
-    let mut names = found.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.next().ok_or_else(|| {
-        TestbedError::Unable(format!(
-            "the kernel's package has no modules in {}",
-            modules.display()
-        ))
-    })
+    let found = fs::read_dir(&modules)?.flatten();
+    let mut names = found.filter_map(|entry| entry.file_name().into_string().ok());
+    let none = || format!("the kernel's package has no modules in {}", modules.display());
+    names.next().ok_or_else(|| io::Error::other(none()))
 }
 
-fn depmod(tree: &Path, version: &str) -> Result<(), TestbedError> {
+fn depmod(tree: &Path, version: &str) -> io::Result<()> {
     call(tools::command("depmod").arg("-b").arg(tree).arg(version), "").map(drop)
 }
 
 /// The files of modules and of all that they need, each after those that it needs.
-fn closure(tree: &Path, version: &str, names: &[&str]) -> Result<Vec<PathBuf>, TestbedError> {
+fn closure(tree: &Path, version: &str, names: &[&str]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in names {
         let mut modprobe = tools::command("modprobe");
@@ -194,55 +176,46 @@ fn modules_of(said: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
 
 /// The content and the name of a module as the first file system needs it: insmod of busybox
 /// reads no compressed ones.
-fn plain_module(module: &Path) -> Result<(Vec<u8>, String), TestbedError> {
+fn plain_module(module: &Path) -> io::Result<(Vec<u8>, String)> {
     let name = module.file_name().unwrap_or_default().to_string_lossy();
-    if let Some(plain) = name.strip_suffix(".xz") {
-        let content = call(debian("xz")?.arg("-dc").arg(module), "")?;
-        return Ok((content, plain.to_owned()));
-    }
-    let content = fs::read(module).map_err(file("reading", module))?;
-    Ok((content, name.into_owned()))
+    Ok(match name.strip_suffix(".xz") {
+        Some(plain) => (call(debian("xz")?.arg("-dc").arg(module), "")?, plain.to_owned()),
+        None => (fs::read(module)?, name.into_owned()),
+    })
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), TestbedError> {
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(file("making", parent))?;
+        fs::create_dir_all(parent)?;
     }
-    fs::copy(from, to).map(drop).map_err(file("copying", from))
+    fs::copy(from, to).map(drop)
 }
 
 /// The first file system as the archive that the kernel unpacks: cpio in the format `newc`
 /// (`Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel), not compressed.
-fn first_files(kernel: &Path, busybox: Vec<u8>) -> Result<Vec<u8>, TestbedError> {
-    let version = version_in(kernel)?;
-    let mut files: Vec<(String, Vec<u8>)> = vec![
-        ("bin/busybox".into(), busybox),
-        ("init".into(), INIT.into()),
-        ("guest".into(), GUEST.into()),
-    ];
-    let mut order = String::new();
-    for module in closure(kernel, &version, &FIRST)? {
-        let (content, name) = plain_module(&module)?;
-        order += &format!("{name}\n");
-        files.push((format!("modules/{name}"), content));
-    }
-    files.push(("modules/order".into(), order.into()));
+fn first_files(kernel: &Path, busybox: Vec<u8>) -> io::Result<Vec<u8>> {
     let (root, mut names) = (private_folder("initrd")?, FOLDERS.map(String::from).to_vec());
     for name in FOLDERS {
+        fs::create_dir(root.path().join(name))?;
+    }
+    let mut put = |name: &str, content: &[u8]| {
         let path = root.path().join(name);
-        fs::create_dir(&path).map_err(file("making", &path))?;
+        fs::write(&path, content)?;
+        names.push(name.into());
+        fs::set_permissions(&path, Permissions::from_mode(0o755))
+    };
+    put("bin/busybox", &busybox)?;
+    put("init", INIT)?;
+    put("guest", GUEST)?;
+    let mut order = String::new();
+    for module in closure(kernel, &version_in(kernel)?, &FIRST)? {
+        let (content, name) = plain_module(&module)?;
+        put(&format!("modules/{name}"), &content)?;
+        order += &format!("{name}\n");
     }
-    for (name, content) in files {
-        let path = root.path().join(&name);
-        let written = fs::write(&path, content);
-        let written =
-            written.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
-        written.map_err(file("writing", &path))?;
-        names.push(name);
-    }
+    put("modules/order", order.as_bytes())?;
     for applet in APPLETS {
-        let path = root.path().join("bin").join(applet);
-        symlink("busybox", &path).map_err(file("making", &path))?;
+        symlink("busybox", root.path().join("bin").join(applet))?;
         names.push(format!("bin/{applet}"));
     }
     let mut cpio = tools::command("busybox");

@@ -1,17 +1,16 @@
 //! One machine: its emulator, the folder that they share, and the ports between them.
 
-use super::error::{TestbedError, file};
 use super::job;
 use super::kit::Kit;
-use super::tools::{self, last_words, private_folder};
-use crate::host::child;
+use super::tools::{self, last_words, private_folder, start};
 use crate::units::Bytes;
+use fs_err as fs;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
@@ -35,7 +34,7 @@ pub struct MachineSpec<'a> {
     /// What it runs.
     pub command: &'a [OsString],
     /// Its end of the wire to the other machine.
-    pub wire: Option<&'a OwnedFd>,
+    pub wire: Option<&'a UnixStream>,
 }
 
 /// The host's ends of a machine's ports.
@@ -60,34 +59,30 @@ pub struct Machine {
 
 impl Machine {
     /// Starts it. Call this from the main thread: the machine ends with the thread.
-    pub fn start(kit: &Kit, spec: &MachineSpec) -> Result<(Machine, Ports), TestbedError> {
+    pub fn start(kit: &Kit, spec: &MachineSpec) -> io::Result<(Machine, Ports)> {
         let folder = private_folder("testbed")?;
         let share = folder.path().join("job");
-        fs::create_dir(&share).map_err(file("making", &share))?;
+        fs::create_dir(&share)?;
         let mut settings = vec![("modules", kit.modules.clone().into_os_string())];
         settings.extend(spec.settings.iter().cloned());
         job::write(&share, &settings, spec.command)?;
-        let [(control, one), (out, two), (err, three)] = [pair()?, pair()?, pair()?];
+        let [(control, one), (out, two), (err, three)] =
+            [UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?];
         let ports = [one, two, three];
         // The emulator takes its ends by number. Nothing else is started while they are open.
         for end in ports.iter().map(AsFd::as_fd).chain(spec.wire.map(AsFd::as_fd)) {
-            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())
-                .map_err(std::io::Error::from)
-                .map_err(file("handing over a socket in", folder.path()))?;
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())?;
         }
-        let said = folder.path().join("said");
-        let said = File::create(&said).map_err(file("making", &said))?;
+        let said = fs::File::create(folder.path().join("said"))?.into_file();
         let mut command = tools::command("qemu-system-x86_64");
         command.args(words(kit, spec, folder.path(), &ports));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let program = PathBuf::from(command.get_program());
-        let child =
-            child::ends_with_us(&mut command).spawn().map_err(file("starting", &program))?;
+        let child = start(&mut command)?;
         Ok((Machine { number: spec.number, child, folder }, Ports { control, out, err }))
     }
 
     /// An error with the last words of the emulator and of the console.
-    pub fn fault(&self, what: &str) -> TestbedError {
+    pub fn fault(&self, what: &str) -> io::Error {
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
         let words = [last_words(&read("said")), last_words(&read("console"))];
         let words: Vec<String> = words.into_iter().filter(|said| !said.is_empty()).collect();
@@ -95,7 +90,7 @@ impl Machine {
             true => what.to_owned(),
             false => format!("{what}; its output: {}", words.join("; ")),
         };
-        TestbedError::Machine { number: self.number, what }
+        io::Error::other(format!("the testbed's machine {} {what}", self.number))
     }
 }
 
@@ -107,15 +102,8 @@ impl Drop for Machine {
     }
 }
 
-/// Two sockets that are joined: ours, and the emulator's. Nobody else can reach them.
-pub fn pair() -> Result<(UnixStream, OwnedFd), TestbedError> {
-    let (ours, other) =
-        UnixStream::pair().map_err(file("making", Path::new("a pair of sockets")))?;
-    Ok((ours, other.into()))
-}
-
 /// The emulator's arguments; `ports` are its ends of [`PORTS`].
-fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &[OwnedFd; 3]) -> Vec<OsString> {
+fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &[UnixStream; 3]) -> Vec<OsString> {
     // Hardware virtualisation is not looked for: it is there on machines on which it hangs.
     let mut plain = format!(
         "-nodefaults -no-user-config -no-reboot -display none -accel tcg,thread=multi -cpu max \
@@ -178,7 +166,7 @@ mod tests {
             command: &[],
             wire: None,
         };
-        let ports = [(); 3].map(|()| pair().unwrap().1);
+        let ports = [(); 3].map(|()| UnixStream::pair().unwrap().1);
         let words = words(&kit, &spec, Path::new("/t"), &ports);
         words.into_iter().map(|word| word.into_string().unwrap()).collect()
     }

@@ -10,21 +10,19 @@
 //! install anything, or leave a machine behind.
 
 mod cache;
-mod error;
 mod job;
 mod kit;
 mod machine;
 pub mod net;
-mod signals;
 mod tools;
 mod watch;
 
 pub use cache::CACHE_VARIABLE;
-pub use error::TestbedError;
 pub use watch::Ended;
 
 use crate::units::{Bytes, Span};
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 /// Least memory of a machine: below it, Debian's kernel has no room for its own modules.
@@ -53,7 +51,7 @@ pub struct MachineRequest {
 /// being made for the first time, and where files were kept.
 ///
 /// Errors: whatever keeps the command from running, or its exit code from coming back.
-pub fn run(wanted: &MachineRequest, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+pub fn run(wanted: &MachineRequest, tell: &dyn Fn(&str)) -> io::Result<Ended> {
     tools::check_for_machines()?;
     let kit = kit::prepare(&cache::folder()?, wanted.kernel.as_deref(), tell)?;
     watch::run(wanted, &kit, tell)

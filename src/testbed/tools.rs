@@ -1,12 +1,15 @@
 //! The programs of this host that the testbeds call, and which package has one that is missing.
 
-use super::error::{TestbedError, file};
 use crate::host::child;
+use fs_err as fs;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -27,10 +30,9 @@ pub type Needed = (&'static str, &'static str);
 
 /// Refuses a host that lacks what a virtual machine needs: programs that are called here, and those
 /// that the guest calls from the host's files.
-pub fn check_for_machines() -> Result<(), TestbedError> {
+pub fn check_for_machines() -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
-        let sentence = "the testbed needs an x86-64 host";
-        return Err(TestbedError::Unable(sentence.into()));
+        return Err(io::Error::other("the testbed needs an x86-64 host"));
     }
     let mut missing = lacking(&[
         ("qemu-system-x86_64", "qemu-system-x86"),
@@ -45,7 +47,7 @@ pub fn check_for_machines() -> Result<(), TestbedError> {
     {
         missing.push(("a static busybox", "busybox-static"));
     }
-    let mut drivers = std::fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
+    let mut drivers = fs::read_dir(LIBRARIES).into_iter().flatten().flatten();
     if !drivers.any(|entry| entry.file_name().as_bytes().starts_with(b"librxe-")) {
         missing.push(("libibverbs' driver for Soft-RoCE", "ibverbs-providers"));
     }
@@ -58,13 +60,17 @@ pub fn lacking(needed: &[Needed]) -> Vec<Needed> {
 }
 
 /// Refuses where something is missing. Programs of one package stand together.
-pub fn require(missing: &[Needed]) -> Result<(), TestbedError> {
+pub fn require(missing: &[Needed]) -> io::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
     let (programs, mut packages): (Vec<_>, Vec<_>) = missing.iter().copied().unzip();
     packages.dedup();
-    Err(TestbedError::Missing { programs, packages })
+    Err(io::Error::other(format!(
+        "the testbed needs {}; install it with: apt-get install {}",
+        programs.join(", "),
+        packages.join(" ")
+    )))
 }
 
 /// The `PATH` of this process and the folders of programs for root.
@@ -85,8 +91,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// Whether a program needs no loader: an ELF file that names none. In the guest's first file
 /// system there are no libraries.
-fn is_static(program: &Path) -> Result<bool, TestbedError> {
-    let bytes = std::fs::read(program).map_err(file("reading", program))?;
+fn is_static(program: &Path) -> io::Result<bool> {
+    let bytes = fs::read(program)?;
     let loader = b"/ld-linux";
     Ok(!bytes.windows(loader.len()).any(|window| window == loader))
 }
@@ -99,31 +105,47 @@ pub fn command(program: &str) -> Command {
 /// Runs a program to its end and gives its standard output; `input` is what it reads.
 ///
 /// Errors: it cannot be started, or its exit code is not 0; its last words are in the error.
-pub fn call(command: &mut Command, input: &str) -> Result<Vec<u8>, TestbedError> {
-    let program = PathBuf::from(command.get_program());
+pub fn call(command: &mut Command, input: &str) -> io::Result<Vec<u8>> {
     command.env("LC_ALL", "C");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = child::ends_with_us(command).spawn();
-    let mut child = child.map_err(file("starting", &program))?;
+    let mut child = start(command)?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that stops reading says why at its end.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().map_err(file("waiting for", &program))?;
+    let output = child.wait_with_output()?;
     if output.status.success() {
         return Ok(output.stdout);
     }
+    let program = Path::new(command.get_program());
     let mut words = vec![program.file_name().unwrap_or_default().to_string_lossy()];
     words.extend(command.get_args().map(OsStr::to_string_lossy));
     words.extend(input.lines().map(|line| format!("{line};").into()));
-    Err(TestbedError::Tool { program: words.join(" "), said: last_words(&output.stderr) })
+    let said = last_words(&output.stderr);
+    Err(io::Error::other(format!("{} failed: {said}", words.join(" "))))
+}
+
+/// Starts a program that ends with this one.
+pub fn start(command: &mut Command) -> io::Result<Child> {
+    child::ends_with_us(command).spawn().map_err(|error| {
+        let program = Path::new(command.get_program()).display();
+        io::Error::other(format!("starting {program}: {error}"))
+    })
 }
 
 /// Makes a folder for this process alone among the temporary files; it goes with its owner.
-pub fn private_folder(kind: &str) -> Result<TempDir, TestbedError> {
+pub fn private_folder(kind: &str) -> io::Result<TempDir> {
     let prefix = format!("wiregauge-{kind}-{}-", std::process::id());
-    let made = tempfile::Builder::new().prefix(&prefix).tempdir();
-    made.map_err(file("making a folder in", &std::env::temp_dir()))
+    tempfile::Builder::new().prefix(&prefix).tempdir()
+}
+
+/// The number of the signal that told this process to end; 0 until one has.
+pub fn signals() -> io::Result<Arc<AtomicUsize>> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
+    }
+    Ok(signal)
 }
 
 /// Looks again and again until there is something; `None` where there is nothing at the deadline.

@@ -1,14 +1,12 @@
 //! From the start of the machine to its end: its lines, its output, its limits of time.
 
 use super::MachineRequest;
-use super::error::{TestbedError, file};
 use super::kit::Kit;
-use super::machine::{Machine, MachineSpec, Ports, pair};
-use super::signals::signals;
-use super::tools::private_folder;
+use super::machine::{Machine, MachineSpec, Ports};
+use super::tools::{private_folder, signals};
+use fs_err as fs;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +58,7 @@ enum News {
 type Heard = (usize, News);
 
 /// Runs the command in a machine, or in the first of two.
-pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Result<Ended> {
     let signal = signals()?;
     let out = Out::new(wanted.out.as_deref())?;
     let (sender, news) = channel();
@@ -78,8 +76,7 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> Result<En
             wire: wire.as_ref(),
         };
         let (machine, ports) = Machine::start(kit, &spec)?;
-        let control = ports.control.try_clone();
-        controls.push(control.map_err(file("opening", Path::new("a port of the machine")))?);
+        controls.push(ports.control.try_clone()?);
         readers.extend(listen(index, ports, &sender));
         machines.push(machine);
     }
@@ -102,12 +99,11 @@ fn commands(wanted: &MachineRequest) -> Vec<Vec<OsString>> {
 }
 
 /// The end of the wire of each machine: a pair of sockets that nobody else can reach.
-fn wires(wanted: &MachineRequest) -> Result<Vec<Option<OwnedFd>>, TestbedError> {
+fn wires(wanted: &MachineRequest) -> io::Result<[Option<UnixStream>; 2]> {
     if wanted.machines < 2 {
-        return Ok(vec![None]);
+        return Ok([None, None]);
     }
-    let (first, second) = pair()?;
-    Ok([first.into(), second].map(Some).into())
+    Ok(UnixStream::pair().map(|(first, second)| [Some(first), Some(second)])?)
 }
 
 /// Variables of a machine: its own addresses and those of the other.
@@ -139,11 +135,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Waits for the end, whichever comes first.
-    fn until_the_end(
-        &mut self,
-        signal: &AtomicUsize,
-        timeout: Duration,
-    ) -> Result<Ended, TestbedError> {
+    fn until_the_end(&mut self, signal: &AtomicUsize, timeout: Duration) -> io::Result<Ended> {
         let mut deadline = Instant::now() + BOOT_LIMIT;
         let mut begun = false;
         loop {
@@ -178,7 +170,7 @@ impl Watch<'_> {
     }
 
     /// Takes one piece of news; `Some` where it ends all.
-    fn take(&mut self, index: usize, news: News) -> Result<Option<Ended>, TestbedError> {
+    fn take(&mut self, index: usize, news: News) -> io::Result<Option<Ended>> {
         let machine = &self.machines[index];
         match news {
             News::Ready => {
@@ -288,13 +280,12 @@ struct Out {
 }
 
 impl Out {
-    fn new(named: Option<&Path>) -> Result<Out, TestbedError> {
+    fn new(named: Option<&Path>) -> io::Result<Out> {
         let Some(path) = named else {
             return Ok(Out { path: private_folder("out")?.keep(), temporary: true });
         };
-        std::fs::create_dir_all(path).map_err(file("making", path))?;
-        let path = path.canonicalize().map_err(file("finding", path))?;
-        Ok(Out { path, temporary: false })
+        fs::create_dir_all(path)?;
+        Ok(Out { path: fs::canonicalize(path)?, temporary: false })
     }
 
     /// Says where files are that nobody named a place for.
@@ -310,7 +301,7 @@ impl Drop for Out {
     fn drop(&mut self) {
         if self.temporary {
             // An empty folder is removed, another cannot be.
-            let _ = std::fs::remove_dir(&self.path);
+            let _ = fs::remove_dir(&self.path);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! output are the control channel, which it carries over TLS.
 
 use super::identity::{self, DerivedPair, Identity};
-use super::tls::{self, Channel, Reader, TlsError, Writer};
+use super::tls::{self, Channel};
 use crate::control::fault::Fault;
 use crate::control::secret;
 use rustls::pki_types::CertificateDer;
@@ -23,7 +23,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const PIECE: usize = 16 << 10;
 
 /// Connects to the first address of a name that answers.
-pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
+pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address for this name");
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECTING) {
@@ -31,21 +31,24 @@ pub(super) fn connect(host: &str, port: u16) -> Result<TcpStream, TlsError> {
             Err(error) => last = error,
         }
     }
-    Err(last.into())
+    Err(last)
 }
 
 /// Explains why a daemon cannot be reached.
-fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
+fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
     let pair =
         format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here");
-    let refused = Fault::Refused;
-    match error {
-        TlsError::Network(error) => Fault::new(format!(
-            "cannot reach the agent at {host}:{port} ({error}): run \
-             `wiregauge agent --listen ADDRESS` there"
-        )),
-        TlsError::Own(sentence) => Fault::new(format!("the agent at {host}:{port}: {sentence}")),
-        TlsError::Tls(Error::AlertReceived(alert)) => refused(match alert {
+    let Some(of_tls) = tls::of_tls(error) else {
+        return Fault::new(match error.kind() {
+            io::ErrorKind::Other => format!("the agent at {host}:{port}: {error}"),
+            _ => format!(
+                "cannot reach the agent at {host}:{port} ({error}): run \
+                 `wiregauge agent --listen ADDRESS` there"
+            ),
+        });
+    };
+    Fault::Refused(match of_tls {
+        Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateExpired => format!(
                 "this host's certificate has expired, says the agent at {host}:{port}: remove \
                  identity.pem here and pair again ({pair})"
@@ -56,8 +59,8 @@ fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
             _ => format!(
                 "the agent at {host}:{port} is not paired with this host ({alert:?}): {pair}"
             ),
-        }),
-        TlsError::Tls(Error::InvalidCertificate(wrong)) => refused(match wrong {
+        },
+        Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!(
                 "the certificate of the agent at {host}:{port} has expired: remove identity.pem \
                  there, restart the agent, and {pair}"
@@ -66,32 +69,26 @@ fn explain(host: &str, port: u16, error: &TlsError) -> Fault {
                 "{host}:{port} is not the agent that this host is paired with: if that is \
                  expected, {pair}"
             ),
-        }),
-        TlsError::Tls(error) => {
-            Fault::new(format!("{host}:{port} does not answer like a wiregauge agent ({error})"))
+        },
+        error => {
+            let sentence = "does not answer like a wiregauge agent";
+            return Fault::new(format!("{host}:{port} {sentence} ({error})"));
         }
-    }
+    })
 }
 
 /// Explains why a pairing failed.
-pub(super) fn pairing_failed(host: &str, port: u16, error: &TlsError) -> Fault {
-    let unproved = match error {
-        TlsError::Tls(Error::InvalidCertificate(_) | Error::AlertReceived(_)) => true,
+pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault {
+    use io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    match (tls::of_tls(error), error.kind()) {
+        (Some(Error::InvalidCertificate(_) | Error::AlertReceived(_)), _)
         // Without an open pairing the agent just closes the connection.
-        TlsError::Network(error) => {
-            let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
-            ends.contains(&error.kind())
-        }
-        _ => false,
-    };
-    if unproved {
-        let sentence = format!(
+        | (None, UnexpectedEof | ConnectionReset) => Fault::Refused(format!(
             "the agent at {host}:{port} rejected the secret: it is wrong, used, or older than \
              10 min; run `wiregauge agent --pair` there for a new one"
-        );
-        return Fault::Refused(sentence);
+        )),
+        _ => explain(host, port, error),
     }
-    explain(host, port, error)
 }
 
 /// Carries the control channel until either side closes it; returns the exit code.
@@ -103,8 +100,7 @@ pub fn main(host: &str, port: u16) -> u8 {
             identity::folder().map_err(Fault::from).and_then(|folder| open(&folder, host, port))
         }
     };
-    let carried = opened.and_then(|(reader, writer)| carry(host, port, reader, writer));
-    match carried {
+    match opened.and_then(|channel| carry(host, port, channel)) {
         Ok(()) => 0,
         Err(fault) => {
             let _ = writeln!(io::stderr(), "{fault}");
@@ -114,7 +110,7 @@ pub fn main(host: &str, port: u16) -> u8 {
 }
 
 /// Connects to an agent with which this host is paired.
-pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+pub fn open(folder: &Path, host: &str, port: u16) -> Result<Channel, Fault> {
     let Some(known) = identity::read(&identity::agent_file(folder, host, port))? else {
         let sentence = format!(
             "not paired with the agent at {host}:{port}: run `wiregauge agent --pair` there and \
@@ -126,7 +122,7 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<(Reader, Writer), Fa
 }
 
 /// Connects to an agent of the same job.
-fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<(Reader, Writer), Fault> {
+fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<Channel, Fault> {
     let ends = DerivedPair::of_secret(key)?;
     authenticate(&ends.controller, &ends.agent.certificate, host, port)
 }
@@ -136,16 +132,15 @@ fn authenticate(
     theirs: &CertificateDer<'static>,
     host: &str,
     port: u16,
-) -> Result<(Reader, Writer), Fault> {
+) -> Result<Channel, Fault> {
     let opened = || {
         let config = tls::dialling(own, theirs, tls::FRAMES)?;
-        let socket = connect(host, port)?;
-        Ok(Channel::dial(socket, Instant::now() + HANDSHAKE, config)?.split()?)
+        tls::dial(connect(host, port)?, Instant::now() + HANDSHAKE, config)
     };
-    opened().map_err(|error: TlsError| explain(host, port, &error))
+    opened().map_err(|error| explain(host, port, &error))
 }
 
-fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Result<(), Fault> {
+fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
     std::thread::spawn(move || {
         // It ends when either side is gone.
         let _ = io::copy(&mut io::stdin().lock(), &mut writer);
@@ -165,13 +160,11 @@ fn carry(host: &str, port: u16, mut reader: Reader, mut writer: Writer) -> Resul
                 }
             }
             // In TLS 1.3 the dialling side learns only now that it was rejected.
+            Err(error) if is_first || tls::of_tls(&error).is_some() => {
+                return Err(explain(host, port, &error));
+            }
             Err(error) => {
-                return Err(match TlsError::from(error) {
-                    TlsError::Network(error) if !is_first => {
-                        Fault::new(format!("lost the agent at {host}:{port}: {error}"))
-                    }
-                    error => explain(host, port, &error),
-                });
+                return Err(Fault::new(format!("lost the agent at {host}:{port}: {error}")));
             }
         }
     }

@@ -2,6 +2,7 @@
 //! exactly the certificates that it received when it was paired.
 
 use crate::control::secret;
+use crate::host::user_folder;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519, PublicKeyData,
     SerialNumber,
@@ -9,8 +10,8 @@ use rcgen::{
 use ring::hkdf;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use std::fs::{DirBuilder, File};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -137,7 +138,7 @@ impl Identity {
     /// Saves it as this host's identity, unless there is one.
     pub fn save(&self, folder: &Path) -> Result<(), String> {
         let key = KeyPair::try_from(&self.key).map_err(unmade)?;
-        put(&folder.join("identity.pem"), &(key.serialize_pem() + &self.pem))
+        write(&folder.join("identity.pem"), &(key.serialize_pem() + &self.pem), false)
     }
 
     fn read(file: &Path, text: &str) -> Result<Identity, String> {
@@ -171,16 +172,7 @@ pub fn fingerprint(bytes: &[u8]) -> String {
 
 /// The folder of identities: `WIREGAUGE_CONFIG`, else by the XDG base directories.
 pub fn folder() -> Result<PathBuf, String> {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let usual = || {
-        let above = named("XDG_CONFIG_HOME").map(PathBuf::from);
-        let above = above.filter(|path| path.is_absolute());
-        above.or_else(|| Some(PathBuf::from(named("HOME")?).join(".config")))
-    };
-    named(FOLDER_VARIABLE)
-        .map(PathBuf::from)
-        .or_else(|| usual().map(|above| above.join(NAME)))
-        .ok_or_else(|| format!("HOME is not set: set {FOLDER_VARIABLE} to a folder"))
+    user_folder(FOLDER_VARIABLE, "XDG_CONFIG_HOME", ".config", NAME)
 }
 
 /// A paired controller or daemon.
@@ -193,10 +185,10 @@ pub struct Peer {
 
 /// All peers of a folder; files without a certificate are skipped.
 pub fn peers(folder: &Path) -> Result<Vec<Peer>, String> {
-    let entries = match folder.read_dir() {
+    let entries = match fs_err::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("{}: {error}", folder.display())),
+        Err(error) => return Err(error.to_string()),
     };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "pem"));
@@ -217,47 +209,33 @@ pub fn certificate(text: &str) -> Result<CertificateDer<'static>, String> {
 
 /// Reads a short text file; `None`: there is no such file.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
-    let wrong = |error: std::io::Error| format!("reading {}: {error}", file.display());
     let mut text = String::new();
-    match File::open(file) {
-        Ok(open) => open.take(LONGEST_PEM).read_to_string(&mut text).map_err(wrong)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(error)),
-    };
-    Ok(Some(text))
-}
-
-/// Writes a private file atomically, unless it exists.
-pub(super) fn put(file: &Path, text: &str) -> Result<(), String> {
-    match beside(file, text)?.persist_noclobber(file) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => {
-            Err(unwritten(file)(error.error))
-        }
-        _ => Ok(()),
+    let opened = fs_err::File::open(file);
+    match opened.and_then(|open| open.take(LONGEST_PEM).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-/// Writes a private file atomically, replacing an existing one.
-pub(super) fn replace(file: &Path, text: &str) -> Result<(), String> {
-    let written = beside(file, text)?.persist(file);
-    written.map(drop).map_err(|error| unwritten(file)(error.error))
-}
-
-fn unwritten(file: &Path) -> impl Fn(std::io::Error) -> String {
-    move |error| format!("writing {}: {error}", file.display())
-}
-
-/// A private file in the same folder, which is made if needed; it is removed unless it is renamed.
-fn beside(file: &Path, text: &str) -> Result<NamedTempFile, String> {
+/// Writes a private file atomically, in a folder that is made if needed. A file that exists is
+/// replaced, or else kept.
+pub(super) fn write(file: &Path, text: &str, replaces: bool) -> Result<(), String> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let write = || {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut unfinished = NamedTempFile::new_in(folder)?;
         unfinished.write_all(text.as_bytes())?;
         unfinished.as_file().sync_all()?;
-        Ok(unfinished)
+        if replaces {
+            return Ok(drop(unfinished.persist(file)?));
+        }
+        match unfinished.persist_noclobber(file) {
+            Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+            _ => Ok(()),
+        }
     };
-    write().map_err(unwritten(file))
+    write().map_err(|error: io::Error| format!("writing {}: {error}", file.display()))
 }
 
 /// The file with the certificate of the daemon at an address.

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
-use tls::{Channel, TlsError};
+use tls::Channel;
 
 /// The default port.
 pub const PORT: u16 = 7425;
@@ -212,11 +212,11 @@ fn handle(daemon: &Arc<Daemon>, socket: TcpStream, from: SocketAddr) {
     };
     let mut purpose = None;
     let deadline = Instant::now() + HANDSHAKE;
-    let accepted = Channel::accept(socket, deadline, |hello| choose(daemon, hello, &mut purpose));
+    let accepted = tls::accept(socket, deadline, |hello| choose(daemon, hello, &mut purpose));
     drop(place);
     match (accepted, purpose) {
         (Ok(channel), Some(Purpose::Session(peers))) => {
-            let shown = channel.certificate();
+            let shown = channel.0.certificate();
             let known = peers.into_iter().find(|peer| Some(&peer.certificate) == shown.as_ref());
             match known {
                 Some(peer) => start_session(daemon, channel, [from, own], &peer.name),
@@ -238,17 +238,17 @@ fn choose(
     daemon: &Daemon,
     hello: &ClientHello<'_>,
     purpose: &mut Option<Purpose>,
-) -> Result<Arc<ServerConfig>, TlsError> {
+) -> io::Result<Arc<ServerConfig>> {
     let speaks: Vec<&[u8]> = hello.alpn().map(Iterator::collect).unwrap_or_default();
     match &daemon.trust {
         Trust::Folder(folder) if speaks.contains(&tls::PAIRING) => {
-            let offer = Offer::open(folder).map_err(TlsError::Own)?;
-            let ends = offer.secret.identities().map_err(TlsError::Own)?;
+            let offer = Offer::open(folder).map_err(io::Error::other)?;
+            let ends = offer.secret.identities().map_err(io::Error::other)?;
             *purpose = Some(Purpose::Pairing(offer));
             tls::listening(&ends.agent, &[ends.controller.certificate], tls::PAIRING)
         }
         _ => {
-            let peers = daemon.trusted().map_err(TlsError::Own)?;
+            let peers = daemon.trusted().map_err(io::Error::other)?;
             let trusted: Vec<_> = peers.iter().map(|peer| peer.certificate.clone()).collect();
             *purpose = Some(Purpose::Session(peers));
             // TLS itself refuses a connection that offers no protocol of ours.
@@ -261,12 +261,9 @@ fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], 
     let Some(_counted) = count(MOST_SESSIONS, &daemon.sessions) else {
         let sentence = format!("this agent already serves {MOST_SESSIONS} sessions");
         daemon.log.session(ends[0], name, "nothing", &format!("refused: {sentence}"));
-        if let Ok((_, mut writer)) = channel.split() {
-            let refused = FromAgent::Refused { wrong_use: false, sentence };
-            let _ = frame::write(&mut writer, &refused);
-            writer.close();
-        }
-        return;
+        let mut writer = channel.1;
+        let _ = frame::write(&mut writer, &FromAgent::Refused { wrong_use: false, sentence });
+        return writer.close();
     };
     match session::serve(daemon, channel, ends) {
         Ok((what, result)) => daemon.log.session(ends[0], name, &what, &result),

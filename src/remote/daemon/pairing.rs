@@ -6,18 +6,18 @@
 
 use super::dial;
 use super::identity::{
-    self, DerivedPair, Identity, LONGEST_PEM, agent_file, fingerprint, read, replace,
+    self, DerivedPair, Identity, LONGEST_PEM, agent_file, fingerprint, read, write,
 };
-use super::tls::{self, Channel, TlsError};
+use super::tls::{self, Channel};
 use crate::control::fault::Fault;
-use crate::control::frame;
+use crate::control::frame::{self, FrameError};
 use crate::control::secret;
 use hex::FromHex;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ pub fn offer(folder: &Path) -> Result<Secret, String> {
     let secret = Secret::fresh()?;
     let until = Timestamp::now() + VALID;
     let _ = fs::remove_file(folder.join(FAILED));
-    replace(&folder.join(OFFER), &format!("{secret}\n{until}\n"))?;
+    write(&folder.join(OFFER), &format!("{secret}\n{until}\n"), true)?;
     Ok(secret)
 }
 
@@ -162,16 +162,19 @@ impl Card {
 }
 
 /// The daemon's side, once TLS has proved that the controller knows the secret. Returns its name.
-pub fn accept(channel: Channel, offer: Offer, own: &Identity) -> Result<String, String> {
+pub fn accept(
+    (mut reader, mut writer): Channel,
+    offer: Offer,
+    own: &Identity,
+) -> Result<String, String> {
     offer.claim()?;
-    let (mut reader, mut writer) = channel.split().map_err(|error| error.to_string())?;
     reader.deadline = Some(Instant::now() + EXCHANGE);
     let card: Card = frame::read(&mut reader).map_err(|error| error.to_string())?;
     let card = card.check()?;
     let shown = identity::certificate(&card.certificate)?;
     let name = format!("{}-{}", plain(&card.name), fingerprint(&shown));
     let file = offer.folder.join(CONTROLLERS).join(format!("{name}.pem"));
-    replace(&file, &card.certificate)?;
+    write(&file, &card.certificate, true)?;
     let card = Card { name: String::new(), certificate: own.pem.clone() };
     frame::write(&mut writer, &card).map_err(|error| error.to_string())?;
     writer.close();
@@ -192,17 +195,19 @@ pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), 
     let deadline = Instant::now() + EXCHANGE;
     let exchange = || {
         let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::PAIRING)?;
-        let channel = Channel::dial(dial::connect(host, port)?, deadline, config)?;
-        let (mut reader, mut writer) = channel.split()?;
+        let (mut reader, mut writer) = tls::dial(dial::connect(host, port)?, deadline, config)?;
         reader.deadline = Some(deadline);
         let card = Card { name: own_name(), certificate: own.pem.clone() };
         let said = frame::write(&mut writer, &card);
         let card = said.and_then(|()| frame::read::<Card>(&mut reader));
-        card.map_err(TlsError::from)
+        card.map_err(|error| match error {
+            FrameError::Channel(error) => error,
+            error => io::Error::other(error),
+        })
     };
     let card = exchange().map_err(|error| dial::pairing_failed(host, port, &error))?;
     let card = card.check()?;
-    Ok(replace(&agent_file(folder, host, port), &card.certificate)?)
+    Ok(write(&agent_file(folder, host, port), &card.certificate, true)?)
 }
 
 /// The name of this controller in the daemon's log.

@@ -40,10 +40,9 @@ impl Shared {
 /// it ended.
 pub fn serve(
     daemon: &Arc<Daemon>,
-    channel: Channel,
+    (reader, writer): Channel,
     ends: [SocketAddr; 2],
 ) -> io::Result<(String, String)> {
-    let (reader, writer) = channel.split()?;
     let shared = Arc::new(Shared {
         inspector: Mutex::new(Inspector::new(daemon.caps.clone(), daemon.patterns)),
         writer: Mutex::new(writer.clone()),

@@ -1,6 +1,6 @@
 //! Identities on disk, and who makes room for whom.
 
-use super::identity::{peers, read, replace};
+use super::identity::{peers, read, write};
 use super::*;
 use crate::bounded::Bound;
 use crate::control::secret;
@@ -53,9 +53,9 @@ fn what_is_no_certificate_lets_nobody_in() {
     let folder = Folder::new();
     assert!(peers(&folder.0).unwrap().is_empty(), "no folder is nobody");
     let one = Identity::fresh().unwrap();
-    replace(&folder.0.join("one.pem"), &one.pem).unwrap();
-    replace(&folder.0.join("broken.pem"), "nothing").unwrap();
-    replace(&folder.0.join("other.txt"), &one.pem).unwrap();
+    write(&folder.0.join("one.pem"), &one.pem, true).unwrap();
+    write(&folder.0.join("broken.pem"), "nothing", true).unwrap();
+    write(&folder.0.join("other.txt"), &one.pem, true).unwrap();
     let known = peers(&folder.0).unwrap();
     assert_eq!(known.len(), 1);
     assert_eq!((known[0].name.as_str(), &known[0].certificate), ("one", &one.certificate));

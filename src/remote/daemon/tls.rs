@@ -3,8 +3,6 @@
 //! rustls and its verifiers authenticate; this file moves bytes, with a time limit on every wait.
 
 use super::identity::{Identity, NAME};
-use crate::control::fault::Fault;
-use crate::control::frame::FrameError;
 use crate::remote::locked;
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -31,47 +29,10 @@ const SILENT: Duration = Duration::from_secs(5);
 const ASKED: u32 = 3;
 const BETWEEN: Duration = Duration::from_secs(2);
 
-/// Why a connection failed.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// The network.
-    #[error("{0}")]
-    Network(io::Error),
-    /// The peer is not authenticated, or speaks another protocol.
-    #[error("{0}")]
-    Tls(#[from] rustls::Error),
-    /// The set-up on this side.
-    #[error("{0}")]
-    Own(String),
-}
-
-impl From<io::Error> for TlsError {
-    /// Unwraps rustls' own errors.
-    fn from(error: io::Error) -> TlsError {
-        match error.downcast() {
-            Ok(error) => TlsError::Tls(error),
-            Err(error) => TlsError::Network(error),
-        }
-    }
-}
-
-impl From<TlsError> for Fault {
-    fn from(error: TlsError) -> Fault {
-        Fault::new(error.to_string())
-    }
-}
-
-impl From<FrameError> for TlsError {
-    fn from(error: FrameError) -> TlsError {
-        match error {
-            FrameError::Channel(error) => error.into(),
-            error => TlsError::Own(error.to_string()),
-        }
-    }
-}
-
-fn own(error: impl std::fmt::Display) -> TlsError {
-    TlsError::Own(error.to_string())
+/// The error of rustls in that of a connection: the peer is not authenticated, or speaks another
+/// protocol. `None`: the network failed, or (kind `Other`) the set-up on this side.
+pub fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 fn roots<'a>(all: impl Iterator<Item = &'a CertificateDer<'static>>) -> Arc<RootCertStore> {
@@ -87,17 +48,18 @@ pub fn listening(
     identity: &Identity,
     trusted: &[CertificateDer<'static>],
     protocol: &[u8],
-) -> Result<Arc<ServerConfig>, TlsError> {
+) -> io::Result<Arc<ServerConfig>> {
     // Its own is included because an empty list is not allowed.
     let roots = roots(trusted.iter().chain([&identity.certificate]));
     let verifier = WebPkiClientVerifier::builder(roots)
         // Unauthenticated peers do not learn who is trusted.
         .clear_root_hint_subjects()
         .build()
-        .map_err(own)?;
+        .map_err(io::Error::other)?;
     let mut config = ServerConfig::builder_with_protocol_versions(&[&TLS13])
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![identity.certificate.clone()], identity.key())?;
+        .with_single_cert(vec![identity.certificate.clone()], identity.key())
+        .map_err(io::Error::other)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -109,20 +71,18 @@ pub fn dialling(
     identity: &Identity,
     trusted: &CertificateDer<'static>,
     protocol: &[u8],
-) -> Result<Arc<ClientConfig>, TlsError> {
+) -> io::Result<Arc<ClientConfig>> {
     let mut config = ClientConfig::builder_with_protocol_versions(&[&TLS13])
         .with_root_certificates(roots([trusted].into_iter()))
-        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())?;
+        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())
+        .map_err(io::Error::other)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
 
-/// A connection with an authenticated peer.
-pub struct Channel {
-    connection: Connection,
-    socket: TcpStream,
-}
+/// The two directions of a connection with an authenticated peer.
+pub type Channel = (Reader, Writer);
 
 /// A socket whose operations end at the deadline, if there is one.
 #[derive(Clone, Copy)]
@@ -165,76 +125,60 @@ fn in_words(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::WouldBlock { late() } else { error }
 }
 
-impl Channel {
-    /// The listening side's handshake. `choose` selects the configuration by the offered protocols.
-    pub fn accept(
-        socket: TcpStream,
-        deadline: Instant,
-        choose: impl FnOnce(&ClientHello<'_>) -> Result<Arc<ServerConfig>, TlsError>,
-    ) -> Result<Channel, TlsError> {
-        prepare(&socket)?;
-        let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
-        let refuse = move |(error, mut alert): (rustls::Error, AcceptedAlert)| {
-            let _ = alert.write_all(&mut { timed });
-            TlsError::from(error)
-        };
-        let mut acceptor = Acceptor::default();
-        let accepted = loop {
-            if acceptor.read_tls(&mut timed)? == 0 {
-                return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
-            }
-            if let Some(accepted) = acceptor.accept().map_err(refuse)? {
-                break accepted;
-            }
-        };
-        let config = choose(&accepted.client_hello())?;
-        let connection = accepted.into_connection(config).map_err(refuse)?;
-        Channel::shake_hands(connection.into(), socket, deadline)
-    }
-
-    /// The dialling side's handshake.
-    pub fn dial(
-        socket: TcpStream,
-        deadline: Instant,
-        config: Arc<ClientConfig>,
-    ) -> Result<Channel, TlsError> {
-        prepare(&socket)?;
-        let name = ServerName::try_from(NAME).map_err(own)?;
-        let connection = ClientConnection::new(config, name)?;
-        Channel::shake_hands(connection.into(), socket, deadline)
-    }
-
-    fn shake_hands(
-        mut connection: Connection,
-        socket: TcpStream,
-        deadline: Instant,
-    ) -> Result<Channel, TlsError> {
-        let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
-        while connection.is_handshaking() || connection.wants_write() {
-            if connection.complete_io(&mut timed)? == (0, 0) {
-                break;
-            }
+/// The listening side's handshake. `choose` selects the configuration by the offered protocols.
+pub fn accept(
+    socket: TcpStream,
+    deadline: Instant,
+    choose: impl FnOnce(&ClientHello<'_>) -> io::Result<Arc<ServerConfig>>,
+) -> io::Result<Channel> {
+    prepare(&socket)?;
+    let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
+    let refuse = move |(error, mut alert): (rustls::Error, AcceptedAlert)| {
+        let _ = alert.write_all(&mut { timed });
+        io::Error::other(error)
+    };
+    let mut acceptor = Acceptor::default();
+    let accepted = loop {
+        if acceptor.read_tls(&mut timed)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok(Channel { connection, socket })
-    }
+        if let Some(accepted) = acceptor.accept().map_err(refuse)? {
+            break accepted;
+        }
+    };
+    let config = choose(&accepted.client_hello())?;
+    let connection = accepted.into_connection(config).map_err(refuse)?;
+    shake_hands(connection.into(), socket, deadline)
+}
 
-    /// The peer's certificate.
-    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
-        let first = self.connection.peer_certificates()?.first()?;
-        Some(first.clone().into_owned())
-    }
+/// The dialling side's handshake.
+pub fn dial(
+    socket: TcpStream,
+    deadline: Instant,
+    config: Arc<ClientConfig>,
+) -> io::Result<Channel> {
+    prepare(&socket)?;
+    let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
+    let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    shake_hands(connection.into(), socket, deadline)
+}
 
-    /// Splits it into its two directions.
-    pub fn split(self) -> io::Result<(Reader, Writer)> {
-        self.socket.set_write_timeout(Some(SENDING))?;
-        let shared = Arc::new(Shared {
-            connection: Mutex::new(self.connection),
-            socket: self.socket,
-            sending: Mutex::new(()),
-        });
-        let reader = Reader { shared: Arc::clone(&shared), raw: vec![0; PIECE], deadline: None };
-        Ok((reader, Writer { shared }))
+fn shake_hands(
+    mut connection: Connection,
+    socket: TcpStream,
+    deadline: Instant,
+) -> io::Result<Channel> {
+    let mut timed = Timed { socket: &socket, deadline: Some(deadline) };
+    while connection.is_handshaking() || connection.wants_write() {
+        if connection.complete_io(&mut timed)? == (0, 0) {
+            break;
+        }
     }
+    socket.set_write_timeout(Some(SENDING))?;
+    let (connection, sending) = (Mutex::new(connection), Mutex::new(()));
+    let shared = Arc::new(Shared { connection, socket, sending });
+    let reader = Reader { shared: Arc::clone(&shared), raw: vec![0; PIECE], deadline: None };
+    Ok((reader, Writer { shared }))
 }
 
 fn prepare(socket: &TcpStream) -> io::Result<()> {
@@ -279,6 +223,12 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// The peer's certificate.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        let connection = locked(&self.shared.connection);
+        Some(connection.peer_certificates()?.first()?.clone().into_owned())
+    }
+
     /// Passes received bytes to the connection.
     fn put(&self, mut raw: &[u8]) -> io::Result<()> {
         let mut connection = locked(&self.shared.connection);

@@ -12,7 +12,7 @@ use crate::control::secret;
 use crate::plan::FindPattern;
 use crate::plan::HostSpec;
 use crate::remote::daemon::identity::DerivedPair;
-use crate::remote::daemon::tls::{self, Channel, Reader, Writer};
+use crate::remote::daemon::tls::{self, Channel};
 use crate::remote::daemon::{self, Daemon, Trust};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -45,7 +45,7 @@ struct Arrival {
 }
 
 /// A rank that has arrived, with the channel that it holds open.
-type Arrived = (HostSpec, (Reader, Writer));
+type Arrived = (HostSpec, Channel);
 
 /// The answer of rank 0: accepted, or why not.
 type Answer = Result<(), String>;
@@ -54,7 +54,7 @@ type Answer = Result<(), String>;
 pub struct Gathered {
     /// As other hosts, by their rank from 1.
     pub hosts: Vec<HostSpec>,
-    _held: Vec<(Reader, Writer)>,
+    _held: Vec<Channel>,
 }
 
 /// Rank 0: waits until all have arrived.
@@ -124,7 +124,7 @@ fn authenticate(
     mut socket: TcpStream,
     JobKey(key): JobKey,
     is_sealed: bool,
-) -> Result<(Arrival, (Reader, Writer)), Fault> {
+) -> Result<(Arrival, Channel), Fault> {
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(PROOF))?;
     if is_sealed {
@@ -133,18 +133,13 @@ fn authenticate(
     let ends = DerivedPair::of_secret(&key)?;
     let config = tls::listening(&ends.agent, &[ends.controller.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
-    let (mut reader, writer) = Channel::accept(socket, deadline, |_| config)?.split()?;
+    let (mut reader, writer) = tls::accept(socket, deadline, |_| config)?;
     reader.deadline = Some(deadline);
     Ok((frame::read(&mut reader)?, (reader, writer)))
 }
 
 /// Accepts a rank, or answers why not.
-fn take(
-    arrived: &mut [Option<Arrived>],
-    arrival: Arrival,
-    mut channel: (Reader, Writer),
-    key: JobKey,
-) {
+fn take(arrived: &mut [Option<Arrived>], arrival: Arrival, mut channel: Channel, key: JobKey) {
     let ranks = arrived.len() + 1;
     let place = (arrival.rank as usize).checked_sub(1).and_then(|at| arrived.get_mut(at));
     let answer: Answer = match &place {
@@ -227,7 +222,7 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
     let ends = DerivedPair::of_secret(&key.0)?;
     let address = socket.local_addr()?.ip().to_canonical();
     let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::FRAMES)?;
-    Ok((key, address, Channel::dial(socket, Instant::now() + PROOF, config)?))
+    Ok((key, address, tls::dial(socket, Instant::now() + PROOF, config)?))
 }
 
 /// Serves as an agent until rank 0 exits.
@@ -236,7 +231,7 @@ fn serve_until_end(
     (program, patterns): (&Path, FindPattern),
     JobKey(key): JobKey,
     own: IpAddr,
-    channel: Channel,
+    (mut reader, mut writer): Channel,
 ) -> Result<(), Fault> {
     let ends = DerivedPair::of_secret(&key)?;
     let trust = Trust::One(ends.controller.certificate);
@@ -245,7 +240,6 @@ fn serve_until_end(
     let at = listener.local_addr().map_err(text)?;
     let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
-    let (mut reader, mut writer) = channel.split().map_err(text)?;
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));

@@ -1,13 +1,13 @@
 //! The hosts themselves: made, entered, and removed.
 
-use super::super::error::{TestbedError, file};
-use super::super::tools::{self, call, last_words, private_folder, wait_until};
+use super::super::tools::{self, call, last_words, private_folder, start, wait_until};
 use super::wiring::{self, host_name};
 use super::{NetworkRequest, Topology, login};
 use crate::host::child;
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ fn owner_of(name: &str) -> Option<u32> {
 
 impl Hosts {
     /// Makes them. A signal ends the making early.
-    pub fn make(wanted: &NetworkRequest, signal: &AtomicUsize) -> Result<Hosts, TestbedError> {
+    pub fn make(wanted: &NetworkRequest, signal: &AtomicUsize) -> io::Result<Hosts> {
         let owner = std::process::id();
         let folder = private_folder(FOLDER)?;
         let names: Vec<String> =
@@ -75,8 +75,7 @@ impl Hosts {
             batch("tc", Some(&name), &lines.tc).map_err(without_netem)?;
         }
         // sshd wants it, whoever starts it.
-        let own = Path::new("/run/sshd");
-        fs::create_dir_all(own).map_err(file("making", own))?;
+        fs::create_dir_all("/run/sshd")?;
         for number in 1..=wanted.hosts {
             made.serve(number)?;
         }
@@ -86,19 +85,18 @@ impl Hosts {
     }
 
     /// What `ip netns exec` puts over `/etc` in each host.
-    fn write(&self) -> Result<(), TestbedError> {
+    fn write(&self) -> io::Result<()> {
         let folder = self.folder.path();
         let ssh = folder.join("ssh");
         login::prepare(&ssh)?;
         let names = folder.join("hosts");
         let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        fs::write(&names, wiring::names(&own, self.hosts)).map_err(file("writing", &names))?;
+        fs::write(&names, wiring::names(&own, self.hosts))?;
         for number in 1..=self.hosts {
             let over = Path::new(OVER_ETC).join(namespace(self.owner, number));
-            fs::create_dir_all(&over).map_err(file("making", &over))?;
+            fs::create_dir_all(&over)?;
             for (name, there) in [("hosts", &names), ("ssh", &ssh)] {
-                let link = over.join(name);
-                symlink(there, &link).map_err(file("making", &link))?;
+                symlink(there, over.join(name))?;
             }
         }
         Ok(())
@@ -114,20 +112,18 @@ impl Hosts {
         command
     }
 
-    fn serve(&mut self, number: usize) -> Result<(), TestbedError> {
+    fn serve(&mut self, number: usize) -> io::Result<()> {
         let mut command = self.inside(number);
         // It refuses to be called by less than its path.
         let program = tools::find("sshd").unwrap_or_default();
         command.arg(&program).args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);
-        let log = log(&self.folder, number);
-        let said = fs::File::create(&log).map_err(file("making", &log))?;
+        let said = fs::File::create(log(&self.folder, number))?.into_file();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let child = child::ends_with_us(&mut command).spawn();
-        self.servers.push(child.map_err(file("starting", &program))?);
+        self.servers.push(start(&mut command)?);
         Ok(())
     }
 
-    fn await_servers(&mut self, signal: &AtomicUsize) -> Result<(), TestbedError> {
+    fn await_servers(&mut self, signal: &AtomicUsize) -> io::Result<()> {
         let deadline = Instant::now() + LISTEN_LIMIT;
         for (number, server) in (1..).zip(&mut self.servers) {
             let listening = wait_until(deadline, || {
@@ -136,17 +132,17 @@ impl Hosts {
                 (is_ready || is_over()).then_some(is_ready)
             });
             if listening != Some(true) {
-                return Err(TestbedError::Tool {
-                    program: format!("sshd of {} (it does not listen)", host_name(number)),
-                    said: last_words(&fs::read(log(&self.folder, number)).unwrap_or_default()),
-                });
+                let said = last_words(&fs::read(log(&self.folder, number)).unwrap_or_default());
+                let host = host_name(number);
+                let sentence = format!("sshd of {host} (it does not listen) failed: {said}");
+                return Err(io::Error::other(sentence));
             }
         }
         Ok(())
     }
 
     /// Waits until the kernel has seen that both ends of every link are up.
-    fn await_links(&self, signal: &AtomicUsize) -> Result<(), TestbedError> {
+    fn await_links(&self, signal: &AtomicUsize) -> io::Result<()> {
         let deadline = Instant::now() + LISTEN_LIMIT;
         for name in &self.names {
             let mut show = tools::command("ip");
@@ -161,15 +157,15 @@ impl Hosts {
             });
             let shown = shown?;
             up.ok_or_else(|| {
-                let said = format!("a link of {name} does not come up: {}", shown.trim());
-                TestbedError::Unable(said)
+                let shown = shown.trim();
+                io::Error::other(format!("a link of {name} does not come up: {shown}"))
             })?;
         }
         Ok(())
     }
 
     /// Starts a command in the first host, in this process's group: a terminal is shared.
-    pub fn start(&self, words: &[OsString]) -> Result<Child, TestbedError> {
+    pub fn start(&self, words: &[OsString]) -> io::Result<Child> {
         let numbers = 1..=self.hosts;
         let all = |of: &dyn Fn(usize) -> String| numbers.clone().map(of).collect::<Vec<_>>();
         let mut command = self.inside(1);
@@ -178,11 +174,11 @@ impl Hosts {
         command.env("WIREGAUGE_TESTBED_HOSTS", all(&host_name).join(","));
         let namespaces = all(&|number| namespace(self.owner, number));
         command.env("WIREGAUGE_TESTBED_NAMESPACES", namespaces.join(","));
-        child::dies_with_us(&mut command).spawn().map_err(file("starting", Path::new("ip")))
+        child::dies_with_us(&mut command).spawn()
     }
 
     /// Removes everything; nothing the second time.
-    pub fn remove(&mut self) -> Result<(), TestbedError> {
+    pub fn remove(&mut self) -> io::Result<()> {
         for mut server in std::mem::take(&mut self.servers) {
             // The child is ours and was not waited for: its number cannot be another's.
             let _ = server.kill();
@@ -199,7 +195,7 @@ impl Drop for Hosts {
 }
 
 /// Has a host pass on packets that are for others.
-fn forward(namespace: &str) -> Result<(), TestbedError> {
+fn forward(namespace: &str) -> io::Result<()> {
     let line = "echo 1 >/proc/sys/net/ipv4/ip_forward";
     call(tools::command("ip").args(["netns", "exec", namespace, "sh", "-c", line]), "").map(drop)
 }
@@ -215,21 +211,18 @@ fn listens(pid: u32) -> bool {
 }
 
 /// Says what a kernel without netem lacks.
-fn without_netem(error: TestbedError) -> TestbedError {
-    match &error {
-        TestbedError::Tool { program, said }
-            if program.starts_with("tc ") && said.contains("qdisc kind is unknown") =>
-        {
-            let sentence = "this kernel lacks a queueing discipline: --rate needs tbf \
-                            (CONFIG_NET_SCH_TBF), --delay needs netem (CONFIG_NET_SCH_NETEM)";
-            TestbedError::Unable(sentence.into())
-        }
-        _ => error,
+fn without_netem(error: io::Error) -> io::Error {
+    match error.to_string().contains("qdisc kind is unknown") {
+        true => io::Error::other(
+            "this kernel lacks a queueing discipline: --rate needs tbf (CONFIG_NET_SCH_TBF), \
+             --delay needs netem (CONFIG_NET_SCH_NETEM)",
+        ),
+        false => error,
     }
 }
 
 /// Has `ip` or `tc` do lines in a namespace.
-fn batch(program: &str, namespace: Option<&str>, lines: &[String]) -> Result<(), TestbedError> {
+fn batch(program: &str, namespace: Option<&str>, lines: &[String]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -239,7 +232,7 @@ fn batch(program: &str, namespace: Option<&str>, lines: &[String]) -> Result<(),
 }
 
 /// Ends every process of these namespaces, then them.
-fn take_away(names: &[String]) -> Result<(), TestbedError> {
+fn take_away(names: &[String]) -> io::Result<()> {
     let there: Vec<&String> =
         names.iter().filter(|name| Path::new(NAMESPACES).join(name).exists()).collect();
     wait_until(Instant::now() + GONE_LIMIT, || (kill_all(&there) == 0).then_some(()));

@@ -1,32 +1,30 @@
 //! What makes every host reachable by ssh under its name: keys, and the configuration of both
 //! sides, in one folder that all hosts see as `/etc/ssh`.
 
-use super::super::error::{TestbedError, file};
 use super::super::tools::{call, command, search_path};
+use fs_err as fs;
 use std::ffi::OsString;
-use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Where a host finds what is written here.
 const AT: &str = "/etc/ssh";
 
 /// Fills a folder.
-pub fn prepare(folder: &Path) -> Result<(), TestbedError> {
-    fs::create_dir(folder).map_err(file("making", folder))?;
+pub fn prepare(folder: &Path) -> io::Result<()> {
+    fs::create_dir(folder)?;
     for key in ["host", "user"] {
         let mut keygen = command("ssh-keygen");
         keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "wiregauge testbed net", "-f"]);
         call(keygen.arg(folder.join(key)), "")?;
     }
-    let host_key = folder.join("host.pub");
-    let host_key = fs::read_to_string(&host_key).map_err(file("reading", &host_key))?;
+    let host_key = fs::read_to_string(folder.join("host.pub"))?;
     for (name, text) in [
         ("sshd_config", sshd_config()),
         ("ssh_config", ssh_config()),
         ("known_hosts", format!("wg-h*,198.18.0.* {host_key}")),
     ] {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(file("writing", &path))?;
+        fs::write(folder.join(name), text)?;
     }
     Ok(())
 }

@@ -14,13 +14,13 @@ mod hosts;
 mod login;
 mod wiring;
 
-use super::signals::signals;
-use super::tools::{Needed, lacking, require, wait_until};
-use super::{Ended, TestbedError};
+use super::Ended;
+use super::tools::{Needed, lacking, require, signals, wait_until};
 use crate::options::named_enum;
 use crate::units::{BitRate, Span};
 use hosts::Hosts;
 use std::ffi::OsString;
+use std::io;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -75,10 +75,10 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 /// person should know: what a dead owner had left.
 ///
 /// Errors: whatever keeps the hosts from being made or the command from being started.
-pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> Result<Ended, TestbedError> {
+pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> io::Result<Ended> {
     if !rustix::process::geteuid().is_root() {
         let sentence = "testbed net needs root to create network namespaces: run it with sudo";
-        return Err(TestbedError::Unable(sentence.into()));
+        return Err(io::Error::other(sentence));
     }
     require(&lacking(NEEDED))?;
     hosts::sweep(tell);
@@ -93,7 +93,7 @@ pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> Result<Ended, Testbe
 }
 
 /// Waits for the command, or for a signal and then for the command.
-fn watch(mut child: Child, signal: &AtomicUsize) -> Result<Ended, TestbedError> {
+fn watch(mut child: Child, signal: &AtomicUsize) -> io::Result<Ended> {
     let number = loop {
         if let Some(status) = over(&mut child) {
             return Ok(Ended::Exited(code(status)));

@@ -41,7 +41,7 @@ fn a_secret_dies_of_time_and_of_wrong_ones() {
     let secret = offer(&folder.0).unwrap();
     Offer::open(&folder.0).unwrap().failed();
     let past = Timestamp::now() - SignedDuration::from_secs(1);
-    replace(&folder.0.join(OFFER), &format!("{secret}\n{past}\n")).unwrap();
+    write(&folder.0.join(OFFER), &format!("{secret}\n{past}\n"), true).unwrap();
     assert!(Offer::open(&folder.0).unwrap_err().contains("expired"));
     assert!(!folder.0.join(OFFER).exists());
 }

@@ -11,8 +11,8 @@ use std::time::UNIX_EPOCH;
 const SOON: Duration = Duration::from_secs(10);
 
 struct Met {
-    agent: Result<Channel, TlsError>,
-    controller: Result<Channel, TlsError>,
+    agent: io::Result<Channel>,
+    controller: io::Result<Channel>,
 }
 
 /// Both sides of one connection, each with whom it trusts.
@@ -32,20 +32,24 @@ fn meet_speaking(
     let config = listening(agent, std::slice::from_ref(&lets_in.certificate), FRAMES).unwrap();
     let accepting = thread::spawn(move || {
         let (socket, _) = listener.accept().unwrap();
-        Channel::accept(socket, Instant::now() + SOON, |_| Ok(config))
+        accept(socket, Instant::now() + SOON, |_| Ok(config))
     });
     let config = dialling(controller, &looks_for.certificate, protocol).unwrap();
     let socket = TcpStream::connect(at).unwrap();
-    let controller = Channel::dial(socket, Instant::now() + SOON, config);
+    let controller = dial(socket, Instant::now() + SOON, config);
     Met { agent: accepting.join().unwrap(), controller }
 }
 
 /// What the dialling side hears first: in TLS 1.3 it learns only then that it was not let in.
-fn first_word(channel: Channel) -> Error {
-    let (mut reader, _writer) = channel.split().unwrap();
+fn first_word((mut reader, _writer): Channel) -> Error {
     reader.deadline = Some(Instant::now() + SOON);
     let error = reader.read(&mut [0]).unwrap_err();
     error.downcast().unwrap()
+}
+
+/// Why rustls did not connect.
+fn wrong(met: io::Result<Channel>) -> Error {
+    met.map(drop).unwrap_err().downcast().unwrap()
 }
 
 fn expired() -> Identity {
@@ -72,10 +76,10 @@ fn what_one_side_writes_the_other_reads_both_ways_at_once() {
     let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet(&agent, &controller, &controller, &agent);
     let channels = [met.agent.unwrap(), met.controller.unwrap()];
-    assert_eq!(channels[0].certificate().unwrap(), controller.certificate);
-    assert_eq!(channels[0].connection.alpn_protocol(), Some(FRAMES));
-    let threads = channels.map(|channel| {
-        let (mut reader, mut writer) = channel.split().unwrap();
+    let reader = &channels[0].0;
+    assert_eq!(reader.certificate().unwrap(), controller.certificate);
+    assert_eq!(locked(&reader.shared.connection).alpn_protocol(), Some(FRAMES));
+    let threads = channels.map(|(mut reader, mut writer)| {
         let writing = thread::spawn(move || {
             let piece: Vec<u8> = (0..=250).collect();
             let all = piece.iter().cycle().take(MUCH).copied().collect::<Vec<u8>>();
@@ -103,12 +107,12 @@ fn one_who_is_not_known_is_not_let_in_and_hears_so() {
     let (agent, controller, other) =
         (Identity::fresh().unwrap(), Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet(&agent, &other, &controller, &agent);
-    assert!(matches!(met.agent, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
+    assert!(matches!(wrong(met.agent), Error::InvalidCertificate(_)));
     let heard = first_word(met.controller.unwrap());
     assert_eq!(heard, Error::AlertReceived(AlertDescription::UnknownCA));
     // And the other way round.
     let met = meet(&agent, &controller, &controller, &other);
-    assert!(matches!(met.controller, Err(TlsError::Tls(Error::InvalidCertificate(_)))));
+    assert!(matches!(wrong(met.controller), Error::InvalidCertificate(_)));
     assert!(met.agent.is_err());
 }
 
@@ -122,7 +126,7 @@ fn one_whose_time_is_over_is_not_let_in_and_hears_so() {
     assert_eq!(heard, Error::AlertReceived(AlertDescription::CertificateExpired));
     let (agent, controller) = (expired(), Identity::fresh().unwrap());
     let met = meet(&agent, &controller, &controller, &agent);
-    let Err(TlsError::Tls(Error::InvalidCertificate(wrong))) = met.controller else { panic!() };
+    let Error::InvalidCertificate(wrong) = wrong(met.controller) else { panic!() };
     assert!(matches!(wrong, CertificateError::ExpiredContext { .. }), "{wrong:?}");
 }
 
@@ -153,8 +157,10 @@ fn another_protocol_is_refused() {
     let (agent, controller) = (Identity::fresh().unwrap(), Identity::fresh().unwrap());
     let met = meet_speaking(&agent, &controller, &controller, &agent, b"wiregauge/99");
     assert!(met.agent.is_err());
-    let Err(TlsError::Tls(error)) = met.controller else { panic!() };
-    assert_eq!(error, Error::AlertReceived(AlertDescription::NoApplicationProtocol));
+    assert_eq!(
+        wrong(met.controller),
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol)
+    );
 }
 
 #[test]
@@ -174,8 +180,7 @@ fn one_who_is_slow_is_given_up_however_it_drips() {
     });
     let (socket, _) = listener.accept().unwrap();
     let deadline = Instant::now() + Duration::from_millis(300);
-    let accepted = Channel::accept(socket, deadline, |_| listening(&agent, &[], FRAMES));
-    let Err(TlsError::Network(error)) = accepted else { panic!("let in") };
-    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    let accepted = accept(socket, deadline, |_| listening(&agent, &[], FRAMES));
+    assert_eq!(accepted.map(drop).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(!dripping.join().unwrap(), "it was cut off");
 }
