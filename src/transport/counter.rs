@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fmt;
 
 /// Counters by their names in the record.
@@ -20,15 +19,15 @@ pub enum CounterValue {
 }
 
 impl CounterValue {
-    fn merge(&mut self, other: CounterValue) {
+    fn merge(&mut self, other: &CounterValue) {
         match (self, other) {
             (CounterValue::Events(sum), CounterValue::Events(more)) => {
-                *sum = sum.saturating_add(more);
+                *sum = sum.saturating_add(*more);
             }
             (CounterValue::OfPort(largest), CounterValue::OfPort(other)) => {
-                *largest = other.max(*largest);
+                *largest = (*largest).max(*other);
             }
-            (value, other) => *value = other,
+            (value, other) => *value = other.clone(),
         }
     }
 }
@@ -46,12 +45,7 @@ impl fmt::Display for CounterValue {
 pub fn merged(all: impl IntoIterator<Item = FinalCounters>) -> FinalCounters {
     let mut merged = FinalCounters::new();
     for (name, value) in all.into_iter().flatten() {
-        match merged.entry(name) {
-            Entry::Occupied(mut known) => known.get_mut().merge(value),
-            Entry::Vacant(new) => {
-                new.insert(value);
-            }
-        }
+        merged.entry(name).and_modify(|known| known.merge(&value)).or_insert(value);
     }
     merged
 }

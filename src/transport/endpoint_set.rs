@@ -54,8 +54,7 @@ impl<E: Endpoint> EndpointSet<E> {
     /// epoll fails.
     pub fn new(ends: Vec<E>, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
         let watched = ends.len() > 1 && ends.iter().all(|end| end.descriptor().is_some());
-        let watch = if watched { Some(watch(&ends)?) } else { None };
-        Ok(EndpointSet::of(ends, watch, patience))
+        EndpointSet::watched(ends, watched, patience)
     }
 
     /// The same, with epoll even for a single end, so that each sleep ends after `patience`.
@@ -63,20 +62,19 @@ impl<E: Endpoint> EndpointSet<E> {
     /// # Errors
     /// epoll fails.
     pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<EndpointSet<E>> {
-        let watch = watch(&ends)?;
-        Ok(EndpointSet::of(ends, Some(watch), Some(patience)))
+        EndpointSet::watched(ends, true, Some(patience))
     }
 
-    fn of(ends: Vec<E>, watch: Option<OwnedFd>, patience: Option<Span>) -> EndpointSet<E> {
+    fn watched(ends: Vec<E>, watched: bool, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
         let count = ends.len();
         let turns = Turns {
-            watch,
+            watch: watched.then(|| watch(&ends)).transpose()?,
             patience: patience.and_then(|span| span.duration().try_into().ok()),
             restless: Vec::with_capacity(count),
             is_restless: vec![false; count].into_boxed_slice(),
             turn: Vec::with_capacity(count + AT_ONCE),
         };
-        EndpointSet { ends: ends.into_boxed_slice(), turns }
+        Ok(EndpointSet { ends: ends.into_boxed_slice(), turns })
     }
 
     /// How many there are.
@@ -168,8 +166,7 @@ impl EndpointSet<Box<dyn Endpoint>> {
 
     /// Puts them back.
     pub fn put_back<E: Endpoint>(&mut self, typed: EndpointSet<E>) {
-        let boxed = |end: E| Box::new(end) as Box<dyn Endpoint>;
-        self.ends = typed.ends.into_iter().map(boxed).collect();
+        self.ends = typed.ends.into_iter().map(|end| Box::new(end) as _).collect();
         self.turns = typed.turns;
     }
 }

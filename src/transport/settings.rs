@@ -9,7 +9,6 @@ use super::traffic::{Operation, Role};
 use crate::options::{Given, OptionDef, UsageError};
 use crate::units::Span;
 use serde::de::Error;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -175,21 +174,15 @@ impl Settings {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.iter().count()))?;
-        for (name, text) in self.iter() {
-            map.serialize_entry(name, text)?;
-        }
-        map.end()
+        serializer.collect_map(self.iter())
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
-        let mut settings = Settings::default();
-        for (name, text) in BTreeMap::<String, String>::deserialize(deserializer)? {
-            settings.set(&name, text).map_err(D::Error::custom)?;
-        }
-        Ok(settings)
+        let values = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let values = values.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        Settings::of_values(values).map_err(D::Error::custom)
     }
 }
 

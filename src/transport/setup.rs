@@ -6,6 +6,7 @@ use crate::signal::{Kind, TimeOfDay};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 /// A request that a transport validates before anything runs.
 #[derive(Clone, Copy, Debug)]
@@ -165,10 +166,27 @@ impl Setup {
         shown.len() == self.cookie.len() && differences == 0
     }
 
-    /// That what was awaited has not come in time.
-    pub(super) fn late(&self, what: &str) -> SetupError {
-        let seconds = self.timeout.duration().as_secs_f64();
-        SetupError::Late { what: what.into(), seconds }
+    /// The end of what begins now and may take as long as connecting may.
+    pub(super) fn deadline(&self) -> Deadline {
+        Deadline { begin: Instant::now(), timeout: self.timeout.duration() }
+    }
+}
+
+/// Until when something is awaited.
+pub(super) struct Deadline {
+    begin: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// The time left; none is an error that names what was awaited.
+    pub fn left(&self, what: &str) -> Result<Duration, SetupError> {
+        match self.timeout.saturating_sub(self.begin.elapsed()) {
+            Duration::ZERO => {
+                Err(SetupError::Late { what: what.into(), seconds: self.timeout.as_secs_f64() })
+            }
+            left => Ok(left),
+        }
     }
 }
 

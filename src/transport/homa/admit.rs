@@ -13,7 +13,6 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
 /// The answer to the cookie.
 const WELCOME: [u8; 1] = [1];
@@ -36,19 +35,19 @@ pub fn present<S: Calls>(
 ) -> Result<(), SetupError> {
     let failed =
         |errno: Errno| SetupError::system(format!("presenting the cookie to {server}"))(errno);
-    let deadline = Instant::now() + setup.timeout.duration();
+    let deadline = setup.deadline();
     let to = SockAddr::from(server);
-    while let Err(errno) = inbox.socket().send(&mut SendArgs::request(0), &to, &setup.cookie) {
+    while let Err(errno) = inbox.socket.send(&mut SendArgs::request(0), &to, &setup.cookie) {
         match errno {
             Errno::AGAIN | Errno::INTR | Errno::NOBUFS => {
-                inbox.socket().sleep(PollFlags::OUT, Some(left(deadline, setup, "sending")?));
+                inbox.socket.sleep(PollFlags::OUT, Some(deadline.left("sending")?));
             }
             other => return Err(failed(other)),
         }
     }
     loop {
         match inbox.receive(false) {
-            Ok(reply) if is_request(reply.id) => turn_away(inbox.socket(), reply.id, reply.from),
+            Ok(reply) if is_request(reply.id) => turn_away(&inbox.socket, reply.id, reply.from),
             Ok(reply) if inbox.lay_out(reply.length) && *inbox.message() == WELCOME => {
                 return Ok(());
             }
@@ -58,8 +57,8 @@ pub fn present<S: Calls>(
                 )));
             }
             Err(Failure::Nothing) => {
-                let left = left(deadline, setup, "the server's answer to the cookie")?;
-                inbox.socket().sleep(PollFlags::IN, Some(left));
+                let left = deadline.left("the server's answer to the cookie")?;
+                inbox.socket.sleep(PollFlags::IN, Some(left));
             }
             Err(Failure::Request { errno, .. } | Failure::Socket(errno)) => {
                 return Err(failed(errno));
@@ -75,7 +74,7 @@ pub fn admit<S: Calls>(
     setup: &Setup,
 ) -> Result<(SocketAddr, u64), SetupError> {
     let failed = |errno: Errno| SetupError::system("awaiting the client's cookie")(errno);
-    let deadline = Instant::now() + setup.timeout.duration();
+    let deadline = setup.deadline();
     let mut rejected = 0;
     loop {
         match inbox.receive(false) {
@@ -83,26 +82,18 @@ pub fn admit<S: Calls>(
                 let knows = inbox.lay_out(request.length) && setup.is_cookie(inbox.message());
                 if let Some(from) = request.from.filter(|_| knows && is_request(request.id)) {
                     let reply = &mut SendArgs::reply(request.id);
-                    inbox.socket().send(reply, &from.into(), &WELCOME).map_err(failed)?;
+                    inbox.socket.send(reply, &from.into(), &WELCOME).map_err(failed)?;
                     return Ok((from, rejected));
                 }
-                turn_away(inbox.socket(), request.id, request.from);
+                turn_away(&inbox.socket, request.id, request.from);
                 rejected += 1;
             }
             Err(Failure::Nothing) => {
-                let left = left(deadline, setup, "the client's cookie")?;
-                inbox.socket().sleep(PollFlags::IN, Some(left));
+                let left = deadline.left("the client's cookie")?;
+                inbox.socket.sleep(PollFlags::IN, Some(left));
             }
             Err(Failure::Request { .. }) => rejected += 1,
             Err(Failure::Socket(errno)) => return Err(failed(errno)),
         }
-    }
-}
-
-/// The time left until the deadline; none is an error.
-fn left(deadline: Instant, setup: &Setup, what: &str) -> Result<Duration, SetupError> {
-    match deadline.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(setup.late(what)),
-        left => Ok(left),
     }
 }

@@ -65,29 +65,10 @@ pub struct HomaWire<S> {
     failed: Option<Failed>,
 }
 
-/// The end of this role, with so many slots of `size` bytes, whose other end is `peer`. So many
-/// peers were rejected before.
-pub(super) fn endpoint<S: Calls + Send + 'static>(
-    inbox: Inbox<S>,
-    role: Role,
-    peer: SocketAddr,
-    (slots, size): (usize, usize),
-    rejected: u64,
-) -> HomaEndpoint<S> {
-    MessageEndpoint::new(HomaWire::new(inbox, role, peer, size, rejected), slots, size)
-}
-
-/// What becomes of the connection after an error.
-fn link_after(errno: Errno) -> Link {
-    match errno {
-        // There is no such port at the other end any more, or this socket was shut down.
-        Errno::NOTCONN | Errno::SHUTDOWN => Link::Closed,
-        other => Link::Failed(other.raw_os_error()),
-    }
-}
-
-impl<S: Calls> HomaWire<S> {
-    fn new(
+impl<S: Calls + Send + 'static> HomaWire<S> {
+    /// The end of this role, for messages of `size` bytes, whose other end is `peer`. So many peers
+    /// were rejected before.
+    pub(super) fn new(
         inbox: Inbox<S>,
         role: Role,
         peer: SocketAddr,
@@ -123,7 +104,7 @@ impl<S: Calls> HomaWire<S> {
     #[inline(always)]
     fn take(&mut self, incoming: Incoming) -> Result<usize, Link> {
         if incoming.length > self.size || !self.inbox.lay_out(incoming.length) {
-            return Err(link_after(Errno::MSGSIZE));
+            return Err(self.link_after(Errno::MSGSIZE));
         }
         if self.role == Role::Server {
             self.unanswered.push_back(incoming.id);
@@ -139,7 +120,7 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
             Role::Client => SendArgs::request(self.requests + 1),
             Role::Server => SendArgs::reply(*self.unanswered.front().ok_or(Errno::AGAIN)?),
         };
-        self.inbox.socket().send(&mut arguments, &self.to, message)
+        self.inbox.socket.send(&mut arguments, &self.to, message)
     }
 
     #[inline(always)]
@@ -168,17 +149,17 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
             let incoming = match self.inbox.receive(sleeps) {
                 Ok(incoming) => incoming,
                 Err(Failure::Nothing) => return Ok(None),
-                Err(Failure::Request { id: _, cookie: number, errno }) => {
+                Err(Failure::Request { cookie: number, errno }) => {
                     self.failed = Some(Failed { number, errno });
-                    return Err(link_after(errno));
+                    return Err(self.link_after(errno));
                 }
-                Err(Failure::Socket(errno)) => return Err(link_after(errno)),
+                Err(Failure::Socket(errno)) => return Err(self.link_after(errno)),
             };
             if self.is_of_peer(&incoming) {
                 return self.take(incoming).map(Some);
             }
             self.rejected += 1;
-            admit::turn_away(self.inbox.socket(), incoming.id, incoming.from);
+            admit::turn_away(&self.inbox.socket, incoming.id, incoming.from);
             // A message that is rejected wakes nobody.
             if !sleeps {
                 return Ok(None);
@@ -197,15 +178,19 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
     }
 
     fn link_after(&self, errno: Errno) -> Link {
-        link_after(errno)
+        match errno {
+            // There is no such port at the other end any more, or this socket was shut down.
+            Errno::NOTCONN | Errno::SHUTDOWN => Link::Closed,
+            other => Link::Failed(other.raw_os_error()),
+        }
     }
 
     fn sleep(&self, until: PollFlags) {
-        self.inbox.socket().sleep(until, None);
+        self.inbox.socket.sleep(until, None);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inbox.socket().descriptor()
+        self.inbox.socket.descriptor()
     }
 
     /// Of a client only: the open requests of a server belong to its one thread.
@@ -220,7 +205,7 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
 
     fn final_counters(&self) -> FinalCounters {
         let failed = self.failed.map(|failed| CounterValue::Text(failed.to_string()));
-        let mut all = seen("gathered", self.inbox.gatherings());
+        let mut all = seen("gathered", self.inbox.gatherings);
         all.extend(failed.map(|failed| ("error.request".to_string(), failed)));
         all
     }

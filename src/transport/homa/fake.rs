@@ -4,10 +4,10 @@
 
 use super::abi::{BPAGE, ReceiveArgs, SendArgs, is_request};
 use super::socket::Calls;
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
-use std::cell::UnsafeCell;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -55,14 +55,10 @@ pub struct Net(Arc<Mutex<Network>>);
 pub struct Fake {
     net: Net,
     own: SocketAddr,
-    region: Arc<Pages>,
+    /// Memory that the kernel and the handles of a socket share: each page is the kernel's or one
+    /// handle's at a time, and the network's lock is between.
+    region: Arc<MmapRaw>,
 }
-
-/// Memory that the kernel and the handles of a socket share.
-struct Pages(Box<[UnsafeCell<u8>]>);
-
-// SAFETY: each byte is the kernel's or one handle's at a time, and the network's lock is between.
-unsafe impl Sync for Pages {}
 
 impl Net {
     pub fn lock(&self) -> MutexGuard<'_, Network> {
@@ -75,8 +71,8 @@ impl Net {
         let own: SocketAddr = own.parse().unwrap();
         let free = pages.into_iter().map(|page| page * BPAGE as u32).collect();
         self.lock().ports.insert(own, Port { free, ..Port::default() });
-        let region = Pages((0..PAGES * BPAGE).map(|_| UnsafeCell::new(0)).collect());
-        Fake { net: self.clone(), own, region: Arc::new(region) }
+        let region = MmapOptions::new().len(PAGES * BPAGE).map_anon().unwrap();
+        Fake { net: self.clone(), own, region: Arc::new(region.into()) }
     }
 
     /// The next call of a socket fails with this.
@@ -121,9 +117,12 @@ impl Fake {
             args.offsets[number] = at;
             port.held.push(at);
             // A page beyond the region is what no kernel should say, and one test does.
-            for (to, byte) in self.region.0.iter().skip(at as usize).zip(part) {
-                // SAFETY: the page was free, so that no slice of it is out; the cell is its own.
-                unsafe { *to.get() = *byte };
+            let fits = part.len().min(self.region.len().saturating_sub(at as usize));
+            if fits > 0 {
+                // SAFETY: inside the mapping; the page was free, so that no slice of it is out.
+                let to = unsafe { self.region.as_mut_ptr().add(at as usize) };
+                // SAFETY: as above, and what is sent lies elsewhere.
+                unsafe { to.copy_from_nonoverlapping(part.as_ptr(), fits) };
             }
         }
     }
@@ -199,21 +198,8 @@ impl Calls for Fake {
         std::thread::sleep(Duration::from_millis(1).min(patience.unwrap_or(Duration::MAX)));
     }
 
-    fn region_bytes(&self) -> usize {
-        self.region.0.len()
-    }
-
-    unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        let cells = &self.region.0[at..at + length];
-        // SAFETY: a slice of cells is laid out as one of bytes; by the caller's promise nothing
-        // writes these pages meanwhile.
-        unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), length) }
-    }
-
-    unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
-        let cells = &self.region.0[at..at + length];
-        // SAFETY: as above, in cells that may be written, and the handle is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(cells.as_ptr().cast_mut().cast(), length) }
+    fn region(&self) -> &MmapRaw {
+        &self.region
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

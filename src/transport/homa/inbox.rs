@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 
 /// A socket and the message that has arrived last.
 pub struct Inbox<S> {
-    socket: S,
+    /// The socket.
+    pub socket: S,
     /// Its pages are the program's until the next `receive`.
     args: ReceiveArgs,
     place: Place,
@@ -16,7 +17,7 @@ pub struct Inbox<S> {
     /// A message whose pages lie apart is put together here.
     gathered: Box<[u8]>,
     /// How many were.
-    gatherings: u64,
+    pub gatherings: u64,
 }
 
 /// Where the last message that was laid out is.
@@ -44,10 +45,8 @@ pub struct Incoming {
 pub enum Failure {
     /// Nothing has come, or a signal has.
     Nothing,
-    /// A request has failed: its id, what it was sent with, and why.
+    /// A request has failed: what it was sent with, and why.
     Request {
-        /// Odd for one that was to be answered here.
-        id: u64,
         /// What it was sent with; 0 for one that was to be answered here.
         cookie: u64,
         /// Why.
@@ -76,17 +75,6 @@ impl<S: Calls> Inbox<S> {
         Some(Inbox::new(self.socket.second()?, self.gathered.len()))
     }
 
-    /// The socket.
-    #[inline(always)]
-    pub fn socket(&self) -> &S {
-        &self.socket
-    }
-
-    /// How many messages lay in pages apart and were put together.
-    pub fn gatherings(&self) -> u64 {
-        self.gatherings
-    }
-
     /// Gives the pages of the last message back and receives the next; sleeps until there is one
     /// where `sleeps`.
     #[inline]
@@ -101,7 +89,7 @@ impl<S: Calls> Inbox<S> {
         match got {
             Ok((length, from)) => Ok(Incoming { id, length, from }),
             Err(Errno::AGAIN | Errno::INTR) => Err(Failure::Nothing),
-            Err(errno) if id != 0 => Err(Failure::Request { id, cookie, errno }),
+            Err(errno) if id != 0 => Err(Failure::Request { cookie, errno }),
             Err(errno) => Err(Failure::Socket(errno)),
         }
     }
@@ -113,7 +101,7 @@ impl<S: Calls> Inbox<S> {
     pub fn lay_out(&mut self, length: usize) -> bool {
         let pages = &self.args.offsets[..self.args.pages as usize];
         let Some((first, rest)) = pages.split_first() else { return false };
-        let region = self.socket.region_bytes();
+        let region = self.socket.region().len();
         let holds = |(number, at): (usize, &u32)| {
             let part = (length - number * BPAGE).min(BPAGE);
             *at as usize + part <= region
@@ -137,23 +125,33 @@ impl<S: Calls> Inbox<S> {
 
     /// Copies the pages one behind the other.
     fn gather(&mut self, length: usize) -> Place {
+        let mut gathered = std::mem::take(&mut self.gathered);
         let pages = &self.args.offsets[..self.args.pages as usize];
-        for (to, at) in self.gathered[..length].chunks_mut(BPAGE).zip(pages) {
-            // SAFETY: `lay_out` has seen that the part lies in the region; its page was handed over
-            // by the last `receive`.
-            to.copy_from_slice(unsafe { self.socket.bytes(*at as usize, to.len()) });
+        for (to, at) in gathered[..length].chunks_mut(BPAGE).zip(pages) {
+            // SAFETY: the region lives as long as the socket and was zero at first; the page was
+            // handed over by the last `receive`.
+            to.copy_from_slice(unsafe { &*self.part(*at as usize, to.len()) });
         }
+        self.gathered = gathered;
         self.gatherings += 1;
         Place::Gathered
+    }
+
+    /// A part of the region. Who reads or writes it holds its pages.
+    #[inline]
+    pub fn part(&self, at: usize, length: usize) -> *mut [u8] {
+        let (region, end) = (self.socket.region(), at.checked_add(length));
+        assert!(end.is_some_and(|end| end <= region.len()), "beyond the receive region");
+        // SAFETY: inside the mapping, as has just been seen.
+        std::ptr::slice_from_raw_parts_mut(unsafe { region.as_mut_ptr().add(at) }, length)
     }
 
     /// The message that was laid out last, until the next `receive`; empty where there is none.
     #[inline]
     pub fn message(&self) -> &[u8] {
         match self.place {
-            // SAFETY: `lay_out` has seen that the message lies in the region; its pages were handed
-            // over by the last `receive`, and the next one forgets this place.
-            Place::Region(at) => unsafe { self.socket.bytes(at, self.length) },
+            // SAFETY: as for `gather`, of all of its pages; the next `receive` forgets this place.
+            Place::Region(at) => unsafe { &*self.part(at, self.length) },
             Place::Gathered => &self.gathered[..self.length],
         }
     }
@@ -162,8 +160,8 @@ impl<S: Calls> Inbox<S> {
     #[inline]
     pub fn message_mut(&mut self) -> &mut [u8] {
         match self.place {
-            // SAFETY: as above.
-            Place::Region(at) => unsafe { self.socket.bytes_mut(at, self.length) },
+            // SAFETY: as above, and the socket is borrowed for writing.
+            Place::Region(at) => unsafe { &mut *self.part(at, self.length) },
             Place::Gathered => &mut self.gathered[..self.length],
         }
     }
@@ -173,13 +171,14 @@ impl<S: Calls> Inbox<S> {
 mod tests {
     use super::super::abi::SendArgs;
     use super::*;
+    use memmap2::{MmapOptions, MmapRaw};
     use rustix::event::PollFlags;
     use socket2::SockAddr;
     use std::os::fd::BorrowedFd;
     use std::time::Duration;
 
     /// A socket that hands over these pages, whatever the length.
-    struct Liar(Box<[u8]>, Vec<u32>);
+    struct Liar(MmapRaw, Vec<u32>);
 
     impl Calls for Liar {
         fn send(&self, _: &mut SendArgs, _: &SockAddr, _: &[u8]) -> Result<(), Errno> {
@@ -198,16 +197,8 @@ mod tests {
 
         fn sleep(&self, _: PollFlags, _: Option<Duration>) {}
 
-        fn region_bytes(&self) -> usize {
-            self.0.len()
-        }
-
-        unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
-            &self.0[at..at + length]
-        }
-
-        unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
-            &mut self.0[at..at + length]
+        fn region(&self) -> &MmapRaw {
+            &self.0
         }
 
         fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -223,7 +214,8 @@ mod tests {
     fn what_a_kernel_says_is_not_believed() {
         const PAGE: u32 = BPAGE as u32;
         let laid_out = |pages: &[u32], length| {
-            let mut inbox = Inbox::new(Liar(vec![7; 3 * BPAGE].into(), pages.to_vec()), 2 * BPAGE);
+            let region = MmapRaw::from(MmapOptions::new().len(3 * BPAGE).map_anon().unwrap());
+            let mut inbox = Inbox::new(Liar(region, pages.to_vec()), 2 * BPAGE);
             assert!(inbox.message().is_empty(), "nothing has come");
             inbox.receive(false).unwrap();
             assert!(inbox.message().is_empty(), "nothing is laid out");

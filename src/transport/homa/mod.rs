@@ -17,10 +17,11 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+use super::socket::messages::MessageEndpoint;
 use super::socket::{options, slots_for};
 use super::*;
 use abi::{BPAGE, MOST_BPAGES};
-use endpoint::HomaEndpoint;
+use endpoint::{HomaEndpoint, HomaWire};
 use inbox::Inbox;
 use rustix::io::Errno;
 use socket::{Calls, Socket};
@@ -80,7 +81,7 @@ impl Transport for Homa {
             abi::LAST_ASKED_PORT
         );
         let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
-        let (own, setup) = (socket.own(), setup.clone());
+        let (own, setup) = (socket.own, setup.clone());
         Ok(Opening::new(Blob(own.to_string().into_bytes()), move |other| {
             let mut effective_settings = options::effective_address(own.ip());
             effective_settings.push(("port".into(), own.port().to_string()));
@@ -112,6 +113,6 @@ fn join<S: Calls + Send + 'static>(
             (towards(client, own), rejected)
         }
     };
-    let slots = slots_for(setup.window, size);
-    Ok(endpoint::endpoint(inbox, setup.role, peer, (slots, size), rejected))
+    let wire = HomaWire::new(inbox, setup.role, peer, size, rejected);
+    Ok(MessageEndpoint::new(wire, slots_for(setup.window, size), size))
 }

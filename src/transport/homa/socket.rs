@@ -2,6 +2,9 @@
 
 use super::abi::{self, ReceiveArgs, SendArgs};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::setsockopt_impl;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{SetBool, SetStruct};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
@@ -30,21 +33,10 @@ pub trait Calls {
     /// Sleeps until one of these is so, or for so long, or until a signal comes.
     fn sleep(&self, until: PollFlags, patience: Option<Duration>);
 
-    /// Length of the region in which messages arrive.
-    fn region_bytes(&self) -> usize;
-
-    /// A part of the region.
-    ///
-    /// # Safety
-    /// It lies in the region, in pages that a `receive` of this handle has handed over and no later
-    /// one was given back: all others are the kernel's to write, or another handle's.
-    unsafe fn bytes(&self, at: usize, length: usize) -> &[u8];
-
-    /// As [`Self::bytes`], to be written.
-    ///
-    /// # Safety
-    /// As for [`Self::bytes`].
-    unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8];
+    /// The region in which messages arrive. A page of it is this handle's from the `receive` that
+    /// hands it over to the next one that is given it back: all others are the kernel's to write,
+    /// or another handle's.
+    fn region(&self) -> &MmapRaw;
 
     /// What the kernel says is readable when a message has come.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
@@ -56,12 +48,26 @@ pub trait Calls {
         Self: Sized;
 }
 
+/// The option [`abi::SO_RCVBUF`].
+#[derive(Clone)]
+struct ReceiveBuffer;
+setsockopt_impl!(ReceiveBuffer, LEVEL, abi::SO_RCVBUF, abi::Region, SetStruct<abi::Region>);
+
+/// The option [`abi::SO_SERVER`].
+#[derive(Clone)]
+struct Server;
+setsockopt_impl!(Server, LEVEL, abi::SO_SERVER, bool, SetBool);
+
+/// The level of the protocol's options.
+const LEVEL: libc::c_int = abi::PROTOCOL as libc::c_int;
+
 /// A Homa socket with the memory in which its messages arrive.
 pub struct Socket {
     // Dropped in this order: a socket whose last handle is closed writes to its region no more.
     fd: OwnedFd,
     region: Arc<MmapRaw>,
-    own: SocketAddr,
+    /// The address and the port that others send to.
+    pub own: SocketAddr,
 }
 
 /// Memory in which messages arrive: every page is touched before the first of them.
@@ -93,38 +99,16 @@ impl Socket {
         rustix::net::bind(&fd, &own)?;
         let region = region(region_bytes)?;
         let (start, length) = (region.as_ptr() as u64, region.len());
-        set(&fd, abi::SO_RCVBUF, &abi::Region { start, length })?;
+        // The memory lives as long as the socket.
+        setsockopt(&fd, ReceiveBuffer, &abi::Region { start, length })?;
         // A port that was asked for would make a server of a client's socket too.
-        set(&fd, abi::SO_SERVER, &libc::c_int::from(is_server))?;
+        setsockopt(&fd, Server, &is_server)?;
         // Homa binds to a port of all addresses, and names none.
         let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
         let mut own = own;
         own.set_port(port);
         Ok(Socket { fd, region, own })
     }
-
-    /// The address and the port that others send to.
-    pub fn own(&self) -> SocketAddr {
-        self.own
-    }
-
-    fn checked(&self, at: usize, length: usize) -> usize {
-        let end = at.checked_add(length);
-        assert!(end.is_some_and(|end| end <= self.region.len()), "beyond the receive region");
-        at
-    }
-}
-
-/// Sets an option of the protocol.
-fn set<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    let level = abi::PROTOCOL as libc::c_int;
-    // SAFETY: setsockopt(2) reads `size` bytes at the pointer, which is that of a live value of
-    // that size without padding. The memory that a `Region` names lives as long as the socket.
-    let done = unsafe {
-        libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// What the last call of libc failed with.
@@ -188,25 +172,8 @@ impl Calls for Socket {
     }
 
     #[inline(always)]
-    fn region_bytes(&self) -> usize {
-        self.region.len()
-    }
-
-    // SAFETY: the contract is that of the trait.
-    #[inline]
-    unsafe fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        let at = self.checked(at, length);
-        // SAFETY: inside the mapping, which lives as long as the socket and was zero at first; the
-        // caller holds the pages, so that the kernel does not write them.
-        unsafe { std::slice::from_raw_parts(self.region.as_mut_ptr().add(at), length) }
-    }
-
-    // SAFETY: the contract is that of the trait.
-    #[inline]
-    unsafe fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
-        let at = self.checked(at, length);
-        // SAFETY: as above, and the socket is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.region.as_mut_ptr().add(at), length) }
+    fn region(&self) -> &MmapRaw {
+        &self.region
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -221,6 +188,7 @@ impl Calls for Socket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inbox::Inbox;
     use super::*;
     use std::net::UdpSocket;
 
@@ -241,9 +209,9 @@ mod tests {
         let to = other.local_addr().unwrap().into();
         socket.send(&mut SendArgs::request(1), &to, b"a message").unwrap();
         let mut heard = [0; 32];
-        assert_eq!(other.recv_from(&mut heard).unwrap(), (9, socket.own()));
+        assert_eq!(other.recv_from(&mut heard).unwrap(), (9, socket.own));
         assert_eq!(&heard[..9], b"a message");
-        other.send_to(b"an answer", socket.own()).unwrap();
+        other.send_to(b"an answer", socket.own).unwrap();
         socket.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
         // Without a buffer none of its bytes are taken: Homa puts them into the region.
         let got = socket.receive(&mut args, true).unwrap();
@@ -253,30 +221,34 @@ mod tests {
 
     #[test]
     fn the_region_is_touched_and_bounded() {
-        let (mut socket, _other) = over_udp();
-        assert_eq!(socket.region_bytes(), 2 * abi::BPAGE);
+        let (socket, _other) = over_udp();
+        assert_eq!(socket.region().len(), 2 * abi::BPAGE);
+        let inbox = Inbox::new(socket, 2 * abi::BPAGE);
         // SAFETY: no kernel writes this region.
-        unsafe { socket.bytes_mut(abi::BPAGE - 1, 2) }.copy_from_slice(&[1, 2]);
+        unsafe { &mut *inbox.part(abi::BPAGE - 1, 2) }.copy_from_slice(&[1, 2]);
         // SAFETY: as above.
-        let all = unsafe { socket.bytes(0, 2 * abi::BPAGE) };
+        let all = unsafe { &*inbox.part(0, 2 * abi::BPAGE) };
         assert_eq!(all[abi::BPAGE - 2..abi::BPAGE + 2], [0, 1, 2, 0]);
         for (at, length) in [(2 * abi::BPAGE, 1), (usize::MAX, 2)] {
             // SAFETY: it panics, which is what is asked.
-            let beyond = || unsafe { socket.bytes(at, length) }.len();
+            let beyond = || unsafe { &*inbox.part(at, length) }.len();
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(beyond)).is_err());
         }
     }
 
     #[test]
     fn a_second_handle_has_the_same_socket_and_region() {
-        let (mut socket, other) = over_udp();
+        let (socket, other) = over_udp();
         let second = socket.second().unwrap();
+        let inbox = Inbox::new(socket, 1);
         // SAFETY: no kernel writes this region.
-        unsafe { socket.bytes_mut(9, 1) }.fill(7);
-        drop(socket);
+        unsafe { &mut *inbox.part(9, 1) }.fill(7);
+        drop(inbox);
+        let inbox = Inbox::new(second, 1);
         // SAFETY: as above.
-        assert_eq!(unsafe { second.bytes(9, 1) }, [7]);
-        other.send_to(b"x", second.own()).unwrap();
+        assert_eq!(unsafe { &*inbox.part(9, 1) }, [7]);
+        let second = inbox.socket;
+        other.send_to(b"x", second.own).unwrap();
         second.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
         assert!(second.receive(&mut ReceiveArgs::default(), false).is_ok());
     }
@@ -284,6 +256,6 @@ mod tests {
     #[test]
     fn another_protocol_s_socket_refuses_the_options() {
         let (socket, _other) = over_udp();
-        assert!(set(&socket.fd, abi::SO_SERVER, &1).is_err());
+        assert!(setsockopt(&socket.fd, Server, &true).is_err());
     }
 }

@@ -75,7 +75,7 @@ fn a_client_with_another_cookie_is_told_so() {
                 break request;
             }
         };
-        admit::turn_away(inbox.socket(), request.id, request.from);
+        admit::turn_away(&inbox.socket, request.id, request.from);
         client.join().unwrap()
     });
     let sentence = refused.unwrap().to_string();

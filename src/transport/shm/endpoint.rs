@@ -1,6 +1,5 @@
 //! The data path of `shm`: messages into one ring, and out of the other.
 
-use super::Made;
 use super::region::{Region, Ring};
 use super::ring::{Consumer, Doorbell, Producer};
 use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
@@ -36,7 +35,6 @@ pub struct ShmEndpoint {
     crowded: bool,
     region: Arc<Region>,
     side: usize,
-    _made: Option<Made>,
 }
 
 /// Pauses (about 40 cycles each) of a stream's poll that found nothing: in so long a sender writes
@@ -47,8 +45,8 @@ const LULL: u32 = 16;
 const BATCH_BYTES: usize = 256 << 10;
 
 impl ShmEndpoint {
-    /// The end of this role over mapped memory; `made` is kept alive by the end that created it.
-    pub(super) fn new(region: Arc<Region>, setup: &Setup, made: Option<Made>) -> ShmEndpoint {
+    /// The end of this role over mapped memory.
+    pub(super) fn new(region: Arc<Region>, setup: &Setup) -> ShmEndpoint {
         let side = setup.role.pick(0, 1);
         let size = setup.size.max(1);
         let slots = (setup.window as usize).clamp(1, MOST_EVENTS);
@@ -73,7 +71,6 @@ impl ShmEndpoint {
             crowded: false,
             region,
             side,
-            _made: made,
         }
     }
 

@@ -20,17 +20,6 @@ use std::sync::Arc;
 /// The shared-memory transport.
 pub struct Shm;
 
-/// The name of memory, which is removed when the owner goes, whoever has mapped it by then.
-struct Made {
-    name: String,
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        Region::forget(&self.name);
-    }
-}
-
 const DESCRIPTOR: Descriptor = Descriptor {
     about: "a lock-free ring each way in POSIX shared memory, between two processes",
     largest: Bytes::MIB.0 * 16,
@@ -47,7 +36,6 @@ impl Transport for Shm {
     fn available(&self) -> Result<(), String> {
         let name = random_name().map_err(|error| error.to_string())?;
         let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
-        Region::forget(&name);
         made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
     }
 
@@ -55,23 +43,20 @@ impl Transport for Shm {
         let (layout, setup) = (Layout::of(setup), setup.clone());
         if setup.role == Role::Client {
             return Ok(Opening::new(Blob::default(), move |other| {
-                Ok(connected(Region::adopt(other.text()?, layout)?, &setup, None))
+                Ok(connected(Region::adopt(other.text()?, layout)?, &setup))
             }));
         }
         let name = random_name()?;
         let region = Region::create(&name, layout)?;
-        let address = Blob(name.clone().into_bytes());
-        let made = Made { name };
-        Ok(Opening::new(address, move |_| Ok(connected(region, &setup, Some(made)))))
+        Ok(Opening::new(Blob(name.into_bytes()), move |_| Ok(connected(region, &setup))))
     }
 }
 
-/// The end of mapped memory; the end that made it keeps its name until it goes.
-fn connected(region: Arc<Region>, setup: &Setup, made: Option<Made>) -> Connected {
+fn connected(region: Arc<Region>, setup: &Setup) -> Connected {
     let Layout { cells, stride } = region.layout();
     let effective_settings =
         vec![("ring_cells".into(), cells.to_string()), ("cell_bytes".into(), stride.to_string())];
-    Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup, made)) }
+    Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup)) }
 }
 
 fn random_name() -> Result<String, SetupError> {

@@ -70,6 +70,18 @@ impl Layout {
 pub struct Region {
     mapping: MmapRaw,
     layout: Layout,
+    /// Of the end that made it.
+    _name: Option<Name>,
+}
+
+/// The name of memory, which is removed when its maker goes, whoever has mapped it by then: the
+/// memory stays with those that have it.
+struct Name(String);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = rustix::shm::unlink(&self.0);
+    }
 }
 
 impl Region {
@@ -78,17 +90,14 @@ impl Region {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let failed = || SetupError::system(format!("making the shared memory /dev/shm{name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
+        let name = Name(name.to_owned());
         let bytes = layout.total_bytes() as u64;
-        let given = rustix::fs::ftruncate(&file, bytes).and_then(|()| {
-            // A size alone is a promise: where /dev/shm is full its first touch would be a SIGBUS.
-            let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
-            rustix::io::retry_on_intr(all)
-        });
-        if let Err(error) = given {
-            Self::forget(name);
-            return Err(failed()(error));
-        }
-        Self::map(name, &file, layout)
+        rustix::fs::ftruncate(&file, bytes).map_err(failed())?;
+        // A size alone is a promise: where /dev/shm is full its first touch would be a SIGBUS.
+        let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
+        rustix::io::retry_on_intr(all).map_err(failed())?;
+        let region = Self::map(&name.0, &file, layout)?;
+        Ok(Arc::new(Region { _name: Some(name), ..region }))
     }
 
     /// Maps what the other end has made under this name, and removes the name.
@@ -103,20 +112,16 @@ impl Region {
             )));
         }
         let region = Self::map(name, &file, layout)?;
-        Self::forget(name);
-        Ok(region)
-    }
-
-    /// Removes the name; the memory stays with those that have it.
-    pub fn forget(name: &str) {
-        let _ = rustix::shm::unlink(name);
+        drop(Name(name.to_owned()));
+        Ok(Arc::new(region))
     }
 
     /// Every page is touched before the first message.
-    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Arc<Region>, SetupError> {
+    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Region, SetupError> {
         let mapping = MmapOptions::new().len(layout.total_bytes()).populate().map_raw(file);
         let what = format!("mapping the shared memory {name}");
-        Ok(Arc::new(Region { mapping: mapping.map_err(SetupError::system(what))?, layout }))
+        let mapping = mapping.map_err(SetupError::system(what))?;
+        Ok(Region { mapping, layout, _name: None })
     }
 
     /// How its rings are laid out.

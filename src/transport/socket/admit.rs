@@ -17,8 +17,9 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), 
     let mut rejected = 0;
     let failed = || SetupError::system("accepting the client's connection");
     listener.set_nonblocking(true).map_err(failed())?;
-    let deadline = Instant::now() + setup.timeout.duration();
-    while Instant::now() < deadline {
+    let deadline = setup.deadline();
+    loop {
+        deadline.left("accepting the client's connection")?;
         match listener.accept() {
             Ok((stream, _)) => {
                 if knows_cookie(&stream, setup).unwrap_or(false) {
@@ -34,7 +35,6 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), 
             Err(error) => return Err(failed()(error)),
         }
     }
-    Err(setup.late("accepting the client's connection"))
 }
 
 fn knows_cookie(mut stream: &Socket, setup: &Setup) -> io::Result<bool> {

@@ -25,7 +25,7 @@ pub struct Datagrams {
     /// network anybody may send one.
     empty_ends: bool,
     /// Empty datagrams, of which no end sends any.
-    empty: u64,
+    pub(super) empty: u64,
 }
 
 impl Datagrams {
@@ -54,20 +54,6 @@ impl Datagrams {
         let incoming = vec![1; size].into_boxed_slice();
         Ok((Datagrams { socket, incoming, empty_ends: !loses, empty: 0 }, rejected))
     }
-
-    /// How many datagrams were empty.
-    pub(super) fn empty(&self) -> u64 {
-        self.empty
-    }
-}
-
-/// What becomes of the connection after an error.
-fn link_after(errno: Errno) -> Link {
-    match errno {
-        // The other end's socket is gone.
-        Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN => Link::Closed,
-        other => Link::Failed(other.raw_os_error()),
-    }
 }
 
 impl Wire for Datagrams {
@@ -88,7 +74,7 @@ impl Wire for Datagrams {
             }
             Ok((_, got)) => Ok(Some(got)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-            Err(errno) => Err(link_after(errno)),
+            Err(errno) => Err(self.link_after(errno)),
         }
     }
 
@@ -101,7 +87,11 @@ impl Wire for Datagrams {
     }
 
     fn link_after(&self, errno: Errno) -> Link {
-        link_after(errno)
+        match errno {
+            // The other end's socket is gone.
+            Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN => Link::Closed,
+            other => Link::Failed(other.raw_os_error()),
+        }
     }
 
     fn sleep(&self, until: PollFlags) {

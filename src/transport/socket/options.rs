@@ -1,10 +1,13 @@
 //! Socket options: set as asked, and read back as they are in effect; and completions of
 //! MSG_ZEROCOPY.
 
-use crate::host::{Interface, interface_with};
+use crate::host::interface_with;
 use crate::transport::{NamedValues, Settings, SetupError};
-use rustix::net::{SendFlags, sockopt};
+use nix::setsockopt_impl;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use rustix::net::{SendFlags, sockopt::ip_mtu, sockopt::ipv6_mtu};
 use socket2::{Socket, Type};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -12,16 +15,10 @@ use std::os::fd::AsRawFd;
 /// SO_EE_ORIGIN_ZEROCOPY of `linux/errqueue.h`.
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 
-/// Has a socket take MSG_ZEROCOPY.
-fn allow_zerocopy(socket: &Socket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let size = size_of_val(&on) as libc::socklen_t;
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_ZEROCOPY);
-    // SAFETY: setsockopt(2) reads `size` bytes at the pointer, which is that of a live c_int.
-    let done =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const on).cast(), size) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
+/// SO_ZEROCOPY: the socket takes MSG_ZEROCOPY.
+#[derive(Clone)]
+struct AllowZeroCopy;
+setsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, sockopt::SetBool);
 
 /// Sets what every socket knows.
 fn apply_common(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
@@ -73,7 +70,7 @@ pub fn apply(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
         )))?;
     }
     if settings.flag("zerocopy") {
-        allow_zerocopy(socket).map_err(SetupError::system("SO_ZEROCOPY"))?;
+        setsockopt(socket, AllowZeroCopy, &true).map_err(SetupError::system("SO_ZEROCOPY"))?;
     }
     Ok(())
 }
@@ -101,8 +98,8 @@ pub fn effective(socket: &Socket, settings: &Settings) -> NamedValues {
     let mut all: NamedValues = common.into_iter().flatten().collect();
     let Some(address) = own_address(socket) else { return all };
     let (class, mtu) = match address.is_ipv6() {
-        true => (socket.tclass_v6(), sockopt::ipv6_mtu(socket)),
-        false => (socket.tos_v4(), sockopt::ip_mtu(socket)),
+        true => (socket.tclass_v6(), ipv6_mtu(socket)),
+        false => (socket.tos_v4(), ip_mtu(socket)),
     };
     all.extend(read("dscp", class.map(|class| class >> 2)));
     all.extend(read("path_mtu_bytes", mtu));
@@ -123,21 +120,19 @@ pub fn effective(socket: &Socket, settings: &Settings) -> NamedValues {
     all
 }
 
-/// The address of an end, and the interface that has it.
+/// The address of an end, and what a message's time depends on of the interface that has it.
 pub fn effective_address(address: IpAddr) -> NamedValues {
-    let interface = interface_with(address).into_iter().flat_map(effective_interface);
-    std::iter::once(("address".into(), address.to_string())).chain(interface).collect()
-}
-
-/// What a message's time depends on of the interface whose address an end has.
-fn effective_interface(interface: Interface) -> NamedValues {
-    let named = [
-        ("interface", Some(interface.name)),
-        ("interface_mtu_bytes", interface.mtu_bytes.map(|bytes| bytes.to_string())),
-        ("interface_speed_mbps", interface.speed_mbps.map(|speed| speed.to_string())),
-        ("ipoib_mode", interface.ipoib_mode),
-    ];
-    named.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
+    let mut all = vec![("address".to_string(), address.to_string())];
+    if let Some(interface) = interface_with(address) {
+        let named = [
+            ("interface", Some(interface.name)),
+            ("interface_mtu_bytes", interface.mtu_bytes.map(|bytes| bytes.to_string())),
+            ("interface_speed_mbps", interface.speed_mbps.map(|speed| speed.to_string())),
+            ("ipoib_mode", interface.ipoib_mode),
+        ];
+        all.extend(named.into_iter().filter_map(|(name, value)| Some((name.into(), value?))));
+    }
+    all
 }
 
 /// The flag of a send, where zero-copy is on.
@@ -154,21 +149,21 @@ pub fn zerocopy(state: &Option<ZeroCopy>) -> SendFlags {
 /// Each `send` with MSG_ZEROCOPY that took something gets a number from 0; the error queue tells
 /// ranges of numbers that are done (`Documentation/networking/msg_zerocopy.rst`). Numbers of a TCP
 /// socket complete in order.
-#[derive(Default)]
 pub struct ZeroCopy {
     /// Messages finished by each send that is not done, oldest first.
-    open: std::collections::VecDeque<u32>,
+    open: VecDeque<u32>,
+}
+
+impl Default for ZeroCopy {
+    fn default() -> ZeroCopy {
+        // So many sends on the way that the queue never grows inside a measured loop.
+        ZeroCopy { open: VecDeque::with_capacity(4096) }
+    }
 }
 
 impl ZeroCopy {
-    /// Most sends on the way, so that the queue below never grows inside a measured loop.
-    const MOST: usize = 4096;
-
     /// A send that ended so many messages was taken.
     pub fn sent(&mut self, messages: u32) {
-        if self.open.capacity() == 0 {
-            self.open.reserve(Self::MOST);
-        }
         self.open.push_back(messages);
     }
 
@@ -192,29 +187,17 @@ impl ZeroCopy {
 
 /// One notification of the error queue: the number of sends that it says are done.
 fn read_completion(socket: &Socket) -> Option<u32> {
-    // cmsghdr, sock_extended_err and the offender's address fit in 128 bytes, aligned as cmsghdr.
-    let mut control = [0u64; 16];
-    // SAFETY: an all-zero msghdr is a valid one: null pointers with zero lengths.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
-    // SAFETY: recvmsg(2) writes at most msg_controllen bytes at msg_control, both of the live
-    // array above, and reads no data, since there are no vectors.
-    let got = unsafe {
-        libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+    /// cmsghdr, sock_extended_err and the offender's address fit, aligned as cmsghdr.
+    #[repr(align(8))]
+    struct Room([u8; 128]);
+    let mut room = Room([0; 128]);
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut [], Some(&mut room.0), flags).ok()?;
+    let error = match message.cmsgs().ok()?.next()? {
+        ControlMessageOwned::Ipv4RecvErr(error, _) => error,
+        ControlMessageOwned::Ipv6RecvErr(error, _) => error,
+        _ => return None,
     };
-    if got < 0 {
-        return None;
-    }
-    // SAFETY: cmsg(3): the header is the one that recvmsg has just filled in.
-    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
-    if header.is_null() {
-        return None;
-    }
-    // SAFETY: cmsg(3): the data of a header that recvmsg filled in begins there; the kernel writes
-    // a whole sock_extended_err for IP_RECVERR and IPV6_RECVERR, and the array is long enough.
-    let error: libc::sock_extended_err =
-        unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
     (error.ee_errno == 0 && error.ee_origin == SO_EE_ORIGIN_ZEROCOPY)
         .then(|| error.ee_data.wrapping_sub(error.ee_info).wrapping_add(1))
 }

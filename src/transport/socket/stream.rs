@@ -58,15 +58,10 @@ impl StreamEndpoint {
     /// Wraps a connected socket.
     pub(super) fn new(socket: Socket, setup: &Setup) -> StreamEndpoint {
         let longest = setup.size.max(1);
-        let slots = slots_for(setup.window, longest);
-        match setup.lengths {
-            Lengths::Fixed => {
-                let zerocopy = setup.settings.flag("zerocopy").then(ZeroCopy::default);
-                let end = StreamEndpoint::over(socket, longest, slots, 0);
-                StreamEndpoint { zerocopy, ..end }
-            }
-            Lengths::Varied => StreamEndpoint::over(socket, longest, slots, PREFIX),
-        }
+        let prefix = if setup.lengths == Lengths::Fixed { 0 } else { PREFIX };
+        let zerocopy = prefix == 0 && setup.settings.flag("zerocopy");
+        let end = StreamEndpoint::over(socket, longest, slots_for(setup.window, longest), prefix);
+        StreamEndpoint { zerocopy: zerocopy.then(ZeroCopy::default), ..end }
     }
 
     fn over(socket: Socket, longest: usize, slots: usize, prefix: usize) -> StreamEndpoint {

@@ -43,10 +43,8 @@ pub struct World {
     traffic: Traffic,
     posted: u64,
     order: u64,
-    /// On the way to the client (answers).
-    to_client: BinaryHeap<Coming>,
-    /// On the way to the server: all of the run, replayed later.
-    to_server: BinaryHeap<Coming>,
+    /// On the way to the client (answers), and to the server: all of the run, replayed later.
+    coming: [BinaryHeap<Coming>; 2],
     /// Payloads of the messages that were posted, one behind the other.
     payloads: Vec<u8>,
 }
@@ -64,8 +62,7 @@ impl World {
             traffic: setup.traffic,
             posted: 0,
             order: 0,
-            to_client: BinaryHeap::new(),
-            to_server: BinaryHeap::new(),
+            coming: Default::default(),
             payloads: Vec::new(),
         }
     }
@@ -119,14 +116,21 @@ impl World {
         for extra in [0.0, DUPLICATE_NS].into_iter().take(1 + usize::from(twice)) {
             self.order += 1;
             let at = sent + (there + extra).round() as u64;
-            self.to_server.push(Reverse((at, self.order, message)));
+            let coming = Reverse((at, self.order, message));
+            self.coming(Role::Server).push(coming);
             if let Traffic::Echo { every } = self.traffic
                 && (message + 1).is_multiple_of(u64::from(every.max(1)))
             {
                 let at = sent + (delay + extra).round() as u64;
-                self.to_client.push(Reverse((at, self.order, message)));
+                let coming = Reverse((at, self.order, message));
+                self.coming(Role::Client).push(coming);
             }
         }
+    }
+
+    /// What is on the way to an end.
+    fn coming(&mut self, role: Role) -> &mut BinaryHeap<Coming> {
+        &mut self.coming[role.pick(0, 1)]
     }
 
     /// What the server's clock shows at a true time.
@@ -159,7 +163,7 @@ impl SyntheticEndpoint {
             let mut world = lock(&world);
             let begin = world.server_time(BEGIN_NS);
             world.now.set(begin);
-            world.to_client.clear();
+            world.coming(Role::Client).clear();
         }
         let size = setup.size.max(1);
         SyntheticEndpoint {
@@ -173,13 +177,9 @@ impl SyntheticEndpoint {
     }
 
     /// The next thing that arrives at this end, and the local time at which it does.
-    fn next_arrival(&self, world: &World) -> Option<(u64, u64)> {
-        let (queue, server) = match self.role {
-            Role::Client => (&world.to_client, false),
-            Role::Server => (&world.to_server, true),
-        };
-        let Reverse((at, _, message)) = *queue.peek()?;
-        Some((if server { world.server_time(at) } else { at }, message))
+    fn next_arrival(&self, world: &mut World) -> Option<(u64, u64)> {
+        let Reverse((at, _, message)) = *world.coming(self.role).peek()?;
+        Some((self.role.pick(at, world.server_time(at)), message))
     }
 }
 
@@ -211,18 +211,14 @@ impl Endpoint for SyntheticEndpoint {
         let world = Arc::clone(&self.world);
         let mut world = lock(&world);
         while !events.is_full() {
-            let Some((at, message)) = self.next_arrival(&world) else { break };
+            let Some((at, message)) = self.next_arrival(&mut world) else { break };
             if at > world.now.now().0 {
                 if events.any() || self.completed != 0 {
                     break;
                 }
                 world.now.set(at);
             }
-            let queue = match self.role {
-                Role::Client => &mut world.to_client,
-                Role::Server => &mut world.to_server,
-            };
-            queue.pop();
+            world.coming(self.role).pop();
             let number = events.arrivals().len();
             let payload = &world.payloads[message as usize * self.size..][..self.size];
             self.incoming[number * self.size..][..self.size].copy_from_slice(payload);

@@ -20,7 +20,11 @@ impl End {
     fn new(net: &Net, role: Role, size: usize, pages: impl IntoIterator<Item = u32>) -> End {
         let (own, peer) = role.pick((CLIENT, SERVER), (SERVER, CLIENT));
         let inbox = Inbox::new(net.socket(own, pages), size);
-        let endpoint = endpoint(inbox, role, peer.parse().unwrap(), (4, size), 0);
+        let endpoint = MessageEndpoint::new(
+            HomaWire::new(inbox, role, peer.parse().unwrap(), size, 0),
+            4,
+            size,
+        );
         End { endpoint, events: Events::default(), completed: 0 }
     }
 
@@ -76,7 +80,7 @@ fn a_request_is_answered_from_where_it_lies() {
     assert_eq!(client.poll().unwrap(), b"a request");
     assert_eq!((server.poll(), client.poll()), (None, None));
     assert_eq!((client.completed, server.completed), (1, 1));
-    assert_eq!(client.endpoint.wire.inbox.gatherings(), 0);
+    assert_eq!(client.endpoint.wire.inbox.gatherings, 0);
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn a_message_of_pages_that_follow_each_other_stays_where_it_is() {
     let (_net, mut client, mut server) = both(LARGEST);
     client.post(0, &pattern(LARGEST));
     assert_eq!(server.poll().unwrap(), pattern(LARGEST));
-    assert_eq!(server.endpoint.wire.inbox.gatherings(), 0);
+    assert_eq!(server.endpoint.wire.inbox.gatherings, 0);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(LARGEST));
 }
@@ -165,11 +169,11 @@ fn a_message_of_pages_apart_is_put_together() {
     let mut server = End::new(&net, Role::Server, LARGEST, [5, 6, 3, 9]);
     client.post(0, &pattern(2 * BPAGE));
     assert_eq!(server.poll().unwrap(), pattern(2 * BPAGE));
-    assert_eq!(server.endpoint.wire.inbox.gatherings(), 0, "5 and 6 are neighbours");
+    assert_eq!(server.endpoint.wire.inbox.gatherings, 0, "5 and 6 are neighbours");
     server.echo();
     client.post(1, &pattern(BPAGE + 77));
     assert_eq!(server.poll().unwrap(), pattern(BPAGE + 77));
-    assert_eq!(server.endpoint.wire.inbox.gatherings(), 1);
+    assert_eq!(server.endpoint.wire.inbox.gatherings, 1);
     server.echo();
     assert_eq!(client.poll().unwrap(), pattern(2 * BPAGE));
     assert_eq!(client.poll().unwrap(), pattern(BPAGE + 77));

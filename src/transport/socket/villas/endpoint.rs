@@ -95,6 +95,6 @@ impl Wire for Samples {
     }
 
     fn final_counters(&self) -> FinalCounters {
-        seen("datagrams.foreign", self.foreign + self.datagrams.empty())
+        seen("datagrams.foreign", self.foreign + self.datagrams.empty)
     }
 }

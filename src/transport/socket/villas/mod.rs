@@ -21,20 +21,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// The transport.
 pub struct Villas;
 
-/// The socket node of VILLASnode between the two ends.
-#[derive(Clone, Copy)]
-struct Node {
-    /// Where it receives, its `in.address`: the client sends there.
-    input: SocketAddr,
-    /// Where it sends, its `out.address`: the server receives there.
-    output: SocketAddr,
-}
-
-impl Node {
-    fn of_settings(settings: &Settings) -> Option<Node> {
-        let (input, output) = (settings.get("node-in")?, settings.get("node-out")?);
-        Some(Node { input, output })
-    }
+/// The socket node of VILLASnode between the two ends: where it receives, its `in.address`, to which
+/// the client sends; and where it sends, its `out.address`, where the server receives.
+fn node(settings: &Settings) -> Option<(SocketAddr, SocketAddr)> {
+    Some((settings.get("node-in")?, settings.get("node-out")?))
 }
 
 const NODE_IN: OptionDef = OptionDef::text(
@@ -85,12 +75,12 @@ impl Transport for Villas {
     }
 
     fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
-        let Some(node) = Node::of_settings(request.settings) else { return Err(NEEDS.into()) };
-        if node.input.is_ipv4() != node.output.is_ipv4() {
+        let Some((input, output)) = node(request.settings) else { return Err(NEEDS.into()) };
+        if input.is_ipv4() != output.is_ipv4() {
             let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
             return Err(both.into());
         }
-        if node.input == node.output {
+        if input == output {
             let both = "--node-in and --node-out are one address; the node receives at the first \
                         and wiregauge at the second";
             return Err(both.into());
@@ -99,17 +89,18 @@ impl Transport for Villas {
     }
 
     fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let node = Node::of_settings(&setup.settings).ok_or(SetupError::Refused(NEEDS.into()))?;
-        let at = match (setup.role, node.input) {
-            (Role::Server, _) => node.output,
+        let ends = node(&setup.settings);
+        let (input, output) = ends.ok_or(SetupError::Refused(NEEDS.into()))?;
+        let at = match (setup.role, input) {
+            (Role::Server, _) => output,
             (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
             (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
         // At once: until then it takes what anybody sends.
-        let what = format!("connecting to {}", node.input);
-        socket.connect(node.input).map_err(SetupError::system(what))?;
+        let what = format!("connecting to {input}");
+        socket.connect(input).map_err(SetupError::system(what))?;
         let (socket, setup) = (Socket::from(socket), setup.clone());
         // The ends do not speak to each other, but to the node.
         Ok(Opening::new(Blob::default(), move |_| {
