@@ -1,8 +1,7 @@
 //! Chooses the device, port and GID of an end, or says why there is none.
 
-use super::options::VerbsOptions;
-use super::resources::{Context, errno};
-use crate::transport::SetupError;
+use super::resources::{Context, Domain, errno};
+use crate::transport::{Settings, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{self, Verbs};
 use std::ffi::CStr;
@@ -12,8 +11,10 @@ use std::sync::Arc;
 
 /// The port that an end uses.
 pub struct Adapter {
-    /// The opened device.
-    pub context: Arc<Context>,
+    /// A protection domain of the opened device.
+    pub domain: Arc<Domain>,
+    /// The settings by which it was chosen.
+    pub settings: Settings,
     /// Its name, as `rxe0`.
     pub name: String,
     /// The port's number, from 1.
@@ -45,32 +46,32 @@ pub fn mtu_of(bytes: u32) -> ibv_mtu {
 
 impl Adapter {
     /// The one that is asked for, or the first that works.
-    pub fn choose(options: &VerbsOptions) -> Result<Adapter, SetupError> {
+    pub fn choose(settings: &Settings) -> Result<Adapter, SetupError> {
         let verbs = verbs::verbs().map_err(|missing| refused(missing.to_string()))?;
         let devices = Devices::list(verbs)?;
         let mut why = None;
         for device in devices.iter() {
             let name = name_of(verbs, device);
-            if options.device.as_ref().is_some_and(|asked| *asked != name) {
+            if settings.text("device").is_some_and(|asked| asked != name) {
                 continue;
             }
-            match Self::of_device(verbs, device, name, options) {
+            match Self::of_device(verbs, device, name, settings) {
                 Ok(adapter) => return Ok(adapter),
                 Err(error) => why = why.or(Some(error)),
             }
         }
-        Err(why.unwrap_or_else(|| devices.none_fits(verbs, options)))
+        Err(why.unwrap_or_else(|| devices.none_fits(settings)))
     }
 
     fn of_device(
         verbs: &'static Verbs,
         device: *mut ibv_device,
         name: String,
-        options: &VerbsOptions,
+        settings: &Settings,
     ) -> Result<Adapter, SetupError> {
         let context = Arc::new(Context::open(verbs, device, &name)?);
         let attributes = context.device_attributes()?;
-        let ports: Vec<u8> = match options.port {
+        let ports: Vec<u8> = match settings.get("port") {
             Some(port) if (1..=attributes.phys_port_cnt).contains(&port) => vec![port],
             Some(port) => {
                 let most = attributes.phys_port_cnt;
@@ -87,9 +88,10 @@ impl Adapter {
                 state = format!("port {port} is {}", state_name(of_port.state));
                 continue;
             }
-            let (gid_index, gid) = choose_gid(&context, &name, port, &of_port, options)?;
+            let (gid_index, gid) = choose_gid(&context, &name, port, &of_port, settings)?;
             return Ok(Adapter {
-                context,
+                domain: Domain::new(&context)?,
+                settings: settings.clone(),
                 name,
                 port,
                 attributes: of_port,
@@ -148,9 +150,9 @@ impl Devices {
         (0..self.count).map(|number| unsafe { *self.list.add(number) })
     }
 
-    fn none_fits(&self, verbs: &'static Verbs, options: &VerbsOptions) -> SetupError {
-        let names: Vec<String> = self.iter().map(|device| name_of(verbs, device)).collect();
-        match (&options.device, names.is_empty()) {
+    fn none_fits(&self, settings: &Settings) -> SetupError {
+        let names: Vec<String> = self.iter().map(|device| name_of(self.verbs, device)).collect();
+        match (settings.text("device"), names.is_empty()) {
             (_, true) => refused(
                 "there is no RDMA device (rdma link show; for one in software: rdma link \
                           add rxe0 type rxe netdev INTERFACE)"
@@ -201,10 +203,10 @@ fn choose_gid(
     name: &str,
     port: u8,
     attributes: &ibv_port_attr,
-    options: &VerbsOptions,
+    settings: &Settings,
 ) -> Result<(u8, [u8; 16]), SetupError> {
     let length = attributes.gid_tbl_len.clamp(0, i32::from(u8::MAX)) as u8;
-    if let Some(index) = options.gid_index {
+    if let Some(index) = settings.get("gid-index") {
         let gid = (index < length).then(|| context.gid(port, index)).flatten();
         return match gid.filter(|gid| *gid != [0; 16]) {
             Some(gid) => Ok((index, gid)),

@@ -1,7 +1,7 @@
 //! The address that the two ends exchange, and the states that a queue pair goes through with it.
 
 use super::adapter::{Adapter, is_ethernet, mtu_bytes, mtu_of};
-use super::options::{Service, VerbsOptions};
+use super::options::Service;
 use super::order::MOST_QUEUE_PAIRS;
 use super::resources::QueuePair;
 use crate::transport::{Blob, Operation, SetupError};
@@ -37,6 +37,16 @@ pub struct Address {
     pub answers: u8,
     /// The port that the connection manager listens on, where one does.
     pub cm: Option<std::net::SocketAddr>,
+}
+
+/// What this end brings to a connection.
+pub struct End<'a> {
+    /// Its port.
+    pub adapter: &'a Adapter,
+    /// Its own address.
+    pub own: &'a Address,
+    /// The other end's.
+    pub other: &'a Address,
 }
 
 /// The longest blob that an address can be: 10 B for a queue pair, and the rest.
@@ -116,17 +126,17 @@ pub fn initialise(
 }
 
 /// The way to the other end.
-pub fn route(adapter: &Adapter, other: &Address, options: &VerbsOptions) -> ibv_ah_attr {
+pub fn route(adapter: &Adapter, other: &Address) -> ibv_ah_attr {
     ibv_ah_attr {
         grh: ibv_global_route {
             dgid: ibv_gid { raw: other.gid },
             flow_label: 0,
             sgid_index: adapter.gid_index,
             hop_limit: HOPS,
-            traffic_class: options.traffic_class.unwrap_or(0),
+            traffic_class: adapter.settings.get("traffic-class").unwrap_or(0),
         },
         dlid: other.lid,
-        sl: options.service_level.unwrap_or(0),
+        sl: adapter.settings.get("service-level").unwrap_or(0),
         src_path_bits: 0,
         static_rate: 0,
         is_global: u8::from(is_ethernet(&adapter.attributes)),
@@ -140,9 +150,9 @@ pub fn path_mtu(own: &Address, other: &Address) -> u32 {
 }
 
 /// The MTU that an end offers.
-pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, SetupError> {
+pub fn offered_mtu(adapter: &Adapter) -> Result<u32, SetupError> {
     let active = mtu_bytes(adapter.attributes.active_mtu);
-    match options.mtu {
+    match adapter.settings.get("mtu") {
         Some(asked) if asked > active => Err(SetupError::NotAllowed(format!(
             "--mtu {asked} is out of range: port {} of {} has {active}",
             adapter.port, adapter.name
@@ -153,13 +163,8 @@ pub fn offered_mtu(adapter: &Adapter, options: &VerbsOptions) -> Result<u32, Set
 }
 
 /// INIT to RTR to RTS: messages may go both ways over queue pair `number` of both ends.
-pub fn connect(
-    (number, qp): (usize, &QueuePair),
-    adapter: &Adapter,
-    own: &Address,
-    other: &Address,
-    options: &VerbsOptions,
-) -> Result<(), SetupError> {
+pub fn connect((number, qp): (usize, &QueuePair), end: &End<'_>) -> Result<(), SetupError> {
+    let End { adapter, own, other } = *end;
     let (Some((_, own_psn)), Some((dest_qp_num, rq_psn))) =
         (own.pairs.get(number).copied(), other.pairs.get(number).copied())
     else {
@@ -177,7 +182,7 @@ pub fn connect(
         timeout: TIMEOUT,
         retry_cnt: RETRIES,
         rnr_retry: RNR_RETRIES,
-        ah_attr: route(adapter, other, options),
+        ah_attr: route(adapter, other),
         ..ibv_qp_attr::default()
     };
     // The masks say which of them count.

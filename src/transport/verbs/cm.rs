@@ -5,11 +5,12 @@
 //! they are set here. A request must carry the run's cookie; others are rejected.
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
-use super::address::{Address, RNR_RETRIES, RNR_TIMER, path_mtu};
-use super::options::{Service, VerbsOptions};
-use super::resources::{QueuePair, done, made};
+use super::address::{End, RNR_RETRIES, RNR_TIMER, path_mtu};
+use super::options::{Service, service};
+use super::resources::{Owned, QueuePair, done, made};
 use crate::host::{self, Tree};
-use crate::transport::SetupError;
+use crate::transport::setup::Deadline;
+use crate::transport::{Role, Setup, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +18,6 @@ use socket2::SockAddr;
 use std::ffi::{CStr, c_int};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
 
 /// The cookie and the number of the queue pair.
 const GREETING: usize = 33;
@@ -32,23 +32,13 @@ struct Events {
     raw: *mut rdma_event_channel,
 }
 
-/// A communication identifier.
-struct Identifier {
-    cm: &'static Cm,
-    raw: *mut rdma_cm_id,
-}
+/// A communication identifier. It is released when all its events were acknowledged.
+type Identifier = Owned<rdma_cm_id, (), Cm>;
 
 impl Drop for Events {
     fn drop(&mut self) {
         // SAFETY: made by the library, released once, after its identifiers.
         unsafe { (self.cm.rdma_destroy_event_channel)(self.raw) };
-    }
-}
-
-impl Drop for Identifier {
-    fn drop(&mut self) {
-        // SAFETY: made by the library and released once; all its events were acknowledged.
-        unsafe { (self.cm.rdma_destroy_id)(self.raw) };
     }
 }
 
@@ -68,29 +58,15 @@ pub struct Connection {
     listening: Option<Identifier>,
     events: Events,
     service: Service,
-    deadline: Duration,
+    setup: Setup,
 }
 
 // SAFETY: librdmacm's objects may be used from any thread, and only their owner uses them.
 unsafe impl Send for Connection {}
 
-/// What this end brings to a connection.
-pub struct End<'a> {
-    /// Its port.
-    pub adapter: &'a Adapter,
-    /// Its own address.
-    pub own: &'a Address,
-    /// The other end's.
-    pub other: &'a Address,
-    /// The settings.
-    pub options: &'a VerbsOptions,
-    /// The run's cookie.
-    pub cookie: &'a [u8; 32],
-}
-
 impl Connection {
-    /// An end that has not connected yet, and waits at most so long for each step.
-    pub fn new(service: Service, deadline: Duration) -> Result<Connection, SetupError> {
+    /// An end that has not connected yet.
+    pub fn new(setup: &Setup) -> Result<Connection, SetupError> {
         let cm = cm().map_err(|missing| SetupError::Refused(missing.to_string()))?;
         // SAFETY: no arguments.
         let raw = unsafe { (cm.rdma_create_event_channel)() };
@@ -99,7 +75,8 @@ impl Connection {
         let events = Events { cm, raw: made(raw, what)? };
         rustix::io::ioctl_fionbio(events.descriptor(), true)
             .map_err(SetupError::system("a channel of the connection manager"))?;
-        Ok(Connection { connected: Vec::new(), listening: None, events, service, deadline })
+        let (service, setup) = (service(&setup.settings), setup.clone());
+        Ok(Connection { connected: Vec::new(), listening: None, events, service, setup })
     }
 
     fn identifier(&self) -> Result<Identifier, SetupError> {
@@ -112,8 +89,10 @@ impl Connection {
         // SAFETY: a live channel and room for the answer.
         let value =
             unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) };
-        done(value, "creating an identifier of the connection manager")?;
-        Ok(Identifier { cm, raw })
+        let what = "creating an identifier of the connection manager";
+        done(value, what)?;
+        // SAFETY: it was made just now.
+        unsafe { Identifier::take(raw, cm.rdma_destroy_id, (cm, ()), what) }
     }
 
     /// Listens at the port's address; where.
@@ -123,101 +102,112 @@ impl Connection {
         let cm = self.events.cm;
         let raw = SockAddr::from(address);
         // SAFETY: a live identifier, and an address that lives through the call and is only read.
-        let value = unsafe { (cm.rdma_bind_addr)(listener.raw, pointer_to(&raw)) };
+        let value = unsafe { (cm.rdma_bind_addr)(listener.raw(), pointer_to(&raw)) };
         done(value, format_args!("binding the connection manager to {address}"))?;
         // SAFETY: as above.
-        let value = unsafe { (cm.rdma_listen)(listener.raw, BACKLOG) };
+        let value = unsafe { (cm.rdma_listen)(listener.raw(), BACKLOG) };
         done(value, "listening for RDMA connections")?;
         // SAFETY: as above; the number is in network order.
-        address.set_port(u16::from_be(unsafe { (cm.rdma_get_src_port)(listener.raw) }));
+        address.set_port(u16::from_be(unsafe { (cm.rdma_get_src_port)(listener.raw()) }));
         self.listening = Some(listener);
         Ok(address)
     }
 
-    /// Takes the client's connections, one for each queue pair.
-    pub fn accept(&mut self, pairs: &[&QueuePair], end: &End<'_>) -> Result<(), SetupError> {
-        for (number, qp) in pairs.iter().enumerate() {
-            let id = self.request(end.cookie, number as u8)?;
-            ready(&id, qp, end)?;
-            let mut parameters = parameters(qp, end, &[]);
-            // SAFETY: a live identifier and parameters that live through the call.
-            let value = unsafe { (self.events.cm.rdma_accept)(id.raw, &mut parameters) };
-            done(value, "accepting an RDMA connection")?;
-            if self.service != Service::Ud {
-                self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the connection")?;
-            }
+    /// Connects each queue pair to the other end's.
+    pub fn join(&mut self, pairs: &[QueuePair], end: &End<'_>) -> Result<(), SetupError> {
+        for (number, qp) in (0..).zip(pairs) {
+            let id = match self.setup.role {
+                Role::Server => self.accept(number, qp, end)?,
+                Role::Client => self.connect(number, qp, end)?,
+            };
             self.connected.push(id);
         }
         self.listening = None;
         Ok(())
     }
 
+    /// Takes the client's connection for queue pair `number`.
+    fn accept(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier, SetupError> {
+        let id = self.request(number)?;
+        ready(&id, qp, end)?;
+        let mut parameters = parameters(qp, end, &[]);
+        // SAFETY: a live identifier and parameters that live through the call.
+        let value = unsafe { (id.library.rdma_accept)(id.raw(), &mut parameters) };
+        done(value, "accepting an RDMA connection")?;
+        if self.service != Service::Ud {
+            self.await_event(&id, RDMA_CM_EVENT_ESTABLISHED, "the connection")?;
+        }
+        Ok(id)
+    }
+
     /// The request for queue pair `number` of this run; others are rejected.
-    fn request(&self, cookie: &[u8; 32], number: u8) -> Result<Identifier, SetupError> {
-        let begin = Instant::now();
+    fn request(&self, number: u8) -> Result<Identifier, SetupError> {
+        let deadline = self.setup.deadline();
         loop {
-            let event = self.next(begin, "a request for a connection")?;
+            let event = self.next(&deadline, "a request for a connection")?;
             if event.kind != RDMA_CM_EVENT_CONNECT_REQUEST {
                 continue;
             }
-            if greets(&event.data, cookie, number) {
-                return Ok(Identifier { cm: self.events.cm, raw: event.id });
+            if greets(&event.data, &self.setup.cookie, number) {
+                return self.requested(&event);
             }
-            self.reject(event.id);
+            self.reject(&event)?;
         }
     }
 
-    /// Rejects a request, whose identifier is ours to release.
-    fn reject(&self, raw: *mut rdma_cm_id) {
-        let id = Identifier { cm: self.events.cm, raw };
-        // SAFETY: a live identifier that waits for an answer.
-        unsafe { (id.cm.rdma_reject)(id.raw, std::ptr::null(), 0) };
-    }
-
-    /// Connects each queue pair to the server's.
-    pub fn connect(&mut self, pairs: &[&QueuePair], end: &End<'_>) -> Result<(), SetupError> {
-        let Some(server) = end.other.cm else { return Err(SetupError::Address) };
-        let source = address_of(end.adapter)?;
+    /// The identifier of a request, which is ours to release.
+    fn requested(&self, request: &Event) -> Result<Identifier, SetupError> {
         let cm = self.events.cm;
-        for (number, qp) in pairs.iter().enumerate() {
-            let id = self.identifier()?;
-            let milliseconds = self.deadline.as_millis().min(60_000) as c_int;
-            let (from, to) = (SockAddr::from(source), SockAddr::from(server));
-            let (from, to) = (pointer_to(&from), pointer_to(&to));
-            // SAFETY: a live identifier; the addresses live through the call and are only read.
-            let value = unsafe { (cm.rdma_resolve_addr)(id.raw, from, to, milliseconds) };
-            done(value, format_args!("resolving {server} from {source}"))?;
-            self.await_event(&id, RDMA_CM_EVENT_ADDR_RESOLVED, "the address")?;
-            // SAFETY: as above.
-            let value = unsafe { (cm.rdma_resolve_route)(id.raw, milliseconds) };
-            done(value, format_args!("finding the route to {server}"))?;
-            self.await_event(&id, RDMA_CM_EVENT_ROUTE_RESOLVED, "the route")?;
-            let mut greeting = [0; GREETING];
-            greeting[..32].copy_from_slice(end.cookie);
-            greeting[32] = number as u8;
-            let mut parameters = parameters(qp, end, &greeting);
-            // SAFETY: as above; the greeting lives through the call.
-            let value = unsafe { (cm.rdma_connect)(id.raw, &mut parameters) };
-            done(value, format_args!("connecting to {server}"))?;
-            let is_datagram = self.service == Service::Ud;
-            let answer = match is_datagram {
-                true => RDMA_CM_EVENT_ESTABLISHED,
-                false => RDMA_CM_EVENT_CONNECT_RESPONSE,
-            };
-            self.await_event(&id, answer, "the answer")?;
-            ready(&id, qp, end)?;
-            if !is_datagram {
-                // SAFETY: as above.
-                let value = unsafe { (cm.rdma_establish)(id.raw) };
-                done(value, "completing an RDMA connection")?;
-            }
-            self.connected.push(id);
-        }
+        // SAFETY: it came with the request, which was taken just now.
+        unsafe { Identifier::take(request.id, cm.rdma_destroy_id, (cm, ()), "taking a request") }
+    }
+
+    /// Rejects a request.
+    fn reject(&self, request: &Event) -> Result<(), SetupError> {
+        let id = self.requested(request)?;
+        // SAFETY: a live identifier that waits for an answer.
+        unsafe { (id.library.rdma_reject)(id.raw(), std::ptr::null(), 0) };
         Ok(())
     }
 
+    /// Connects queue pair `number` to the server's.
+    fn connect(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier, SetupError> {
+        let Some(server) = end.other.cm else { return Err(SetupError::Address) };
+        let source = address_of(end.adapter)?;
+        let (id, cm) = (self.identifier()?, self.events.cm);
+        let milliseconds = self.setup.timeout.duration().as_millis().min(60_000) as c_int;
+        let (from, to) = (SockAddr::from(source), SockAddr::from(server));
+        let (from, to) = (pointer_to(&from), pointer_to(&to));
+        // SAFETY: a live identifier; the addresses live through the call and are only read.
+        let value = unsafe { (cm.rdma_resolve_addr)(id.raw(), from, to, milliseconds) };
+        done(value, format_args!("resolving {server} from {source}"))?;
+        self.await_event(&id, RDMA_CM_EVENT_ADDR_RESOLVED, "the address")?;
+        // SAFETY: as above.
+        let value = unsafe { (cm.rdma_resolve_route)(id.raw(), milliseconds) };
+        done(value, format_args!("finding the route to {server}"))?;
+        self.await_event(&id, RDMA_CM_EVENT_ROUTE_RESOLVED, "the route")?;
+        let greeting = [self.setup.cookie.as_slice(), &[number]].concat();
+        let mut parameters = parameters(qp, end, &greeting);
+        // SAFETY: as above; the greeting lives through the call.
+        let value = unsafe { (cm.rdma_connect)(id.raw(), &mut parameters) };
+        done(value, format_args!("connecting to {server}"))?;
+        let is_datagram = self.service == Service::Ud;
+        let answer = match is_datagram {
+            true => RDMA_CM_EVENT_ESTABLISHED,
+            false => RDMA_CM_EVENT_CONNECT_RESPONSE,
+        };
+        self.await_event(&id, answer, "the answer")?;
+        ready(&id, qp, end)?;
+        if !is_datagram {
+            // SAFETY: as above.
+            let value = unsafe { (cm.rdma_establish)(id.raw()) };
+            done(value, "completing an RDMA connection")?;
+        }
+        Ok(id)
+    }
+
     /// The next event, in time.
-    fn next(&self, begin: Instant, what: &str) -> Result<Event, SetupError> {
+    fn next(&self, deadline: &Deadline, what: &str) -> Result<Event, SetupError> {
         loop {
             let mut raw = std::ptr::null_mut();
             // SAFETY: a live channel and room for the answer.
@@ -225,13 +215,7 @@ impl Connection {
                 // SAFETY: the event that came just now.
                 return Ok(unsafe { self.take(raw) });
             }
-            let left = self.deadline.saturating_sub(begin.elapsed());
-            if left.is_zero() {
-                return Err(SetupError::Late {
-                    what: format!("{what} by the connection manager"),
-                    seconds: self.deadline.as_secs_f64(),
-                });
-            }
+            let left = deadline.left(&format!("{what} by the connection manager"))?;
             let descriptor = self.events.descriptor();
             let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
             let _ = poll(&mut watched, Timespec::try_from(left).ok().as_ref());
@@ -271,14 +255,14 @@ impl Connection {
         kind: rdma_cm_event_type,
         what: &str,
     ) -> Result<(), SetupError> {
-        let begin = Instant::now();
+        let deadline = self.setup.deadline();
         loop {
-            let event = self.next(begin, what)?;
+            let event = self.next(&deadline, what)?;
             if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
-                self.reject(event.id);
-            } else if event.id == id.raw && event.kind == kind {
+                self.reject(&event)?;
+            } else if event.id == id.raw() && event.kind == kind {
                 return Ok(());
-            } else if event.id == id.raw {
+            } else if event.id == id.raw() {
                 // SAFETY: the function gives a static string for every number.
                 let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind)) };
                 return Err(SetupError::Refused(format!(
@@ -323,7 +307,7 @@ fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<(), SetupErro
         let mut attributes = ibv_qp_attr { qp_state: state, ..ibv_qp_attr::default() };
         let mut mask = 0;
         // SAFETY: a live identifier and room for the answers.
-        let value = unsafe { (id.cm.rdma_init_qp_attr)(id.raw, &mut attributes, &mut mask) };
+        let value = unsafe { (id.library.rdma_init_qp_attr)(id.raw(), &mut attributes, &mut mask) };
         done(value, "asking the connection manager for the next state")?;
         if end.own.service == Service::Ud && state != IBV_QPS_INIT {
             // Of a datagram's queue pair the manager only knows the first state.
@@ -333,10 +317,10 @@ fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<(), SetupErro
             let agreed = mtu_of(path_mtu(end.own, end.other));
             attributes.path_mtu = attributes.path_mtu.min(agreed);
             attributes.min_rnr_timer = RNR_TIMER;
-            if let Some(level) = end.options.service_level {
+            if let Some(level) = end.adapter.settings.get("service-level") {
                 attributes.ah_attr.sl = level;
             }
-            if let Some(class) = end.options.traffic_class {
+            if let Some(class) = end.adapter.settings.get("traffic-class") {
                 attributes.ah_attr.grh.traffic_class = class;
             }
         }

@@ -72,8 +72,8 @@ impl VerbsEndpoint {
             return Some(0);
         }
         let queue = match queue {
-            Queue::Send => &self.send_queue,
-            Queue::Receive => &self.receive_queue,
+            Queue::Send => &self.queues.send,
+            Queue::Receive => &self.queues.receive,
         };
         let into = &mut self.lists.completions[..most];
         let stamps = &mut self.lists.stamps[..most];
@@ -94,7 +94,7 @@ impl VerbsEndpoint {
     /// Reads the device's async events. A device that can no longer be asked is gone.
     #[cold]
     pub(super) fn read_async_events(&mut self) {
-        while let Some(event) = self.receive_queue.channel.context.event() {
+        while let Some(event) = self.queues.receive.channel().parent.event() {
             let link = match event {
                 Ok(event) => self.errors.async_event(event),
                 Err(_) => Link::Failed(libc::ENODEV),

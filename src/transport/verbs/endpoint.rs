@@ -12,14 +12,14 @@ use super::memory::Memory;
 use super::options::{Polling, Posting, Service};
 use super::order::Order;
 use super::queues::Queues;
-use super::resources::{AddressHandle, CompletionQueue, QueuePair, SharedReceives};
+use super::resources::AddressHandle;
 use super::stamps::{self, Stamps};
 use crate::clock::{DeviceStamps, DeviceTicks};
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
+use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
-use fabric_sys::verbs::{Verbs, inline};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// A list of receives for one call, linked once.
@@ -61,12 +61,8 @@ pub(super) struct EndpointConfig {
 /// Connected queue pairs with their queues and memory.
 pub struct VerbsEndpoint {
     // Dropped in this order: what others are made of comes last.
-    /// Each with the number of its peer.
-    pub(super) pairs: Vec<(QueuePair, u32)>,
-    pub(super) shared: Option<SharedReceives>,
+    pub(super) queues: Queues,
     pub(super) route: Option<(AddressHandle, u32)>,
-    pub(super) send_queue: CompletionQueue,
-    pub(super) receive_queue: CompletionQueue,
     pub(super) memory: Memory,
     /// What the connection manager keeps of the connections.
     #[allow(dead_code, reason = "kept alive")]
@@ -112,8 +108,8 @@ const LOOK_AFTER: u32 = 64;
 const READ_ASYNC_AFTER: u32 = 1 << 20;
 
 impl VerbsEndpoint {
-    /// The endpoint of queue pairs that may send, each with the number of its peer. Datagrams have
-    /// a route to the other end and its key.
+    /// The endpoint of queue pairs that may send. Datagrams have a route to the other end and its
+    /// key.
     pub(super) fn new(
         queues: Queues,
         memory: Memory,
@@ -131,15 +127,10 @@ impl VerbsEndpoint {
             completions: [ibv_wc::default(); MOST_EVENTS],
             stamps: [0; MOST_EVENTS],
         };
-        let peers = other.pairs.iter().map(|(number, _)| *number);
-        let pairs: Vec<_> = queues.pairs.into_iter().zip(peers).collect();
         let mut endpoint = VerbsEndpoint {
-            order: Order::new(pairs.len(), config.signal_every),
-            pairs,
-            shared: queues.shared,
+            order: Order::new(queues.pairs.len(), config.signal_every),
+            queues,
             route,
-            send_queue: queues.send,
-            receive_queue: queues.receive,
             memory,
             connection: None,
             lists: Box::new(lists),
@@ -165,14 +156,9 @@ impl VerbsEndpoint {
         endpoint
     }
 
-    /// The library.
-    pub(super) fn verbs(&self) -> &'static Verbs {
-        self.memory.registration().domain.context.verbs()
-    }
-
     /// Writes what no message changes.
     fn prepare(&mut self) {
-        let key = self.memory.registration().local_key();
+        let key = self.memory.registration.local_key();
         let opcode = opcode_of(self.config.operation);
         let lists = &mut *self.lists;
         for number in 0..MOST_EVENTS {
@@ -220,7 +206,7 @@ impl VerbsEndpoint {
         if !self.config.service.loses() {
             return false;
         }
-        let pairs = self.pairs.len() as u64;
+        let pairs = self.queues.pairs.len() as u64;
         let furthest = ((self.memory.layout.arriving as u64 - 1) / pairs).max(1);
         self.ahead = self.ahead % furthest + 1;
         let looked_at = [1, self.ahead].map(|ahead| self.expected + ahead * pairs);
@@ -245,21 +231,21 @@ impl VerbsEndpoint {
     /// taken here, and reported by the next poll.
     #[inline(always)]
     fn is_full(&mut self) -> bool {
-        if self.order.posted() - self.order.retired() < self.config.send_depth {
+        if self.order.posted - self.order.retired < self.config.send_depth {
             return false;
         }
         self.reap();
-        self.order.posted() - self.order.retired() >= self.config.send_depth
+        self.order.posted - self.order.retired >= self.config.send_depth
     }
 
     /// Reports what has completed. A payload that was copied when it was posted may be written
     /// again at once, in the order of the signalled ones.
     #[inline(always)]
     fn report(&mut self, events: &mut Events) {
-        let mut done = self.order.retired();
+        let mut done = self.order.retired;
         if self.config.inline && self.config.signal_every > 1 {
-            let flushed = self.order.posted() - self.staged as u64;
-            done = done.max(self.order.next_signalled().min(flushed));
+            let flushed = self.order.posted - self.staged as u64;
+            done = done.max(self.order.next_signalled.min(flushed));
         }
         events.completed = (done - self.reported) as u32;
         self.reported = done;
@@ -306,7 +292,7 @@ impl Endpoint for VerbsEndpoint {
         }
         let at = self.memory.layout.at(slot);
         let mut length = length;
-        let number = self.order.posted();
+        let number = self.order.posted;
         let target = number % u64::from(self.other.slots);
         if self.config.operation == Operation::Write && self.config.watches_memory {
             let lap = number / u64::from(self.other.slots);
@@ -323,7 +309,7 @@ impl Endpoint for VerbsEndpoint {
         send.wr_id = number;
         send.send_flags = if self.config.inline { IBV_SEND_INLINE } else { 0 };
         if self.config.service == Service::Ud {
-            send.wr.ud.remote_qpn = self.pairs[self.order.turn()].1;
+            send.wr.ud.remote_qpn = self.other.pairs[self.order.turn].0;
         }
         if self.order.take() {
             send.send_flags |= IBV_SEND_SIGNALED;
@@ -360,7 +346,7 @@ impl Endpoint for VerbsEndpoint {
             Posting::Extended => self.ring_extended(),
         };
         self.staged = 0;
-        self.first = self.order.turn();
+        self.first = self.order.turn;
         if error != 0 {
             self.refuse(error.abs());
         }
@@ -421,10 +407,10 @@ impl Endpoint for VerbsEndpoint {
         // An event between the last poll and the arming would be missed.
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {
-            inline::req_notify_cq(self.receive_queue.raw())
+            inline::req_notify_cq(self.queues.receive.raw())
                 | match self.config.reaps_busily {
                     true => 0,
-                    false => inline::req_notify_cq(self.send_queue.raw()),
+                    false => inline::req_notify_cq(self.queues.send.raw()),
                 }
         };
         if error != 0 {
@@ -436,14 +422,14 @@ impl Endpoint for VerbsEndpoint {
         if self.config.reaps_busily && self.order.awaits() {
             return;
         }
-        let channel = &self.receive_queue.channel;
-        let (completed, async_event) = (channel.descriptor(), channel.context.events());
+        let channel = self.queues.receive.channel();
+        let (completed, async_event) = (channel.descriptor(), channel.parent.events());
         let mut watched =
             [PollFd::new(&completed, PollFlags::IN), PollFd::new(&async_event, PollFlags::IN)];
         // EINTR comes back with nothing, as the contract allows.
         let _ = poll(&mut watched, self.config.patience.as_ref());
         let has_async_event = !watched[1].revents().is_empty();
-        self.receive_queue.channel.drain();
+        channel.drain();
         if has_async_event {
             self.read_async_events();
         }
@@ -453,7 +439,7 @@ impl Endpoint for VerbsEndpoint {
 
 impl DeviceClock for VerbsEndpoint {
     fn now(&self) -> Option<DeviceTicks> {
-        stamps::read(&self.receive_queue.channel.context)
+        stamps::read(&self.memory.registration.parent.parent)
     }
 
     fn stamps(&self) -> DeviceStamps<'_> {

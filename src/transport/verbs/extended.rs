@@ -12,10 +12,11 @@ impl VerbsEndpoint {
     /// Hands the list over, request by request, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_extended(&mut self) -> i32 {
-        for head in 0..self.pairs.len().min(self.staged) {
+        let library = self.memory.registration.library;
+        for head in 0..self.queues.pairs.len().min(self.staged) {
             let pair = self.pair_of(head);
             // SAFETY: a live queue pair that was made as an extended one.
-            let qp = unsafe { (self.verbs().ibv_qp_to_qp_ex)(self.pairs[pair].0.raw()) };
+            let qp = unsafe { (library.ibv_qp_to_qp_ex)(self.queues.pairs[pair].raw()) };
             // SAFETY: as above; the calls follow the order that the manual asks for, between a
             // start and a complete, with memory that is registered and left alone until completion.
             let error = unsafe { self.ring_through(qp, head) }.unwrap_or(UNSUPPORTED);
@@ -32,43 +33,34 @@ impl VerbsEndpoint {
     /// `qp` is that live extended queue pair.
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
-        // SAFETY: the caller's promise; each union's member is the one that `post` has written.
+        // SAFETY: the caller's promise; every member of a union is of plain numbers, and was zero
+        // before `post` has written the one that counts.
         unsafe {
             ((*qp).wr_start?)(qp);
-            for number in (head..self.staged).step_by(self.pairs.len()) {
+            for number in (head..self.staged).step_by(self.queues.pairs.len()) {
                 let send = &self.lists.sends[number];
                 let piece = &self.lists.send_pieces[number];
                 (*qp).wr_id = send.wr_id;
                 // The flag for inline is the call's own business, but the provider of Soft-RoCE
                 // (rdma-core 44 and, so far, later) forgets it.
                 (*qp).wr_flags = send.send_flags;
+                let (to, at) = (send.wr.rdma, send.wr.atomic);
+                let immediate = send.__bindgen_anon_1.imm_data;
+                let (key, address) = (to.rkey, to.remote_addr);
                 match self.config.operation {
                     Operation::Send => ((*qp).wr_send?)(qp),
-                    Operation::SendImm => {
-                        ((*qp).wr_send_imm?)(qp, send.__bindgen_anon_1.imm_data);
-                    }
-                    Operation::Write => {
-                        let to = send.wr.rdma;
-                        ((*qp).wr_rdma_write?)(qp, to.rkey, to.remote_addr);
-                    }
+                    Operation::SendImm => ((*qp).wr_send_imm?)(qp, immediate),
+                    Operation::Write => ((*qp).wr_rdma_write?)(qp, key, address),
                     Operation::WriteImm => {
-                        let to = send.wr.rdma;
-                        let immediate = send.__bindgen_anon_1.imm_data;
-                        ((*qp).wr_rdma_write_imm?)(qp, to.rkey, to.remote_addr, immediate);
+                        ((*qp).wr_rdma_write_imm?)(qp, key, address, immediate);
                     }
-                    Operation::Read => {
-                        let from = send.wr.rdma;
-                        ((*qp).wr_rdma_read?)(qp, from.rkey, from.remote_addr);
-                    }
+                    Operation::Read => ((*qp).wr_rdma_read?)(qp, key, address),
                     Operation::FetchAdd => {
-                        let at = send.wr.atomic;
-                        let add = at.compare_add;
-                        ((*qp).wr_atomic_fetch_add?)(qp, at.rkey, at.remote_addr, add);
+                        ((*qp).wr_atomic_fetch_add?)(qp, at.rkey, at.remote_addr, at.compare_add);
                     }
                     Operation::CompareSwap => {
-                        let at = send.wr.atomic;
-                        let (compare, swap) = (at.compare_add, at.swap);
-                        ((*qp).wr_atomic_cmp_swp?)(qp, at.rkey, at.remote_addr, compare, swap);
+                        let (key, address) = (at.rkey, at.remote_addr);
+                        ((*qp).wr_atomic_cmp_swp?)(qp, key, address, at.compare_add, at.swap);
                     }
                 }
                 if self.config.service == Service::Ud {

@@ -1,7 +1,7 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
-use super::options::VerbsOptions;
-use super::resources::{Domain, Registration};
+use super::adapter::Adapter;
+use super::resources::Registration;
 use crate::transport::optional::LiveWord;
 use crate::transport::{SetupError, Slot};
 use fabric_sys::verbs::types::*;
@@ -25,8 +25,8 @@ pub struct Layout {
     pub arriving: usize,
     /// From one sending slot to the next: the payload and the marker of a write.
     send_stride: usize,
-    /// From one arrival to the next.
-    arrive_stride: usize,
+    /// From one arrival to the next, which a writer must know.
+    pub arrive_stride: usize,
     /// Payload within an arrival's slot: a cache line further where a header comes first.
     arrive_offset: usize,
 }
@@ -67,11 +67,6 @@ impl Layout {
             true => self.arrival_at(slot.number()),
             false => self.sending_at(slot.number()),
         }
-    }
-
-    /// From one arrival to the next, which a writer must know.
-    pub fn arrive_stride(&self) -> usize {
-        self.arrive_stride
     }
 }
 
@@ -116,7 +111,7 @@ impl LiveWord for Word {
 /// Memory that the adapter reads and writes.
 pub struct Memory {
     // Dropped in this order: the adapter first.
-    registration: Registration,
+    pub registration: Registration,
     mapping: Arc<MmapRaw>,
     /// Where what lies in it.
     pub layout: Layout,
@@ -124,28 +119,19 @@ pub struct Memory {
 
 impl Memory {
     /// Maps, touches and registers it.
-    pub fn new(
-        domain: &Arc<Domain>,
-        layout: Layout,
-        options: &VerbsOptions,
-    ) -> Result<Memory, SetupError> {
-        let mapping = Arc::new(map(layout.bytes(), options.huge_pages)?);
+    pub fn new(adapter: &Adapter, layout: Layout) -> Result<Memory, SetupError> {
+        let mapping = Arc::new(map(layout.bytes(), adapter.settings.flag("huge-pages"))?);
         let mut access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE
             | IBV_ACCESS_REMOTE_READ
             | IBV_ACCESS_REMOTE_ATOMIC;
-        if options.relaxed_ordering {
+        if adapter.settings.flag("relaxed-ordering") {
             access |= IBV_ACCESS_RELAXED_ORDERING;
         }
         // SAFETY: the registration goes before the mapping.
         let registration =
-            unsafe { domain.register(mapping.as_mut_ptr(), mapping.len(), access as i32)? };
+            unsafe { adapter.domain.register(mapping.as_mut_ptr(), mapping.len(), access as i32)? };
         Ok(Memory { registration, mapping, layout })
-    }
-
-    /// What the registration is named by.
-    pub fn registration(&self) -> &Registration {
-        &self.registration
     }
 
     /// The address of a place, as work requests want it.

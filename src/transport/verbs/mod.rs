@@ -30,18 +30,16 @@ mod stamps;
 use crate::transport::*;
 use crate::units::Bytes;
 use adapter::{Adapter, is_ethernet, port_folder};
-use address::Address;
+use address::{Address, End};
 use cm::Connection;
 use counters::Counters;
 use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
 use memory::{Layout, Memory};
-use options::{Polling, Service, VerbsOptions};
+use options::Service;
 use queues::{Depths, Queues};
-use resources::{Domain, QueuePair};
 use stamps::Stamps;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
 /// The verbs transport.
 pub struct Verbs;
@@ -52,11 +50,9 @@ struct HalfOpen {
     queues: Queues,
     memory: Memory,
     connection: Option<Connection>,
-    domain: Arc<Domain>,
     adapter: Adapter,
     own: Address,
     depths: Depths,
-    options: VerbsOptions,
     setup: Setup,
 }
 
@@ -81,19 +77,16 @@ impl Transport for Verbs {
     }
 
     fn available(&self) -> Result<(), String> {
-        let options = VerbsOptions::from(&Settings::default());
-        let tried = Adapter::choose(&options).and_then(|adapter| {
+        let tried = Adapter::choose(&Settings::default()).and_then(|adapter| {
             // A limit on locked memory is only met by registering some.
-            let layout = Layout::new(TRIED_BYTES, 1, 1, false);
-            Memory::new(&Domain::new(&adapter.context)?, layout, &options).map(drop)
+            Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
         });
         tried.map_err(|error| error.to_string())
     }
 
     fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
-        let options = VerbsOptions::from(request.settings);
-        options::check(&options, request.size)?;
-        let by_memory = options.operation == Operation::Write && !request.one_sided;
+        options::check(request.settings, request.size)?;
+        let by_memory = request.settings.operation() == Operation::Write && !request.one_sided;
         if by_memory && request.wait.sleeps() {
             return Err(format!(
                 "--operation write does not support --wait {}, since its receiver polls memory: \
@@ -105,7 +98,7 @@ impl Transport for Verbs {
     }
 
     fn loses(&self, settings: &Settings) -> bool {
-        VerbsOptions::from(settings).service.loses()
+        options::service(settings).loses()
     }
 
     fn numa_node(&self, settings: &Settings) -> Option<u32> {
@@ -113,67 +106,62 @@ impl Transport for Verbs {
     }
 
     fn completes_each(&self, settings: &Settings) -> bool {
-        let options = VerbsOptions::from(settings);
-        options.signal_every == Some(1) || options.stamps_complete()
+        options::signalled(settings) == Some(1) || options::stamps_complete(settings)
     }
 
     fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let options = VerbsOptions::from(&setup.settings);
-        let service = options.service;
-        let adapter = Adapter::choose(&options)?;
-        let mtu = address::offered_mtu(&adapter, &options)?;
+        let settings = &setup.settings;
+        let service = options::service(settings);
+        let adapter = Adapter::choose(settings)?;
+        let mtu = address::offered_mtu(&adapter)?;
         if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
             return Err(SetupError::NotAllowed(format!(
                 "--size {} B is not allowed with --service ud: the MTU of {} is {mtu} B",
                 setup.size, adapter.name
             )));
         }
-        let domain = Domain::new(&adapter.context)?;
-        let depths = Depths::of(setup, &options, &adapter.device);
+        let depths = Depths::of(setup, &adapter.device);
         let size = setup.size.max(1);
         let layout =
             Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
-        let memory = Memory::new(&domain, layout, &options)?;
-        let queues = Queues::new(setup, &options, &adapter, &domain, depths)?;
+        let memory = Memory::new(&adapter, layout)?;
+        let queues = Queues::new(setup, &adapter, depths)?;
         let mut pairs = Vec::new();
         for qp in &queues.pairs {
-            address::initialise(qp, &adapter, service, datagram_key(setup, &options))?;
+            address::initialise(qp, &adapter, service, datagram_key(setup))?;
             // The number of the first packet has 24 bits.
             pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
         }
-        let mut connection = options
-            .by_manager()
-            .then(|| Connection::new(service, setup.timeout.duration()))
-            .transpose()?;
+        let mut connection =
+            options::by_manager(settings).then(|| Connection::new(setup)).transpose()?;
         let cm = match (&mut connection, setup.role) {
             (Some(connection), Role::Server) => Some(connection.listen(&adapter)?),
             _ => None,
         };
         let own = Address {
             service,
-            operation: options.operation,
+            operation: settings.operation(),
             size: size as u64,
             pairs,
             lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
             gid: adapter.gid,
             mtu,
             memory: memory.address(layout.arrival_at(0)),
-            key: memory.registration().remote_key(),
+            key: memory.registration.remote_key(),
             slots: depths.receives,
-            stride: layout.arrive_stride() as u64,
+            stride: layout.arrive_stride as u64,
             answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
             cm,
         };
         let (address, setup) = (own.blob(), setup.clone());
-        let end =
-            HalfOpen { queues, memory, connection, domain, adapter, own, depths, options, setup };
+        let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
         Ok(Opening::new(address, move |other| end.connect(other)))
     }
 }
 
 /// The key that datagrams to this end carry.
-fn datagram_key(setup: &Setup, options: &VerbsOptions) -> u32 {
-    match options.by_manager() {
+fn datagram_key(setup: &Setup) -> u32 {
+    match options::by_manager(&setup.settings) {
         true => cm::DATAGRAM_KEY,
         false => address::queue_key(&setup.cookie),
     }
@@ -182,52 +170,34 @@ fn datagram_key(setup: &Setup, options: &VerbsOptions) -> u32 {
 impl HalfOpen {
     fn connect(self, other: &Blob) -> Result<Connected, SetupError> {
         let other = Address::read(other, &self.own)?;
-        let options = &self.options;
         let config = self.config();
-        let key = datagram_key(&self.setup, options);
+        let effective_settings = self.effective_settings(&config, &other);
+        let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;
         let route = match config.service {
-            Service::Ud => Some(address::route(&self.adapter, &other, options)),
+            Service::Ud => Some(adapter.domain.address(address::route(&adapter, &other))?),
             Service::Rc | Service::Uc => None,
         };
-        let route = route.map(|route| Ok((self.domain.address(route)?, key))).transpose()?;
-        let effective_settings = self.effective_settings(&config, &other);
-        let before = Counters::of_port(&self.adapter.name, self.adapter.port);
-        let stamps = (options.stamps_complete() && self.setup.role == Role::Client)
-            .then(|| Stamps::of(&self.adapter.context, &self.adapter.name))
+        let route = route.map(|route| (route, datagram_key(&setup)));
+        let before = Counters::of_port(&adapter.name, adapter.port);
+        let stamps = (options::stamps_complete(&setup.settings) && setup.role == Role::Client)
+            .then(|| Stamps::of(&adapter.domain.parent, &adapter.name))
             .transpose()?;
-        let HalfOpen { queues, memory, connection, adapter, own, setup, options, .. } = self;
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before, stamps);
         if !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
-        let options = &options;
-        let pairs: Vec<&QueuePair> = endpoint.pairs.iter().map(|(qp, _)| qp).collect();
-        let end = cm::End {
-            adapter: &adapter,
-            own: &own,
-            other: &endpoint.other,
-            options,
-            cookie: &setup.cookie,
-        };
-        match connection {
-            Some(mut connection) => {
-                match setup.role {
-                    Role::Server => connection.accept(&pairs, &end)?,
-                    Role::Client => connection.connect(&pairs, &end)?,
-                }
-                endpoint.connection = Some(connection);
-            }
-            None => {
-                for pair in pairs.into_iter().enumerate() {
-                    address::connect(pair, &adapter, &own, &endpoint.other, options)?;
-                }
-            }
+        let (pairs, other) = (&endpoint.queues.pairs, &endpoint.other);
+        let end = End { adapter: &adapter, own: &own, other };
+        match &mut connection {
+            Some(connection) => connection.join(pairs, &end)?,
+            None => pairs.iter().enumerate().try_for_each(|pair| address::connect(pair, &end))?,
         }
+        endpoint.connection = connection;
         Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }
 
     fn config(&self) -> EndpointConfig {
-        let (setup, options) = (&self.setup, &self.options);
+        let (setup, settings) = (&self.setup, &self.setup.settings);
         let (service, operation) = (self.own.service, self.own.operation);
         let one_sided = setup.traffic == Traffic::OneSided;
         let answered = matches!(setup.traffic, Traffic::Echo { .. });
@@ -240,8 +210,8 @@ impl HalfOpen {
             (false, true) => 1,
             (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
         };
-        let signal_every = match options.signal_every {
-            _ if options.stamps_complete() => 1,
+        let signal_every = match options::signalled(settings) {
+            _ if options::stamps_complete(settings) => 1,
             None => most,
             Some(every) => u64::from(every).clamp(1, most),
         };
@@ -250,18 +220,15 @@ impl HalfOpen {
         EndpointConfig {
             service,
             operation,
-            posting: options.posting,
-            polling: match options.stamps_complete() {
-                true => Polling::Extended,
-                false => options.polling.unwrap_or_default(),
-            },
+            posting: settings.choice("post").unwrap_or_default(),
+            polling: options::polling(settings),
             inline: self.queues.inline,
             signal_every,
             send_depth: depth * u64::from(depths.pairs),
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
             send_only: one_sided,
-            reaps_busily: options.send_wait == Some(Wait::Busy),
+            reaps_busily: settings.choice("send-wait") == Some(Wait::Busy),
             patience: patience.and_then(|span| span.duration().try_into().ok()),
         }
     }
@@ -275,14 +242,15 @@ impl HalfOpen {
             0 => ("gid", Ipv6Addr::from(adapter.gid).to_string()),
             lid => ("lid", lid.to_string()),
         };
-        let pages = if self.options.huge_pages { "huge" } else { "normal" };
+        let settings = &self.setup.settings;
+        let pages = if settings.flag("huge-pages") { "huge" } else { "normal" };
         let mut all = vec![
             ("device", adapter.name.clone()),
             ("port", adapter.port.to_string()),
             ("link_rate", rate.unwrap_or_default().trim().to_string()),
             ("service", config.service.name().into()),
             ("operation", config.operation.name().into()),
-            ("connect", self.options.connect.name().into()),
+            ("connect", settings.text("connect").unwrap_or_default().into()),
             ("queue_pairs", self.depths.pairs.to_string()),
             ("shared_receive_queue", on(self.queues.shared.is_some())),
             ("mtu", address::path_mtu(&self.own, other).to_string()),

@@ -195,83 +195,36 @@ fn check_device(text: &str) -> Result<(), String> {
     Err(format!("invalid device '{text}': use a name such as mlx5_0 (`rdma link show`)"))
 }
 
-/// Settings of the verbs transport.
-#[derive(Clone, Debug)]
-pub struct VerbsOptions {
-    /// The device by name; `None`: the first that has a port which is up.
-    pub device: Option<String>,
-    /// Its port; `None`: the first that is up.
-    pub port: Option<u8>,
-    /// Index in the port's table of GIDs; `None`: chosen (RoCE v2 before v1, IPv4 before IPv6).
-    pub gid_index: Option<u8>,
-    pub service: Service,
-    pub operation: Operation,
-    pub connect: Connect,
-    /// Up to which size payloads are sent inline; `None`: chosen.
-    pub inline: Option<u32>,
-    /// Each how many sends are signalled; `None`: chosen.
-    pub signal_every: Option<u32>,
-    pub send_depth: Option<u32>,
-    pub receive_depth: Option<u32>,
-    pub posting: Posting,
-    /// Which calls take completions; `None`: those that the stamps need.
-    pub polling: Option<Polling>,
-    pub queue_pairs: u32,
-    /// All queue pairs of an end take their receives from one queue.
-    pub shared_receives: bool,
-    /// Registered memory is of huge pages.
-    pub huge_pages: bool,
-    /// Path MTU in bytes; `None`: the smaller of what the two ports have.
-    pub mtu: Option<u32>,
-    pub service_level: Option<u8>,
-    pub traffic_class: Option<u8>,
-    /// How the end waits for completions of sends; `None`: as for arrivals.
-    pub send_wait: Option<Wait>,
-    pub relaxed_ordering: bool,
-    /// A thread writes the time into the message until the adapter has taken it.
-    pub stamp_send: bool,
-    /// Whose clock says when a send has completed.
-    pub stamp_complete: StampComplete,
+/// The service type that is asked for.
+pub fn service(settings: &Settings) -> Service {
+    settings.choice("service").unwrap_or_default()
 }
 
-impl From<&Settings> for VerbsOptions {
-    fn from(settings: &Settings) -> VerbsOptions {
-        VerbsOptions {
-            device: settings.get("device"),
-            port: settings.get("port"),
-            gid_index: settings.get("gid-index"),
-            service: settings.choice("service").unwrap_or_default(),
-            operation: settings.operation(),
-            connect: settings.choice("connect").unwrap_or_default(),
-            inline: settings.read("inline", inline_up_to).flatten(),
-            signal_every: settings.read("signal-every", signal_every).flatten(),
-            send_depth: settings.count32("send-depth"),
-            receive_depth: settings.count32("receive-depth"),
-            posting: settings.choice("post").unwrap_or_default(),
-            polling: settings.choice("poll"),
-            queue_pairs: settings.count32("queue-pairs").unwrap_or(1),
-            shared_receives: settings.flag("shared-receive-queue"),
-            huge_pages: settings.flag("huge-pages"),
-            mtu: settings.get("mtu"),
-            service_level: settings.get("service-level"),
-            traffic_class: settings.get("traffic-class"),
-            send_wait: settings.choice("send-wait"),
-            relaxed_ordering: settings.flag("relaxed-ordering"),
-            stamp_send: settings.stamps_send(),
-            stamp_complete: settings.choice("stamp-complete").unwrap_or_default(),
-        }
-    }
+/// Up to which size payloads are sent inline; `None`: chosen.
+pub fn inline(settings: &Settings) -> Option<u32> {
+    settings.read("inline", inline_up_to).flatten()
 }
 
-impl VerbsOptions {
-    /// Whether completions of sends are stamped by the device's own clock.
-    pub fn stamps_complete(&self) -> bool {
-        self.stamp_complete == StampComplete::Device
-    }
+/// Each how many sends are signalled; `None`: chosen.
+pub fn signalled(settings: &Settings) -> Option<u32> {
+    settings.read("signal-every", signal_every).flatten()
+}
 
-    /// Whether the connection manager connects.
-    pub fn by_manager(&self) -> bool {
-        self.connect == Connect::Cm
+/// Whether completions of sends are stamped by the device's own clock.
+pub fn stamps_complete(settings: &Settings) -> bool {
+    settings.choice("stamp-complete") == Some(StampComplete::Device)
+}
+
+/// Whether the connection manager connects.
+pub fn by_manager(settings: &Settings) -> bool {
+    settings.choice("connect") == Some(Connect::Cm)
+}
+
+/// Which calls take completions: those that the stamps need.
+pub fn polling(settings: &Settings) -> Polling {
+    match stamps_complete(settings) {
+        true => Polling::Extended,
+        false => settings.choice("poll").unwrap_or_default(),
     }
 }
 
@@ -279,70 +232,44 @@ impl VerbsOptions {
 pub const STAMPED_SIZE: u64 = 16;
 
 /// The largest path MTU of InfiniBand.
-const LARGEST_MTU: u32 = 4096;
+const LARGEST_MTU: u64 = 4096;
 
 /// Checks what goes together; the error says what is supported.
-pub fn check(options: &VerbsOptions, size: u64) -> Result<(), String> {
-    let (service, operation) = (options.service, options.operation);
+pub fn check(settings: &Settings, size: u64) -> Result<(), String> {
+    let (service, operation) = (service(settings), settings.operation());
     let (by, with) = (service.name(), operation.name());
     let supported = service.operations();
-    let largest = u64::from(options.mtu.unwrap_or(LARGEST_MTU));
-    let is_inline = matches!(options.inline, Some(bytes) if u64::from(bytes) >= size);
-    let (stamps_send, stamps_complete) = (options.stamp_send, options.stamps_complete());
-    let refusals = [
-        (!supported.contains(&operation), {
-            let names: Vec<&str> = supported.iter().map(|o| o.name()).collect();
-            format!("--service {by} does not support --operation {with}: use {}", names.join(", "))
-        }),
-        (
-            operation.is_atomic() && size != 8,
-            format!(
-                "--size {size} B is not allowed with --operation {with}: use 8, the size of an \
-                 atomic"
-            ),
-        ),
-        (
-            service == Service::Ud && size > largest,
-            format!(
-                "--size {size} B is not allowed with --service ud: use 1 to {largest} B, one MTU"
-            ),
-        ),
-        (
-            stamps_send && !operation.carries_payload(),
-            format!(
-                "--operation {with} does not support --stamp-send: use an operation that sends"
-            ),
-        ),
-        (
-            stamps_send && size < STAMPED_SIZE,
-            format!(
-                "--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more"
-            ),
-        ),
-        (
-            stamps_send && is_inline,
-            "--inline does not work with --stamp-send, since an inline payload is copied when it \
-             is posted: use --inline off"
-                .into(),
-        ),
-        (
-            stamps_complete && matches!(options.signal_every, Some(2..)),
-            "--stamp-complete device needs a completion of every send: use --signal-every 1".into(),
-        ),
-        (
-            stamps_complete && options.polling == Some(Polling::Classic),
-            "--stamp-complete device needs timestamps in completions: use --poll extended".into(),
-        ),
-        (
-            service == Service::Uc && options.by_manager(),
-            "--service uc does not support --connect cm: use --connect exchange".into(),
-        ),
-        (
-            service == Service::Uc && options.shared_receives,
-            "--service uc does not support --shared-receive-queue: use --service rc or ud".into(),
-        ),
-    ];
-    refusals.into_iter().find(|(is_refused, _)| *is_refused).map_or(Ok(()), |(_, why)| Err(why))
+    let largest = settings.get("mtu").unwrap_or(LARGEST_MTU);
+    let is_inline = inline(settings).is_some_and(|bytes| u64::from(bytes) >= size);
+    let (stamps_send, stamps_complete) = (settings.stamps_send(), stamps_complete(settings));
+    Err(if !supported.contains(&operation) {
+        let names: Vec<&str> = supported.iter().map(|o| o.name()).collect();
+        format!("--service {by} does not support --operation {with}: use {}", names.join(", "))
+    } else if operation.is_atomic() && size != 8 {
+        format!(
+            "--size {size} B is not allowed with --operation {with}: use 8, the size of an atomic"
+        )
+    } else if service == Service::Ud && size > largest {
+        format!("--size {size} B is not allowed with --service ud: use 1 to {largest} B, one MTU")
+    } else if stamps_send && !operation.carries_payload() {
+        format!("--operation {with} does not support --stamp-send: use an operation that sends")
+    } else if stamps_send && size < STAMPED_SIZE {
+        format!("--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more")
+    } else if stamps_send && is_inline {
+        "--inline does not work with --stamp-send, since an inline payload is copied when it is \
+         posted: use --inline off"
+            .into()
+    } else if stamps_complete && signalled(settings).is_some_and(|every| every > 1) {
+        "--stamp-complete device needs a completion of every send: use --signal-every 1".into()
+    } else if stamps_complete && settings.choice("poll") == Some(Polling::Classic) {
+        "--stamp-complete device needs timestamps in completions: use --poll extended".into()
+    } else if service == Service::Uc && by_manager(settings) {
+        "--service uc does not support --connect cm: use --connect exchange".into()
+    } else if service == Service::Uc && settings.flag("shared-receive-queue") {
+        "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
+    } else {
+        return Ok(());
+    })
 }
 
 #[cfg(test)]
@@ -351,7 +278,7 @@ mod tests {
 
     fn refused(values: &[(&str, &str)], size: u64) -> Option<String> {
         let settings = Settings::of_values(values.iter().copied());
-        check(&VerbsOptions::from(&settings.unwrap()), size).err()
+        check(&settings.unwrap(), size).err()
     }
 
     #[test]

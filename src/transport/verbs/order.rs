@@ -26,16 +26,17 @@ pub(super) struct Order {
     pairs: Vec<Pair>,
     /// Of a queue pair's sends, each so many-th makes a completion.
     every: u64,
-    /// Which takes the next send.
-    turn: usize,
-    posted: u64,
+    /// The queue pair that takes the next send.
+    pub turn: usize,
+    /// Sends that were taken.
+    pub posted: u64,
     /// Completions that were asked for, and that have come.
     asked: u64,
     answered: u64,
-    /// Sends before this one have completed.
-    retired: u64,
+    /// Sends that are known to have completed.
+    pub retired: u64,
     /// The first send that has not completed and will say so.
-    next_signalled: u64,
+    pub next_signalled: u64,
 }
 
 impl Order {
@@ -53,30 +54,6 @@ impl Order {
         };
         order.settle();
         order
-    }
-
-    /// Sends that were taken.
-    #[inline(always)]
-    pub fn posted(&self) -> u64 {
-        self.posted
-    }
-
-    /// Sends that are known to have completed.
-    #[inline(always)]
-    pub fn retired(&self) -> u64 {
-        self.retired
-    }
-
-    /// The first send that has not completed and will say so.
-    #[inline(always)]
-    pub fn next_signalled(&self) -> u64 {
-        self.next_signalled
-    }
-
-    /// The queue pair that takes the next send.
-    #[inline(always)]
-    pub fn turn(&self) -> usize {
-        self.turn
     }
 
     /// Takes a send; whether it is to make a completion.
@@ -161,10 +138,10 @@ mod tests {
         let mut order = Order::new(1, 4);
         assert_eq!(taken(&mut order, 5), [false, false, false, true, false]);
         assert!(order.awaits());
-        assert_eq!((order.retired(), order.next_signalled()), (0, 3));
+        assert_eq!((order.retired, order.next_signalled), (0, 3));
         order.completed(3);
         order.settle();
-        assert_eq!((order.retired(), order.next_signalled()), (4, 7));
+        assert_eq!((order.retired, order.next_signalled), (4, 7));
         assert!(!order.awaits());
     }
 
@@ -176,13 +153,13 @@ mod tests {
             order.completed(request);
         }
         order.settle();
-        assert_eq!(order.retired(), 1, "send 1 is still on its way");
+        assert_eq!(order.retired, 1, "send 1 is still on its way");
         order.completed(1);
         order.settle();
-        assert_eq!(order.retired(), 4, "and now send 4");
+        assert_eq!(order.retired, 4, "and now send 4");
         order.completed(4);
         order.settle();
-        assert_eq!(order.retired(), 7);
+        assert_eq!(order.retired, 7);
     }
 
     #[test]
@@ -201,7 +178,7 @@ mod tests {
         order.completed(u64::MAX);
         order.completed(u64::MAX - 1);
         order.settle();
-        assert_eq!(order.retired(), 5);
+        assert_eq!(order.retired, 5);
         assert!(!order.awaits());
     }
 
@@ -209,10 +186,10 @@ mod tests {
     fn each_queue_pair_has_its_own_period() {
         let mut order = Order::new(2, 2);
         assert_eq!(taken(&mut order, 6), [false, false, true, true, false, false]);
-        assert_eq!(order.next_signalled(), 2);
+        assert_eq!(order.next_signalled, 2);
         order.completed(2);
         order.settle();
-        assert_eq!((order.retired(), order.next_signalled()), (1, 3));
+        assert_eq!((order.retired, order.next_signalled), (1, 3));
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
-use super::options::{INLINE_AUTO, Polling, Posting, Service, VerbsOptions};
-use super::resources::{Channel, CompletionQueue, Domain, Extended, QueuePair, SharedReceives};
+use super::options::{self, INLINE_AUTO, Polling, Posting, Service};
+use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps;
 use crate::transport::{Operation, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
-use std::sync::Arc;
 
 /// How deep the queues are.
 #[derive(Clone, Copy)]
@@ -34,23 +33,25 @@ const MOST_BYTES: usize = 64 << 20;
 
 impl Depths {
     /// What a case needs, within what the device has.
-    pub fn of(setup: &Setup, options: &VerbsOptions, device: &ibv_device_attr) -> Depths {
-        let pairs = options.queue_pairs;
+    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
+        let settings = &setup.settings;
+        let pairs = settings.count32("queue-pairs").unwrap_or(1);
+        let shares_receives = settings.flag("shared-receive-queue");
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
         // All queue pairs complete into one queue.
         let most = limit(device.max_qp_wr).min((limit(device.max_cqe) / pairs).max(1));
         let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
-        let send = options.send_depth.unwrap_or(SEND_DEPTH.max(window)).min(most);
+        let send = settings.count32("send-depth").unwrap_or(SEND_DEPTH.max(window)).min(most);
         let slots = window.min(send.saturating_mul(pairs)) as usize;
-        let asked = options.receive_depth.unwrap_or(match setup.traffic {
+        let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
             Traffic::Echo { .. } => 2 * window,
             Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
             Traffic::OneSided => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
-        let most = match options.shared_receives {
+        let most = match shares_receives {
             true => limit(device.max_srq_wr),
             false => most,
         };
@@ -58,7 +59,7 @@ impl Depths {
             .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))
             .min(most);
-        let receives = if options.shared_receives { receive } else { receive * pairs };
+        let receives = if shares_receives { receive } else { receive * pairs };
         Depths { pairs, slots, send, receive, receives }
     }
 }
@@ -77,35 +78,29 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Makes them.
-    pub fn new(
-        setup: &Setup,
-        options: &VerbsOptions,
-        adapter: &Adapter,
-        domain: &Arc<Domain>,
-        depths: Depths,
-    ) -> Result<Queues, SetupError> {
-        let channel = Channel::new(&adapter.context)?;
-        let stamps = options.stamps_complete();
+    pub fn new(setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<Queues, SetupError> {
+        let (domain, settings) = (&adapter.domain, &setup.settings);
+        let channel = Channel::new(&domain.parent)?;
+        let stamps = options::stamps_complete(settings);
         if stamps {
-            stamps::check(&adapter.context, &adapter.name)?;
+            stamps::check(&domain.parent, &adapter.name)?;
         }
-        let extended = options.polling == Some(Polling::Extended) || stamps;
+        let is_extended = options::polling(settings) == Polling::Extended;
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
         let queue = |entries, stamps| {
-            let extended = extended.then_some(Extended { stamps });
-            CompletionQueue::new(&channel, entries, extended, at_once)
+            CompletionQueue::new(&channel, entries, is_extended.then_some(stamps), at_once)
         };
         let send = queue((depths.send + 1) * depths.pairs, stamps)?;
         let receive = queue(depths.receives, false)?;
-        let shared = match options.shared_receives {
+        let shared = match settings.flag("shared-receive-queue") {
             true => Some(SharedReceives::new(domain, depths.receives)?),
             false => None,
         };
         let mut queues =
             Queues { pairs: Vec::new(), shared, send, receive, inline: false, inline_granted: 0 };
         for _ in 0..depths.pairs {
-            queues.add_pair(setup, options, domain, depths)?;
+            queues.add_pair(setup, adapter, depths)?;
         }
         Ok(queues)
     }
@@ -113,16 +108,16 @@ impl Queues {
     fn add_pair(
         &mut self,
         setup: &Setup,
-        options: &VerbsOptions,
-        domain: &Arc<Domain>,
+        adapter: &Adapter,
         depths: Depths,
     ) -> Result<(), SetupError> {
-        let operation = options.operation;
+        let (domain, settings) = (&adapter.domain, &setup.settings);
+        let (operation, asked) = (settings.operation(), options::inline(settings));
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
-        let most = options.inline.unwrap_or(INLINE_AUTO);
-        let wants = length <= most && operation.carries_payload() && !options.stamp_send;
-        let extended = options.posting == Posting::Extended;
+        let most = asked.unwrap_or(INLINE_AUTO);
+        let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
+        let extended = settings.choice("post") == Some(Posting::Extended);
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
             recv_cq: self.receive.raw(),
@@ -135,7 +130,7 @@ impl Queues {
                 max_recv_sge: 1,
                 max_inline_data: inline,
             },
-            qp_type: match options.service {
+            qp_type: match options::service(settings) {
                 Service::Rc => IBV_QPT_RC,
                 Service::Uc => IBV_QPT_UC,
                 Service::Ud => IBV_QPT_UD,
@@ -144,10 +139,8 @@ impl Queues {
             ..ibv_qp_init_attr_ex::default()
         };
         let wanted = if wants { length.max(most) } else { 0 };
-        let (qp, granted) = match (
-            QueuePair::new(domain, attributes(wanted), extended),
-            options.inline,
-        ) {
+        let made = QueuePair::new(domain, attributes(wanted), extended);
+        let (qp, granted) = match (made, asked) {
             (Ok(made), _) => made,
             // An adapter that cannot so much may still be used without.
             (Err(_), None) if wants => QueuePair::new(domain, attributes(0), extended)?,

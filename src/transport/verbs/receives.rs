@@ -21,9 +21,9 @@ impl VerbsEndpoint {
     /// The queue pair whose receives use this slot; all use the shared queue where there is one.
     #[inline(always)]
     fn pair_of_slot(&self, slot: u32) -> usize {
-        match self.pairs.len() {
+        match self.queues.pairs.len() {
             1 => 0,
-            _ if self.shared.is_some() => 0,
+            _ if self.queues.shared.is_some() => 0,
             _ => slot as usize / self.config.receives,
         }
     }
@@ -58,7 +58,7 @@ impl VerbsEndpoint {
         if count == 0 {
             return Ok(());
         }
-        let qp = self.pairs[self.giving_to].0.raw();
+        let qp = self.queues.pairs[self.giving_to].raw();
         let lists = &mut *self.lists;
         let mut bad = std::ptr::null_mut();
         let after = std::mem::replace(&mut lists.receives[count - 1].next, std::ptr::null_mut());
@@ -66,7 +66,7 @@ impl VerbsEndpoint {
         // SAFETY: a live queue; the list was linked in place, and its memory is registered and left
         // alone until the receive completes.
         let error = unsafe {
-            match &self.shared {
+            match &self.queues.shared {
                 Some(shared) => inline::post_srq_recv(shared.raw(), list, &mut bad),
                 None => inline::post_recv(qp, list, &mut bad),
             }
@@ -92,7 +92,7 @@ impl VerbsEndpoint {
             }
         }
         while let Some((send, slot)) = self.lent.front().copied()
-            && send < self.order.retired()
+            && send < self.order.retired
         {
             self.lent.pop_front();
             self.give(slot)?;
@@ -112,6 +112,6 @@ impl VerbsEndpoint {
                 *place = LENT;
             }
         }
-        self.lent.push_back((self.order.posted(), slot));
+        self.lent.push_back((self.order.posted, slot));
     }
 }

@@ -30,68 +30,82 @@ pub fn done(value: c_int, what: impl Display) -> Result<(), SetupError> {
     Err(SetupError::system(what.to_string())(error))
 }
 
-/// Names a pointer that owns what it points to.
-macro_rules! owned {
-    ($(#[$doc:meta])* $name:ident($raw:ty) of $parent:ident: $owner:ty => $release:ident) => {
-        $(#[$doc])*
-        pub struct $name {
-            raw: *mut $raw,
-            verbs: &'static Verbs,
-            /// Released after it.
-            #[allow(dead_code, reason = "of some it is only kept alive")]
-            pub $parent: Arc<$owner>,
-        }
+// SAFETY: the type of a function that its owner calls once, as `Owned::take` was promised.
+type Release<T> = unsafe extern "C" fn(*mut T) -> c_int;
 
-        // SAFETY: libibverbs' objects may be used from any thread; what calls must not run at once
-        // is left to the one endpoint that owns them.
-        unsafe impl Send for $name {}
-        // SAFETY: as above; a shared reference only reads the pointer.
-        unsafe impl Sync for $name {}
+/// What a function of a library has made: released with its owner, before what it was made of.
+pub struct Owned<T, P = (), L: 'static = Verbs> {
+    raw: *mut T,
+    release: Release<T>,
+    /// The library.
+    pub library: &'static L,
+    /// What it was made of.
+    pub parent: P,
+}
 
-        impl $name {
-            /// Takes over what a call has made of its parent.
-            fn take(
-                raw: *mut $raw,
-                $parent: &Arc<$owner>,
-                what: impl Display,
-            ) -> Result<$name, SetupError> {
-                let (raw, $parent) = (made(raw, what)?, Arc::clone($parent));
-                Ok($name { raw, verbs: $parent.verbs, $parent })
-            }
+// SAFETY: the objects of libibverbs and librdmacm may be used from any thread; what calls must not
+// run at once is left to the one endpoint that owns them.
+unsafe impl<T, P: Send, L: Sync> Send for Owned<T, P, L> {}
+// SAFETY: as above; a shared reference only reads the pointer.
+unsafe impl<T, P: Sync, L: Sync> Sync for Owned<T, P, L> {}
 
-            /// The library's pointer, live as long as this is.
-            #[inline(always)]
-            #[allow(dead_code, reason = "of some only this file needs it")]
-            pub fn raw(&self) -> *mut $raw {
-                self.raw
-            }
-        }
+impl<T, P, L> Owned<T, P, L> {
+    /// Takes over what a call has just made of its parent; null is a failure.
+    ///
+    /// # Safety
+    /// `release` releases what the call has made, which nobody else does.
+    pub unsafe fn take(
+        raw: *mut T,
+        release: Release<T>,
+        (library, parent): (&'static L, P),
+        what: impl Display,
+    ) -> Result<Owned<T, P, L>, SetupError> {
+        Ok(Owned { raw: made(raw, what)?, release, library, parent })
+    }
 
-        impl Drop for $name {
-            fn drop(&mut self) {
-                // SAFETY: it was made by the library, is released once, and what was made of it
-                // keeps it alive by an Arc.
-                unsafe { (self.verbs.$release)(self.raw) };
-            }
-        }
-    };
+    /// The library's pointer, live as long as this is.
+    #[inline(always)]
+    pub fn raw(&self) -> *mut T {
+        self.raw
+    }
+}
+
+impl<T, P, L> Drop for Owned<T, P, L> {
+    fn drop(&mut self) {
+        // SAFETY: it was made by the library, is released once, and what was made of it keeps it
+        // alive by an Arc.
+        unsafe { (self.release)(self.raw) };
+    }
 }
 
 /// An opened device.
-pub struct Context {
-    raw: *mut ibv_context,
-    verbs: &'static Verbs,
-}
+pub type Context = Owned<ibv_context>;
+/// A protection domain.
+pub type Domain = Owned<ibv_pd, Arc<Context>>;
+/// A channel for events of completion.
+pub type Channel = Owned<ibv_comp_channel, Arc<Context>>;
+/// A queue pair.
+pub type QueuePair = Owned<ibv_qp, Arc<Domain>>;
+/// The address of a datagram's receiver.
+pub type AddressHandle = Owned<ibv_ah, Arc<Domain>>;
+/// Registered memory. Its bytes belong to a [`super::memory::Memory`].
+pub type Registration = Owned<ibv_mr, Arc<Domain>>;
+/// Receives that several queue pairs share.
+pub type SharedReceives = Owned<ibv_srq, Arc<Domain>>;
 
-// SAFETY: a context may be used from any thread.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: it was opened by the library and is closed once, after all that it keeps.
-        unsafe { (self.verbs.ibv_close_device)(self.raw) };
+impl<T, P> Owned<T, P> {
+    /// Takes over what a call has just made of this; null is a failure.
+    ///
+    /// # Safety
+    /// As for [`Self::take`].
+    unsafe fn own<C>(
+        self: &Arc<Self>,
+        raw: *mut C,
+        release: Release<C>,
+        what: impl Display,
+    ) -> Result<Owned<C, Arc<Self>>, SetupError> {
+        // SAFETY: passed on to the caller.
+        unsafe { Owned::take(raw, release, (self.library, Arc::clone(self)), what) }
     }
 }
 
@@ -104,28 +118,16 @@ impl Context {
     ) -> Result<Context, SetupError> {
         // SAFETY: the device is of a list that lives.
         let raw = unsafe { (verbs.ibv_open_device)(device) };
-        if raw.is_null() {
-            let error = errno();
-            let hint = match error.kind() {
-                io::ErrorKind::PermissionDenied => " (may this user read /dev/infiniband/*?)",
-                _ => "",
-            };
-            return Err(SetupError::system(format!("opening {name}{hint}"))(error));
-        }
-        let context = Context { raw, verbs };
+        let hint = match errno().kind() {
+            io::ErrorKind::PermissionDenied => " (may this user read /dev/infiniband/*?)",
+            _ => "",
+        };
+        let what = format_args!("opening {name}{hint}");
+        // SAFETY: all that is made of the device keeps it.
+        let context = unsafe { Context::take(raw, verbs.ibv_close_device, (verbs, ()), what)? };
         rustix::io::ioctl_fionbio(context.events(), true)
             .map_err(SetupError::system(format!("events of {name} that do not block")))?;
         Ok(context)
-    }
-
-    /// The library.
-    pub fn verbs(&self) -> &'static Verbs {
-        self.verbs
-    }
-
-    /// The library's pointer, live as long as this is.
-    pub fn raw(&self) -> *mut ibv_context {
-        self.raw
     }
 
     /// Readable when the device has an async event.
@@ -138,10 +140,10 @@ impl Context {
     pub fn event(&self) -> Option<io::Result<ibv_event_type>> {
         let mut event = ibv_async_event::default();
         // SAFETY: a live context and room for the answer.
-        if unsafe { (self.verbs.ibv_get_async_event)(self.raw, &mut event) } == 0 {
+        if unsafe { (self.library.ibv_get_async_event)(self.raw, &mut event) } == 0 {
             let kind = event.event_type;
             // SAFETY: the event that came just now; of what it names nothing was released yet.
-            unsafe { (self.verbs.ibv_ack_async_event)(&mut event) };
+            unsafe { (self.library.ibv_ack_async_event)(&mut event) };
             return Some(Ok(kind));
         }
         let error = errno();
@@ -152,7 +154,7 @@ impl Context {
     pub fn device_attributes(&self) -> Result<ibv_device_attr, SetupError> {
         let mut attributes = ibv_device_attr::default();
         // SAFETY: a live context and room for the answer.
-        let error = unsafe { (self.verbs.ibv_query_device)(self.raw, &mut attributes) };
+        let error = unsafe { (self.library.ibv_query_device)(self.raw, &mut attributes) };
         done(error, "querying the device")?;
         Ok(attributes)
     }
@@ -161,7 +163,7 @@ impl Context {
     pub fn port_attributes(&self, port: u8) -> Result<ibv_port_attr, SetupError> {
         let mut attributes = ibv_port_attr::default();
         // SAFETY: as above; the function fills at most the structure that it has always had.
-        let error = unsafe { (self.verbs.ibv_query_port)(self.raw, port, &mut attributes) };
+        let error = unsafe { (self.library.ibv_query_port)(self.raw, port, &mut attributes) };
         done(error, format_args!("querying port {port}"))?;
         Ok(attributes)
     }
@@ -171,44 +173,21 @@ impl Context {
         let mut gid = ibv_gid { raw: [0; 16] };
         let index = c_int::from(index);
         // SAFETY: a live context and room for the answer.
-        let failed = unsafe { (self.verbs.ibv_query_gid)(self.raw, port, index, &mut gid) };
+        let failed = unsafe { (self.library.ibv_query_gid)(self.raw, port, index, &mut gid) };
         // SAFETY: the union's other view is two integers: every byte of it is a byte.
         (failed == 0).then_some(unsafe { gid.raw })
     }
 }
 
-owned! {
-    /// A protection domain.
-    Domain(ibv_pd) of context: Context => ibv_dealloc_pd
-}
-owned! {
-    /// A channel for events of completion.
-    Channel(ibv_comp_channel) of context: Context => ibv_destroy_comp_channel
-}
-owned! {
-    /// A queue pair.
-    QueuePair(ibv_qp) of domain: Domain => ibv_destroy_qp
-}
-owned! {
-    /// The address of a datagram's receiver.
-    AddressHandle(ibv_ah) of domain: Domain => ibv_destroy_ah
-}
-owned! {
-    /// Registered memory. Its bytes belong to a [`super::memory::Memory`].
-    Registration(ibv_mr) of domain: Domain => ibv_dereg_mr
-}
-
-owned! {
-    /// Receives that several queue pairs share.
-    SharedReceives(ibv_srq) of domain: Domain => ibv_destroy_srq
-}
-
 impl Domain {
     /// A new one.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
+        let verbs = context.library;
+        let what = "creating a protection domain";
         // SAFETY: a live context.
-        let raw = unsafe { (context.verbs.ibv_alloc_pd)(context.raw) };
-        Domain::take(raw, context, "creating a protection domain").map(Arc::new)
+        let raw = unsafe { (verbs.ibv_alloc_pd)(context.raw) };
+        // SAFETY: it was made just now.
+        unsafe { context.own(raw, verbs.ibv_dealloc_pd, what).map(Arc::new) }
     }
 
     /// Registers memory.
@@ -222,7 +201,7 @@ impl Domain {
         access: c_int,
     ) -> Result<Registration, SetupError> {
         // SAFETY: a live domain; the memory is the caller's promise.
-        let raw = unsafe { (self.verbs.ibv_reg_mr)(self.raw, at.cast(), length, access) };
+        let raw = unsafe { (self.library.ibv_reg_mr)(self.raw, at.cast(), length, access) };
         let error = errno();
         match error.raw_os_error().filter(|_| raw.is_null()) {
             Some(libc::ENOMEM | libc::EAGAIN | libc::EPERM) => Err(SetupError::Refused(format!(
@@ -230,7 +209,11 @@ impl Domain {
                  is too low; lift it with `ulimit -l unlimited` (or LimitMEMLOCK, \
                  /etc/security/limits.conf)"
             ))),
-            _ => Registration::take(raw, self, format_args!("registering {length} B of memory")),
+            // SAFETY: it was made just now.
+            _ => unsafe {
+                let what = format_args!("registering {length} B of memory");
+                self.own(raw, self.library.ibv_dereg_mr, what)
+            },
         }
     }
 
@@ -240,8 +223,10 @@ impl Domain {
         mut attributes: ibv_ah_attr,
     ) -> Result<AddressHandle, SetupError> {
         // SAFETY: a live domain and attributes that live through the call.
-        let raw = unsafe { (self.verbs.ibv_create_ah)(self.raw, &mut attributes) };
-        AddressHandle::take(raw, self, "creating an address handle")
+        let raw = unsafe { (self.library.ibv_create_ah)(self.raw, &mut attributes) };
+        let what = "creating an address handle";
+        // SAFETY: it was made just now.
+        unsafe { self.own(raw, self.library.ibv_destroy_ah, what) }
     }
 }
 
@@ -253,9 +238,10 @@ impl SharedReceives {
             ..ibv_srq_init_attr::default()
         };
         // SAFETY: a live domain and attributes that live through the call.
-        let raw = unsafe { (domain.verbs.ibv_create_srq)(domain.raw, &mut attributes) };
+        let raw = unsafe { (domain.library.ibv_create_srq)(domain.raw, &mut attributes) };
         let what = format_args!("creating a shared receive queue of {receives} receives");
-        SharedReceives::take(raw, domain, what)
+        // SAFETY: it was made just now.
+        unsafe { domain.own(raw, domain.library.ibv_destroy_srq, what) }
     }
 }
 
@@ -277,8 +263,11 @@ impl Channel {
     /// A new one, whose file descriptor does not block.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>, SetupError> {
         // SAFETY: a live context.
-        let raw = unsafe { (context.verbs.ibv_create_comp_channel)(context.raw) };
-        let channel = Channel::take(raw, context, "creating a completion channel")?;
+        let raw = unsafe { (context.library.ibv_create_comp_channel)(context.raw) };
+        let release = context.library.ibv_destroy_comp_channel;
+        let what = "creating a completion channel";
+        // SAFETY: it was made just now.
+        let channel = unsafe { context.own(raw, release, what)? };
         rustix::io::ioctl_fionbio(channel.descriptor(), true)
             .map_err(SetupError::system("a completion channel that does not block"))?;
         Ok(Arc::new(channel))
@@ -295,43 +284,30 @@ impl Channel {
         let (mut queue, mut owner) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: a live channel and room for the answers; the event's queue is live, since its
         // owner holds this channel.
-        while unsafe { (self.verbs.ibv_get_cq_event)(self.raw, &mut queue, &mut owner) } == 0 {
+        while unsafe { (self.library.ibv_get_cq_event)(self.raw, &mut queue, &mut owner) } == 0 {
             // SAFETY: as above.
-            unsafe { (self.verbs.ibv_ack_cq_events)(queue, 1) };
+            unsafe { (self.library.ibv_ack_cq_events)(queue, 1) };
         }
     }
 }
 
-/// A completion queue, and the channel of its events.
+/// A completion queue, made of the channel of its events.
 pub struct CompletionQueue {
-    raw: *mut ibv_cq,
-    verbs: &'static Verbs,
+    queue: Owned<ibv_cq, Arc<Channel>>,
     /// How many completions one `start_poll` may hand over.
     most_at_once: usize,
-    /// Where its events come, released after it.
-    pub channel: Arc<Channel>,
-}
-
-// SAFETY: as for the others.
-unsafe impl Send for CompletionQueue {}
-
-/// What a completion queue with `ibv_start_poll` is made for.
-#[derive(Clone, Copy)]
-pub struct Extended {
-    /// Whether the device stamps completions.
-    pub stamps: bool,
 }
 
 impl CompletionQueue {
-    /// A new one; an extended one may be polled both ways.
+    /// A new one. An extended one, whose completions the device may stamp, may be polled both ways.
     pub fn new(
         channel: &Arc<Channel>,
         entries: u32,
-        extended: Option<Extended>,
+        extended: Option<bool>,
         most_at_once: usize,
     ) -> Result<CompletionQueue, SetupError> {
-        let (verbs, context) = (channel.verbs, channel.context.raw);
-        let raw = if let Some(Extended { stamps }) = extended {
+        let (verbs, context) = (channel.library, channel.parent.raw);
+        let raw = if let Some(stamps) = extended {
             let stamp = if stamps { IBV_WC_EX_WITH_COMPLETION_TIMESTAMP } else { 0 };
             let flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | stamp;
             let mut attributes = ibv_cq_init_attr_ex {
@@ -347,14 +323,21 @@ impl CompletionQueue {
             // SAFETY: a live context and channel.
             unsafe { (verbs.ibv_create_cq)(context, entries as c_int, none, channel.raw, 0) }
         };
-        let raw = made(raw, format_args!("creating a completion queue of {entries} entries"))?;
-        Ok(CompletionQueue { raw, verbs, most_at_once, channel: Arc::clone(channel) })
+        let what = format_args!("creating a completion queue of {entries} entries");
+        // SAFETY: it was made just now.
+        let queue = unsafe { channel.own(raw, verbs.ibv_destroy_cq, what)? };
+        Ok(CompletionQueue { queue, most_at_once })
+    }
+
+    /// Where its events come.
+    pub fn channel(&self) -> &Channel {
+        &self.queue.parent
     }
 
     /// The library's pointer, live as long as this is.
     #[inline(always)]
     pub fn raw(&self) -> *mut ibv_cq {
-        self.raw
+        self.queue.raw
     }
 
     /// Takes completions by `ibv_start_poll` to `ibv_end_poll`, as `ibv_poll_cq` does; the queue
@@ -367,7 +350,7 @@ impl CompletionQueue {
             let (some, stamps) = (found..found + most, &mut *stamps);
             let (some, stamps) = (&mut into[some.clone()], &mut stamps[some]);
             // SAFETY: the queue is live and was made as an extended one.
-            match unsafe { poll_some(self.raw.cast(), some, stamps) } {
+            match unsafe { poll_some(self.queue.raw.cast(), some, stamps) } {
                 Some(Ok(some)) => {
                     found += some;
                     if some < most {
@@ -424,9 +407,7 @@ unsafe fn poll_some(
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        self.channel.drain();
-        // SAFETY: it was made by the library and is released once; its queue pairs are gone.
-        unsafe { (self.verbs.ibv_destroy_cq)(self.raw) };
+        self.channel().drain();
     }
 }
 
@@ -442,7 +423,7 @@ impl QueuePair {
         let raw = if extended {
             attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
             // SAFETY: a live context, and attributes that name live queues.
-            unsafe { extended::create_qp_ex(domain.context.raw, &mut attributes) }
+            unsafe { extended::create_qp_ex(domain.parent.raw, &mut attributes) }
         } else {
             let mut plain = ibv_qp_init_attr {
                 send_cq: attributes.send_cq,
@@ -453,7 +434,7 @@ impl QueuePair {
                 ..ibv_qp_init_attr::default()
             };
             // SAFETY: a live domain, and attributes that name live queues.
-            let raw = unsafe { (domain.verbs.ibv_create_qp)(domain.raw, &mut plain) };
+            let raw = unsafe { (domain.library.ibv_create_qp)(domain.raw, &mut plain) };
             attributes.cap = plain.cap;
             raw
         };
@@ -462,7 +443,9 @@ impl QueuePair {
             "creating a queue pair with {} sends, {} receives and {} B inline",
             granted.max_send_wr, granted.max_recv_wr, granted.max_inline_data
         );
-        Ok((QueuePair::take(raw, domain, what)?, granted.max_inline_data))
+        // SAFETY: it was made just now.
+        let made = unsafe { domain.own(raw, domain.library.ibv_destroy_qp, what)? };
+        Ok((made, granted.max_inline_data))
     }
 
     /// Changes its state.
@@ -473,7 +456,7 @@ impl QueuePair {
         what: &str,
     ) -> Result<(), SetupError> {
         // SAFETY: a live queue pair and attributes that live through the call.
-        done(unsafe { (self.verbs.ibv_modify_qp)(self.raw, attributes, mask as c_int) }, what)
+        done(unsafe { (self.library.ibv_modify_qp)(self.raw, attributes, mask as c_int) }, what)
     }
 
     /// Its number.

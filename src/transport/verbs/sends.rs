@@ -16,7 +16,7 @@ impl VerbsEndpoint {
         if self.staged > 0 || self.config.inline || self.config.service == Service::Ud {
             return;
         }
-        let (pairs, other) = (&self.pairs, &self.other);
+        let (pairs, other) = (&self.queues.pairs, &self.other);
         self.order.ask_for_tails(|pair, request| {
             let mut nothing = ibv_send_wr {
                 wr_id: request,
@@ -28,7 +28,7 @@ impl VerbsEndpoint {
             nothing.wr.rdma.rkey = other.key;
             let mut bad = std::ptr::null_mut();
             // SAFETY: a live queue pair and a list of one without memory.
-            unsafe { inline::post_send(pairs[pair].0.raw(), &mut nothing, &mut bad) == 0 }
+            unsafe { inline::post_send(pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
         });
     }
 
@@ -41,7 +41,7 @@ impl VerbsEndpoint {
     /// The queue pair that the send at this place of the list goes to.
     #[inline(always)]
     pub(super) fn pair_of(&self, place: usize) -> usize {
-        match self.pairs.len() {
+        match self.queues.pairs.len() {
             1 => 0,
             count => (self.first + place) % count,
         }
@@ -50,7 +50,7 @@ impl VerbsEndpoint {
     /// Hands the list to `ibv_post_send`, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_classic(&mut self) -> i32 {
-        let (count, staged) = (self.pairs.len(), self.staged);
+        let (count, staged) = (self.queues.pairs.len(), self.staged);
         let lists = &mut *self.lists;
         for number in 0..staged {
             lists.sends[number].next = match number + count < staged {
@@ -60,7 +60,7 @@ impl VerbsEndpoint {
         }
         for head in 0..count.min(staged) {
             let pair = self.pair_of(head);
-            let (qp, list) = (self.pairs[pair].0.raw(), &mut self.lists.sends[head]);
+            let (qp, list) = (self.queues.pairs[pair].raw(), &mut self.lists.sends[head]);
             let mut bad = std::ptr::null_mut();
             // SAFETY: a live queue pair; the list was linked just now, and its memory is registered
             // and left alone until the send completes.

@@ -21,8 +21,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// The transport.
 pub struct Villas;
 
-/// The socket node of VILLASnode between the two ends: where it receives, its `in.address`, to which
-/// the client sends; and where it sends, its `out.address`, where the server receives.
+/// The socket node of VILLASnode between the two ends: where it receives (its `in.address`), to
+/// which the client sends; and where it sends (its `out.address`), at which the server receives.
 fn node(settings: &Settings) -> Option<(SocketAddr, SocketAddr)> {
     Some((settings.get("node-in")?, settings.get("node-out")?))
 }
