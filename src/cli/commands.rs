@@ -1,10 +1,10 @@
 //! The commands that measure no pattern: what each takes, and what it asks for.
 
-use super::command_def::{CommandDef, Operand, Typed};
+use super::command_def::{CommandDef, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
 use super::{ClockOptions, Command, DaemonOptions, StudyOptions, place, testbed, values};
 use crate::host;
-use crate::options::{Given, OptionDef, UsageError, each_once, under};
+use crate::options::{Given, OptionDef, UsageError, each_once, refuse, under};
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::plan::host_spec::AGENT_PORT;
@@ -41,7 +41,7 @@ pub const SURVEY: CommandDef = CommandDef {
     tables: &[CPUS, DRAW, RECORD],
     ..CommandDef::new("survey", |typed| {
         Ok(Command::Survey {
-            cpus: common::cpus(&typed.given, &Place::Here)?,
+            cpus: common::cpus(&typed.given, &Place::default())?,
             seed: common::seed(&typed.given),
             options: common::run_options(&typed.given, None)?,
         })
@@ -54,7 +54,7 @@ const RUN: CommandDef = CommandDef {
   wiregauge run
   wiregauge run sockets/overview --quick
   wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result",
-    operands: &[Operand::new("STUDY", "A study's file, or the name of a shipped study").optional()],
+    operands: &[OptionDef::path("STUDY", "A study's file, or the name of a shipped study")],
     tables: &[
         &under(
             MEASUREMENT,
@@ -87,7 +87,7 @@ const REPORT: CommandDef = CommandDef {
     about: "Print the tables and write the HTML page again, from records alone",
     examples: "
   wiregauge report wiregauge-runs/*-latency",
-    operands: &[Operand::new("DIR", "Run directories").many()],
+    operands: &[OptionDef::path("DIR", "Run directories").required().list()],
     tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")]],
     ..CommandDef::new("report", |typed| {
         let dirs: Vec<PathBuf> = typed.operands("DIR").iter().map(PathBuf::from).collect();
@@ -101,7 +101,7 @@ const EXPORT: CommandDef = CommandDef {
     examples: "
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
   wiregauge export DIR --format parquet --out samples.parquet --without-warmup",
-    operands: &[Operand::new("DIR", "Run directory")],
+    operands: &[OptionDef::path("DIR", "Run directory").required()],
     tables: &[&[
         OptionDef::choice::<Format>("format", "Format of the samples").metavar("FORMAT").required(),
         OptionDef::path("out", "New file to write").default_note("stdout"),
@@ -128,11 +128,12 @@ const COMPARE: CommandDef = CommandDef {
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
   wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'",
     operands: &[
-        Operand::new(
+        OptionDef::path(
             "A",
             "Baseline run directory, or some of its runs: DIR@transport=tcp,wait=busy,size=64",
-        ),
-        Operand::new("B", "Run directory to judge, or some of its runs"),
+        )
+        .required(),
+        OptionDef::path("B", "Run directory to judge, or some of its runs").required(),
     ],
     tables: &[&[
         OptionDef::parsed::<Limit>(
@@ -185,7 +186,7 @@ const CLOCKS: CommandDef = CommandDef {
     ],
     ..CommandDef::new("clocks", |Typed { given, .. }| {
         let (hosts, rank) = place::others(&given, "clocks")?;
-        let place = hosts.first().cloned().map_or(Place::Here, Place::To);
+        let place = hosts.first().cloned().map_or_else(Place::default, Place::to);
         let interface = given.get("interface");
         common::check_interfaces(interface.clone(), &place)?;
         Ok(Command::Clocks(Box::new(ClockOptions {
@@ -271,9 +272,12 @@ const AGENT: CommandDef = CommandDef {
     ..CommandDef::new("agent", |typed| agent(&typed.given))
 };
 
-const AGENT_ADDRESS: Operand =
-    Operand::new("HOST[:PORT]", "Agent's host, such as node07, node07:7425 or [2001:db8::7]:7425")
-        .checked(|text| values::agent_address(text).map(drop));
+const AGENT_ADDRESS: OptionDef = OptionDef::text(
+    "HOST[:PORT]",
+    |text| values::agent_address(text).map(drop),
+    "Agent's host, such as node07, node07:7425 or [2001:db8::7]:7425",
+)
+.required();
 
 const PAIR: CommandDef = CommandDef {
     about: "Pair with an agent, by the secret that `wiregauge agent --pair` prints there",
@@ -356,10 +360,8 @@ fn agent(given: &Given) -> Result<Command, UsageError> {
     };
     if let Some(local) = transports.iter().find(|one| !reaching.contains(one)) {
         let names: Vec<&str> = reaching.iter().map(|one| one.name()).collect();
-        return Err(UsageError(format!(
-            "--transports: {local} does not connect hosts: use {}",
-            names.join(", ")
-        )));
+        let names = names.join(", ");
+        return refuse(format!("--transports: {local} does not connect hosts: use {names}"));
     }
     Ok(Command::Agent(Box::new(DaemonOptions {
         listen: given
@@ -391,8 +393,6 @@ fn check_run_directory(path: &Path) -> Result<(), UsageError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_owned(),
         Err(error) => format!("cannot be read ({error})"),
     };
-    Err(UsageError(format!(
-        "'{}' {wrong}: use a run directory, such as those in wiregauge-runs",
-        path.display()
-    )))
+    let path = path.display();
+    refuse(format!("'{path}' {wrong}: use a run directory, such as those in wiregauge-runs"))
 }

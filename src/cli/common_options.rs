@@ -5,7 +5,7 @@ use super::values::{self, RoleCpus};
 use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
-use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, under};
+use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
@@ -213,9 +213,7 @@ fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), Usa
     let settings = settings_of(given)?;
     check_interfaces(settings.interfaces(), &place)?;
     if request.injected_clock_error.is_some() && !place.is_remote() {
-        return Err(UsageError(
-            "--injected-clock-error needs a remote host: use --to HOST as well".into(),
-        ));
+        return refuse("--injected-clock-error needs a remote host: use --to HOST as well");
     }
     let request = Request {
         transports: given.choices("transport"),
@@ -264,11 +262,10 @@ pub fn seed(given: &Given) -> u64 {
 pub fn check_interfaces(typed: Option<Interfaces>, place: &Place) -> Result<(), UsageError> {
     let Some(names) = typed else { return Ok(()) };
     if place.pairs().is_some() && names.client != names.server {
-        return Err(UsageError(
+        return refuse(
             "--interface with --all-pairs or --bisection is one name for all hosts: use one such \
-             as ib0"
-                .into(),
-        ));
+             as ib0",
+        );
     }
     let ends = [(Role::Client, &names.client), (Role::Server, &names.server)];
     for (_, name) in ends.into_iter().filter(|(role, _)| place.is_here(*role)) {
@@ -302,10 +299,10 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
     if let Some(directory) = directory.as_ref().filter(|_| writes)
         && directory.symlink_metadata().is_ok()
     {
-        return Err(UsageError(format!(
-            "--out: '{}' exists already and is never overwritten: use a new directory",
-            directory.display()
-        )));
+        let shown = directory.display();
+        return refuse(format!(
+            "--out: '{shown}' exists already and is never overwritten: use a new directory"
+        ));
     }
     let (clock, json) = (given.choice("clock"), given.flag("json"));
     Ok(RunOptions { clock, directory, json, rank: rank.map(Box::new) })

@@ -1,9 +1,9 @@
 //! The whole definition of the command line, and the texts that it gives itself.
 
-use super::command_def::{CommandDef, Operand};
+use super::command_def::CommandDef;
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
-use crate::options::UsageError;
+use crate::options::{self, OptionDef, UsageError};
 use crate::pattern::registry;
 use crate::transport::TransportKind;
 use clap::ArgMatches;
@@ -28,7 +28,7 @@ const COMPLETIONS: CommandDef = CommandDef {
     about: "Print completions for a shell",
     examples: "
   wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge",
-    operands: &[Operand::new("SHELL", "The shell").one_of(SHELLS)],
+    operands: &[OptionDef::one_of("SHELL", shells, "The shell").required()],
     ..CommandDef::new("completions", |typed| {
         completions(&typed.operand("SHELL").unwrap_or_default()).map(Command::Text)
     })
@@ -46,7 +46,7 @@ const HELP: CommandDef = CommandDef {
     examples: "
   wiregauge help latency
   wiregauge help verbs",
-    operands: &[Operand::new("NAME", "A command or a transport").optional().many()],
+    operands: &[OptionDef::path("NAME", "A command or a transport").list()],
     ..CommandDef::new("help", |typed| help(typed.operands("NAME")).map(Command::Text))
 };
 
@@ -83,12 +83,14 @@ pub fn read(matches: &ArgMatches) -> Result<Command, UsageError> {
     }
     match others().chain([&commands::SURVEY]).find(|command| command.name == name) {
         Some(command) => read_command(command, below),
-        None => Err(UsageError(format!("there is no command '{name}'"))),
+        None => options::refuse(format!("there is no command '{name}'")),
     }
 }
 
 /// The shells whose completions are known.
-const SHELLS: &[&str] = &["bash", "elvish", "fish", "powershell", "zsh"];
+fn shells() -> Vec<&'static str> {
+    vec!["bash", "elvish", "fish", "powershell", "zsh"]
+}
 
 /// Completions for a shell.
 fn completions(shell: &str) -> Result<Vec<u8>, UsageError> {
@@ -151,7 +153,7 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
     let typed = typed.chain(["--help"]);
     match definition(false).try_get_matches_from(typed) {
         Err(text) if refuse::is_text(&text) => Ok(text.to_string().into_bytes()),
-        _ => Err(UsageError("there is no help on this".into())),
+        _ => options::refuse("there is no help on this"),
     }
 }
 

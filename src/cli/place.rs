@@ -1,8 +1,8 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
 use super::values;
-use crate::options::{Given, UsageError};
-use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS, Node};
+use crate::options::{Given, UsageError, refuse};
+use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
@@ -14,26 +14,22 @@ const LONGEST_FILE: u64 = 4 << 20;
 
 /// The place that was asked for, and which process of a job this is.
 pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
-    let pairs = pairs(given);
+    let which = pairs(given);
     if let Some(found) = rank_of(given)? {
-        let mut others = ranks_beside(&found);
-        let place = match (found.ranks, pairs) {
-            (2, Pairs::First) => Place::To(others.remove(0)),
-            (_, pairs) => {
-                // Nobody has to name hosts here, so nobody has to say that all are meant.
-                let all = Pairs::All { at_once: AtOnce::default() };
-                let pairs = if pairs == Pairs::First { all } else { pairs };
-                let others = others.into_iter().map(Node::Remote);
-                Place::Hosts([Node::Here].into_iter().chain(others).collect(), pairs)
-            }
+        // Nobody has to name hosts here, so nobody has to say that all are meant.
+        let which = match (found.ranks, which) {
+            (2, Pairs::First) => Pairs::First,
+            (_, Pairs::First) => Pairs::All { at_once: AtOnce::default() },
+            (_, which) => which,
         };
-        return Ok((place, Some(found)));
+        let nodes = std::iter::once(None).chain(ranks_beside(&found).map(Some)).collect();
+        return Ok((Place { nodes, which }, Some(found)));
     }
-    if pairs != Pairs::First && !names_hosts(given) {
+    if which != Pairs::First && !names_hosts(given) {
         let option = if given.flag("all-pairs") { "--all-pairs" } else { "--bisection" };
         return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
     }
-    Ok((of_hosts(given, pairs)?, None))
+    Ok((Place { nodes: nodes(given)?, which }, None))
 }
 
 /// Whether another host is named.
@@ -67,29 +63,25 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
 }
 
 /// The other processes of a job as hosts; where they are is known when they have come.
-fn ranks_beside(own: &Rank) -> Vec<HostSpec> {
-    (1..own.ranks).map(|rank| HostSpec { host: job::name(rank), ..HostSpec::default() }).collect()
+fn ranks_beside(own: &Rank) -> impl Iterator<Item = HostSpec> + use<> {
+    (1..own.ranks).map(|rank| HostSpec { host: job::name(rank), ..HostSpec::default() })
 }
 
 /// The other hosts of a command that measures no pairs, and which process of a job this is.
 pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
     if let Some(found) = rank_of(given)? {
-        return Ok((ranks_beside(&found), Some(found)));
+        return Ok((ranks_beside(&found).collect(), Some(found)));
     }
-    let spec = |node: Node| match node {
-        Node::Here => None,
-        Node::Remote(spec) => Some(spec),
-    };
-    match of_hosts(given, Pairs::First)? {
-        Place::Here => {
+    match nodes(given)? {
+        none if none.is_empty() => {
             refuse(format!("{command} needs remote hosts: use --to HOST or --hosts A,B"))
         }
-        Place::To(spec) => Ok((vec![spec], None)),
-        Place::Hosts(nodes, _) => Ok((nodes.into_iter().filter_map(spec).collect(), None)),
+        nodes => Ok((nodes.into_iter().flatten().collect(), None)),
     }
 }
 
-fn of_hosts(given: &Given, pairs: Pairs) -> Result<Place, UsageError> {
+/// The hosts that are named, `None` being this one; an empty list where none is.
+fn nodes(given: &Given) -> Result<Vec<Option<HostSpec>>, UsageError> {
     let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
     if let Some(option) = of_ssh.filter(|_| !names_hosts(given)) {
         return refuse(format!("--{option} needs a remote host: use --to HOST or --hosts A,B"));
@@ -112,14 +104,10 @@ fn of_hosts(given: &Given, pairs: Pairs) -> Result<Place, UsageError> {
         let push = given.flag("push") && host.agent.is_none();
         HostSpec { ssh: ssh.clone(), binary: binary.clone(), push, ..host }
     };
-    let node = |host: HostSpec| match host.host == HERE && host.agent.is_none() {
-        true => Node::Here,
-        false => Node::Remote(spec(host)),
-    };
+    let is_here = |host: &HostSpec| host.host == HERE && host.agent.is_none();
     Ok(match to {
-        Some(host) => Place::To(spec(host)),
-        None if hosts.is_empty() => Place::Here,
-        None => Place::Hosts(hosts.into_iter().map(node).collect(), pairs),
+        Some(host) => vec![None, Some(spec(host))],
+        None => hosts.into_iter().map(|one| (!is_here(&one)).then(|| spec(one))).collect(),
     })
 }
 
@@ -157,10 +145,6 @@ fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
         )),
         _ => Ok(hosts),
     }
-}
-
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
-    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]

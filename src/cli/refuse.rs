@@ -1,6 +1,7 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
 use crate::options::UsageError;
+use crate::plan::written::one_line;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -20,11 +21,7 @@ pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Err
 
 /// One line: what was typed may hold anything.
 pub fn plain(sentence: &str) -> String {
-    let shown = |c: char| match c {
-        c if c.is_control() => c.escape_default().to_string(),
-        c => c.to_string(),
-    };
-    let line: String = sentence.chars().map(shown).collect();
+    let line = one_line(&sentence.replace('\n', r"\n"));
     match line.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{} ...", &line[..at]),
         None => line,
@@ -47,23 +44,16 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
             format!("there is no command '{typed}'{near}: use {}", commands(command))
         }
         ErrorKind::InvalidValue => invalid_value(error, &argument),
-        ErrorKind::ValueValidation => match error.source() {
-            Some(reason) => format!("{option}: {reason}"),
-            None => {
-                let value = text(ContextKind::InvalidValue).unwrap_or_default();
-                format!("{option}: invalid value '{value}'")
-            }
-        },
+        ErrorKind::ValueValidation => {
+            let reason = error.source().map_or("invalid value".to_owned(), ToString::to_string);
+            format!("{option}: {reason}")
+        }
         ErrorKind::MissingRequiredArgument => {
             format!("{name} needs {argument}: {}", usage(command))
         }
         ErrorKind::ArgumentConflict => conflict(error, &name, option),
         ErrorKind::InvalidUtf8 => "an argument is not UTF-8: use plain text".to_owned(),
         ErrorKind::TooManyValues => format!("{option} takes no value: use {option} alone"),
-        ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
-            format!("{option} has the wrong number of values: {}", usage(command))
-        }
-        ErrorKind::NoEquals => format!("{option} needs a value as {option}=VALUE"),
         _ => format!("cannot parse the arguments: {}", usage(command)),
     }
 }

@@ -1,7 +1,7 @@
 //! From tables to the parser's own definition, and from what it found to the values that were
 //! given. Completions, the man page and help are made from the same definition.
 
-use super::command_def::{CommandDef, Operand, Typed};
+use super::command_def::{CommandDef, Typed};
 use super::{Command, common_options};
 use crate::options::{Given, Kind, OptionDef, UsageError};
 use crate::pattern::Pattern;
@@ -10,7 +10,8 @@ use crate::transport::TransportKind;
 use crate::transport::definitions::definitions;
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::ffi::{OsStr, OsString};
 
 /// Columns of the help where the terminal is wider or there is none.
 pub const HELP_WIDTH: usize = 100;
@@ -41,6 +42,17 @@ pub fn argument(option: &'static OptionDef) -> Arg {
         None => {
             argument.value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))
         }
+    }
+}
+
+/// An argument without dashes. A path need not be text.
+fn operand(option: &'static OptionDef) -> Arg {
+    let argument = argument(option).value_delimiter(None).last(option.is_last);
+    let argument = argument.long(None).value_name(option.name);
+    let argument = if option.is_list { argument.num_args(1..) } else { argument };
+    match option.kind {
+        Kind::Path => argument.value_parser(value_parser!(OsString)),
+        _ => argument,
     }
 }
 
@@ -110,7 +122,7 @@ pub fn of_command(command: &'static CommandDef) -> clap::Command {
         .about(command.about)
         .after_help(after)
         .hide(command.is_hidden)
-        .args(command.operands.iter().map(Operand::argument))
+        .args(command.operands.iter().map(operand))
         .args(given.definitions().iter().map(|option| argument(option)))
         .subcommands(command.commands.iter().map(of_command))
         .subcommand_required(!command.commands.is_empty())
@@ -125,7 +137,7 @@ pub fn read_command(command: &CommandDef, matches: &ArgMatches) -> Result<Comman
         return read_command(command, below);
     }
     let given = take(matches, command.given())?;
-    let operands = command.operands.iter();
-    let operands = operands.map(|operand| (operand.name, operand.typed(matches))).collect();
-    (command.read)(Typed { given, operands })
+    let words = |name| matches.get_raw(name).into_iter().flatten().map(OsStr::to_owned).collect();
+    let operands = command.operands.iter().map(|operand| (operand.name, words(operand.name)));
+    (command.read)(Typed { given, operands: operands.collect() })
 }

@@ -1,8 +1,8 @@
 //! The testbeds: a machine with an RDMA device, a network of hosts.
 
 use super::Command;
-use super::command_def::{CommandDef, Operand, Typed};
-use crate::options::{OptionDef, UsageError};
+use super::command_def::{CommandDef, Typed};
+use crate::options::{OptionDef, UsageError, refuse};
 use crate::testbed::{self, net};
 use crate::units::BitRate;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 pub const TESTBED: CommandDef = CommandDef {
     about: "Run a command in a testbed: a virtual machine with an RDMA device, or a network",
     commands: &[RDMA, NET],
-    ..CommandDef::new("testbed", |_| {
-        Err(UsageError("testbed needs a kind: use rdma or net".into()))
-    })
+    ..CommandDef::new("testbed", |_| refuse("testbed needs a kind: use rdma or net"))
 };
 
-const COMMAND: Operand = Operand::new("COMMAND", "The command, with its arguments").last();
+const COMMAND: OptionDef =
+    OptionDef::path("COMMAND", "The command, with its arguments").required().last();
 
 const RDMA: CommandDef = CommandDef {
     about: "Run a command in a small virtual machine that has an RDMA device (Soft-RoCE)",
@@ -94,7 +93,7 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
         net::Topology::Star => (true, ""),
     };
     if !fits {
-        return Err(UsageError(format!("{sentence}, or --topology star for any number")));
+        return refuse(format!("{sentence}, or --topology star for any number"));
     }
     Ok(Command::TestbedNet(Box::new(net::NetworkRequest {
         hosts: hosts as usize,
@@ -109,7 +108,7 @@ fn rdma(typed: Typed) -> Result<Command, UsageError> {
     let given = &typed.given;
     let machines = given.count("machines").unwrap_or_default();
     if given.is_given("peer") && machines != 2 {
-        return Err(UsageError("--peer needs a second machine: use --machines 2 as well".into()));
+        return refuse("--peer needs a second machine: use --machines 2 as well");
     }
     let (out, kernel) = (given.text("out").map(PathBuf::from), given.text("kernel"));
     if let Some(out) = &out {
@@ -118,7 +117,7 @@ fn rdma(typed: Typed) -> Result<Command, UsageError> {
     if let Some(path) = kernel
         && let Err(error) = std::fs::File::open(path)
     {
-        return Err(UsageError(format!("--kernel: cannot read '{path}' ({error})")));
+        return refuse(format!("--kernel: cannot read '{path}' ({error})"));
     }
     Ok(Command::Testbed(Box::new(testbed::MachineRequest {
         memory: given.size("memory").unwrap_or_default(),
@@ -139,5 +138,5 @@ fn empty_directory(path: &Path) -> Result<(), UsageError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => format!("cannot be used ({error})"),
     };
-    Err(UsageError(format!("--out: '{}' {wrong}: use an empty or a new directory", path.display())))
+    refuse(format!("--out: '{}' {wrong}: use an empty or a new directory", path.display()))
 }

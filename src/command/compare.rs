@@ -1,8 +1,8 @@
 //! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
 
 use super::console::{print, print_json};
-use super::measure::refuse;
 use super::{CommandError, Exit};
+use crate::options::refuse;
 use crate::record::read_record;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
 use crate::report::scale::Scale;
@@ -57,7 +57,7 @@ impl Side {
             )),
         };
         let words = selection.split(',').filter(|word| !word.is_empty());
-        let wanted = words.map(pair).collect::<Result<_, _>>()?;
+        let wanted = words.map(pair).collect::<Result<_, CommandError>>()?;
         Ok(Side { record: read_record(Path::new(dir))?, wanted })
     }
 

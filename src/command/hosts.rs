@@ -7,7 +7,6 @@ use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
 use crate::host::CpuPair;
-use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
@@ -112,13 +111,10 @@ struct HostReport {
 
 impl HostReport {
     fn new(spec: &HostSpec, host: &Result<RemoteHost, Fault>) -> HostReport {
-        let name = spec.host.clone();
+        let report = HostReport { host: spec.host.clone(), ..HostReport::default() };
         let host = match host {
             Ok(host) => host,
-            Err(fault) => {
-                let fault = Some(fault.to_string());
-                return HostReport { host: name, fault, ..HostReport::default() };
-            }
+            Err(fault) => return HostReport { fault: Some(fault.to_string()), ..report },
         };
         let (probe, environment) = (&host.probe, &host.probe.environment);
         let warnings = environment.warnings(&probe.cpus);
@@ -126,9 +122,7 @@ impl HostReport {
         let works = |one: &&TransportKind| probe.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
         HostReport {
-            host: name,
             reached: true,
-            fault: None,
             warnings: warnings.collect(),
             address: probe.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
@@ -140,6 +134,7 @@ impl HostReport {
             clock: Some(probe.clock.source.clone()),
             clock_residual_ppb: Some(probe.clock.residual_ppb),
             transports: between.filter(works).map(|one| one.name()).collect(),
+            ..report
         }
     }
 }
@@ -199,21 +194,12 @@ fn table(reports: &[HostReport]) -> String {
 
 /// The other hosts of a place, each with the role by which its interface and CPU are named.
 pub fn others(place: &Place) -> Vec<(HostSpec, Role)> {
-    match place {
-        Place::Here => Vec::new(),
-        Place::To(spec) => vec![(spec.clone(), Role::Server)],
-        Place::Hosts(nodes, pairs) => {
-            let role = |position| match (pairs, position) {
-                (Pairs::First, 1) => Role::Server,
-                _ => Role::Client,
-            };
-            let spec = |(position, node): (usize, &Node)| match node {
-                Node::Here => None,
-                Node::Remote(spec) => Some((spec.clone(), role(position))),
-            };
-            nodes.iter().enumerate().filter_map(spec).collect()
-        }
-    }
+    let role = |position| match (place.which, position) {
+        (Pairs::First, 1) => Role::Server,
+        _ => Role::Client,
+    };
+    let nodes = place.nodes.iter().enumerate();
+    nodes.filter_map(|(position, node)| Some((node.clone()?, role(position)))).collect()
 }
 
 /// Each host that was reached, or why it cannot be used.

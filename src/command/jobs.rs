@@ -5,7 +5,6 @@ use super::CommandError;
 use super::process::{interrupts, program};
 use crate::cli::Command;
 use crate::pattern::registry;
-use crate::plan::pairs::Node;
 use crate::plan::{HostSpec, Place};
 use crate::remote::job::{self, Gathered};
 
@@ -21,8 +20,8 @@ pub enum Joined {
 /// among the command's hosts.
 pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
     let (rank, hosts) = match command {
-        Command::Measure { request, options } => (&options.rank, hosts_of(&mut request.place)),
-        Command::Run(asked) => (&asked.options.rank, hosts_of(&mut asked.place)),
+        Command::Measure { request, options } => (&options.rank, others(&mut request.place)),
+        Command::Run(asked) => (&asked.options.rank, others(&mut asked.place)),
         Command::Clocks(asked) => (&asked.options.rank, asked.hosts.iter_mut().collect()),
         Command::Hosts { hosts, rank, .. } => (&*rank, hosts.iter_mut().collect()),
         _ => return Ok(Joined::Controls(None)),
@@ -38,17 +37,8 @@ pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
 }
 
 /// The other hosts of a place.
-fn hosts_of(place: &mut Place) -> Vec<&mut HostSpec> {
-    let nodes = match place {
-        Place::Here => return Vec::new(),
-        Place::To(spec) => return vec![spec],
-        Place::Hosts(nodes, _) => nodes,
-    };
-    let spec = |node| match node {
-        &mut Node::Here => None,
-        Node::Remote(spec) => Some(spec),
-    };
-    nodes.iter_mut().filter_map(spec).collect()
+fn others(place: &mut Place) -> Vec<&mut HostSpec> {
+    place.nodes.iter_mut().flatten().collect()
 }
 
 fn fill(hosts: Vec<&mut HostSpec>, ranks: &[HostSpec]) {
@@ -72,11 +62,10 @@ mod tests {
             ..HostSpec::default()
         };
         let known = [spec(1, Some("[10.0.0.1]:80")), spec(2, Some("[10.0.0.2]:80"))];
-        let nodes = vec![Node::Here, Node::Remote(spec(2, None)), Node::Remote(spec(1, None))];
-        let mut place = Place::Hosts(nodes, Pairs::First);
-        fill(hosts_of(&mut place), &known);
-        let Place::Hosts(nodes, _) = place else { panic!() };
-        let [Node::Here, Node::Remote(two), Node::Remote(one)] = &nodes[..] else { panic!() };
+        let nodes = vec![None, Some(spec(2, None)), Some(spec(1, None))];
+        let mut place = Place { nodes, which: Pairs::First };
+        fill(others(&mut place), &known);
+        let [None, Some(two), Some(one)] = &place.nodes[..] else { panic!() };
         assert_eq!((two, one), (&known[1], &known[0]));
     }
 }

@@ -30,7 +30,7 @@ const LONGEST_WORD: usize = 60;
 /// Measures every transport that works here.
 pub fn survey(cpus: Vec<CpuPair>, seed: u64, options: &RunOptions) -> Result<Exit, CommandError> {
     let transports: Vec<_> = survey::transports().collect();
-    let (works, unavailable) = hosts::sort_out(&transports, &Place::Here, &[]);
+    let (works, unavailable) = hosts::sort_out(&transports, &Place::default(), &[]);
     let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
         None => host::choose_pairs(None, 1).one_cpu,
@@ -174,9 +174,4 @@ pub fn rounds(
     mut reader: SampleReader,
 ) -> impl Iterator<Item = Result<crate::sample::RoundSamples, crate::record::RecordError>> {
     std::iter::from_fn(move || reader.next_round())
-}
-
-/// A refusal as an error of a command.
-pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, CommandError> {
-    Err(CommandError::Refused(UsageError(sentence.into())))
 }

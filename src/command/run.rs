@@ -4,11 +4,11 @@ mod fitting;
 
 use super::console::{complain, print};
 use super::hosts::{self, ProbeRequest, with_hosts};
-use super::measure::{execute, nothing_works, refuse};
+use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{StudyOptions, entry};
 use crate::host;
-use crate::options::each_once;
+use crate::options::{each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;

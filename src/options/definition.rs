@@ -42,6 +42,8 @@ pub enum Kind {
     Choice(fn() -> Vec<&'static str>),
     /// A text that this check accepts.
     Text(fn(&str) -> Result<(), String>),
+    /// A path, or another text that is checked where it is used.
+    Path,
 }
 
 /// What a number counts, which decides how it is written.
@@ -96,6 +98,8 @@ pub struct OptionDef {
     pub is_hidden: bool,
     /// Whether it must be given.
     pub is_required: bool,
+    /// Whether it is everything after `--`.
+    pub is_last: bool,
     /// Options that it cannot be given with.
     pub excludes: &'static [&'static str],
     /// Options that it must be given with.
@@ -113,6 +117,45 @@ pub const fn under<const N: usize>(
         number += 1;
     }
     options
+}
+
+/// Methods that set fields of an option.
+macro_rules! setters {
+    ($(
+        $(#[$of:meta])* $name:ident($($value:ident: $type:ty)?) { $($field:ident: $to:expr),+ }
+    )+) => {
+        impl OptionDef {$(
+            $(#[$of])*
+            pub const fn $name(self $(, $value: $type)?) -> Self {
+                OptionDef { $($field: $to,)+ ..self }
+            }
+        )+}
+    };
+}
+
+setters! {
+    /// With a word for its value.
+    metavar(word: &'static str) { metavar: word }
+    /// With another explanation.
+    help(text: &'static str) { help: text }
+    /// With a default.
+    default(text: &'static str) { default: Some(text) }
+    /// With a default that depends on something, in words.
+    default_note(note: &'static str) { default_note: Some(note) }
+    /// Below a heading.
+    heading(heading: &'static str) { heading: Some(heading) }
+    /// As a list.
+    list() { is_list: true }
+    /// Not in help.
+    hidden() { is_hidden: true }
+    /// It must be given.
+    required() { is_required: true }
+    /// It is everything after `--`.
+    last() { is_last: true, is_list: true }
+    /// Not with these.
+    excludes(names: &'static [&'static str]) { excludes: names }
+    /// With these only.
+    needs(names: &'static [&'static str]) { needs: names }
 }
 
 fn names_of<T: Named>() -> Vec<&'static str> {
@@ -150,6 +193,7 @@ impl OptionDef {
             is_list: false,
             is_hidden: false,
             is_required: false,
+            is_last: false,
             excludes: &[],
             needs: &[],
         }
@@ -220,7 +264,7 @@ impl OptionDef {
 
     /// A path, or another text that is checked where it is used.
     pub const fn path(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Text(|_| Ok(())), "FILE", help)
+        Self::new(name, Kind::Path, "FILE", help)
     }
 
     /// With limits; of a time in nanoseconds.
@@ -229,56 +273,6 @@ impl OptionDef {
             self.kind = Kind::Number { unit, least, most };
         }
         self
-    }
-
-    /// With a word for its value.
-    pub const fn metavar(self, metavar: &'static str) -> Self {
-        OptionDef { metavar, ..self }
-    }
-
-    /// With another explanation.
-    pub const fn help(self, help: &'static str) -> Self {
-        OptionDef { help, ..self }
-    }
-
-    /// With a default.
-    pub const fn default(self, text: &'static str) -> Self {
-        OptionDef { default: Some(text), ..self }
-    }
-
-    /// With a default that depends on something, in words.
-    pub const fn default_note(self, note: &'static str) -> Self {
-        OptionDef { default_note: Some(note), ..self }
-    }
-
-    /// Below a heading.
-    pub const fn heading(self, heading: &'static str) -> Self {
-        OptionDef { heading: Some(heading), ..self }
-    }
-
-    /// As a list.
-    pub const fn list(self) -> Self {
-        OptionDef { is_list: true, ..self }
-    }
-
-    /// Not in help.
-    pub const fn hidden(self) -> Self {
-        OptionDef { is_hidden: true, ..self }
-    }
-
-    /// It must be given.
-    pub const fn required(self) -> Self {
-        OptionDef { is_required: true, ..self }
-    }
-
-    /// Not with these.
-    pub const fn excludes(self, names: &'static [&'static str]) -> Self {
-        OptionDef { excludes: names, ..self }
-    }
-
-    /// With these only.
-    pub const fn needs(self, names: &'static [&'static str]) -> Self {
-        OptionDef { needs: names, ..self }
     }
 
     /// Whether it takes a value.
@@ -307,6 +301,7 @@ impl OptionDef {
     pub fn check_one(&self, text: &str) -> Result<(), String> {
         match self.kind {
             Kind::Text(check) => check(text),
+            Kind::Path => Ok(()),
             Kind::Number { unit, least, most } => {
                 if (least..=most).contains(&unit.parse(text)?) {
                     return Ok(());

@@ -18,6 +18,11 @@ pub use given::{Given, each_once};
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// For `return`: a refusal.
+pub fn refuse<T, E: From<UsageError>>(sentence: impl Into<String>) -> Result<T, E> {
+    Err(UsageError(sentence.into()).into())
+}
+
 impl UsageError {
     /// For `map_err`: puts the option before what its value's parser says.
     pub fn of_option<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> UsageError {

@@ -37,6 +37,7 @@ use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, InjectedClockError, Span};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
@@ -97,17 +98,11 @@ impl Plan {
 
     /// Cases that run at the same time, those that run alone included.
     pub fn groups(&self) -> Vec<Vec<usize>> {
-        let mut alone = vec![true; self.cases.len()];
-        let grouped = |numbers: &Vec<u32>| -> Vec<usize> {
-            numbers.iter().map(|number| *number as usize).collect()
-        };
-        let mut groups: Vec<Vec<usize>> = self.concurrent.iter().map(grouped).collect();
-        for case in groups.iter().flatten() {
-            if let Some(alone) = alone.get_mut(*case) {
-                *alone = false;
-            }
-        }
-        groups.extend((0..alone.len()).filter(|case| alone[*case]).map(|case| vec![case]));
+        let numbers = |group: &Vec<u32>| group.iter().map(|number| *number as usize).collect();
+        let mut groups: Vec<Vec<usize>> = self.concurrent.iter().map(numbers).collect();
+        let grouped: BTreeSet<usize> = groups.iter().flatten().copied().collect();
+        let alone = (0..self.cases.len()).filter(|case| !grouped.contains(case));
+        groups.extend(alone.map(|case| vec![case]));
         groups
     }
 

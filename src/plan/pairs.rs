@@ -2,6 +2,7 @@
 
 use super::topology::HostPair;
 use super::{HostSpec, UsageError};
+use crate::options::refuse;
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -16,25 +17,6 @@ pub const MOST_AT_ONCE: usize = 512;
 pub const MOST_MATCHINGS: u32 = 1000;
 /// Most hosts of a plan.
 pub const MOST_HOSTS: usize = 10_000;
-
-/// A host of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
-    /// This one.
-    Here,
-    /// Another one.
-    Remote(HostSpec),
-}
-
-impl Node {
-    /// As it was written.
-    pub fn name(&self) -> &str {
-        match self {
-            Node::Here => HERE,
-            Node::Remote(spec) => &spec.host,
-        }
-    }
-}
 
 crate::options::named_enum! {
     /// Which pairs are measured at the same time.
@@ -52,21 +34,19 @@ crate::options::named_enum! {
 
 /// Where the ends are to be, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// Both on this host.
-    #[default]
-    Here,
-    /// The client's here, the server's there.
-    To(HostSpec),
-    /// On these, this host being one of them or not.
-    Hosts(Vec<Node>, Pairs),
+pub struct Place {
+    /// The hosts, `None` being this one. An empty list: both ends are on this one.
+    pub nodes: Vec<Option<HostSpec>>,
+    /// Which of their pairs.
+    pub which: Pairs,
 }
 
 /// Which pairs of hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairs {
     /// The first is the client, the second the server.
+    #[default]
     First,
     /// Every one with every other.
     All {
@@ -93,45 +73,38 @@ pub struct Layout {
 }
 
 impl Place {
+    /// The client here, the server there.
+    pub fn to(host: HostSpec) -> Place {
+        Place { nodes: vec![None, Some(host)], which: Pairs::First }
+    }
+
     /// Whether any end is on another host.
     pub fn is_remote(&self) -> bool {
-        match self {
-            Place::Here => false,
-            Place::To(_) => true,
-            Place::Hosts(nodes, _) => nodes.iter().any(|node| *node != Node::Here),
-        }
+        self.nodes.iter().any(Option::is_some)
     }
 
     /// Whether an end of this role may be on this host.
     pub fn is_here(&self, role: Role) -> bool {
-        let is_here = |node: Option<&Node>| node == Some(&Node::Here);
-        match (self, role) {
-            (Place::Here, _) | (Place::To(_), Role::Client) => true,
-            (Place::To(_), Role::Server) => false,
-            (Place::Hosts(nodes, Pairs::First), Role::Client) => is_here(nodes.first()),
-            (Place::Hosts(nodes, Pairs::First), Role::Server) => is_here(nodes.get(1)),
-            (Place::Hosts(nodes, _), _) => nodes.contains(&Node::Here),
+        match self.which {
+            Pairs::First => self.nodes.get(role.pick(0, 1)).is_none_or(Option::is_none),
+            Pairs::All { .. } | Pairs::Bisection { .. } => self.nodes.contains(&None),
         }
     }
 
     /// Which pairs of several hosts.
     pub fn pairs(&self) -> Option<Pairs> {
-        match self {
-            Place::Here | Place::To(_) | Place::Hosts(_, Pairs::First) => None,
-            Place::Hosts(_, pairs) => Some(*pairs),
-        }
+        Some(self.which).filter(|which| *which != Pairs::First)
     }
 
     /// How many pairs there are, without making them. Those of a directed question are measured
     /// each in both directions.
     pub fn count(&self, is_directed: bool) -> u64 {
-        let Place::Hosts(nodes, pairs) = self else { return 1 };
-        let nodes = nodes.len() as u64;
-        match pairs {
+        let nodes = self.nodes.len() as u64;
+        match self.which {
             Pairs::First => 1,
             Pairs::All { .. } if is_directed => nodes * nodes.saturating_sub(1),
             Pairs::All { .. } => nodes * nodes.saturating_sub(1) / 2,
-            Pairs::Bisection { matchings } => u64::from(*matchings) * (nodes / 2),
+            Pairs::Bisection { matchings } => u64::from(matchings) * (nodes / 2),
         }
     }
 
@@ -142,23 +115,19 @@ impl Place {
         measures_bisection: bool,
         seed: u64,
     ) -> Result<Layout, UsageError> {
-        let (nodes, pairs) = match self {
-            Place::Here => {
-                return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
-            }
-            Place::To(spec) => {
-                let pairs = vec![HostPair { client: None, server: Some(0) }];
-                return Ok(Layout { hosts: vec![spec.clone()], pairs, ..Layout::default() });
-            }
-            Place::Hosts(nodes, pairs) => (nodes, *pairs),
-        };
-        check(nodes, pairs, measures_bisection)?;
-        let (hosts, numbers) = number(nodes);
+        let Place { nodes, which } = self;
+        if nodes.is_empty() {
+            return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
+        }
+        check(nodes, *which, measures_bisection)?;
+        let mut next = 0..;
+        let number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
+        let numbers: Vec<Option<u32>> = nodes.iter().map(number).collect();
         let end = |node: u32| numbers.get(node as usize).copied().flatten();
         let of = |(a, b): (u32, u32)| HostPair { client: end(a), server: end(b) };
         let count = nodes.len() as u32;
         let turned = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(a, b)| (b, a)).collect();
-        let groups: Vec<Vec<(u32, u32)>> = match pairs {
+        let groups: Vec<Vec<(u32, u32)>> = match *which {
             Pairs::First => vec![vec![(0, 1)]],
             Pairs::All { .. } => (0..rounds(count))
                 .map(|round| matching(count, round).collect::<Vec<_>>())
@@ -169,7 +138,7 @@ impl Place {
                 .collect(),
             Pairs::Bisection { matchings } => random_matchings(count, matchings, seed),
         };
-        let together = match pairs {
+        let concurrent = match which {
             Pairs::First | Pairs::All { at_once: AtOnce::Pair } => Vec::new(),
             Pairs::All { at_once: AtOnce::All } => {
                 vec![(0..groups.iter().map(Vec::len).sum::<usize>() as u32).collect()]
@@ -178,7 +147,8 @@ impl Place {
                 consecutive(&groups)
             }
         };
-        if let Some(most) = together.iter().map(Vec::len).max().filter(|most| *most > MOST_AT_ONCE)
+        if let Some(most) =
+            concurrent.iter().map(Vec::len).max().filter(|most| *most > MOST_AT_ONCE)
         {
             return refuse(format!(
                 "{most} pairs at the same time exceed the limit of {MOST_AT_ONCE}: use fewer \
@@ -186,9 +156,9 @@ impl Place {
             ));
         }
         Ok(Layout {
-            hosts,
+            hosts: nodes.iter().flatten().cloned().collect(),
             pairs: groups.concat().into_iter().map(of).collect(),
-            concurrent: together,
+            concurrent,
         })
     }
 }
@@ -204,31 +174,23 @@ fn consecutive(groups: &[Vec<(u32, u32)>]) -> Vec<Vec<u32>> {
     groups.iter().map(&mut take).collect()
 }
 
-/// The other hosts, and for each node its number among them.
-fn number(nodes: &[Node]) -> (Vec<HostSpec>, Vec<Option<u32>>) {
-    let mut hosts = Vec::new();
-    let numbers = nodes.iter().map(|node| match node {
-        Node::Here => None,
-        Node::Remote(spec) => {
-            hosts.push(spec.clone());
-            Some(hosts.len() as u32 - 1)
-        }
-    });
-    let numbers = numbers.collect();
-    (hosts, numbers)
-}
-
-fn check(nodes: &[Node], pairs: Pairs, measures_bisection: bool) -> Result<(), UsageError> {
+fn check(
+    nodes: &[Option<HostSpec>],
+    pairs: Pairs,
+    measures_bisection: bool,
+) -> Result<(), UsageError> {
     let count = nodes.len();
     if !(2..=MOST_HOSTS).contains(&count) {
         return refuse(format!(
             "{count} hosts are out of range: use 2 to {MOST_HOSTS}, such as --hosts node1,node2"
         ));
     }
-    let mut names: Vec<&str> = nodes.iter().map(Node::name).collect();
+    let mut names: Vec<Option<&str>> =
+        nodes.iter().map(|node| node.as_ref().map(|spec| spec.host.as_str())).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
-        return refuse(format!("the host '{}' is named twice: name each once", twice[0]));
+        let name = twice[0].unwrap_or(HERE);
+        return refuse(format!("the host '{name}' is named twice: name each once"));
     }
     match pairs {
         Pairs::First if count > 2 => refuse(format!(
@@ -274,10 +236,6 @@ fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)
         nodes.chunks_exact(2).map(|two| (two[0], two[1])).collect()
     };
     (0..matchings).map(draw).collect()
-}
-
-fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
-    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]

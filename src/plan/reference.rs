@@ -6,7 +6,7 @@
 
 use super::study::file::{ReferenceAsked, quantile};
 use super::study::{Point, Reference};
-use super::written::{Field, Fields, Misplaced, Place, Written};
+use super::written::{Field, Fields, Misplaced, Place, Read, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
 
@@ -122,32 +122,24 @@ pub fn parse(file: &str, text: &str) -> Result<Publication, Misplaced> {
     let written = Written { file: file.into(), text: text.into() };
     let mut fields = written.fields("a reference")?;
     let publication = Publication {
-        name: fields.text("name")?.0,
-        source: fields.text("source")?.0,
-        place: fields.text("place")?.0,
-        system: fields.text("system")?.0,
-        notes: plain(fields.texts("notes")?),
-        tables: fields
-            .tables("table", "a table")?
-            .into_iter()
-            .map(table)
-            .collect::<Result<_, _>>()?,
+        name: fields.get("name")?,
+        source: fields.get("source")?,
+        place: fields.get("place")?,
+        system: fields.get("system")?,
+        notes: fields.get("notes")?,
+        tables: fields.get::<Vec<_>>("table")?.into_iter().map(table).collect::<Result<_, _>>()?,
     };
     fields.done()?;
     Ok(publication)
 }
 
-fn plain(texts: Vec<(String, Place)>) -> Vec<String> {
-    texts.into_iter().map(|(text, _)| text).collect()
-}
-
 fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let written = fields.written;
-    let unit = written.one_of("unit", fields.text("unit")?)?;
-    let columns = plain(fields.texts("columns")?);
-    let rows = fields.need("rows")?;
+    let unit = written.one_of("unit", fields.get("unit")?)?;
+    let columns: Vec<String> = fields.get("columns")?;
+    let rows: Field<'_> = fields.get("rows")?;
     let rows_place = rows.place.clone();
-    let rows = written.list("rows", rows)?;
+    let rows: Vec<Field<'_>> = Vec::read(written, "rows", rows)?;
     if rows.is_empty() || rows.len() > MOST_ROWS || columns.is_empty() {
         let sentence = format!("a table has columns and 1 to {MOST_ROWS} rows");
         return Err(written.wrong(&rows_place, sentence));
@@ -155,15 +147,15 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let width = columns.len();
     let rows = rows.into_iter().map(|row| row_of(written, row, width)).collect::<Result<_, _>>()?;
     let table = Table {
-        name: fields.text("name")?.0,
-        at: fields.text("at")?.0,
-        what: fields.text("what")?.0,
+        name: fields.get("name")?,
+        at: fields.get("at")?,
+        what: fields.get("what")?,
         unit,
-        metric: fields.optional_text("metric")?.map(|(metric, _)| metric),
+        metric: fields.get("metric")?,
         quantile: quantile(&mut fields)?,
         columns,
         rows,
-        notes: plain(fields.texts("notes")?),
+        notes: fields.get("notes")?,
     };
     fields.done()?;
     Ok(table)
@@ -172,28 +164,27 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
 /// `[4, 0.92, 0.86]` or `["RC", 50.18]`; `nan` where nothing was published.
 fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Misplaced> {
     let place = row.place.clone();
-    let parts = written.list("rows", row)?;
-    let [key, values @ ..] = parts.as_slice() else {
+    let mut parts = Vec::<Field<'_>>::read(written, "rows", row)?.into_iter();
+    let Some(key) = parts.next() else {
         return Err(written.wrong(&place, "a row begins with its size in bytes or its name"));
     };
-    if values.len() != width {
-        let sentence = format!("a row has {} figures, and the table {width} columns", values.len());
+    if parts.len() != width {
+        let sentence = format!("a row has {} figures, and the table {width} columns", parts.len());
         return Err(written.wrong(&place, sentence));
     }
-    let key = match &key.value {
-        DeValue::String(name) => Key::Name(name.clone().into_owned()),
-        _ => match written.as_number("a size", key)? {
-            size if size >= 1.0 && size.fract() == 0.0 => Key::Size(Bytes(size as u64)),
-            _ => return Err(written.wrong(&key.place, "a size is a whole number of bytes")),
+    let key = match key.value {
+        DeValue::String(name) => Key::Name(name.into_owned()),
+        _ => match Read::read(written, "a size", key)? {
+            (size, _) if size >= 1.0 && f64::fract(size) == 0.0 => Key::Size(Bytes(size as u64)),
+            (_, place) => return Err(written.wrong(&place, "a size is a whole number of bytes")),
         },
     };
-    let figure = |field: &Field<'_>| match written.as_number("a figure", field)? {
-        number if number.is_nan() => Ok(None),
-        number if number > 0.0 && number.is_finite() => Ok(Some(number)),
-        _ => Err(written.wrong(&field.place, "a figure is above 0, or nan if it is missing")),
+    let figure = |field| match Read::read(written, "a figure", field)? {
+        (number, _) if f64::is_nan(number) => Ok(None),
+        (number, _) if number > 0.0 && number.is_finite() => Ok(Some(number)),
+        (_, place) => Err(written.wrong(&place, "a figure is above 0, or nan if it is missing")),
     };
-    let values = values.iter().map(figure).collect::<Result<_, _>>()?;
-    Ok(Row { key, values })
+    Ok(Row { key, values: parts.map(figure).collect::<Result<_, _>>()? })
 }
 
 /// What a study asks for and a publication lacks, in a sentence, and where it asks for it.
@@ -212,33 +203,27 @@ impl Publication {
     ) -> Result<Result<Reference, String>, Lack> {
         let names = self.tables.iter().map(|table| table.name.as_str());
         let (name, place) = &asked.table;
-        let table = self.tables.iter().find(|table| table.name == *name);
-        let table = table.ok_or_else(|| (unknown("table", name, names), place.clone()))?;
+        let table = &self.tables[position("table", name, names).map_err(at(place))?];
         if table.metric.as_deref() != Some(metric) {
             let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
             let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
             return Err((sentence, place.clone()));
         }
-        let scale = table.unit.scale();
+        let undrawn =
+            |why: &str| Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
         let column = match (asked.column.0.as_str(), link) {
-            (LINK_RATE, Err(why)) => {
-                return Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
-            }
+            (LINK_RATE, Err(why)) => return undrawn(why),
             (LINK_RATE, Ok(rate)) if !table.columns.contains(rate) => {
-                let why = format!("it has no column for a link of {rate}");
-                return Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
+                return undrawn(&format!("it has no column for a link of {rate}"));
             }
             (LINK_RATE, Ok(rate)) => rate.as_str(),
             (column, _) => column,
         };
         let columns = table.columns.iter().map(String::as_str);
-        let at = table.columns.iter().position(|known| known == column);
-        let at = at.ok_or_else(|| (unknown("column", column, columns), asked.column.1.clone()))?;
+        let number = position("column", column, columns).map_err(at(&asked.column.1))?;
         let row = asked.row.as_ref().map(|(row, _)| row.as_str());
-        let points = table.points(at, scale, row).map_err(|sentence| {
-            let place = asked.row.as_ref().map_or(&asked.place, |(_, place)| place);
-            (sentence, place.clone())
-        })?;
+        let place = asked.row.as_ref().map_or(&asked.place, |(_, place)| place);
+        let points = table.points(number, row).map_err(at(place))?;
         let of = row.map(|row| format!(" {row}")).unwrap_or_default();
         Ok(Ok(Reference {
             name: format!("{}, {}{of} {column}", self.name, table.at),
@@ -253,39 +238,51 @@ impl Publication {
 }
 
 impl Table {
-    fn points(&self, at: usize, scale: f64, name: Option<&str>) -> Result<Vec<Point>, String> {
-        let names = self.rows.iter().filter_map(|row| match &row.key {
-            Key::Name(name) => Some(name.as_str()),
-            Key::Size(_) => None,
-        });
-        let value = |row: &Row| row.values.get(at).copied().flatten().map(|v| v * scale);
+    /// The figures of a column, of the row of this name where rows have names.
+    fn points(&self, column: usize, name: Option<&str>) -> Result<Vec<Point>, String> {
+        let (mut named, mut sized) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            let value = row.values.get(column).copied().flatten();
+            let value = value.map(|value| value * self.unit.scale());
+            match &row.key {
+                Key::Name(name) => named.push((name.as_str(), value)),
+                Key::Size(size) => {
+                    sized.extend(value.map(|value| Point { size: Some(*size), value }));
+                }
+            }
+        }
+        let names = named.iter().map(|(name, _)| *name);
         match name {
-            None if names.clone().next().is_some() => Err(format!(
+            None if named.is_empty() => Ok(sized),
+            None => Err(format!(
                 "the rows of table '{}' have names: set row to one of {}",
                 self.name,
                 names.collect::<Vec<_>>().join(", ")
             )),
-            None => {
-                let sized = self.rows.iter().filter_map(|row| match row.key {
-                    Key::Size(size) => Some(Point { size: Some(size), value: value(row)? }),
-                    Key::Name(_) => None,
-                });
-                Ok(sized.collect())
-            }
             Some(name) => {
-                let key = Key::Name(name.to_owned());
-                let row = self.rows.iter().find(|row| row.key == key);
-                let row = row.ok_or_else(|| unknown("row", name, names))?;
-                Ok(value(row).map(|value| Point { size: None, value }).into_iter().collect())
+                let (_, value) = named[position("row", name, names)?];
+                Ok(value.map(|value| Point { size: None, value }).into_iter().collect())
             }
         }
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, all: impl Iterator<Item = &'a str>) -> String {
-    let allowed = all.collect::<Vec<_>>().join(", ");
-    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed };
-    format!("unknown {what} '{name}': use {allowed}")
+/// For `map_err`: puts the place beside a sentence.
+fn at(place: &Place) -> impl FnOnce(String) -> Lack {
+    move |sentence| (sentence, place.clone())
+}
+
+/// The position of a name among all.
+fn position<'a>(
+    what: &str,
+    name: &str,
+    all: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, String> {
+    all.clone().position(|known| known == name).ok_or_else(|| {
+        let allowed = all.collect::<Vec<_>>().join(", ");
+        let allowed = if allowed.is_empty() { "none" } else { &allowed };
+        format!("unknown {what} '{name}': use {allowed}")
+    })
 }
 
 #[cfg(test)]

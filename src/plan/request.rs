@@ -10,7 +10,7 @@ use crate::units::{Bytes, Span};
 use std::sync::Arc;
 
 pub use super::topology::MOST_THREADS;
-pub use crate::options::UsageError;
+pub use crate::options::{UsageError, refuse};
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
@@ -52,7 +52,7 @@ impl Request {
             rounds: None,
             until: None,
             cpus: Vec::new(),
-            place: Place::Here,
+            place: Place::default(),
             injected_clock_error: None,
             threshold: Span(10_000),
             settings: Settings::default(),
@@ -295,11 +295,11 @@ pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
     if cpus.is_empty() || cpus.len() >= threads as usize {
         return Ok(());
     }
-    Err(UsageError(format!(
+    refuse(format!(
         "--cpus names CPUs for {} of {threads} threads: use as many for each end, the client's \
          first, such as 0-3/4-7",
         cpus.len()
-    )))
+    ))
 }
 
 /// What pattern and transport have to say of options, size and wait mode together.
@@ -335,11 +335,6 @@ pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(
         }
         _ => Ok(()),
     }
-}
-
-/// For `return`: a refusal.
-pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, UsageError> {
-    Err(UsageError(sentence.into()))
 }
 
 #[cfg(test)]

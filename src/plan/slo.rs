@@ -1,7 +1,7 @@
 //! A limit for the responses, e.g. `p99<50us`.
 
 use crate::plan::study::file::QUANTILES;
-use crate::units::Span;
+use crate::units::{Span, quantile_name};
 use serde::{Deserialize, Serialize};
 
 /// A bound for the responses, e.g. `p99<50us`.
@@ -34,8 +34,7 @@ impl std::str::FromStr for Slo {
 
 impl std::fmt::Display for Slo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let percent = (self.quantile * 1e8).round() / 1e6;
-        write!(f, "p{percent} < {}", self.below)
+        write!(f, "{} < {}", quantile_name(self.quantile), self.below)
     }
 }
 

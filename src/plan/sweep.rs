@@ -2,6 +2,7 @@
 //! `1kB..100kB/8`.
 
 use crate::units::{Bytes, MessageRate, UnitError};
+use std::collections::BTreeSet;
 use std::iter::successors;
 
 /// Most sizes of one sweep: more would take a day and are a slip.
@@ -81,26 +82,24 @@ fn range(part: &str, first: &str, rest: &str) -> Result<Box<dyn Iterator<Item = 
             if !(2..=MOST_POINTS).contains(&steps) {
                 return Err(form());
             }
-            let share = move |step: usize| step as f64 / (steps - 1) as f64;
-            let at = move |step: usize| (least * (most / least).powf(share(step))).round() as u64;
-            Ok(Box::new((0..steps).map(at)))
+            Ok(Box::new(logarithmic(least, most, steps).map(|at| at.round() as u64)))
         }
     }
 }
 
+/// The values of a logarithmic sweep, both ends included; `steps` is at least 2.
+fn logarithmic(first: f64, last: f64, steps: usize) -> impl Iterator<Item = f64> {
+    let share = move |step: usize| step as f64 / (steps - 1) as f64;
+    (0..steps).map(move |step| first * (last / first).powf(share(step)))
+}
+
 /// Each size with its neighbours 3 bytes below and above, where those are above 0.
 pub fn perturbed(sizes: &[Bytes]) -> Vec<Bytes> {
-    let mut all: Vec<Bytes> = sizes
-        .iter()
-        .flat_map(|size| {
-            [size.0.saturating_sub(PERTURBATION), size.0, size.0.saturating_add(PERTURBATION)]
-        })
-        .filter(|size| *size > 0)
-        .map(Bytes)
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    let near = |Bytes(size): &Bytes| {
+        [size.saturating_sub(PERTURBATION), *size, size.saturating_add(PERTURBATION)]
+    };
+    let all: BTreeSet<u64> = sizes.iter().flat_map(near).filter(|size| *size > 0).collect();
+    all.into_iter().map(Bytes).collect()
 }
 
 /// Most rates of a list or sweep.
@@ -122,8 +121,7 @@ pub fn rates(text: &str) -> Result<Vec<MessageRate>, String> {
         if !(2..=MOST_RATES).contains(&steps) || last <= first {
             return Err(form());
         }
-        let share = |step: usize| step as f64 / (steps - 1) as f64;
-        rates.extend((0..steps).map(|step| first * (last / first).powf(share(step))));
+        rates.extend(logarithmic(first, last, steps));
     }
     rates.sort_by(f64::total_cmp);
     rates.dedup();

@@ -1,6 +1,7 @@
 //! A schedule that was written down: a line a message, its time and, where one wants, its size.
 
-use crate::units::{Bytes, MessageRate, Span};
+use super::written::{Written, words};
+use crate::units::{Bytes, MessageRate, Span, UnitError};
 use serde::{Deserialize, Serialize};
 
 /// Most messages of a trace: it stands in the record and goes to the agents in one frame.
@@ -26,41 +27,39 @@ impl Trace {
     /// A sentence that begins with `file:line:column`.
     pub fn parse(file: &str, text: &str) -> Result<Trace, String> {
         let mut trace = Trace { file: file.into(), times_ns: Vec::new(), sizes: Vec::new() };
-        for (index, line) in text.lines().enumerate() {
-            let wrong = |column: usize, sentence: &str| {
-                format!("{file}:{}:{}: {sentence}", index + 1, column + 1)
-            };
+        let wrong = |at: usize, sentence: &str| {
+            Written { file: file.into(), text: text.into() }.wrong(&(at..at), sentence).to_string()
+        };
+        for line in text.lines() {
             let content = line.split('#').next().unwrap_or_default();
-            let mut words = words(content);
-            let Some((column, time)) = words.next() else { continue };
-            let time: Span = time.parse().map_err(|error| wrong(column, &format!("{error}")))?;
+            let begin = line.as_ptr() as usize - text.as_ptr() as usize;
+            let mut words = words(content).map(|(at, word)| (begin + at, word));
+            let Some((at, time)) = words.next() else { continue };
+            let time: Span = time.parse().map_err(|error| wrong(at, &format!("{error}")))?;
             if trace.times_ns.last().is_some_and(|last| *last > time.0) {
-                return Err(wrong(
-                    column,
-                    "a time before that of the line above: use rising times",
-                ));
+                return Err(wrong(at, "a time before that of the line above: use rising times"));
             }
             let size = words.next();
             let is_first = trace.times_ns.is_empty();
             if !is_first && size.is_some() == trace.sizes.is_empty() {
-                let at = size.map_or(content.len(), |(column, _)| column);
+                let at = size.map_or(begin + content.len(), |(at, _)| at);
                 return Err(wrong(at, "write a size on every line or on none"));
             }
-            if let Some((column, size)) = size {
-                let size: Bytes =
-                    size.parse().map_err(|error| wrong(column, &format!("{error}")))?;
+            if let Some((at, size)) = size {
+                let size =
+                    size.parse().map_err(|error: UnitError| wrong(at, &error.to_string()))?;
                 trace.sizes.push(size);
             }
-            if let Some((column, _)) = words.next() {
-                return Err(wrong(column, "a third field: a line has a time and at most a size"));
+            if let Some((at, _)) = words.next() {
+                return Err(wrong(at, "a third field: a line has a time and at most a size"));
             }
             trace.times_ns.push(time.0);
             if trace.times_ns.len() > MOST {
-                return Err(wrong(0, &format!("a trace has at most {MOST} messages")));
+                return Err(wrong(begin, &format!("a trace has at most {MOST} messages")));
             }
         }
         match trace.times_ns.len() {
-            0 | 1 => Err(format!("{file}:1:1: a trace has at least 2 messages")),
+            0 | 1 => Err(wrong(0, "a trace has at least 2 messages")),
             _ => Ok(trace),
         }
     }
@@ -87,15 +86,6 @@ impl Trace {
         let ns = ends.map_or(0, |(first, last)| last - first);
         MessageRate((self.times_ns.len().saturating_sub(1)) as f64 * 1e9 / ns as f64)
     }
-}
-
-/// Words with their columns, from 0.
-fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    line.split_whitespace().map(move |word| {
-        // A word is a slice of its line.
-        let bytes = word.as_ptr() as usize - line.as_ptr() as usize;
-        (line[..bytes].chars().count(), word)
-    })
 }
 
 #[cfg(test)]

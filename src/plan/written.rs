@@ -4,6 +4,7 @@
 //! names that would have been allowed.
 
 use crate::options::Named;
+use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -79,7 +80,7 @@ impl Written {
     }
 
     /// The whole text as a table that is called `what` in refusals.
-    pub fn fields(&self, what: &'static str) -> Result<Fields<'_>, Misplaced> {
+    pub fn fields(&self, what: &str) -> Result<Fields<'_>, Misplaced> {
         if self.text.len() > LONGEST {
             let place = LONGEST..LONGEST;
             return Err(self.wrong(&place, format!("{what} exceeds the limit of {LONGEST} B")));
@@ -88,8 +89,14 @@ impl Written {
             let place = error.span().unwrap_or(0..0);
             self.wrong(&place, format!("invalid TOML: {}", error.message()))
         })?;
-        Ok(Fields::of(self, table.into_inner(), 0..0, what))
+        Ok(Fields::of(self, table.into_inner(), 0..0, what.to_owned()))
     }
+}
+
+/// The words of a line, each with the byte of the line at which it begins.
+pub fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let start = line.as_ptr() as usize;
+    line.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
 }
 
 /// The last boundary of characters that is not behind `at`.
@@ -123,33 +130,22 @@ pub struct Fields<'a> {
     pub written: &'a Written,
     /// Where the table stands.
     pub place: Place,
-    what: &'static str,
+    /// What it is called in refusals.
+    pub what: String,
     left: Vec<(String, Field<'a>)>,
     asked: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
-    fn of(
-        written: &'a Written,
-        table: DeTable<'a>,
-        place: Place,
-        what: &'static str,
-    ) -> Fields<'a> {
-        let mut left: Vec<(String, Field<'a>)> = table
-            .into_iter()
-            .map(|(key, value)| {
-                let (key_place, place) = (key.span(), value.span());
-                let field = Field { key_place, place, value: value.into_inner() };
-                (key.into_inner().into_owned(), field)
-            })
-            .collect();
+    fn of(written: &'a Written, table: DeTable<'a>, place: Place, what: String) -> Fields<'a> {
+        let part = |(key, value): (Spanned<Cow<'a, str>>, Spanned<DeValue<'a>>)| {
+            let (key_place, place) = (key.span(), value.span());
+            let field = Field { key_place, place, value: value.into_inner() };
+            (key.into_inner().into_owned(), field)
+        };
+        let mut left: Vec<(String, Field<'a>)> = table.into_iter().map(part).collect();
         left.sort_by_key(|(_, field)| field.key_place.start);
         Fields { written, place, what, left, asked: Vec::new() }
-    }
-
-    /// A refusal that points at the table.
-    pub fn wrong(&self, sentence: impl AsRef<str>) -> Misplaced {
-        self.written.wrong(&self.place, sentence)
     }
 
     /// Takes a field.
@@ -159,53 +155,19 @@ impl<'a> Fields<'a> {
         Some(self.left.remove(at).1)
     }
 
-    /// Takes a field that must be there.
-    pub fn need(&mut self, key: &'static str) -> Result<Field<'a>, Misplaced> {
-        let what = self.what;
-        self.take(key).ok_or_else(|| self.wrong(format!("{what} needs '{key}'")))
-    }
-
     /// All that is left, in the order in which it is written.
     pub fn rest(&mut self) -> Vec<(String, Field<'a>)> {
         std::mem::take(&mut self.left)
     }
 
-    /// Takes a text that must be there.
-    pub fn text(&mut self, key: &'static str) -> Result<Text, Misplaced> {
-        let field = self.need(key)?;
-        self.written.as_text(key, &field)
-    }
-
-    /// Takes a text.
-    pub fn optional_text(&mut self, key: &'static str) -> Result<Option<Text>, Misplaced> {
-        self.take(key).map(|field| self.written.as_text(key, &field)).transpose()
-    }
-
-    /// Takes a list of texts; an empty one where there is none.
-    pub fn texts(&mut self, key: &'static str) -> Result<Vec<Text>, Misplaced> {
-        let Some(field) = self.take(key) else { return Ok(Vec::new()) };
-        self.written.list(key, field)?.into_iter().map(|f| self.written.as_text(key, &f)).collect()
-    }
-
-    /// Takes an array of tables, `[[key]]`; an empty one where there is none.
-    pub fn tables(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-    ) -> Result<Vec<Fields<'a>>, Misplaced> {
-        let Some(field) = self.take(key) else { return Ok(Vec::new()) };
-        let tables = self.written.list(key, field)?;
-        tables.into_iter().map(|field| self.written.as_table(key, field, what)).collect()
-    }
-
-    /// Takes a table, `[key]`.
-    pub fn table(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-    ) -> Result<Option<Fields<'a>>, Misplaced> {
-        let field = self.take(key);
-        field.map(|field| self.written.as_table(key, field, what)).transpose()
+    /// Takes a field as what its type reads in it.
+    pub fn get<T: Read<'a>>(&mut self, key: &'static str) -> Result<T, Misplaced> {
+        match self.take(key) {
+            Some(field) => T::read(self.written, key, field),
+            None => T::missing().ok_or_else(|| {
+                self.written.wrong(&self.place, format!("{} needs '{key}'", self.what))
+            }),
+        }
     }
 
     /// Refuses what has not been asked for.
@@ -217,15 +179,96 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Written {
-    /// A field as text.
-    pub fn as_text(&self, key: &str, field: &Field<'_>) -> Result<Text, Misplaced> {
-        match &field.value {
-            DeValue::String(text) => Ok((text.clone().into_owned(), field.place.clone())),
-            other => Err(self.kind(&field.place, key, other, "a text in quotes")),
-        }
+/// What the value of a field can be read as.
+pub trait Read<'a>: Sized {
+    /// What a missing field means; `None`: it must be there.
+    fn missing() -> Option<Self> {
+        None
     }
 
+    /// Reads the value of a field of this name.
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced>;
+}
+
+impl<'a> Read<'a> for Field<'a> {
+    fn read(_: &'a Written, _: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        Ok(field)
+    }
+}
+
+impl<'a> Read<'a> for Text {
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        match field.value {
+            DeValue::String(text) => Ok((text.into_owned(), field.place)),
+            other => Err(written.kind(&field.place, key, &other, "a text in quotes")),
+        }
+    }
+}
+
+impl<'a> Read<'a> for String {
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        Text::read(written, key, field).map(|(text, _)| text)
+    }
+}
+
+/// A number, and where it stands.
+impl<'a> Read<'a> for (f64, Place) {
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        let digits = match &field.value {
+            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
+            DeValue::Float(number) => Some(number.as_str()),
+            _ => None,
+        };
+        let number = digits.and_then(|digits| digits.replace('_', "").parse().ok());
+        match number {
+            Some(number) => Ok((number, field.place)),
+            None => Err(written.kind(&field.place, key, &field.value, "a number")),
+        }
+    }
+}
+
+/// A list; an empty one where there is none.
+impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
+    fn missing() -> Option<Self> {
+        Some(Vec::new())
+    }
+
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        let part = |value: Spanned<DeValue<'a>>| {
+            let place = value.span();
+            let field = Field { key_place: place.clone(), place, value: value.into_inner() };
+            T::read(written, key, field)
+        };
+        match field.value {
+            DeValue::Array(parts) => parts.into_iter().map(part).collect(),
+            other => Err(written.kind(&field.place, key, &other, "a list in [ ]")),
+        }
+    }
+}
+
+impl<'a, T: Read<'a>> Read<'a> for Option<T> {
+    fn missing() -> Option<Self> {
+        Some(None)
+    }
+
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        T::read(written, key, field).map(Some)
+    }
+}
+
+/// A table, called by its key in refusals.
+impl<'a> Read<'a> for Fields<'a> {
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        match field.value {
+            DeValue::Table(table) => {
+                Ok(Fields::of(written, table, field.place, format!("a {key}")))
+            }
+            other => Err(written.kind(&field.place, key, &other, "a table")),
+        }
+    }
+}
+
+impl Written {
     /// The value that a word names.
     pub fn one_of<T: Named>(&self, key: &str, word: Text) -> Result<T, Misplaced> {
         let (word, place) = word;
@@ -233,43 +276,6 @@ impl Written {
             let allowed = T::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
             self.wrong(&place, format!("unknown {key} '{word}': use {allowed}"))
         })
-    }
-
-    /// The parts of a field that is a list.
-    pub fn list<'a>(&'a self, key: &str, field: Field<'a>) -> Result<Vec<Field<'a>>, Misplaced> {
-        let part = |value: Spanned<DeValue<'a>>| {
-            let place = value.span();
-            Field { key_place: place.clone(), place, value: value.into_inner() }
-        };
-        match field.value {
-            DeValue::Array(parts) => Ok(parts.into_iter().map(part).collect()),
-            other => Err(self.kind(&field.place, key, &other, "a list in [ ]")),
-        }
-    }
-
-    /// A field as a table.
-    pub fn as_table<'a>(
-        &'a self,
-        key: &str,
-        field: Field<'a>,
-        what: &'static str,
-    ) -> Result<Fields<'a>, Misplaced> {
-        match field.value {
-            DeValue::Table(table) => Ok(Fields::of(self, table, field.place, what)),
-            other => Err(self.kind(&field.place, key, &other, "a table")),
-        }
-    }
-
-    /// A number of a field.
-    pub fn as_number(&self, key: &str, field: &Field<'_>) -> Result<f64, Misplaced> {
-        let digits = match &field.value {
-            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
-            DeValue::Float(number) => Some(number.as_str()),
-            _ => None,
-        };
-        digits
-            .and_then(|digits| digits.replace('_', "").parse().ok())
-            .ok_or_else(|| self.kind(&field.place, key, &field.value, "a number"))
     }
 
     /// Refuses a value of the wrong kind.

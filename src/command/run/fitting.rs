@@ -57,10 +57,8 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
     let measured = registry::analysis(case.pattern.name()).map(|own| own.measured(case));
     let measured = measured.unwrap_or_default();
     if let Some(metric) = asked.graph.metrics().find(|metric| !measured.contains(metric)) {
-        return Some(format!(
-            "'{series}' does not measure '{metric}': use {}",
-            measured.join(", ")
-        ));
+        let use_one = measured.join(", ");
+        return Some(format!("'{series}' does not measure '{metric}': use {use_one}"));
     }
     let has = |axis: &Axis| match axis {
         Axis::Answered => measured.contains(&RateMetric::MessageRate.name()),
@@ -68,10 +66,6 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
     };
     let kind = asked.graph.kind;
     let axis = kind.axes().iter().find(|axis| !has(axis))?;
-    Some(format!(
-        "{} needs a {}, which '{series}' does not have; it is for {}",
-        kind.name(),
-        axis.what(),
-        axis.of_what()
-    ))
+    let ([what, of_what], kind) = (axis.words(), kind.name());
+    Some(format!("{kind} needs a {what}, which '{series}' does not have; it is for {of_what}"))
 }

@@ -5,7 +5,7 @@
 //! the first length whose cumulative fraction is at least `u`, and nothing between two lengths.
 
 use crate::plan::Trace;
-use crate::plan::written::{LONGEST, Misplaced, Written};
+use crate::plan::written::{Field, Fields, LONGEST, Misplaced, Place, Read, Written, words};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -180,36 +180,27 @@ fn step(
     Ok(Some((Bytes(bytes as u64), cumulative.min(1.0))))
 }
 
-/// The words of a line, each with where it begins.
-fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    let start = line.as_ptr() as usize;
-    line.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
-}
-
 /// All that are shipped.
 fn shipped() -> Result<Vec<Workload>, Misplaced> {
     let written = Written { file: SHIPPED_FILE.into(), text: SHIPPED.into() };
     let mut fields = written.fields("the file of workloads")?;
-    let source = fields.text("source")?.0;
-    fields.text("name")?;
-    fields.text("place")?;
+    let source: String = fields.get("source")?;
+    fields.get::<String>("name")?;
+    fields.get::<String>("place")?;
     let mut workloads = Vec::new();
-    for mut fields in fields.tables("workload", "a workload")? {
-        let name = fields.text("name")?.0;
-        let of = fields.text("what")?.0;
-        fields.need("mean")?;
+    for mut fields in fields.get::<Vec<Fields<'_>>>("workload")? {
+        let (name, of): (String, String) = (fields.get("name")?, fields.get("what")?);
+        fields.get::<(f64, Place)>("mean")?;
         let mut steps = Vec::new();
         let mut largest = 0.0;
-        let shares = fields.need("shares")?;
-        for share in written.list("shares", shares)? {
+        for share in fields.get::<Vec<Field<'_>>>("shares")? {
             let place = share.place.clone();
-            let parts = written.list("shares", share)?;
-            let number = |field| written.as_number("a share", field);
-            let [cumulative, mean, most] = parts.as_slice() else {
+            let parts: Vec<(f64, Place)> = Vec::read(&written, "shares", share)?;
+            let [(cumulative, _), (mean, _), (most, _)] = parts.as_slice() else {
                 return Err(written.wrong(&place, "a share has three numbers"));
             };
-            steps.push((Bytes(number(mean)? as u64), number(cumulative)?));
-            largest = number(most)?;
+            steps.push((Bytes(*mean as u64), *cumulative));
+            largest = *most;
         }
         fields.done()?;
         let what = format!("{of}; compact: the mean is exact, the shape coarse ({source})");

@@ -18,22 +18,22 @@ const fn towards(direction: Direction) -> bandwidth::Spec {
     bandwidth::Spec { burst: 1, window: 64, direction }
 }
 
-fn spec(name: &str) -> Node {
+fn spec(name: &str) -> Option<HostSpec> {
     let (host, ssh) = (name.to_string(), vec!["ssh".to_string()]);
-    Node::Remote(HostSpec { host, ssh, ..HostSpec::default() })
+    Some(HostSpec { host, ssh, ..HostSpec::default() })
 }
 
-fn nodes(count: usize) -> Vec<Node> {
+fn nodes(count: usize) -> Vec<Option<HostSpec>> {
     let others = (1..count).map(|number| spec(&format!("n{number}")));
-    std::iter::once(Node::Here).chain(others).collect()
+    std::iter::once(None).chain(others).collect()
 }
 
 fn layout(
-    nodes: Vec<Node>,
-    pairs: Pairs,
+    nodes: Vec<Option<HostSpec>>,
+    which: Pairs,
     asked: &dyn PatternRequest,
 ) -> Result<Layout, UsageError> {
-    Place::Hosts(nodes, pairs).layout(asked.is_directed(), asked.measures_bisection(), 7)
+    Place { nodes, which }.layout(asked.is_directed(), asked.measures_bisection(), 7)
 }
 
 proptest! {
@@ -83,8 +83,8 @@ fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
     assert_eq!((oneway.pairs.len(), oneway.concurrent.len()), (12, 6));
     let distinct: BTreeSet<HostPair> = oneway.pairs.iter().copied().collect();
     assert_eq!(distinct.len(), 12);
-    let counted = |asked: &dyn PatternRequest, pairs| {
-        Place::Hosts(nodes(4), pairs).count(asked.is_directed())
+    let counted = |asked: &dyn PatternRequest, which| {
+        Place { nodes: nodes(4), which }.count(asked.is_directed())
     };
     let drawn = Pairs::Bisection { matchings: 5 };
     assert_eq!((counted(LATENCY, all), counted(ONEWAY, all)), (6, 12));
@@ -95,8 +95,8 @@ fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
             assert!(busy.insert(ends.client) && busy.insert(ends.server));
         }
     }
-    let both =
-        Place::Hosts(nodes(4), all).layout(towards(Direction::Bi).is_directed(), true, 1).unwrap();
+    let four = Place { nodes: nodes(4), which: all };
+    let both = four.layout(towards(Direction::Bi).is_directed(), true, 1).unwrap();
     assert_eq!(both.pairs.len(), 6);
 }
 
@@ -142,7 +142,7 @@ fn each_rate_has_the_groups_of_its_own_pairs() {
     let asked = load::Sweep { rates, ..load::Sweep::default() };
     let request = Request {
         schedule: Schedule::Periodic { rate: MessageRate(1e3) },
-        place: Place::Hosts(nodes(4), Pairs::All { at_once: AtOnce::Matching }),
+        place: Place { nodes: nodes(4), which: Pairs::All { at_once: AtOnce::Matching } },
         transports: vec![TransportKind::Tcp],
         ..load::request(asked)
     };

@@ -1,48 +1,33 @@
 //! What a figure stands against: the quantity of a case that a graph has below it.
 
 use super::GraphKind;
-use serde::{Deserialize, Serialize};
 
-/// A quantity that tells the cases of a series apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Axis {
-    /// Payload of a message, in bytes.
-    Size,
-    /// Values of a sample of a stream.
-    Values,
-    /// Messages that the schedule intends per second.
-    Rate,
-    /// Messages that were answered or arrived per second: measured, not asked for.
-    Answered,
-    /// Clients of a closed loop.
-    Clients,
+crate::options::named_enum! {
+    /// A quantity that tells the cases of a series apart.
+    #[derive(PartialOrd, Ord)]
+    pub enum Axis {
+        /// Payload of a message, in bytes.
+        Size = "size",
+        /// Values of a sample of a stream.
+        Values = "values",
+        /// Messages that the schedule intends per second.
+        Rate = "rate",
+        /// Messages that were answered or arrived per second: measured, not asked for.
+        Answered = "answered",
+        /// Clients of a closed loop.
+        Clients = "clients",
+    }
 }
 
 impl Axis {
-    /// All.
-    pub const ALL: [Axis; 5] =
-        [Axis::Size, Axis::Values, Axis::Rate, Axis::Answered, Axis::Clients];
-
-    /// What it is called in a refusal.
-    pub const fn what(self) -> &'static str {
+    /// What it is called in a refusal, and which cases have it.
+    pub const fn words(self) -> [&'static str; 2] {
         match self {
-            Axis::Size => "size",
-            Axis::Values => "number of values",
-            Axis::Rate => "rate",
-            Axis::Answered => "rate of answers",
-            Axis::Clients => "number of clients",
-        }
-    }
-
-    /// Which cases have it.
-    pub const fn of_what(self) -> &'static str {
-        match self {
-            Axis::Size => "every command",
-            Axis::Values => "stream",
-            Axis::Rate => "load, oneway and stream with rate",
-            Axis::Answered => "load, and oneway and stream with rate",
-            Axis::Clients => "load with clients",
+            Axis::Size => ["size", "every command"],
+            Axis::Values => ["number of values", "stream"],
+            Axis::Rate => ["rate", "load, oneway and stream with rate"],
+            Axis::Answered => ["rate of answers", "load, and oneway and stream with rate"],
+            Axis::Clients => ["number of clients", "load with clients"],
         }
     }
 }

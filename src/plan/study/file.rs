@@ -4,7 +4,8 @@
 //! mean nothing else here; what the table around the words means is said here.
 
 use super::{Graph, GraphKind};
-use crate::plan::written::{Field, Fields, Misplaced, Place, Text, Written};
+use crate::options::each_once;
+use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
 
@@ -131,24 +132,19 @@ pub fn is_elsewhere(word: &str) -> bool {
 pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let written = Written { file: file.into(), text: text.into() };
     let mut fields = written.fields("a study")?;
-    let title = short(&written, fields.text("title")?, LONGEST_TEXT)?;
-    let source = fields.optional_text("source")?;
-    let source = source.map(|text| short(&written, text, LONGEST_TEXT)).transpose()?;
-    let said = fields.optional_text("without-interface")?;
-    let without_interface = said.map(|text| short(&written, text, LONGEST_TEXT)).transpose()?;
-    let all = match fields.table("all", "[all]")? {
-        Some(mut table) => words(&written, &mut table)?,
-        None => Vec::new(),
-    };
-    refuse_typed(&written, &all)?;
+    let text = |text| short(&written, text, LONGEST_TEXT);
+    let title = text(fields.get("title")?)?;
+    let source = fields.get::<Option<_>>("source")?.map(text).transpose()?;
+    let without_interface = fields.get::<Option<_>>("without-interface")?.map(text).transpose()?;
+    let all = fields.get::<Option<_>>("all")?.map_or(Ok(Vec::new()), words)?;
     let mut entries = Vec::new();
     for &command in commands {
-        for table in fields.tables(command, command)? {
+        for table in fields.get::<Vec<_>>(command)? {
             entries.push(entry(command, table, &all)?);
         }
     }
     entries.sort_by_key(|entry| entry.place.start);
-    let graphs = fields.tables("graph", "a graph")?;
+    let graphs: Vec<Fields<'_>> = fields.get("graph")?;
     fields.done()?;
     if entries.is_empty() || entries.len() > MOST {
         let names: Vec<String> = commands.iter().map(|name| format!("[[{name}]]")).collect();
@@ -163,34 +159,26 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
         return Err(written.wrong(&(0..0), format!("a study has at most {MOST} graphs")));
     }
     let names = series(&entries);
-    let graphs: Result<Vec<GraphAsked>, Misplaced> =
-        graphs.into_iter().map(|table| graph(table, &names)).collect();
-    let graphs = graphs?;
+    let graphs = graphs.into_iter().map(|table| graph(table, &names)).collect::<Result<_, _>>()?;
     Ok(StudyFile { written, title, source, without_interface, entries, graphs })
 }
 
 /// The names of the series, each once, in the order in which they are written.
 pub fn series(entries: &[Entry]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for entry in entries {
-        if !names.contains(&entry.series) {
-            names.push(entry.series.clone());
-        }
-    }
-    names
+    each_once(entries.iter().map(|entry| entry.series.clone()))
 }
 
 fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<Entry, Misplaced> {
     let written = table.written;
-    let (series, place) = table.text("series")?;
+    table.what = command.to_owned();
+    let (series, place): Text = table.get("series")?;
     // `--only` lists series with commas between.
     if series.contains(',') {
         return Err(written.wrong(&place, "the name of a series must not contain a comma"));
     }
     let series = short(written, (series, place), LONGEST_NAME)?;
     let place = table.place.clone();
-    let own = words(written, &mut table)?;
-    refuse_typed(written, &own)?;
+    let own = words(table)?;
     if let Some(word) = own.iter().find(|word| WHOLE.contains(&word.key.as_str())) {
         let sentence = format!("'{}' applies to the whole study: write it below [all]", word.key);
         return Err(written.wrong(&word.key_place, sentence));
@@ -202,62 +190,61 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
 
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
     for word in words {
-        if let Some((key, why)) = ELSEWHERE.iter().find(|(key, _)| *key == word.key) {
-            return Err(
-                written.wrong(&word.key_place, format!("'{key}' is not available here: {why}"))
-            );
-        }
+        let key = word.key.as_str();
+        let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == key);
+        let sentence = match elsewhere {
+            Some((_, why)) => format!("'{key}' is not available here: {why}"),
+            None if TYPED.contains(&key) => {
+                format!("'{key}' applies to the whole run: use wiregauge run STUDY --{key}")
+            }
+            None => continue,
+        };
+        return Err(written.wrong(&word.key_place, sentence));
     }
-    match words.iter().find(|word| TYPED.contains(&word.key.as_str())) {
-        None => Ok(()),
-        Some(word) => {
-            let key = &word.key;
-            let sentence =
-                format!("'{key}' applies to the whole run: use wiregauge run STUDY --{key}");
-            Err(written.wrong(&word.key_place, sentence))
-        }
-    }
+    Ok(())
 }
 
 /// All that is left of a table as words.
-fn words(written: &Written, table: &mut Fields<'_>) -> Result<Vec<Word>, Misplaced> {
+fn words(mut table: Fields<'_>) -> Result<Vec<Word>, Misplaced> {
+    let written = table.written;
     let word = |(key, field): (String, Field<'_>)| {
         let (key_place, place) = (field.key_place.clone(), field.place.clone());
         let value = match field.value {
             DeValue::Boolean(on) => WordValue::Switch(on),
             DeValue::Array(_) => {
-                let parts = written.list(&key, field)?;
-                let parts: Result<Vec<String>, Misplaced> =
-                    parts.iter().map(|part| plain(written, &key, part)).collect();
-                WordValue::Text(parts?.join(","))
+                let parts: Vec<Plain> = Vec::read(written, &key, field)?;
+                let parts: Vec<String> = parts.into_iter().map(|Plain(text, _)| text).collect();
+                WordValue::Text(parts.join(","))
             }
-            _ => WordValue::Text(plain(written, &key, &field)?),
+            _ => WordValue::Text(Plain::read(written, &key, field)?.0),
         };
         Ok(Word { key, value, key_place, place })
     };
-    table.rest().into_iter().map(word).collect()
+    let words = table.rest().into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
+    refuse_typed(written, &words).map(|()| words)
 }
 
-/// A text or a number as it would be typed.
-fn plain(written: &Written, key: &str, field: &Field<'_>) -> Result<String, Misplaced> {
-    match &field.value {
-        DeValue::String(text) => Ok(text.clone().into_owned()),
-        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().replace('_', "")),
-        DeValue::Float(number) => Ok(number.as_str().replace('_', "")),
-        other => {
-            let write =
-                "a quoted string, a decimal number, true, false or a list of strings and numbers";
-            Err(written.kind(&field.place, key, other, write))
-        }
+/// A text or a number as it would be typed, and where it stands.
+struct Plain(String, Place);
+
+impl<'a> Read<'a> for Plain {
+    fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
+        let text = match &field.value {
+            DeValue::String(text) => text.clone().into_owned(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+            DeValue::Float(number) => number.as_str().replace('_', ""),
+            other => {
+                let write = "a quoted string, a decimal number, true, false or a list of strings \
+                             and numbers";
+                return Err(written.kind(&field.place, key, other, write));
+            }
+        };
+        Ok(Plain(text, field.place))
     }
 }
 
 /// A text that is not empty and not long, on one line.
-fn short(
-    written: &Written,
-    (text, place): (String, Place),
-    most: usize,
-) -> Result<String, Misplaced> {
+fn short(written: &Written, (text, place): Text, most: usize) -> Result<String, Misplaced> {
     let length = text.chars().count();
     if !(1..=most).contains(&length) || text.chars().any(char::is_control) {
         return Err(written.wrong(&place, format!("write one line of 1 to {most} characters")));
@@ -267,9 +254,9 @@ fn short(
 
 fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplaced> {
     let written = table.written;
-    let title = short(written, table.text("title")?, LONGEST_TEXT)?;
-    let kind = written.one_of("kind", table.text("kind")?)?;
-    let (metric, metric_place) = table.text("metric")?;
+    let title = short(written, table.get("title")?, LONGEST_TEXT)?;
+    let kind = written.one_of("kind", table.get("kind")?)?;
+    let (metric, metric_place) = table.get("metric")?;
     let spread = |word| written.one_of("spread", word);
     let mut graph = Graph {
         title,
@@ -277,20 +264,20 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         metric,
         also: also(&mut table, kind)?,
         quantile: quantile(&mut table)?,
-        spread: table.optional_text("spread")?.map(spread).transpose()?.unwrap_or_default(),
+        spread: table.get::<Option<_>>("spread")?.map(spread).transpose()?.unwrap_or_default(),
         size: size(&mut table)?,
         series: Vec::new(),
         references: Vec::new(),
         notes: Vec::new(),
     };
-    for (name, place) in table.texts("series")? {
-        known(written, &name, &place, names)?;
-        graph.series.push(name);
+    for series in table.get::<Vec<Text>>("series")? {
+        known(written, &series, names)?;
+        graph.series.push(series.0);
     }
     if graph.series.is_empty() {
         graph.series = names.to_vec();
     }
-    let references = table.tables("reference", "a reference")?;
+    let references: Vec<Fields<'_>> = table.get("reference")?;
     table.done()?;
     if references.len() > MOST {
         return Err(written.wrong(&metric_place, format!("a graph has at most {MOST} references")));
@@ -302,7 +289,7 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
 
 /// More metrics, where the kind has room for them.
 fn also(table: &mut Fields<'_>, kind: GraphKind) -> Result<Vec<String>, Misplaced> {
-    let also = table.texts("also")?;
+    let also: Vec<Text> = table.get("also")?;
     if let (Some((_, place)), 0 | 2) = (also.first(), kind.axes().len()) {
         let sentence = format!("{} shows one metric: write one graph for each", kind.name());
         return Err(table.written.wrong(place, sentence));
@@ -312,25 +299,25 @@ fn also(table: &mut Fields<'_>, kind: GraphKind) -> Result<Vec<String>, Misplace
 
 /// The quantile that is written, or the median.
 pub(crate) fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
-    let Some(field) = table.take("quantile") else { return Ok(0.5) };
-    let asked = table.written.as_number("quantile", &field)?;
+    let Some((asked, place)) = table.get::<Option<(f64, Place)>>("quantile")? else {
+        return Ok(0.5);
+    };
     let known = QUANTILES.into_iter().find(|p| *p == asked);
     known.ok_or_else(|| {
         let allowed = QUANTILES.map(|p| p.to_string()).join(", ");
         let sentence = format!("unknown quantile {asked}: use {allowed}");
-        table.written.wrong(&field.place, sentence)
+        table.written.wrong(&place, sentence)
     })
 }
 
 fn size(table: &mut Fields<'_>) -> Result<Option<Bytes>, Misplaced> {
-    let Some(field) = table.take("size") else { return Ok(None) };
-    let text = plain(table.written, "size", &field)?;
+    let Some(Plain(text, place)) = table.get("size")? else { return Ok(None) };
     let size = text.parse::<Bytes>();
-    size.map(Some).map_err(|error| table.written.wrong(&field.place, error.to_string()))
+    size.map(Some).map_err(|error| table.written.wrong(&place, error.to_string()))
 }
 
-fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Result<(), Misplaced> {
-    if names.iter().any(|known| known == name) {
+fn known(written: &Written, (name, place): &Text, names: &[String]) -> Result<(), Misplaced> {
+    if names.contains(name) {
         return Ok(());
     }
     let allowed = names.join(", ");
@@ -339,15 +326,15 @@ fn known(written: &Written, name: &str, place: &Place, names: &[String]) -> Resu
 
 fn reference(mut table: Fields<'_>, series: &[String]) -> Result<ReferenceAsked, Misplaced> {
     let asked = ReferenceAsked {
-        file: table.text("file")?,
-        table: table.text("table")?,
-        column: table.text("column")?,
-        row: table.optional_text("row")?,
-        beside: table.optional_text("beside")?,
+        file: table.get("file")?,
+        table: table.get("table")?,
+        column: table.get("column")?,
+        row: table.get("row")?,
+        beside: table.get("beside")?,
         place: table.place.clone(),
     };
-    if let Some((name, place)) = &asked.beside {
-        known(table.written, name, place, series)?;
+    if let Some(beside) = &asked.beside {
+        known(table.written, beside, series)?;
     }
     table.done()?;
     Ok(asked)

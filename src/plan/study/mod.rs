@@ -8,7 +8,7 @@ pub mod file;
 
 pub use axis::Axis;
 
-use super::request::{MOST_IN_ALL, in_all};
+use super::request::{MOST_IN_ALL, in_all, refuse};
 use super::{Plan, Request, UsageError};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -172,15 +172,11 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, UsageError> {
     let mut whole: Option<Plan> = None;
-    for (_, request) in requests {
-        request.asked.check_in_study()?;
-    }
+    requests.iter().try_for_each(|(_, request)| request.asked.check_in_study())?;
     for (name, request) in requests {
         let own = request.clone().plan()?;
-        let Plan { cases, concurrent, .. } = match &mut whole {
-            None => whole.insert(Plan { cases: Vec::new(), concurrent: Vec::new(), ..own.clone() }),
-            Some(plan) => plan,
-        };
+        let empty = || Plan { cases: Vec::new(), concurrent: Vec::new(), ..own.clone() };
+        let Plan { cases, concurrent, .. } = whole.get_or_insert_with(empty);
         let first = cases.len() as u32;
         let numbers = first..first + own.cases.len() as u32;
         let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
@@ -188,28 +184,22 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Us
         cases.extend(own.cases);
         match study.series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.cases.extend(numbers),
-            None => {
-                let cases = numbers.collect();
-                study.series.push(Series { name: name.clone(), cases });
-            }
+            None => study.series.push(Series { name: name.clone(), cases: numbers.collect() }),
         }
     }
     let Some(mut plan) = whole else {
-        return Err(UsageError(
-            "the study has nothing to measure: write at least one entry".into(),
-        ));
+        return refuse("the study has nothing to measure: write at least one entry");
     };
     if study.quick {
         hurry(&mut plan);
     }
     let in_all = in_all(&plan.cases, plan.rounds);
     if in_all > MOST_IN_ALL {
-        return Err(UsageError(format!(
-            "{} cases in up to {} rounds are {in_all}; at most {MOST_IN_ALL} are allowed: write \
-             fewer sizes, series or rounds",
-            plan.cases.len(),
-            plan.rounds.most
-        )));
+        let (cases, rounds) = (plan.cases.len(), plan.rounds.most);
+        return refuse(format!(
+            "{cases} cases in up to {rounds} rounds are {in_all}; at most {MOST_IN_ALL} are \
+             allowed: write fewer sizes, series or rounds"
+        ));
     }
     plan.name = "run".into();
     plan.study = Some(study);

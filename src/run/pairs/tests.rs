@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pattern;
-use crate::plan::pairs::{AtOnce, Node, Place};
+use crate::plan::pairs::{AtOnce, Place};
 use crate::plan::{HostSpec, Request};
 use crate::record::schema::{Figure, RateFigure, Round};
 use crate::stats::{Metric, Rate, Value, summarize};
@@ -18,9 +18,9 @@ fn flow() -> Request {
 fn plan(request: Request, hosts: usize, pairs: Pairs) -> Plan {
     let spec = |number: usize| {
         let (host, ssh) = (format!("n{number}"), vec!["ssh".to_string()]);
-        Node::Remote(HostSpec { host, ssh, ..HostSpec::default() })
+        Some(HostSpec { host, ssh, ..HostSpec::default() })
     };
-    let place = Place::Hosts((0..hosts).map(spec).collect(), pairs);
+    let place = Place { nodes: (0..hosts).map(spec).collect(), which: pairs };
     Request { place, rounds: Some(2), ..request }.plan().unwrap()
 }
 
