@@ -68,6 +68,15 @@ pub enum Traffic {
 }
 
 impl Traffic {
+    /// Messages per answer; `None` where nothing is answered.
+    pub const fn answered_every(self) -> Option<u32> {
+        match self {
+            Traffic::Echo { every: 0 } => Some(1),
+            Traffic::Echo { every } => Some(every),
+            Traffic::Forward | Traffic::Both | Traffic::OneSided => None,
+        }
+    }
+
     /// Whether both are the same kind of traffic, whatever their numbers.
     pub fn same_kind(self, other: Traffic) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)

@@ -1,7 +1,7 @@
 //! The data path of `null`. An arrival lies in the slot that it was posted from: writing that slot
 //! again ends it.
 
-use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
+use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot};
 
 /// An end that is its own other end: there is nothing to connect.
 pub struct NullEndpoint {
@@ -16,16 +16,12 @@ pub struct NullEndpoint {
 
 impl NullEndpoint {
     pub(super) fn new(setup: &Setup) -> NullEndpoint {
-        let every = match setup.traffic {
-            Traffic::Echo { every } => every.max(1),
-            Traffic::Forward | Traffic::Both | Traffic::OneSided => 1,
-        };
         NullEndpoint {
             memory: vec![0; setup.size * MOST_EVENTS].into_boxed_slice(),
             size: setup.size,
             posted: [Slot::default(); MOST_EVENTS],
             pending: 0,
-            every,
+            every: setup.traffic.answered_every().unwrap_or(1),
             since_answer: 0,
         }
     }

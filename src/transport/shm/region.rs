@@ -2,7 +2,7 @@
 //! removed as soon as both have it.
 
 use super::ring::{INLINE, Memory};
-use crate::transport::{Setup, SetupError, Traffic};
+use crate::transport::{Setup, SetupError};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -40,13 +40,9 @@ impl Layout {
 
     /// For the traffic of a set-up.
     pub fn of(setup: &Setup) -> Layout {
-        let most = match setup.traffic {
-            Traffic::Echo { .. } => {
-                Self::FEWEST_CELLS.max(2 * u64::from(setup.window).next_power_of_two())
-            }
-            Traffic::Forward | Traffic::Both | Traffic::OneSided => Self::MOST_CELLS,
-        };
-        Self::for_size(setup.size, most.min(Self::MOST_CELLS))
+        let window = 2 * u64::from(setup.window).next_power_of_two();
+        let most = setup.traffic.answered_every().map_or(Self::MOST_CELLS, |_| window);
+        Self::for_size(setup.size, most.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS))
     }
 
     /// For messages of at most `size` bytes, in at most so many cells (a power of two).

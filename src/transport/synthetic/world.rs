@@ -2,7 +2,7 @@
 
 use super::spec::{Delay, Synthetic};
 use crate::clock::{Clock, Virtual};
-use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, Slot, Traffic};
+use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Role, Setup, Slot};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -40,7 +40,8 @@ pub struct World {
     stalls: HashMap<u64, f64>,
     random: ChaCha8Rng,
     now: Virtual<'static>,
-    traffic: Traffic,
+    /// Messages per answer, where there is any.
+    every: Option<u32>,
     posted: u64,
     order: u64,
     /// On the way to the client (answers), and to the server: all of the run, replayed later.
@@ -59,7 +60,7 @@ impl World {
             spec,
             random: ChaCha8Rng::seed_from_u64(setup.seed),
             now,
-            traffic: setup.traffic,
+            every: setup.traffic.answered_every(),
             posted: 0,
             order: 0,
             coming: Default::default(),
@@ -103,24 +104,19 @@ impl World {
         let message = self.posted;
         self.posted += 1;
         let sent = self.now.now().0;
-        if !matches!(self.traffic, Traffic::Echo { .. }) {
+        if self.every.is_none() {
             self.now.set(sent + POST_NS);
         }
         self.payloads.extend_from_slice(payload);
         let Some(delay) = self.draw(message) else { return };
-        let there = match self.traffic {
-            Traffic::Echo { .. } => delay * self.spec.forward_share,
-            Traffic::Forward | Traffic::Both | Traffic::OneSided => delay,
-        };
+        let there = self.every.map_or(delay, |_| delay * self.spec.forward_share);
         let twice = self.happens(self.spec.duplicate);
         for extra in [0.0, DUPLICATE_NS].into_iter().take(1 + usize::from(twice)) {
             self.order += 1;
             let at = sent + (there + extra).round() as u64;
             let coming = Reverse((at, self.order, message));
             self.coming(Role::Server).push(coming);
-            if let Traffic::Echo { every } = self.traffic
-                && (message + 1).is_multiple_of(u64::from(every.max(1)))
-            {
+            if self.every.is_some_and(|every| (message + 1).is_multiple_of(u64::from(every))) {
                 let at = sent + (delay + extra).round() as u64;
                 let coming = Reverse((at, self.order, message));
                 self.coming(Role::Client).push(coming);

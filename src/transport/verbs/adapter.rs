@@ -1,6 +1,6 @@
 //! Chooses the device, port and GID of an end, or says why there is none.
 
-use super::resources::{Context, Domain, errno};
+use super::resources::{Context, Domain, Owned, errno};
 use crate::transport::{Settings, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{self, Verbs};
@@ -120,57 +120,43 @@ fn state_name(state: ibv_port_state) -> &'static str {
     }
 }
 
-/// The list of devices, freed with it.
-struct Devices {
-    verbs: &'static Verbs,
-    list: *mut *mut ibv_device,
-    count: usize,
-}
+/// The list of devices, freed with it, and how many there are.
+type Devices = Owned<*mut ibv_device, usize, Verbs, ()>;
 
 impl Devices {
     fn list(verbs: &'static Verbs) -> Result<Devices, SetupError> {
         let mut count = 0;
         // SAFETY: `count` lives through the call.
         let list = unsafe { (verbs.ibv_get_device_list)(&mut count) };
-        if list.is_null() {
-            let error = errno();
-            return Err(match error.raw_os_error() {
-                Some(libc::ENOSYS) => refused(
-                    "this kernel has no RDMA (modprobe ib_uverbs, and the driver of the adapter)"
-                        .into(),
-                ),
-                _ => SetupError::system("listing RDMA devices")(error),
-            });
+        if list.is_null() && errno().raw_os_error() == Some(libc::ENOSYS) {
+            return Err(refused(
+                "this kernel has no RDMA (modprobe ib_uverbs, and the driver of the adapter)"
+                    .into(),
+            ));
         }
-        Ok(Devices { verbs, list, count: count.max(0) as usize })
+        let (free, of) = (verbs.ibv_free_device_list, (verbs, count.max(0) as usize));
+        // SAFETY: it was made just now.
+        unsafe { Devices::take(list, free, of, "listing RDMA devices") }
     }
 
     fn iter(&self) -> impl Iterator<Item = *mut ibv_device> + '_ {
-        // SAFETY: the list has `count` devices and lives as long as `self`.
-        (0..self.count).map(|number| unsafe { *self.list.add(number) })
+        // SAFETY: the list has as many devices as it says, and lives as long as `self`.
+        (0..self.parent).map(|number| unsafe { *self.raw().add(number) })
     }
 
     fn none_fits(&self, settings: &Settings) -> SetupError {
-        let names: Vec<String> = self.iter().map(|device| name_of(self.verbs, device)).collect();
-        match (settings.text("device"), names.is_empty()) {
-            (_, true) => refused(
+        let names: Vec<String> = self.iter().map(|device| name_of(self.library, device)).collect();
+        match (settings.text("device"), names.join(", ")) {
+            (_, none) if none.is_empty() => refused(
                 "there is no RDMA device (rdma link show; for one in software: rdma link \
                           add rxe0 type rxe netdev INTERFACE)"
                     .into(),
             ),
-            (Some(asked), false) => SetupError::NotAllowed(format!(
-                "unknown RDMA device {asked}: use {}",
-                names.join(", ")
-            )),
-            (None, false) => refused(format!("none of {} can be used", names.join(", "))),
+            (Some(asked), names) => {
+                SetupError::NotAllowed(format!("unknown RDMA device {asked}: use {names}"))
+            }
+            (None, names) => refused(format!("none of {names} can be used")),
         }
-    }
-}
-
-impl Drop for Devices {
-    fn drop(&mut self) {
-        // SAFETY: the list came from ibv_get_device_list and is freed once.
-        unsafe { (self.verbs.ibv_free_device_list)(self.list) };
     }
 }
 

@@ -7,7 +7,7 @@
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::{End, RNR_RETRIES, RNR_TIMER, path_mtu};
 use super::options::{Service, service};
-use super::resources::{Owned, QueuePair, done, made};
+use super::resources::{Owned, QueuePair, done};
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
 use crate::transport::{Role, Setup, SetupError};
@@ -26,21 +26,11 @@ const BACKLOG: c_int = 64;
 /// How often a connected queue pair sends again.
 const RETRIES: u8 = 7;
 
-/// The channel of the manager's events.
-struct Events {
-    cm: &'static Cm,
-    raw: *mut rdma_event_channel,
-}
+/// The channel of the manager's events, released after its identifiers.
+type Events = Owned<rdma_event_channel, (), Cm, ()>;
 
 /// A communication identifier. It is released when all its events were acknowledged.
 type Identifier = Owned<rdma_cm_id, (), Cm>;
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        // SAFETY: made by the library, released once, after its identifiers.
-        unsafe { (self.cm.rdma_destroy_event_channel)(self.raw) };
-    }
-}
 
 /// What an event has said.
 struct Event {
@@ -61,9 +51,6 @@ pub struct Connection {
     setup: Setup,
 }
 
-// SAFETY: librdmacm's objects may be used from any thread, and only their owner uses them.
-unsafe impl Send for Connection {}
-
 impl Connection {
     /// An end that has not connected yet.
     pub fn new(setup: &Setup) -> Result<Connection, SetupError> {
@@ -72,7 +59,8 @@ impl Connection {
         let raw = unsafe { (cm.rdma_create_event_channel)() };
         let what =
             "opening the RDMA connection manager (/dev/infiniband/rdma_cm; modprobe rdma_ucm)";
-        let events = Events { cm, raw: made(raw, what)? };
+        // SAFETY: it was made just now.
+        let events = unsafe { Events::take(raw, cm.rdma_destroy_event_channel, (cm, ()), what)? };
         rustix::io::ioctl_fionbio(events.descriptor(), true)
             .map_err(SetupError::system("a channel of the connection manager"))?;
         let (service, setup) = (service(&setup.settings), setup.clone());
@@ -80,15 +68,16 @@ impl Connection {
     }
 
     fn identifier(&self) -> Result<Identifier, SetupError> {
-        let cm = self.events.cm;
+        let cm = self.events.library;
         let mut raw = std::ptr::null_mut();
         let space = match self.service {
             Service::Ud => RDMA_PS_UDP,
             Service::Rc | Service::Uc => RDMA_PS_TCP,
         };
         // SAFETY: a live channel and room for the answer.
-        let value =
-            unsafe { (cm.rdma_create_id)(self.events.raw, &mut raw, std::ptr::null_mut(), space) };
+        let value = unsafe {
+            (cm.rdma_create_id)(self.events.raw(), &mut raw, std::ptr::null_mut(), space)
+        };
         let what = "creating an identifier of the connection manager";
         done(value, what)?;
         // SAFETY: it was made just now.
@@ -99,7 +88,7 @@ impl Connection {
     pub fn listen(&mut self, adapter: &Adapter) -> Result<SocketAddr, SetupError> {
         let mut address = address_of(adapter)?;
         let listener = self.identifier()?;
-        let cm = self.events.cm;
+        let cm = self.events.library;
         let raw = SockAddr::from(address);
         // SAFETY: a live identifier, and an address that lives through the call and is only read.
         let value = unsafe { (cm.rdma_bind_addr)(listener.raw(), pointer_to(&raw)) };
@@ -157,7 +146,7 @@ impl Connection {
 
     /// The identifier of a request, which is ours to release.
     fn requested(&self, request: &Event) -> Result<Identifier, SetupError> {
-        let cm = self.events.cm;
+        let cm = self.events.library;
         // SAFETY: it came with the request, which was taken just now.
         unsafe { Identifier::take(request.id, cm.rdma_destroy_id, (cm, ()), "taking a request") }
     }
@@ -174,7 +163,7 @@ impl Connection {
     fn connect(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier, SetupError> {
         let Some(server) = end.other.cm else { return Err(SetupError::Address) };
         let source = address_of(end.adapter)?;
-        let (id, cm) = (self.identifier()?, self.events.cm);
+        let (id, cm) = (self.identifier()?, self.events.library);
         let milliseconds = self.setup.timeout.duration().as_millis().min(60_000) as c_int;
         let (from, to) = (SockAddr::from(source), SockAddr::from(server));
         let (from, to) = (pointer_to(&from), pointer_to(&to));
@@ -211,7 +200,8 @@ impl Connection {
         loop {
             let mut raw = std::ptr::null_mut();
             // SAFETY: a live channel and room for the answer.
-            if unsafe { (self.events.cm.rdma_get_cm_event)(self.events.raw, &mut raw) } == 0 {
+            if unsafe { (self.events.library.rdma_get_cm_event)(self.events.raw(), &mut raw) } == 0
+            {
                 // SAFETY: the event that came just now.
                 return Ok(unsafe { self.take(raw) });
             }
@@ -243,7 +233,7 @@ impl Connection {
                 false => Vec::new(),
             };
             let taken = Event { kind: event.event, id: event.id, status: event.status, data };
-            (self.events.cm.rdma_ack_cm_event)(raw);
+            (self.events.library.rdma_ack_cm_event)(raw);
             taken
         }
     }
@@ -264,7 +254,8 @@ impl Connection {
                 return Ok(());
             } else if event.id == id.raw() {
                 // SAFETY: the function gives a static string for every number.
-                let name = unsafe { CStr::from_ptr((self.events.cm.rdma_event_str)(event.kind)) };
+                let name =
+                    unsafe { CStr::from_ptr((self.events.library.rdma_event_str)(event.kind)) };
                 return Err(SetupError::Refused(format!(
                     "the RDMA connection manager reported {} (status {}) instead of {what}",
                     name.to_string_lossy(),
@@ -278,7 +269,7 @@ impl Connection {
 impl Events {
     fn descriptor(&self) -> BorrowedFd<'_> {
         // SAFETY: a live channel has an open descriptor, which is closed with it.
-        unsafe { BorrowedFd::borrow_raw((*self.raw).fd) }
+        unsafe { BorrowedFd::borrow_raw((*self.raw()).fd) }
     }
 }
 

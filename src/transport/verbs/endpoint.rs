@@ -11,7 +11,7 @@ use super::errors::Errors;
 use super::memory::Memory;
 use super::options::{Polling, Posting, Service};
 use super::order::Order;
-use super::queues::Queues;
+use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
 use super::stamps::{self, Stamps};
 use crate::clock::{DeviceStamps, DeviceTicks};
@@ -119,14 +119,8 @@ impl VerbsEndpoint {
         before: Counters,
         stamps: Option<Stamps>,
     ) -> VerbsEndpoint {
-        let lists = Lists {
-            sends: [ibv_send_wr::default(); MOST_EVENTS],
-            send_pieces: [ibv_sge::default(); MOST_EVENTS],
-            receives: [ibv_recv_wr::default(); MOST_EVENTS],
-            receive_pieces: [ibv_sge::default(); MOST_EVENTS],
-            completions: [ibv_wc::default(); MOST_EVENTS],
-            stamps: [0; MOST_EVENTS],
-        };
+        // SAFETY: numbers, null pointers and unions of them, as their defaults are.
+        let lists: Lists = unsafe { std::mem::zeroed() };
         let mut endpoint = VerbsEndpoint {
             order: Order::new(queues.pairs.len(), config.signal_every),
             queues,
@@ -159,7 +153,7 @@ impl VerbsEndpoint {
     /// Writes what no message changes.
     fn prepare(&mut self) {
         let key = self.memory.registration.local_key();
-        let opcode = opcode_of(self.config.operation);
+        let (opcode, _) = codes_of(self.config.operation);
         let lists = &mut *self.lists;
         for number in 0..MOST_EVENTS {
             lists.send_pieces[number].lkey = key;
@@ -258,18 +252,6 @@ impl VerbsEndpoint {
 #[inline(always)]
 fn marker(lap: u64) -> u8 {
     (lap % 255) as u8 + 1
-}
-
-fn opcode_of(operation: Operation) -> ibv_wr_opcode {
-    match operation {
-        Operation::Send => IBV_WR_SEND,
-        Operation::SendImm => IBV_WR_SEND_WITH_IMM,
-        Operation::Write => IBV_WR_RDMA_WRITE,
-        Operation::WriteImm => IBV_WR_RDMA_WRITE_WITH_IMM,
-        Operation::Read => IBV_WR_RDMA_READ,
-        Operation::FetchAdd => IBV_WR_ATOMIC_FETCH_AND_ADD,
-        Operation::CompareSwap => IBV_WR_ATOMIC_CMP_AND_SWP,
-    }
 }
 
 impl Endpoint for VerbsEndpoint {

@@ -85,16 +85,7 @@ impl Transport for Verbs {
     }
 
     fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
-        options::check(request.settings, request.size)?;
-        let by_memory = request.settings.operation() == Operation::Write && !request.one_sided;
-        if by_memory && request.wait.sleeps() {
-            return Err(format!(
-                "--operation write does not support --wait {}, since its receiver polls memory: \
-                 use --wait busy, or --operation write_imm",
-                request.wait.name()
-            ));
-        }
-        Ok(())
+        options::check(request)
     }
 
     fn loses(&self, settings: &Settings) -> bool {

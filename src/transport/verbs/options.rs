@@ -2,7 +2,7 @@
 
 pub use super::order::MOST_QUEUE_PAIRS;
 use crate::options::{OptionDef, OptionTable, named_enum, parse_count};
-use crate::transport::{Operation, Settings, Wait, settings};
+use crate::transport::{Operation, Settings, TransportRequest, Wait, settings};
 use crate::units::Bytes;
 
 named_enum! {
@@ -51,15 +51,12 @@ named_enum! {
 /// Up to which size payloads are copied into the work requests instead of being read by the
 /// adapter, which must grant it; `None`: up to [`INLINE_AUTO`] where the adapter can.
 fn inline_up_to(text: &str) -> Result<Option<u32>, String> {
-    let up_to = |bytes: Bytes| u32::try_from(bytes.0).ok();
+    let size = || u32::try_from(text.parse::<Bytes>().ok()?.0).ok();
+    let invalid = || format!("invalid size '{text}': use auto, off or a size such as 128");
     match text {
         "auto" => Ok(None),
         "off" => Ok(Some(0)),
-        _ => {
-            text.parse().ok().and_then(up_to).map(Some).ok_or_else(|| {
-                format!("invalid size '{text}': use auto, off or a size such as 128")
-            })
-        }
+        _ => size().map(Some).ok_or_else(invalid),
     }
 }
 
@@ -235,7 +232,8 @@ pub const STAMPED_SIZE: u64 = 16;
 const LARGEST_MTU: u64 = 4096;
 
 /// Checks what goes together; the error says what is supported.
-pub fn check(settings: &Settings, size: u64) -> Result<(), String> {
+pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+    let TransportRequest { size, wait, one_sided, settings } = *request;
     let (service, operation) = (service(settings), settings.operation());
     let (by, with) = (service.name(), operation.name());
     let supported = service.operations();
@@ -267,6 +265,12 @@ pub fn check(settings: &Settings, size: u64) -> Result<(), String> {
         "--service uc does not support --connect cm: use --connect exchange".into()
     } else if service == Service::Uc && settings.flag("shared-receive-queue") {
         "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
+    } else if operation == Operation::Write && !one_sided && wait.sleeps() {
+        format!(
+            "--operation write does not support --wait {}, since its receiver polls memory: use \
+             --wait busy, or --operation write_imm",
+            wait.name()
+        )
     } else {
         return Ok(());
     })
@@ -278,7 +282,8 @@ mod tests {
 
     fn refused(values: &[(&str, &str)], size: u64) -> Option<String> {
         let settings = Settings::of_values(values.iter().copied());
-        check(&settings.unwrap(), size).err()
+        let settings = &settings.unwrap();
+        check(&TransportRequest { size, wait: Wait::Busy, one_sided: false, settings }).err()
     }
 
     #[test]

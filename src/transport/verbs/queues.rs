@@ -135,7 +135,7 @@ impl Queues {
                 Service::Uc => IBV_QPT_UC,
                 Service::Ud => IBV_QPT_UD,
             },
-            send_ops_flags: calls_for(operation),
+            send_ops_flags: u64::from(codes_of(operation).1),
             ..ibv_qp_init_attr_ex::default()
         };
         let wanted = if wants { length.max(most) } else { 0 };
@@ -159,15 +159,18 @@ impl Queues {
     }
 }
 
-/// The calls that an operation needs, as flags of the queue pair.
-fn calls_for(operation: Operation) -> u64 {
-    u64::from(match operation {
-        Operation::Send => IBV_QP_EX_WITH_SEND,
-        Operation::SendImm => IBV_QP_EX_WITH_SEND_WITH_IMM,
-        Operation::Write => IBV_QP_EX_WITH_RDMA_WRITE,
-        Operation::WriteImm => IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-        Operation::Read => IBV_QP_EX_WITH_RDMA_READ,
-        Operation::FetchAdd => IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-        Operation::CompareSwap => IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
-    })
+/// The opcode of an operation, and the calls that it needs, as a flag of the queue pair.
+pub(super) fn codes_of(operation: Operation) -> (ibv_wr_opcode, u32) {
+    match operation {
+        Operation::Send => (IBV_WR_SEND, IBV_QP_EX_WITH_SEND),
+        Operation::SendImm => (IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM),
+        Operation::Write => (IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE),
+        Operation::WriteImm => (
+            IBV_WR_RDMA_WRITE_WITH_IMM,
+            IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+        ),
+        Operation::Read => (IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ),
+        Operation::FetchAdd => (IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD),
+        Operation::CompareSwap => (IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP),
+    }
 }

@@ -35,21 +35,15 @@ impl VerbsEndpoint {
         if self.giving > 0 && (pair != self.giving_to || self.giving == MOST_EVENTS) {
             self.ring_receives()?;
         }
-        self.giving_to = pair;
-        self.stage_receive(self.giving, slot);
-        self.giving += 1;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn stage_receive(&mut self, place: usize, slot: u32) {
-        let headed = self.config.service == Service::Ud;
-        let header = if headed { GRH } else { 0 };
+        let header = if self.config.service == Service::Ud { GRH } else { 0 };
         let at = self.memory.layout.arrival_at(slot as usize) - header;
-        let piece = &mut self.lists.receive_pieces[place];
+        let piece = &mut self.lists.receive_pieces[self.giving];
         piece.addr = self.memory.address(at);
         piece.length = (header + self.memory.layout.size) as u32;
-        self.lists.receives[place].wr_id = u64::from(slot);
+        self.lists.receives[self.giving].wr_id = u64::from(slot);
+        self.giving_to = pair;
+        self.giving += 1;
+        Ok(())
     }
 
     #[inline(always)]

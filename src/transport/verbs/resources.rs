@@ -14,12 +14,6 @@ pub fn errno() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// What a call has made; null is a failure.
-pub fn made<T>(raw: *mut T, what: impl Display) -> Result<*mut T, SetupError> {
-    let error = errno();
-    if raw.is_null() { Err(SetupError::system(what.to_string())(error)) } else { Ok(raw) }
-}
-
 /// Whether a call was done that returns 0, an error, or less than 0 with the error in errno.
 pub fn done(value: c_int, what: impl Display) -> Result<(), SetupError> {
     let error = match value {
@@ -31,12 +25,12 @@ pub fn done(value: c_int, what: impl Display) -> Result<(), SetupError> {
 }
 
 // SAFETY: the type of a function that its owner calls once, as `Owned::take` was promised.
-type Release<T> = unsafe extern "C" fn(*mut T) -> c_int;
+type Release<T, R = c_int> = unsafe extern "C" fn(*mut T) -> R;
 
 /// What a function of a library has made: released with its owner, before what it was made of.
-pub struct Owned<T, P = (), L: 'static = Verbs> {
+pub struct Owned<T, P = (), L: 'static = Verbs, R = c_int> {
     raw: *mut T,
-    release: Release<T>,
+    release: Release<T, R>,
     /// The library.
     pub library: &'static L,
     /// What it was made of.
@@ -45,22 +39,26 @@ pub struct Owned<T, P = (), L: 'static = Verbs> {
 
 // SAFETY: the objects of libibverbs and librdmacm may be used from any thread; what calls must not
 // run at once is left to the one endpoint that owns them.
-unsafe impl<T, P: Send, L: Sync> Send for Owned<T, P, L> {}
+unsafe impl<T, P: Send, L: Sync, R> Send for Owned<T, P, L, R> {}
 // SAFETY: as above; a shared reference only reads the pointer.
-unsafe impl<T, P: Sync, L: Sync> Sync for Owned<T, P, L> {}
+unsafe impl<T, P: Sync, L: Sync, R> Sync for Owned<T, P, L, R> {}
 
-impl<T, P, L> Owned<T, P, L> {
+impl<T, P, L, R> Owned<T, P, L, R> {
     /// Takes over what a call has just made of its parent; null is a failure.
     ///
     /// # Safety
     /// `release` releases what the call has made, which nobody else does.
     pub unsafe fn take(
         raw: *mut T,
-        release: Release<T>,
+        release: Release<T, R>,
         (library, parent): (&'static L, P),
         what: impl Display,
-    ) -> Result<Owned<T, P, L>, SetupError> {
-        Ok(Owned { raw: made(raw, what)?, release, library, parent })
+    ) -> Result<Owned<T, P, L, R>, SetupError> {
+        let error = errno();
+        if raw.is_null() {
+            return Err(SetupError::system(what.to_string())(error));
+        }
+        Ok(Owned { raw, release, library, parent })
     }
 
     /// The library's pointer, live as long as this is.
@@ -70,7 +68,7 @@ impl<T, P, L> Owned<T, P, L> {
     }
 }
 
-impl<T, P, L> Drop for Owned<T, P, L> {
+impl<T, P, L, R> Drop for Owned<T, P, L, R> {
     fn drop(&mut self) {
         // SAFETY: it was made by the library, is released once, and what was made of it keeps it
         // alive by an Arc.
