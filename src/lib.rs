@@ -52,6 +52,9 @@ pub mod cli;
 
 pub mod command;
 
+// What the programs of tests/ share with the tests in here names the crate as they do.
+#[cfg(test)]
+extern crate self as wiregauge;
 #[cfg(test)]
 #[path = "../tests/support/bounded.rs"]
 mod bounded;

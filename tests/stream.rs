@@ -6,6 +6,8 @@
 mod controller;
 #[path = "stream/node.rs"]
 mod node;
+#[path = "support/villas.rs"]
+mod villas;
 
 use controller::{Controller, Scratch, wiregauge};
 use std::path::Path;
@@ -14,7 +16,7 @@ use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample as Message};
 use wiregauge::signal::format::Format;
-use wiregauge::signal::{Kind, Sample, Value, file};
+use wiregauge::signal::{Kind, Sample, Value};
 
 fn measured(line: &str) -> (Scratch, Record) {
     controller::measured("stream", line)
@@ -27,7 +29,7 @@ fn messages(scratch: &Scratch) -> Vec<Message> {
 }
 
 fn read(path: &Path, format: Format, kind: Kind) -> Vec<Sample> {
-    file::read(path, format, kind).unwrap()
+    villas::read(format, &std::fs::read(path).unwrap(), kind).unwrap()
 }
 
 fn rate(run: &Run, metric: RateMetric) -> f64 {

@@ -1,6 +1,9 @@
 //! Samples in VILLASnode's forms, as files and as a node's datagrams: samples or a sentence.
 #![no_main]
 
+#[path = "../../tests/support/villas.rs"]
+mod villas;
+
 use libfuzzer_sys::fuzz_target;
 use wiregauge::signal::format::{Format, binary};
 use wiregauge::signal::{Kind, message_bytes};
@@ -9,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
     let kind = Kind::ALL[usize::from(*choice) % Kind::ALL.len()];
     for format in Format::ALL {
-        let _ = format.read(bytes, kind);
+        let _ = villas::read(format, bytes, kind);
     }
     let mut message = vec![0; message_bytes(usize::from(*choice) / Kind::ALL.len())];
     let _ = binary::decode(bytes, kind, &mut message);

@@ -11,7 +11,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -247,19 +247,10 @@ impl<T: Write> Writer<T> {
     }
 }
 
-/// Reads the samples of a file.
-///
-/// # Errors
-/// The file cannot be read, or is none of this format.
-pub fn read(path: &Path, format: Format, kind: Kind) -> Result<Vec<super::Sample>, String> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| format!("'{shown}': {error}"))?;
-    format.read(&bytes, kind).map_err(|error| format!("'{shown}': {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signal::format::villas;
     use crate::signal::source::{Shape, Source};
     use crate::signal::{METADATA, put_metadata};
 
@@ -288,7 +279,8 @@ mod tests {
             let kept = writing.end(sink);
             assert_eq!((kept.written, kept.left_out, kept.fault), (1000, 0, None));
             assert_eq!(kept.bytes, std::fs::metadata(&path).unwrap().len());
-            let back = read(&path, format, Kind::Float).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let back = villas::read(format, &bytes, Kind::Float).unwrap();
             assert_eq!(back.len(), 1000);
             assert!(back.iter().enumerate().all(|(number, sample)| {
                 sample.sequence == number as u64 && sample.values.len() == 3

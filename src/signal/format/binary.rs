@@ -11,11 +11,12 @@
 //! Of a value there are 32 bits: a float loses precision, an integer its upper half, a boolean is
 //! an integer, and a complex number has no form here: its real part is sent.
 
-use super::words::{Foreign, VERSION};
 use crate::signal::{
     Kind, METADATA, MOST_VALUES, Sample, TimeOfDay, VALUE, Value, number, put_metadata,
 };
 
+/// What begins a sample: version 2, and the type of data.
+const VERSION: u8 = 2;
 const DATA: u8 = 0;
 const HEADER: usize = 16;
 /// Bytes of a value.
@@ -55,17 +56,25 @@ pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
 /// or its values are not as many. Called where time is measured: no allocation.
 #[inline]
 pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfDay> {
-    let head = head(datagram).ok()?;
+    let header = datagram.get(..HEADER)?;
+    let field = |at: usize| theirs(&header[at..at + 4]);
+    let (seconds, nanoseconds) = (field(8).into(), field(12));
     let values = (message.len() - METADATA) / VALUE;
-    if !head.is_data || head.count != values || datagram.len() != datagram_bytes(values) {
+    // The two reserved bits may be anything.
+    let is_ours = header[0] >> 2 == VERSION << 2 | DATA
+        && theirs(&header[2..4]) as usize == values
+        && datagram.len() == datagram_bytes(values)
+        && nanoseconds < 1_000_000_000;
+    if !is_ours {
         return None;
     }
-    put_metadata(message, head.sequence.into(), head.origin);
+    let origin = TimeOfDay { seconds, nanoseconds };
+    put_metadata(message, field(4).into(), origin);
     let words = datagram[HEADER..].chunks_exact(WORD);
     for (to, bytes) in message[METADATA..].chunks_exact_mut(VALUE).zip(words) {
         to.copy_from_slice(&value(theirs(bytes), kind).bits().to_le_bytes());
     }
-    Some(head.origin)
+    Some(origin)
 }
 
 /// A number of this form: big-endian.
@@ -105,60 +114,4 @@ fn value(bits: u32, kind: Kind) -> Value {
         Kind::Boolean => Value::Boolean(bits != 0),
         Kind::Complex => Value::Complex(f32::from_bits(bits), 0.0),
     }
-}
-
-/// Reads the samples of a file or a message.
-///
-/// # Errors
-/// What is no sample of this form.
-pub fn read(bytes: &[u8], kind: Kind) -> Result<Vec<Sample>, Foreign> {
-    let mut samples = Vec::new();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (sample, used) = one(rest, kind)?;
-        samples.extend(sample);
-        rest = &rest[used..];
-    }
-    Ok(samples)
-}
-
-/// What stands before the values.
-struct Head {
-    is_data: bool,
-    count: usize,
-    sequence: u32,
-    origin: TimeOfDay,
-}
-
-fn head(bytes: &[u8]) -> Result<Head, Foreign> {
-    let header = bytes.get(..HEADER).ok_or(Foreign::Short)?;
-    let (version, message_type) = (header[0] >> 4, header[0] >> 2 & 3);
-    if version != VERSION {
-        return Err(Foreign::Version(version));
-    }
-    let count = theirs(&header[2..4]) as usize;
-    if count > MOST_VALUES {
-        return Err(Foreign::Values(count));
-    }
-    let nanoseconds = theirs(&header[12..16]);
-    if nanoseconds >= 1_000_000_000 {
-        return Err(Foreign::Nanoseconds(nanoseconds.into()));
-    }
-    let origin = TimeOfDay { seconds: theirs(&header[8..12]).into(), nanoseconds };
-    let sequence = theirs(&header[4..8]);
-    Ok(Head { is_data: message_type == DATA, count, sequence, origin })
-}
-
-/// The first message, and its length; start and stop carry no sample.
-fn one(bytes: &[u8], kind: Kind) -> Result<(Option<Sample>, usize), Foreign> {
-    let head = head(bytes)?;
-    let end = datagram_bytes(head.count);
-    let values = bytes.get(HEADER..end).ok_or(Foreign::Short)?;
-    let sample = Sample {
-        sequence: head.sequence.into(),
-        origin: head.origin,
-        received: None,
-        values: values.chunks_exact(WORD).map(|bytes| value(theirs(bytes), kind)).collect(),
-    };
-    Ok((head.is_data.then_some(sample), end))
 }

@@ -1,17 +1,12 @@
-//! The formats in which VILLASnode writes and reads samples, so that files can be exchanged and the
+//! The formats in which VILLASnode writes and reads samples, so that it can read our files and the
 //! other end of a stream may be one of its socket nodes. Facts of the formats: its documentation
 //! (VILLASframework, "Formats"); `docs/stream.md` has them with what is lost in each.
 
 pub mod binary;
-mod csv;
-mod human;
-mod json;
-mod words;
+mod text;
 
-use super::{Kind, MOST_VALUES, Sample};
+use super::Sample;
 use serde::{Deserialize, Serialize};
-pub use words::Foreign;
-use words::wrong;
 
 /// A format.
 #[derive(
@@ -61,44 +56,15 @@ impl Format {
     pub fn write(self, sample: &Sample, out: &mut Vec<u8>) {
         match self {
             Format::Binary => binary::write(sample, out),
-            Format::Human => human::write(sample, out),
-            Format::Csv => csv::write(sample, out),
-            Format::Json => json::write(sample, out),
+            Format::Human => text::human(sample, out),
+            Format::Csv => text::csv(sample, out),
+            Format::Json => text::json(sample, out),
         }
     }
-
-    /// Reads the samples of a file or a message.
-    ///
-    /// # Errors
-    /// What is no sample of this format, with the number of the sample or line.
-    pub fn read(self, bytes: &[u8], kind: Kind) -> Result<Vec<Sample>, Foreign> {
-        match self {
-            Format::Binary => binary::read(bytes, kind),
-            Format::Human => lines(bytes, |line| human::read(line, kind)),
-            Format::Csv => lines(bytes, |line| csv::read(line, kind)),
-            Format::Json => lines(bytes, json::read),
-        }
-    }
-}
-
-/// Reads a sample of each line that is neither empty nor a comment.
-fn lines(
-    bytes: &[u8],
-    read: impl Fn(&str) -> Result<Sample, Foreign>,
-) -> Result<Vec<Sample>, Foreign> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return wrong("it is not UTF-8") };
-    let known = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-    let numbered = text.lines().enumerate().filter(|(_, line)| known(line));
-    numbered
-        .map(|(number, line)| {
-            let sample = read(line).and_then(|sample| match sample.values.len() {
-                0..=MOST_VALUES => Ok(sample),
-                many => Err(Foreign::Values(many)),
-            });
-            sample.map_err(|error| Foreign::Wrong(format!("line {}: {error}", number + 1)))
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../../../tests/support/villas.rs"]
+pub(crate) mod villas;
