@@ -47,6 +47,16 @@ pub struct ByteRate(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(pub u64);
 
+/// A time in ns as a number of the unit that leaves one to three digits before the point.
+pub fn scaled_ns(ns: f64) -> (f64, &'static str) {
+    match ns.abs() {
+        a if a < 1e3 => (ns, "ns"),
+        a if a < 1e6 => (ns * 1e-3, "us"),
+        a if a < 1e9 => (ns * 1e-6, "ms"),
+        _ => (ns * 1e-9, "s"),
+    }
+}
+
 /// `p50`, `p99.9`: the usual name of a quantile.
 pub fn quantile_name(p: f64) -> String {
     // Six digits: 0.9999 * 100 is 99.99000000000001.

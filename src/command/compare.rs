@@ -9,7 +9,7 @@ use crate::report::scale::Scale;
 use crate::report::table::comparison::{self, Line};
 use crate::report::warnings;
 use crate::stats::compare;
-use crate::stats::limit::{Limit, Verdict};
+use crate::stats::limit::Limit;
 use crate::units::quantile_name;
 use crate::warning::Warning;
 use serde::Serialize;
@@ -143,10 +143,9 @@ fn pair<'a>(a: &'a Side, b: &'a Side) -> Vec<(&'a Run, &'a Run)> {
 fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Line>) {
     for &metric in Metric::ALL {
         let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
-        for quantile in compare::quantiles(a, b) {
-            let p = quantile_name(quantile.p);
-            let figure = format!("{}.{p}", metric.name());
-            rows.push(Line::new(runs, figure, Scale::Time, quantile.difference));
+        for (p, difference) in compare::quantiles(a, b) {
+            let figure = format!("{}.{}", metric.name(), quantile_name(p));
+            rows.push(Line::new(runs, figure, Scale::Time, difference));
         }
     }
     for &metric in RateMetric::ALL {
@@ -157,15 +156,13 @@ fn differences(first: &Run, second: &Run, runs: &str, rows: &mut Vec<Line>) {
 }
 
 fn judge(limit: &Limit, text: &str, first: &Run, second: &Run, runs: &str) -> Judged {
-    let verdict = limit.judge(Some(first), second);
-    let said = match &verdict {
-        Verdict::Kept { .. } => "kept".to_string(),
-        Verdict::Exceeded { .. } => "exceeded".to_string(),
-        Verdict::Unknown(why) => format!("cannot be judged: {why}"),
-    };
     // A limit that cannot be judged does not pass a gate.
-    let exceeded = verdict.exceeded() || matches!(verdict, Verdict::Unknown(_));
-    Judged { runs: runs.into(), limit: text.into(), exceeded, verdict: said }
+    let (exceeded, verdict) = match limit.is_exceeded(Some(first), second) {
+        Ok(false) => (false, "kept".to_string()),
+        Ok(true) => (true, "exceeded".to_string()),
+        Err(why) => (true, format!("cannot be judged: {why}")),
+    };
+    Judged { runs: runs.into(), limit: text.into(), exceeded, verdict }
 }
 
 fn text(all: &Comparison) -> String {

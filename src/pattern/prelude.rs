@@ -19,8 +19,8 @@ pub use crate::plan::{
 };
 pub use crate::record::schema::{Counts, RateFigure, Record, Run};
 pub use crate::report::model::{
-    Axis, Cell, Data, Field, Note, OfRun, Plot, Section, Series, Show, Style, Table, TableField,
-    Unit, ends, figure, number, own, text,
+    Axis, Cell, Data, Note, OfRun, Plot, Section, Series, Show, Style, Table, TableField, Unit,
+    ends, figure, number, own, quantile_fields, text,
 };
 pub use crate::report::view::PatternView;
 pub use crate::run::analysis::{

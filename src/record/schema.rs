@@ -1,6 +1,6 @@
 //! `record.json`, field by field: `docs/record.md` describes the same for its readers.
 //!
-//! A field is added with a default; a changed meaning raises [`VERSION`].
+//! A field is added with a default, which `None` needs not say; a changed meaning raises [`VERSION`].
 #![warn(missing_docs)]
 
 pub use crate::host::Environment;
@@ -58,7 +58,6 @@ pub struct Record {
     #[serde(default)]
     pub hosts: Vec<OtherHost>,
     /// What pairs of several hosts show together; `None` where no more than one was measured.
-    #[serde(default)]
     pub pairs: Option<PairFigures>,
     /// The other hosts' clocks over a time, where the command was `clocks`.
     #[serde(default)]
@@ -123,10 +122,8 @@ pub struct ClockOffset {
     #[serde(default)]
     pub by: String,
     /// What the round's own messages say of the offset at that sample.
-    #[serde(default)]
     pub traffic: Option<OffsetCheck>,
     /// What the exchanges say of it, where it is known by `ptp`.
-    #[serde(default)]
     pub exchanged: Option<OffsetCheck>,
 }
 
@@ -205,7 +202,6 @@ pub struct OtherHost {
     /// Gaps seen by a spinning loop on its measuring CPU, beside the runs.
     pub noise: Vec<Noise>,
     /// What the comparison of its clock with the controller's has cost, where there was one.
-    #[serde(default)]
     pub clock_cost: Option<ClockCost>,
 }
 
@@ -213,12 +209,10 @@ pub struct OtherHost {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Instrument {
     /// Median of what the null transport's loop measures, per round trip.
-    #[serde(with = "as_value")]
-    #[serde(alias = "floor_p50_ns")]
+    #[serde(with = "as_value", alias = "floor_p50_ns")]
     pub overhead_p50_ns: f64,
     /// p99 of the same.
-    #[serde(with = "as_value")]
-    #[serde(alias = "floor_p99_ns")]
+    #[serde(with = "as_value", alias = "floor_p99_ns")]
     pub overhead_p99_ns: f64,
     /// Messages behind the two.
     pub count: u64,
@@ -268,7 +262,6 @@ pub struct Run {
     /// Rates (bandwidth, and what a schedule offered and achieved).
     pub rates: Vec<RateFigure>,
     /// What the pattern keeps beside, in its own form.
-    #[serde(default)]
     pub details: Option<serde_json::Value>,
     /// All messages of all rounds, by what became of them.
     pub counts: Counts,
@@ -297,7 +290,6 @@ pub struct Figure {
     pub summary: Summary,
     /// Where its stamps are of two hosts' clocks: no sample is wrong by more than this because of
     /// them.
-    #[serde(default)]
     pub clock_bound_ns: Option<f64>,
 }
 
@@ -344,14 +336,11 @@ pub struct Round {
     #[serde(default)]
     pub threads: Vec<Thread>,
     /// How far the clocks of two hosts were apart, where one-way times were taken between them.
-    #[serde(default)]
     pub clock: Option<ClockOffset>,
     /// Of rounds on several pairs of hosts at the same time: the share of the time from the first
     /// begin to the last end in which all ran.
-    #[serde(default)]
     pub overlap: Option<f64>,
     /// How the ends of such a round began, where all were told one instant.
-    #[serde(default)]
     pub start: Option<Start>,
 }
 

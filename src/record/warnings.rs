@@ -1,5 +1,6 @@
 //! A warning as it stands in the record.
 
+use crate::options::each_once;
 use crate::warning::{Severity, Subject, Warning};
 use serde::{Deserialize, Serialize};
 
@@ -38,12 +39,6 @@ impl RecordedWarning {
 
     /// Of warnings, each once.
     pub fn each_once(warnings: &[Warning]) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for warning in warnings.iter().map(Self::from) {
-            if !all.contains(&warning) {
-                all.push(warning);
-            }
-        }
-        all
+        each_once(warnings.iter().map(Self::from))
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::stats::Interval;
 pub use crate::units::quantile_name;
+use crate::units::scaled_ns;
 
 /// Latencies are given in ns and shown in us.
 pub const US: f64 = 1e-3;
@@ -70,25 +71,15 @@ pub fn trimmed(v: f64) -> String {
     }
 }
 
-/// A time in ns as a number of the unit that leaves one to three digits before the point.
-fn scaled(ns: f64) -> (f64, &'static str) {
-    match ns.abs() {
-        a if a < 1e3 => (ns, "ns"),
-        a if a < 1e6 => (ns * 1e-3, "us"),
-        a if a < 1e9 => (ns * 1e-6, "ms"),
-        _ => (ns * 1e-9, "s"),
-    }
-}
-
 /// A measured time.
 pub fn time(ns: f64) -> String {
-    let (value, unit) = scaled(ns);
+    let (value, unit) = scaled_ns(ns);
     format!("{} {unit}", short(value))
 }
 
 /// A time that was chosen, or is of no great precision: without zeros at its end.
 pub fn span(ns: f64) -> String {
-    let (value, unit) = scaled(ns);
+    let (value, unit) = scaled_ns(ns);
     format!("{} {unit}", trimmed(value))
 }
 
@@ -127,12 +118,10 @@ pub fn count(n: u64) -> String {
 
 /// A size in the largest binary unit that divides it.
 pub fn bytes(n: u64) -> String {
-    match n {
-        n if n >= 1 << 30 && n % (1 << 30) == 0 => format!("{} GiB", n >> 30),
-        n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
-        n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
-        n => format!("{n} B"),
-    }
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
+    let divides = |power: u32| n > 0 && n.trailing_zeros() >= power;
+    let (power, unit) = units.into_iter().find(|(power, _)| divides(*power)).unwrap_or((0, "B"));
+    format!("{} {unit}", n >> power)
 }
 
 /// An interval, each bound as `shown` shows it.

@@ -1,5 +1,6 @@
 //! The warnings of a record for a reader: the worst first, those of one kind together.
 
+use crate::options::each_once;
 use crate::record::schema::{Record, RecordedWarning, Subject};
 use std::cmp::Reverse;
 
@@ -40,11 +41,12 @@ pub fn grouped<'a>(
             _ => None,
         };
         let label = run.map(str::to_string).or(host);
-        let of_kind = |group: &&mut Group<'_>| group.first().kind == warning.kind;
-        match groups.iter_mut().find(of_kind) {
-            None => groups.push(Group { entries: vec![Entry::new(warning, label)] }),
-            Some(group) => group.add(warning, label),
-        }
+        let of_kind = groups.iter().position(|group| group.first().kind == warning.kind);
+        let at = of_kind.unwrap_or_else(|| {
+            groups.push(Group { entries: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].add(warning, label);
     }
     groups.sort_by_key(|group| Reverse(group.first().severity));
     groups
@@ -54,10 +56,6 @@ impl<'a> Entry<'a> {
     /// Whether its labels are those of hosts.
     pub fn is_of_hosts(&self) -> bool {
         matches!(self.warning.subject, Some(Subject::Host(_)))
-    }
-
-    fn new(warning: &'a RecordedWarning, label: Option<String>) -> Self {
-        Entry { warning, labels: label.into_iter().collect() }
     }
 }
 
@@ -69,13 +67,7 @@ impl<'a> Group<'a> {
 
     /// Of all runs or hosts, each once.
     pub fn labels(&self) -> Vec<&str> {
-        let mut labels: Vec<&str> = Vec::new();
-        for label in self.entries.iter().flat_map(|entry| &entry.labels) {
-            if !labels.contains(&label.as_str()) {
-                labels.push(label);
-            }
-        }
-        labels
+        each_once(self.entries.iter().flat_map(|entry| &entry.labels).map(String::as_str))
     }
 
     fn add(&mut self, warning: &'a RecordedWarning, label: Option<String>) {
@@ -84,7 +76,7 @@ impl<'a> Group<'a> {
         };
         match self.entries.iter_mut().find(same) {
             Some(entry) => entry.labels.extend(label),
-            None => self.entries.push(Entry::new(warning, label)),
+            None => self.entries.push(Entry { warning, labels: label.into_iter().collect() }),
         }
     }
 

@@ -27,15 +27,6 @@ impl Difference {
     }
 }
 
-/// The difference of one quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QuantileDifference {
-    /// The probability.
-    pub p: f64,
-    /// `None`: n is too small in one of the two, or both are infinite.
-    pub difference: Option<Difference>,
-}
-
 /// The difference of two figures with their intervals; `None` where it is no number (both are
 /// infinite, or one is NaN).
 ///
@@ -68,13 +59,14 @@ pub fn difference(
     })
 }
 
-/// The difference of each quantile that both summaries have.
-pub fn quantiles(a: &Summary, b: &Summary) -> Vec<QuantileDifference> {
+/// The probability and difference of each quantile that both summaries have; no difference where
+/// n is too small in one of the two, or both are infinite.
+pub fn quantiles(a: &Summary, b: &Summary) -> Vec<(f64, Option<Difference>)> {
     let of = |x: &Quantile| {
         let y = b.quantile(x.p)?;
         let values = x.value.zip(y.value);
         let difference = values.and_then(|(v, w)| difference((v.0, x.interval), (w.0, y.interval)));
-        Some(QuantileDifference { p: x.p, difference })
+        Some((x.p, difference))
     };
     a.quantiles.iter().filter_map(of).collect()
 }
@@ -168,7 +160,7 @@ mod tests {
                     summarize(&rounds, 1.0)
                 };
                 let all = quantiles(&run(2 * seed), &run(2 * seed + 1));
-                let d = all.iter().find(|d| d.p == p).unwrap().difference.unwrap();
+                let d = all.iter().find(|(of, _)| *of == p).unwrap().1.unwrap();
                 d.excludes_zero()
             });
             found.count() as f64 / trials as f64
@@ -188,7 +180,7 @@ mod tests {
                     (0..5).map(|_| normal(&mut chance, 1_000, mean, 10.0)).collect();
                 summarize(&rounds, 1.0)
             };
-            let d = quantiles(&run(100.0), &run(103.0))[1].difference.unwrap();
+            let d = quantiles(&run(100.0), &run(103.0))[1].1.unwrap();
             let i = d.interval.unwrap();
             found += u32::from(d.excludes_zero());
             covered += u32::from(i.low.0 <= 3.0 && 3.0 <= i.high.0);

@@ -3,7 +3,7 @@
 //! A limit names a figure, the side on which it fails, and a bound: `+10%` or `+2us` against the
 //! run that is compared with, `100us` for the figure itself.
 
-use super::compare::{Difference, difference};
+use super::compare::difference;
 use super::student;
 use super::{Interval, Metric, QUANTILES, Rate, RateMetric, Summary, Value};
 use crate::units::quantile_name;
@@ -62,105 +62,57 @@ pub trait Figures {
     fn rate(&self, metric: RateMetric) -> Option<&Rate>;
 }
 
-/// What a limit says of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It was not exceeded, as far as can be told.
-    Kept {
-        /// What was held against the bound, in the bound's own terms.
-        measured: Value,
-        /// Its interval.
-        interval: Option<Interval>,
-    },
-    /// It was exceeded.
-    Exceeded {
-        /// What was held against the bound, in the bound's own terms.
-        measured: Value,
-        /// Its interval.
-        interval: Option<Interval>,
-        /// Whether the whole interval lies beyond the bound.
-        certain: bool,
-    },
-    /// It cannot be judged, with the reason: never to be taken for kept.
-    Unknown(String),
-}
-
-impl Verdict {
-    /// Whether the limit was exceeded.
-    pub fn exceeded(&self) -> bool {
-        matches!(self, Verdict::Exceeded { .. })
-    }
-}
-
 impl Limit {
-    /// Judges `b`, against `a` where the limit compares.
+    /// Whether `b` exceeds it, against `a` where the limit compares.
     ///
     /// `+10%` and `+2us` are exceeded where the estimate of the difference lies beyond the bound
     /// *and* its 95 % interval excludes 0 on that side. The estimate alone would fail one run in
     /// two whose true difference is the bound, and many that do not differ; the whole interval
     /// alone would let a real regression of 12 % pass because it might be 9 %. With both, a run
     /// that does not differ fails at most one time in 40, and one that is well beyond the bound
-    /// fails as soon as it can be told from no difference. [`Verdict::Exceeded::certain`] says
-    /// whether the interval lies beyond the bound as a whole.
+    /// fails as soon as it can be told from no difference.
     ///
     /// A bound for the figure itself is exceeded where the estimate lies beyond it: it is a
     /// promise about this run, and there is no difference that chance could explain.
-    pub fn judge(&self, a: Option<&dyn Figures>, b: &dyn Figures) -> Verdict {
-        let Some((value, interval)) = self.figure.of(b) else {
-            return Verdict::Unknown(format!("{} has no value: see its count", self.figure));
-        };
+    ///
+    /// # Errors
+    /// It cannot be judged, with the reason: never to be taken for kept.
+    pub fn is_exceeded(&self, a: Option<&dyn Figures>, b: &dyn Figures) -> Result<bool, String> {
+        let figure = self.figure;
+        let found = figure.of(b).ok_or_else(|| format!("{figure} has no value: see its count"))?;
         let bound = match self.bound {
-            Bound::Absolute(bound) => return self.verdict(value, interval, bound, true),
+            Bound::Absolute(bound) => return Ok(self.side.is_beyond(found.0, bound)),
             Bound::Difference(bound) | Bound::Relative(bound) => bound,
         };
-        let Some(base) = a.and_then(|a| self.figure.of(a)) else {
-            let figure = self.figure;
-            return Verdict::Unknown(format!("{figure} has no value in the run compared with"));
+        let base = a.and_then(|a| figure.of(a));
+        let base = base.ok_or_else(|| format!("{figure} has no value in the run compared with"))?;
+        let found =
+            difference(base, found).ok_or_else(|| format!("{figure} is infinite in both runs"))?;
+        let measured = match self.bound {
+            Bound::Relative(_) => found.relative.ok_or_else(|| {
+                let a = found.a.0;
+                format!("{figure} of {a} has no relative change: limit the difference")
+            })?,
+            _ => found.absolute,
         };
-        let Some(found) = difference(base, (value, interval)) else {
-            return Verdict::Unknown(format!("{} is infinite in both runs", self.figure));
+        // Of a figure that has a relative change both differences have an interval, or neither.
+        let interval = found
+            .interval
+            .ok_or_else(|| format!("{figure} has no interval: measure 2 rounds or more"))?;
+        let nearest = match self.side {
+            Side::Above => interval.low.0,
+            Side::Below => interval.high.0,
         };
-        let (measured, interval) = match self.bound {
-            Bound::Relative(_) => (found.relative, found.relative_interval),
-            _ => (Some(found.absolute), found.interval),
-        };
-        let Some(measured) = measured else {
-            let (figure, a) = (self.figure, found.a.0);
-            return Verdict::Unknown(format!(
-                "{figure} of {a} has no relative change: limit the difference"
-            ));
-        };
-        if interval.is_none() {
-            let figure = self.figure;
-            return Verdict::Unknown(format!("{figure} has no interval: measure 2 rounds or more"));
-        }
-        self.verdict(measured.0, interval, bound, self.differs(&found))
+        Ok(self.side.is_beyond(measured.0, bound) && self.side.is_beyond(nearest, 0.0))
     }
+}
 
-    /// Whether the interval of the difference excludes 0 on the side that fails.
-    fn differs(&self, found: &Difference) -> bool {
-        found.interval.is_some_and(|i| match self.side {
-            Side::Above => i.low.0 > 0.0,
-            Side::Below => i.high.0 < 0.0,
-        })
-    }
-
-    fn verdict(
-        &self,
-        measured: f64,
-        interval: Option<Interval>,
-        bound: f64,
-        differs: bool,
-    ) -> Verdict {
-        let beyond = |x: f64| match self.side {
+impl Side {
+    fn is_beyond(self, x: f64, bound: f64) -> bool {
+        match self {
             Side::Above => x > bound,
             Side::Below => x < bound,
-        };
-        if !(beyond(measured) && differs) {
-            return Verdict::Kept { measured: Value(measured), interval };
         }
-        let certain = interval.is_some_and(|i| beyond(i.low.0) && beyond(i.high.0));
-        Verdict::Exceeded { measured: Value(measured), interval, certain }
     }
 }
 
@@ -202,19 +154,12 @@ impl fmt::Display for Figure {
     }
 }
 
-/// What is wrong with a limit that was typed: one sentence that says what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("limit '{limit}': {wrong}")]
-pub struct LimitError {
-    limit: String,
-    wrong: String,
-}
-
 impl FromStr for Limit {
-    type Err = LimitError;
+    /// One sentence that says what is allowed.
+    type Err = String;
 
-    fn from_str(typed: &str) -> Result<Self, LimitError> {
-        parse(typed).map_err(|wrong| LimitError { limit: typed.to_owned(), wrong })
+    fn from_str(typed: &str) -> Result<Self, String> {
+        parse(typed).map_err(|wrong| format!("limit '{typed}': {wrong}"))
     }
 }
 
@@ -341,8 +286,12 @@ mod tests {
         One(summarize(&rounds, 1e4), rate(&delivered))
     }
 
-    fn judge(limit: &str, a: &One, b: &One) -> Verdict {
-        limit.parse::<Limit>().unwrap().judge(Some(a), b)
+    fn judge(limit: &str, a: &One, b: &One) -> Result<bool, String> {
+        limit.parse::<Limit>().unwrap().is_exceeded(Some(a), b)
+    }
+
+    fn exceeded(limit: &str, a: &One, b: &One) -> bool {
+        judge(limit, a, b).unwrap()
     }
 
     #[test]
@@ -399,24 +348,21 @@ mod tests {
     #[test]
     fn a_regression_beyond_the_limit_exceeds_it_and_one_within_does_not() {
         let (a, slower, little) = (run(1, 1e3, 100.0), run(2, 1.2e3, 80.0), run(3, 1.05e3, 97.0));
-        assert!(matches!(
-            judge("rtt.p50>+10%", &a, &slower),
-            Verdict::Exceeded { certain: true, .. }
-        ));
-        assert!(!judge("rtt.p50>+10%", &a, &little).exceeded(), "significant but within");
-        assert!(!judge("rtt.p50<-10%", &a, &slower).exceeded());
-        assert!(judge("rtt.p50<-10%", &slower, &a).exceeded());
-        assert!(judge("rtt.p99>+100ns", &a, &slower).exceeded());
-        assert!(judge("bandwidth<-5%", &a, &slower).exceeded());
-        assert!(!judge("bandwidth<-5%", &a, &little).exceeded());
-        assert!(judge("rtt.max>1us", &a, &a).exceeded());
-        assert!(!judge("rtt.max>1s", &a, &a).exceeded());
+        assert!(exceeded("rtt.p50>+10%", &a, &slower));
+        assert!(!exceeded("rtt.p50>+10%", &a, &little), "significant but within");
+        assert!(!exceeded("rtt.p50<-10%", &a, &slower));
+        assert!(exceeded("rtt.p50<-10%", &slower, &a));
+        assert!(exceeded("rtt.p99>+100ns", &a, &slower));
+        assert!(exceeded("bandwidth<-5%", &a, &slower));
+        assert!(!exceeded("bandwidth<-5%", &a, &little));
+        assert!(exceeded("rtt.max>1us", &a, &a));
+        assert!(!exceeded("rtt.max>1s", &a, &a));
     }
 
     #[test]
     fn chance_does_not_exceed_a_limit_of_nothing() {
         let failed = (0..200).filter(|seed| {
-            judge("rtt.p50>+0%", &run(2 * seed, 1e3, 1.0), &run(2 * seed + 1, 1e3, 1.0)).exceeded()
+            exceeded("rtt.p50>+0%", &run(2 * seed, 1e3, 1.0), &run(2 * seed + 1, 1e3, 1.0))
         });
         assert!(failed.count() <= 5, "one in 40");
     }
@@ -424,10 +370,10 @@ mod tests {
     #[test]
     fn what_cannot_be_judged_is_not_kept() {
         let (a, mut b) = (run(1, 1e3, 1.0), run(2, 1e3, 1.0));
-        let unknown = |v: Verdict| matches!(v, Verdict::Unknown(_));
+        let unknown = |judged: Result<bool, String>| judged.is_err();
         assert!(unknown(judge("rtt.p99.99>+10%", &a, &b)), "n too small");
         assert!(unknown(judge("one_way.p50>1us", &a, &b)), "not measured");
-        assert!(unknown("rtt.p50>+10%".parse::<Limit>().unwrap().judge(None, &b)));
+        assert!(unknown("rtt.p50>+10%".parse::<Limit>().unwrap().is_exceeded(None, &b)));
         b.0 = summarize(&[normal(&mut random(1), 500, 9e3, 1.0)], 1.0);
         assert!(unknown(judge("rtt.max>+10%", &a, &b)), "one round has no interval");
     }

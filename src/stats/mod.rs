@@ -30,8 +30,8 @@ mod coverage;
 #[cfg(test)]
 mod fixtures;
 
-pub use compare::{Difference, QuantileDifference};
-pub use limit::{Limit, Verdict};
+pub use compare::Difference;
+pub use limit::Limit;
 pub use metric::{Metric, RateMetric};
 pub use summary::{summarize, summarize_live};
 

@@ -3,7 +3,8 @@
 //! Kinds are stable, since records and scripts rely on them. A sentence has at most 100 characters
 //! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
 
-use super::number::{Many, Percent, Time};
+use super::Subject::{Cpu, Interface, Metric, Role};
+use super::number::{many, percent, time};
 use super::{Severity, Subject};
 use crate::units::quantile_name;
 
@@ -45,7 +46,7 @@ macro_rules! warnings {
             /// The figure, role, CPU or host that it weakens, where one is known.
             pub fn subject(&self) -> Option<Subject> {
                 match self {
-                    $(Self::$variant $({ $($field),* })? => None$(.or($subject))?,)*
+                    $(Self::$variant $({ $($field),* })? => None$(.or(Some($subject)))?,)*
                 }
             }
 
@@ -66,14 +67,6 @@ macro_rules! warnings {
     };
 }
 
-fn of_metric(name: &str) -> Option<Subject> {
-    Some(Subject::Metric(name.to_string()))
-}
-
-fn of_role(name: &str) -> Option<Subject> {
-    Some(Subject::Role(name.to_string()))
-}
-
 warnings! {
     // What was measured is not what was asked for.
 
@@ -89,48 +82,44 @@ warnings! {
 
     /// Both ends are on one host, and a network interface was named.
     "not_on_the_wire" Severe NotOnTheWire { interface: String }
-    about Some(Subject::Interface(interface.clone())),
+    about Interface(interface.clone()),
     says("both ends are on one host: no message crossed the wire of {interface}"),
     advises("run the server's end on another host (--to HOST)");
 
     /// The generator did not reach the offered rate.
     "generator_bound" Severe GeneratorBound { offered: f64, achieved: f64 }
-    about of_metric("offered_rate"),
+    about Metric("offered_rate".into()),
     says("generator-bound: {achieved:.0} of {offered:.0} messages/s were sent; \
           the transport was not the limit"),
     advises("lower --rate, or use a faster CPU for the client");
 
     /// Two sources of the offset between two hosts' clocks cannot both be true.
     "clocks_disagree" Severe ClocksDisagree { by: &'static str, beyond_ns: f64 }
-    about of_metric("one_way"),
+    about Metric("one_way".into()),
     says("{by} contradicts the clock offset by {} beyond all bounds: do not trust one_way",
-         Time(*beyond_ns)),
+         time(*beyond_ns)),
     advises("check PTP on both hosts, and watch their clocks with `wiregauge clocks`");
 
     /// The other host's clock was made wrong on purpose.
     "injected_clock_error" Severe InjectedClockError
-    about of_metric("one_way"),
+    about Metric("one_way".into()),
     says("a known error was injected into the remote clock (--injected-clock-error)"),
     advises("do not measure with --injected-clock-error: it tests the instrument");
 
     // Two hosts' clocks.
 
     /// A figure below the clock-error bound was dropped.
-    "below_clock_bound" Warning BelowClockBound {
-        metric: &'static str,
-        bound_ns: f64,
-        p50_ns: f64,
-    }
-    about of_metric(metric),
+    "below_clock_bound" Warning BelowClockBound { metric: &'static str, bound_ns: f64, p50_ns: f64 }
+    about Metric((*metric).into()),
     says("{metric} dropped: its median ({}) is below the clock-error bound ({})",
-         Time(*p50_ns), Time(*bound_ns)),
+         time(*p50_ns), time(*bound_ns)),
     advises("use `latency` (half_rtt), or a quieter network between the hosts");
 
     /// A host's clock was set, or changed its rate, while rounds ran.
     "clock_stepped" Warning ClockStepped { times: u64 }
-    about of_metric("one_way"),
+    about Metric("one_way".into()),
     says("a host's clock was stepped or changed its rate ({}): the clock-error bound is wide",
-         Many(*times, "time")),
+         many(*times, "time")),
     advises("stop what sets the clock during a run (ntpd, chronyd, ptp4l)");
 
     /// An end of rounds that were to start at one instant started later.
@@ -142,34 +131,34 @@ warnings! {
         allowed_ns: f64,
     }
     says("{end} started round {round} {} late (±{}): the others ran uncontended",
-         Time(*late_ns), Time(*bound_ns)),
+         time(*late_ns), time(*bound_ns)),
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
-            Time(*allowed_ns));
+            time(*allowed_ns));
 
     // CPUs, processes and memory.
 
     /// A role's threads were not bound to their CPUs.
     "unpinned" Warning Unpinned { role: &'static str }
-    about of_role(role),
+    about Role((*role).into()),
     says("the {role} was not pinned: it may have moved between CPUs, which lengthens the tail"),
     advises("allow pinning (cpuset, container limits), or name other CPUs with --cpus");
 
     /// Both roles share one CPU.
     "one_cpu" Warning OneCpu { cpu: u32 }
-    about Some(Subject::Cpu(*cpu)),
+    about Cpu(*cpu),
     says("both ends share CPU {cpu}: every message includes a context switch"),
     advises("give each end a CPU of its own with --cpus");
 
     /// Threads of one end take turns on a CPU.
     "fewer_cpus" Warning FewerCpus { threads: u32, cpus: u32 }
     says("{threads} threads of an end share {}: messages wait until their thread is scheduled",
-         Many(u64::from(*cpus), "CPU")),
+         many(u64::from(*cpus), "CPU")),
     advises("use fewer --threads, or name more CPUs with --cpus");
 
     /// In some rounds no time was found in which all threads were under way.
     "threads_not_concurrent" Warning ThreadsNotConcurrent { rounds: u32 }
     says("no rate of {}: one thread finished before another had warmed up",
-         Many(u64::from(*rounds), "round")),
+         many(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
 
     /// The two roles run on hardware threads of one core.
@@ -188,12 +177,7 @@ warnings! {
     advises("set it to performance: cpupower frequency-set -g performance");
 
     /// A measuring CPU may enter an idle state that takes long to leave.
-    "deep_idle" Warning DeepIdle {
-        cpus: String,
-        state: String,
-        exit_us: u64,
-        limit_us: u64,
-    }
+    "deep_idle" Warning DeepIdle { cpus: String, state: String, exit_us: u64, limit_us: u64 }
     says("{cpus} may enter idle state {state}: an end that sleeps wakes up to {exit_us} us late"),
     advises("disable it (cpupower idle-set -D {limit_us}), or use --wait busy");
 
@@ -204,10 +188,10 @@ warnings! {
 
     /// A measuring core loses time to something else.
     "noisy_core" Warning NoisyCore { cpu: u32, share: f64, longest_ns: f64 }
-    about Some(Subject::Cpu(*cpu)),
+    about Cpu(*cpu),
     says("above {} the tail is machine noise: CPU {cpu} lost {} of its time (longest gap {})",
          quantile_name(((1.0 - share) * 100.0).floor() / 100.0),
-         Percent(*share), Time(*longest_ns)),
+         percent(*share), time(*longest_ns)),
     advises("stop other processes, or isolate the CPU (isolcpus=, nohz_full=)");
 
     /// The machine had other work.
@@ -222,19 +206,19 @@ warnings! {
 
     /// The kernel took the CPU from a role.
     "involuntary_switches" Warning InvoluntarySwitches { role: &'static str, count: u64 }
-    about of_role(role),
+    about Role((*role).into()),
     says("the kernel took the CPU from the {role} {count} times: the tail includes these pauses"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
     /// The sample memory could be paged out.
     "memory_not_locked" Warning MemoryNotLocked { role: &'static str, reason: String }
-    about of_role(role),
+    about Role((*role).into()),
     says("the sample memory of the {role} is not locked: page faults may delay samples"),
     advises("allow it (ulimit -l unlimited, or CAP_IPC_LOCK): {reason}");
 
     /// Memory was touched for the first time while it measured.
     "page_faults" Warning PageFaults { role: &'static str, count: u64 }
-    about of_role(role),
+    about Role((*role).into()),
     says("the {role} had {count} page faults while it measured: the tail includes them"),
     advises("free memory, and allow it to be locked (ulimit -l unlimited)");
 
@@ -251,27 +235,22 @@ warnings! {
     // What the samples say.
 
     /// A quantile is not shown.
-    "too_few_samples" Note TooFewSamples {
-        metric: &'static str,
-        p: f64,
-        count: u64,
-        needed: u64,
-    }
-    about of_metric(metric),
+    "too_few_samples" Note TooFewSamples { metric: &'static str, p: f64, count: u64, needed: u64 }
+    about Metric((*metric).into()),
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
-    about of_metric(metric),
+    about Metric((*metric).into()),
     says("{} of {metric} varies {ratio:.1}x more between rounds than within one",
          quantile_name(*p)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
     /// The rates of rounds differ.
     "rate_varies" Warning RateVaries { metric: &'static str, share: f64 }
-    about of_metric(metric),
-    says("{metric} is known only to ±{}: it differs from round to round", Percent(*share)),
+    about Metric((*metric).into()),
+    says("{metric} is known only to ±{}: it differs from round to round", percent(*share)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
     /// Durations change while they are measured.
@@ -282,10 +261,10 @@ warnings! {
         z: f64,
         rounds: u64,
     }
-    about of_metric(metric),
+    about Metric((*metric).into()),
     says("not stationary: {metric} {} {} during round {round} (z = {z:.1}; so in {})",
-         if *change > 0.0 { "rose" } else { "fell" }, Percent(change.abs()),
-         Many(*rounds, "round")),
+         if *change > 0.0 { "rose" } else { "fell" }, percent(change.abs()),
+         many(*rounds, "round")),
     advises("raise --warmup, and look for what changes (CPU frequency, other processes)");
 
     /// The start of the rounds is slower than the rest.
@@ -295,9 +274,9 @@ warnings! {
         rounds: u64,
         window: u64,
     }
-    about of_metric(metric),
+    about Metric((*metric).into()),
     says("warm-up too short: {metric} is {} higher at the start of {} than later",
-         Percent(*excess), Many(*rounds, "round")),
+         percent(*excess), many(*rounds, "round")),
     advises("raise --warmup by {window} messages");
 
     /// Neighbouring samples are not independent.
@@ -307,7 +286,7 @@ warnings! {
         count: u64,
         effective_n: f64,
     }
-    about of_metric(metric),
+    about Metric((*metric).into()),
     says("{metric} is autocorrelated: effective n = {effective_n:.0} of {count} samples at {}",
          quantile_name(*p)),
     advises("nothing is wrong: intervals account for it; more --rounds narrow them");
@@ -320,7 +299,7 @@ warnings! {
     /// Messages never came.
     "loss" Warning Loss { lost: u64, sent: u64 }
     says("{lost} of {sent} messages were lost ({}); they count as infinitely late",
-         Percent(*lost as f64 / (*sent).max(1) as f64)),
+         percent(*lost as f64 / (*sent).max(1) as f64)),
     advises("where no loss is expected: lower the rate, or raise the receive buffer");
 
     /// Messages had a number that was never sent.
@@ -332,14 +311,14 @@ warnings! {
 
     /// Messages were posted later than their intended time.
     "generator_late" Warning GeneratorLate { share: f64, allowed_ns: f64, worst_ns: f64 }
-    about of_metric("response"),
+    about Metric("response".into()),
     says("{} of messages were posted more than {} late (worst {}); response includes it",
-         Percent(*share), Time(*allowed_ns), Time(*worst_ns)),
+         percent(*share), time(*allowed_ns), time(*worst_ns)),
     advises("lower --rate, or give the client an isolated CPU");
 
     /// Requests that were due waited for a buffer, or because too many were outstanding.
     "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
-    about of_metric("response"),
+    about Metric("response".into()),
     says("generator blocked {times} times in {sent} requests: no buffer, or too many outstanding"),
     advises("lower the load, or raise --window (rpc: --outstanding)");
 

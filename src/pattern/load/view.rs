@@ -449,7 +449,7 @@ fn data(curves: &[Curve<'_>]) -> Data {
                 let (sent, answered) =
                     (rate(RateMetric::AchievedRate), rate(RateMetric::MessageRate));
                 let found = summary.and_then(|summary| summary.quantile(p));
-                let [value, low, high] = Field::quantile(found);
+                let [value, low, high] = quantile_fields(found);
                 let clients = Some(f64::from(spec(run).clients)).filter(|n| *n > 0.0);
                 let (metric, p) = (main_metric(run).name(), quantile_name(p));
                 let count = summary.map_or(0, |summary| summary.count);

@@ -167,7 +167,7 @@ fn data(runs: &[Sent<'_>]) -> Data {
     for row in runs.iter().flat_map(|sent| sent.lengths()) {
         let Length { sent, of } = row;
         for quantile in &of.summary.quantiles {
-            let [value, low, high] = Field::quantile(Some(quantile));
+            let [value, low, high] = quantile_fields(Some(quantile));
             let (run, label, name) = (sent.run.index, &sent.run.label, quantile_name(quantile.p));
             let (OfSize { summary, unloaded, .. }, share) = (of, of.share);
             data.rows.push(fields! {

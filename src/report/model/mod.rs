@@ -14,9 +14,8 @@ mod table;
 
 pub use map::{HeatCell, HeatMap, Surface, SurfacePoint};
 pub(crate) use plot::fields;
-pub use plot::{
-    Axis, Curve, CurveKind, Data, Field, Mark, Plot, Point, Series, Shape, Style, Unit,
-};
+pub use plot::{Axis, Curve, CurveKind, Data, Mark, Plot, Point, Series, Shape, Style, Unit};
+pub use plot::{bounds, quantile_fields};
 pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Row, Table};
 pub use table::{ends, figure, number, own, prose, text};
 

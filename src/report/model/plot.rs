@@ -1,7 +1,8 @@
 //! Plots: series of points over two axes, and lines across them.
 
-use crate::stats::{Interval, Quantile};
+use crate::stats::{Interval, Quantile, Value};
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 
 /// One plot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -224,90 +225,27 @@ pub struct Mark {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Data {
     pub head: Vec<String>,
-    pub rows: Vec<Vec<Field>>,
+    /// Lists of numbers and words; what is missing is an empty field.
+    pub rows: Vec<Json>,
 }
 
-/// A field of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Field {
-    Number(f64),
-    Text(String),
-}
-
-impl Field {
-    pub fn none() -> Field {
-        Field::Text(String::new())
-    }
-
-    /// The bounds of an interval.
-    pub fn bounds(interval: Option<Interval>) -> [Field; 2] {
-        match interval {
-            Some(Interval { low, high }) => [low.0.into(), high.0.into()],
-            None => [Field::none(), Field::none()],
-        }
-    }
-
-    /// A quantile and its interval.
-    pub fn quantile(found: Option<&Quantile>) -> [Field; 3] {
-        let value = found.and_then(|quantile| quantile.value);
-        let [low, high] = Field::bounds(found.and_then(|quantile| quantile.interval));
-        [value.map_or("n too small".into(), |value| value.0.into()), low, high]
-    }
-}
-
-impl From<Option<f64>> for Field {
-    fn from(number: Option<f64>) -> Field {
-        number.map_or_else(Field::none, Field::from)
-    }
-}
-
-impl From<f64> for Field {
-    /// JSON has no infinity.
-    fn from(number: f64) -> Field {
-        match number {
-            v if v.is_finite() => Field::Number(v),
-            v if v.is_nan() => Field::none(),
-            v => Field::Text(v.to_string()),
-        }
-    }
-}
-
-impl From<u32> for Field {
-    fn from(number: u32) -> Field {
-        f64::from(number).into()
-    }
-}
-
-impl From<u64> for Field {
-    fn from(number: u64) -> Field {
-        (number as f64).into()
-    }
-}
-
-impl From<&str> for Field {
-    fn from(text: &str) -> Field {
-        Field::Text(text.into())
-    }
-}
-
-impl From<&String> for Field {
-    fn from(text: &String) -> Field {
-        Field::Text(text.clone())
-    }
-}
-
-impl From<String> for Field {
-    fn from(text: String) -> Field {
-        Field::Text(text)
-    }
-}
-
-/// A row of [`Data`].
+/// A row of [`Data`]. A number that may be infinite is a [`crate::stats::Value`].
 macro_rules! fields {
-    ($($field:expr),* $(,)?) => { vec![$($crate::report::model::Field::from($field)),*] };
+    ($($field:expr),* $(,)?) => { serde_json::json!([$($field),*]) };
 }
 pub(crate) use fields;
+
+/// The bounds of an interval as fields.
+pub fn bounds(interval: Option<Interval>) -> [Option<Value>; 2] {
+    [interval.map(|both| both.low), interval.map(|both| both.high)]
+}
+
+/// A quantile and its interval as fields.
+pub fn quantile_fields(found: Option<&Quantile>) -> [Json; 3] {
+    let value = found.and_then(|quantile| quantile.value);
+    let [low, high] = bounds(found.and_then(|quantile| quantile.interval));
+    [value.map_or("n too small".into(), |value| json!(value)), json!(low), json!(high)]
+}
 
 impl Data {
     /// The names of its columns, parted by spaces.

@@ -167,7 +167,7 @@ fn data(record: &Record) -> Data {
         let name = name(record, history);
         data.rows.extend(history.points.iter().map(|point| {
             let (offset, drift) = (point.offset_ns, point.drift_ppm);
-            fields![&name, point.after_s, offset, point.bound_ns, drift, point.drift_bound_ppm]
+            fields![name, point.after_s, offset, point.bound_ns, drift, point.drift_bound_ppm]
         }));
     }
     data

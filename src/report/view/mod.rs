@@ -4,6 +4,7 @@
 //! record says of any run.
 
 mod clocks;
+mod figures;
 mod noise;
 mod pairs;
 mod results;

@@ -106,7 +106,7 @@ pub fn section(record: &Record) -> Option<Section> {
     for noise in &cpus {
         let gaps = noise.histogram.iter();
         data.rows
-            .extend(gaps.map(|(from, gaps)| fields![noise.cpu, *from, *gaps, noise.observed_ns]));
+            .extend(gaps.map(|(from, gaps)| fields![noise.cpu, from, gaps, noise.observed_ns]));
     }
     let names = lengths.iter().map(|from_ns| span(*from_ns)).collect();
     let plot = Plot {

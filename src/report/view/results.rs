@@ -33,8 +33,8 @@ impl OfRun for Line<'_> {
     }
 }
 
-impl Line<'_> {
-    fn summary(&self) -> Option<&Summary> {
+impl<'a> Line<'a> {
+    fn summary(&self) -> Option<&'a Summary> {
         Some(&self.figure.summary)
     }
 }

@@ -1,29 +1,16 @@
 //! Rounds side by side: each round a dot, the figure of all with its interval a box behind them. In
 //! per cent of that figure, so that 1 % is as visible at 100 ns as at 100 us.
 
+use super::figures::{self, Figure};
+use crate::options::each_once;
 use crate::record::schema::{RateMetric, Record, Run};
-use crate::report::curves::headline;
-use crate::report::model::{Axis, Data, Field, Plot, Point, Section, Series, Style, Unit, fields};
-use crate::report::number::{
-    MEGABYTES, PERCENT, bytes, fixed, interval, quantile_name, short, time,
-};
-use crate::stats::Interval;
+use crate::report::model::{Axis, Data, Plot, Point, Section, Series, Style, Unit, bounds, fields};
+use crate::report::number::{MEGABYTES, PERCENT, bytes, fixed, interval, short, time};
+use crate::stats::{Interval, Value};
+use serde_json::{Value as Json, json};
 
 /// Most runs that are named; more are numbered.
 const NAMED: usize = 12;
-/// The quantiles of each latency.
-const QUANTILES: [f64; 2] = [0.5, 0.99];
-
-/// The rounds of one figure of a run.
-struct Group<'a> {
-    run: &'a Run,
-    name: String,
-    pooled: f64,
-    interval: Option<Interval>,
-    /// NaN where a round has too few samples.
-    rounds: Vec<f64>,
-}
-
 /// A plot of latencies and one of bandwidths; `None` where there are neither.
 pub fn section(record: &Record) -> Option<Section> {
     let mut section = Section::new("rounds", "Rounds side by side");
@@ -32,40 +19,12 @@ pub fn section(record: &Record) -> Option<Section> {
         format!("Each dot is a round: its p50, and its p99 where it has enough samples. {note}");
     let rate = format!("Each dot is a round. {note}");
     let megabytes = |value: f64| format!("{} MB/s", short(value * MEGABYTES));
-    add(&mut section, "latency", "Latency", latency, latencies(record), time);
-    add(&mut section, "bandwidth", "Bandwidth", rate, bandwidths(record), megabytes);
+    let latencies = record.runs.iter().flat_map(figures::quantiles).collect();
+    let bandwidth = |run| figures::rate(run, RateMetric::Bandwidth);
+    let bandwidths = record.runs.iter().filter_map(bandwidth).collect();
+    add(&mut section, "latency", "Latency", latency, latencies, time);
+    add(&mut section, "bandwidth", "Bandwidth", rate, bandwidths, megabytes);
     section.filled()
-}
-
-fn latencies(record: &Record) -> Vec<Group<'_>> {
-    let of = |run| {
-        let summary = Run::summary(run, headline(run)?)?;
-        let group = move |p| {
-            let at = summary.quantiles.iter().position(|quantile| quantile.p == p)?;
-            let found = &summary.quantiles[at];
-            let value = |round: &crate::stats::RoundSummary| {
-                round.quantiles.get(at).copied().flatten().map_or(f64::NAN, |value| value.0)
-            };
-            Some(Group {
-                run,
-                name: quantile_name(p),
-                pooled: found.value.map_or(f64::NAN, |value| value.0),
-                interval: found.interval,
-                rounds: summary.rounds.iter().map(value).collect(),
-            })
-        };
-        Some(QUANTILES.into_iter().filter_map(group))
-    };
-    record.runs.iter().filter_map(of).flatten().collect()
-}
-
-fn bandwidths(record: &Record) -> Vec<Group<'_>> {
-    let of = |run| {
-        let (metric, rate) = (RateMetric::Bandwidth, Run::rate(run, RateMetric::Bandwidth)?);
-        let (pooled, interval, rounds) = (rate.value, rate.interval, rate.rounds.clone());
-        Some(Group { run, name: metric.name().into(), pooled, interval, rounds })
-    };
-    record.runs.iter().filter_map(of).collect()
 }
 
 fn add(
@@ -73,30 +32,25 @@ fn add(
     id: &str,
     title: &str,
     note: String,
-    groups: Vec<Group<'_>>,
+    figures: Vec<Figure<'_>>,
     shown: impl Fn(f64) -> String,
 ) {
-    if groups.iter().all(|group| group.rounds.is_empty()) {
+    if figures.iter().all(|figure| figure.rounds.is_empty()) {
         return;
     }
-    let mut runs: Vec<&Run> = groups.iter().map(|group| group.run).collect();
+    let mut runs: Vec<&Run> = figures.iter().map(|figure| figure.run).collect();
     runs.dedup_by_key(|run| run.index);
-    let mut names: Vec<&str> = Vec::new();
-    for group in &groups {
-        if !names.contains(&group.name.as_str()) {
-            names.push(&group.name);
-        }
-    }
+    let names = each_once(figures.iter().map(|figure| figure.name.as_str()));
     let slot = 0.84 / names.len() as f64;
     let mut series = Vec::new();
     for (at, name) in names.iter().enumerate() {
         let aside = (at as f64 - (names.len() - 1) as f64 / 2.0) * slot;
         let (mut boxes, mut dots) = (Vec::new(), Vec::new());
-        for group in groups.iter().filter(|group| group.name == *name) {
-            let own = runs.iter().position(|run| run.index == group.run.index).unwrap_or(0);
+        for figure in figures.iter().filter(|figure| figure.name == *name) {
+            let own = runs.iter().position(|run| run.index == figure.run.index).unwrap_or(0);
             let middle = own as f64 + aside;
-            boxes.extend(pooled(group, middle, &shown));
-            dots.extend(rounds(group, middle, slot, &shown));
+            boxes.extend(pooled(figure, middle, &shown));
+            dots.extend(rounds(figure, middle, slot, &shown));
         }
         let made = |style, points, hidden| Series {
             name: (*name).into(),
@@ -122,48 +76,48 @@ fn add(
         series,
         ..Plot::default()
     };
-    section.draw(plot, data(&groups));
+    section.draw(plot, data(&figures));
 }
 
 /// How far a value is from that of all rounds, in per cent.
-fn part(group: &Group<'_>, value: f64) -> f64 {
-    PERCENT * (value / group.pooled - 1.0)
+fn part(figure: &Figure<'_>, value: f64) -> f64 {
+    PERCENT * (value / figure.value - 1.0)
 }
 
-fn is_usable(group: &Group<'_>) -> bool {
-    group.pooled > 0.0 && group.pooled.is_finite()
+fn is_usable(figure: &Figure<'_>) -> bool {
+    figure.value > 0.0 && figure.value.is_finite()
 }
 
-fn pooled(group: &Group<'_>, x: f64, shown: &impl Fn(f64) -> String) -> Option<Point> {
+fn pooled(figure: &Figure<'_>, x: f64, shown: &impl Fn(f64) -> String) -> Option<Point> {
     let bound = |of: fn(&Interval) -> f64| {
-        let bound = part(group, group.interval.as_ref().map_or(group.pooled, of));
+        let bound = part(figure, figure.interval.as_ref().map_or(figure.value, of));
         Some(bound).filter(|bound| bound.is_finite())
     };
     let text = format!(
         "{}, {}: {} {} over {} rounds",
-        group.run.label,
-        group.name,
-        shown(group.pooled),
-        interval(group.interval, shown),
-        group.rounds.len()
+        figure.run.label,
+        figure.name,
+        shown(figure.value),
+        interval(figure.interval, shown),
+        figure.rounds.len()
     );
     let (low, high) = (bound(|both| both.low.0), bound(|both| both.high.0));
-    is_usable(group).then(|| Point { x, low, high, text, ..Point::default() })
+    is_usable(figure).then(|| Point { x, low, high, text, ..Point::default() })
 }
 
-fn rounds(group: &Group<'_>, x: f64, slot: f64, shown: &impl Fn(f64) -> String) -> Vec<Point> {
-    let count = group.rounds.len();
+fn rounds(figure: &Figure<'_>, x: f64, slot: f64, shown: &impl Fn(f64) -> String) -> Vec<Point> {
+    let count = figure.rounds.len();
     let step = slot * 0.8 / count.max(1) as f64;
     let point = |(round, value): (usize, &f64)| {
-        let y = Some(part(group, *value)).filter(|y| y.is_finite() && is_usable(group))?;
+        let y = Some(part(figure, *value)).filter(|y| y.is_finite() && is_usable(figure))?;
         let sign = if y > 0.0 { "+" } else { "" };
-        let (label, name) = (&group.run.label, &group.name);
+        let (label, name) = (&figure.run.label, &figure.name);
         let away = fixed(y, 2);
         let text = format!("{label}, {name}: round {round}: {}, {sign}{away} %", shown(*value));
         let x = x + (round as f64 - (count as f64 - 1.0) / 2.0) * step;
         Some(Point { x, y, text, ..Point::default() })
     };
-    group.rounds.iter().enumerate().filter_map(point).collect()
+    figure.rounds.iter().enumerate().filter_map(point).collect()
 }
 
 /// What tells the runs apart, a line each; where there is no room, the number of the run.
@@ -182,16 +136,17 @@ fn labels(runs: &[&Run]) -> Vec<String> {
     runs.iter().map(label).collect()
 }
 
-fn data(groups: &[Group<'_>]) -> Data {
+fn data(figures: &[Figure<'_>]) -> Data {
     let mut data = Data::new("run label figure round value low high");
-    for group in groups {
-        let row = |round: Field, value: f64, [low, high]: [Field; 2]| {
-            fields![group.run.index, &group.run.label, &group.name, round, value, low, high]
+    for figure in figures {
+        let row = |round: Json, value: f64, interval| {
+            let [low, high] = bounds(interval);
+            let (run, value) = (figure.run, Value(value));
+            fields![run.index, run.label, figure.name, round, value, low, high]
         };
-        data.rows.push(row("all".into(), group.pooled, Field::bounds(group.interval)));
-        let rounds = group.rounds.iter().enumerate();
-        let none = || [Field::none(), Field::none()];
-        data.rows.extend(rounds.map(|(at, value)| row((at as u64).into(), *value, none())));
+        data.rows.push(row(json!("all"), figure.value, figure.interval));
+        let rounds = figure.rounds.iter().enumerate();
+        data.rows.extend(rounds.map(|(at, value)| row(json!(at), *value, None)));
     }
     data
 }

@@ -4,6 +4,7 @@ mod lines;
 mod plots;
 mod surfaces;
 
+use crate::options::each_once;
 use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind};
 use crate::record::schema::{Record, Run};
@@ -129,14 +130,11 @@ struct Source<'a> {
 impl OfRun for Source<'_> {}
 
 fn sources(graph: &Graph) -> Option<Table> {
-    let mut rows: Vec<Source<'_>> = Vec::new();
-    for reference in &graph.references {
-        let (source, system) = (reference.source.as_str(), reference.system.as_str());
-        let row = Source { source, system, notes: reference.notes.join(" ") };
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
+    let rows = each_once(graph.references.iter().map(|reference| Source {
+        source: &reference.source,
+        system: &reference.system,
+        notes: reference.notes.join(" "),
+    }));
     let fields = [
         prose("source", |row: &Source<'_>| row.source),
         prose("measured on", |row: &Source<'_>| row.system),

@@ -4,8 +4,9 @@ use super::lines::{Line, MANY_MISSED};
 use super::plots::{figures, is_rate, note, scale, word};
 use crate::plan::study::{Axis as Against, Graph};
 use crate::record::schema::RateMetric;
-use crate::report::model::{Axis, Data, Field, Surface, SurfacePoint, Unit, fields};
+use crate::report::model::{Axis, Data, Surface, SurfacePoint, Unit, bounds, fields};
 use crate::report::number::{interval, per_second, quantile_name};
+use crate::stats::Value;
 
 /// A surface for each series.
 pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface> {
@@ -63,18 +64,18 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
         let (rate, values) = (known(Against::Rate), known(Against::Values));
         let is_rate = RateMetric::from_name(line.metric).is_some();
         let figure = if is_rate { "rate".into() } else { quantile_name(graph.quantile) };
-        let [low, high] = Field::bounds(line.figure.and_then(|(_, bounds)| bounds));
+        let [low, high] = bounds(line.figure.and_then(|(_, bounds)| bounds));
         let (run, size, clients) = (line.run.index, line.run.case.size.0, known(Against::Clients));
-        let value = line.figure.map(|(value, _)| value);
-        let row = |published: Field, source: &str| {
+        let value = line.figure.map(|(value, _)| Value(value));
+        let row = |published: Option<f64>, source: &str| {
             fields! {
-                &graph.title, line.series, run, size, rate, values, clients, line.metric, &figure,
-                value, low.clone(), high.clone(), published, source
+                graph.title, line.series, run, size, rate, values, clients, line.metric, figure,
+                value, low, high, published, source
             }
         };
-        data.rows.push(row(Field::none(), ""));
+        data.rows.push(row(None, ""));
         for beside in &line.beside {
-            data.rows.push(row(beside.figure.value.into(), &beside.reference.source));
+            data.rows.push(row(Some(beside.figure.value), &beside.reference.source));
         }
     }
     data
