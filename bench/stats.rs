@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::time::Instant;
 use wiregauge::sample::histogram::{self, LiveHistogram};
-use wiregauge::stats::{stationarity, summarize, summarize_live};
+use wiregauge::stats::{Metric, stationarity, summarize, summarize_live};
 
 const ROUNDS: u64 = 5;
 const SAMPLES_OF_ROUND: usize = 2_000_000;
@@ -43,7 +43,7 @@ fn main() {
     let extra = (peak_kib() - before) as f64 / samples_kib as f64;
 
     let start = Instant::now();
-    let drift = stationarity::drift(&rounds);
+    let drift = stationarity::drift(Metric::Rtt, &rounds);
     let drift_s = start.elapsed().as_secs_f64();
 
     let start = Instant::now();

@@ -272,8 +272,8 @@ impl LiveHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::pooled::Bins;
-    use crate::stats::quantile::{Ranked, Sorted, rank};
+    use crate::stats::pooled::{Bins, Run};
+    use crate::stats::quantile::{Ranked, rank};
     use proptest::prelude::*;
 
     fn at_rank(histogram: &LiveHistogram, rank: u64) -> f64 {
@@ -384,7 +384,7 @@ mod tests {
             samples.sort_by(f64::total_cmp);
             let bins = Bins::new(&h);
             for r in 1..=samples.len() as u64 {
-                let (got, true_ns) = (bins.at_rank(r), Sorted(&samples).at_rank(r));
+                let (got, true_ns) = (bins.at_rank(r), Run::sorted(&samples).at_rank(r));
                 let allowed = (true_ns * RELATIVE_ERROR).max(DEFAULT_UNIT_NS) * (1.0 + 1e-6);
                 prop_assert!((got - true_ns).abs() <= allowed, "{} {}", got, true_ns);
             }

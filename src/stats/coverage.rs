@@ -4,7 +4,8 @@
 //! is what a right interval gives in all but one of 16 such shares; seeds are fixed.
 
 use super::fixtures::{ar1, iid, normal, random};
-use super::quantile::{Sorted, order_interval};
+use super::pooled::Run;
+use super::quantile::order_interval;
 use super::{Interval, Quantile, Summary, summarize};
 
 fn of(summary: &Summary, p: f64) -> &Quantile {
@@ -45,7 +46,7 @@ fn intervals_cover_what_is_correlated_where_the_plain_number_would_not() {
         let naive = coverage(300, |seed| {
             let mut run = rounds(seed);
             run.sort_by(f64::total_cmp);
-            (Some(order_interval(&Sorted(&run), p, 20_000.0)), z.exp())
+            (Some(order_interval(&Run::sorted(&run), p, 20_000.0)), z.exp())
         });
         assert!(naive < 0.85, "p = {p}: {naive}");
     }

@@ -3,14 +3,6 @@
 use super::quantile::Ranked;
 use crate::sample::histogram::LiveHistogram;
 
-/// Samples that can be counted up to a value: what lets sorted rounds be pooled without a merge.
-pub trait Counted: Ranked {
-    /// Samples at or below a value in ns.
-    fn count_at_most(&self, ns: f64) -> u64;
-    /// Finite samples.
-    fn finite(&self) -> u64;
-}
-
 /// One round's samples in rising order, as keys that order like them.
 pub struct Run(Vec<u64>);
 
@@ -43,15 +35,9 @@ impl Ranked for Run {
     fn at_rank(&self, rank: u64) -> f64 {
         sample(self.0[(rank.clamp(1, self.count()) - 1) as usize])
     }
-}
 
-impl Counted for Run {
     fn count_at_most(&self, ns: f64) -> u64 {
         self.0.partition_point(|k| sample(*k) <= ns) as u64
-    }
-
-    fn finite(&self) -> u64 {
-        self.count_at_most(f64::MAX)
     }
 }
 
@@ -99,34 +85,22 @@ impl Ranked for Bins {
         let bin = self.up_to.partition_point(|seen| *seen < rank);
         self.values.get(bin).copied().unwrap_or(f64::INFINITY)
     }
-}
 
-impl Counted for Bins {
     fn count_at_most(&self, ns: f64) -> u64 {
         let bins = self.values.partition_point(|v| *v <= ns);
         let lost = if ns == f64::INFINITY { self.lost } else { 0 };
         lost + if bins == 0 { 0 } else { self.up_to[bins - 1] }
-    }
-
-    fn finite(&self) -> u64 {
-        self.up_to.last().copied().unwrap_or(0)
     }
 }
 
 /// All rounds as one sample, without merging them.
 pub struct Pooled<T>(pub Vec<T>);
 
-impl<T: Counted> Counted for Pooled<T> {
+impl<T: Ranked> Ranked for Pooled<T> {
     fn count_at_most(&self, ns: f64) -> u64 {
         self.0.iter().map(|r| r.count_at_most(ns)).sum()
     }
 
-    fn finite(&self) -> u64 {
-        self.0.iter().map(Counted::finite).sum()
-    }
-}
-
-impl<T: Counted> Ranked for Pooled<T> {
     fn count(&self) -> u64 {
         self.0.iter().map(Ranked::count).sum()
     }

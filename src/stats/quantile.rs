@@ -25,6 +25,13 @@ pub trait Ranked {
     /// The sample of a rank from 1 to [`Ranked::count`]; a rank outside is moved to the nearest.
     /// Must not be called where the count is 0.
     fn at_rank(&self, rank: u64) -> f64;
+    /// Samples at or below a value in ns: lets sorted rounds be pooled without a merge.
+    fn count_at_most(&self, ns: f64) -> u64;
+
+    /// Finite samples.
+    fn finite(&self) -> u64 {
+        self.count_at_most(f64::MAX)
+    }
 }
 
 /// The nearest rank ceil(p n) of `n` samples, from 1; 0 where there are none.
@@ -52,17 +59,9 @@ pub fn quantile(samples: &impl Ranked, p: f64) -> Option<Value> {
     (n > 0 && n >= least_samples(p)).then(|| Value(samples.at_rank(rank(p, n))))
 }
 
-/// Ranks whose samples enclose a quantile; `None` is a bound that the samples cannot give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RankInterval {
-    /// Rank of the lower bound, from 1.
-    pub low: Option<u64>,
-    /// Rank of the upper bound, to n.
-    pub high: Option<u64>,
-}
-
 /// Ranks of the 95 % interval of quantile `p` among `n` samples that are worth `effective_n`
-/// independent ones.
+/// independent ones: that of the lower bound, from 1, and that of the upper one, to n. `None` is a
+/// bound that the samples cannot give.
 ///
 /// With m independent samples the number of those at or below the true quantile is B ~ Bin(m, p),
 /// whatever the distribution. The interval is [X(l), X(u)] with l the largest and u the smallest
@@ -71,9 +70,9 @@ pub struct RankInterval {
 /// effective number, at least 1, and what bounds the share B/m bounds the share of the n samples:
 /// l becomes floor((l-1) n/m) + 1 and u becomes ceil(u n/m), both rounded away from the quantile.
 /// For m = n they stay as they are.
-pub fn rank_interval(p: f64, n: u64, effective_n: f64) -> RankInterval {
+pub fn rank_interval(p: f64, n: u64, effective_n: f64) -> [Option<u64>; 2] {
     if n == 0 || !(p > 0.0 && p < 1.0) {
-        return RankInterval { low: None, high: None };
+        return [None, None];
     }
     let m = if effective_n >= n as f64 { n } else { (effective_n.max(1.0) as u64).clamp(1, n) };
     let (l, u) = binomial_bounds(m, p);
@@ -81,15 +80,15 @@ pub fn rank_interval(p: f64, n: u64, effective_n: f64) -> RankInterval {
     let scale = |k: u64| u128::from(k) * u128::from(n);
     let low = (l > 0).then(|| (scale(l - 1) / u128::from(m)) as u64 + 1);
     let high = (u <= m).then(|| scale(u).div_ceil(u128::from(m)) as u64);
-    RankInterval { low, high }
+    [low, high]
 }
 
 /// The order-statistic interval of a quantile; a bound that the samples cannot give is infinite.
 pub fn order_interval(samples: &impl Ranked, p: f64, effective_n: f64) -> Interval {
-    let ranks = rank_interval(p, samples.count(), effective_n);
+    let [low, high] = rank_interval(p, samples.count(), effective_n);
     Interval {
-        low: Value(ranks.low.map_or(f64::NEG_INFINITY, |r| samples.at_rank(r))),
-        high: Value(ranks.high.map_or(f64::INFINITY, |r| samples.at_rank(r))),
+        low: Value(low.map_or(f64::NEG_INFINITY, |r| samples.at_rank(r))),
+        high: Value(high.map_or(f64::INFINITY, |r| samples.at_rank(r))),
     }
 }
 
@@ -140,22 +139,9 @@ fn lower_bound(n: u64, odds: f64, mode: u64) -> u64 {
     low
 }
 
-/// Samples in rising order in a slice.
-#[derive(Clone, Copy, Debug)]
-pub struct Sorted<'a>(pub &'a [f64]);
-
-impl Ranked for Sorted<'_> {
-    fn count(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn at_rank(&self, rank: u64) -> f64 {
-        self.0[(rank.clamp(1, self.count()) - 1) as usize]
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::pooled::Run;
     use super::*;
     use proptest::prelude::*;
     use statrs::distribution::{Binomial, DiscreteCDF};
@@ -177,9 +163,13 @@ mod tests {
             assert_eq!(least_samples(p), least, "p = {p}");
         }
         let thousand: Vec<f64> = (0..1000).map(f64::from).collect();
-        assert_eq!(quantile(&Sorted(&thousand), 0.999), None, "T3: never silently the maximum");
-        assert_eq!(quantile(&Sorted(&thousand), 0.99), Some(Value(989.0)));
-        assert_eq!(quantile(&Sorted(&[]), 0.5), None);
+        assert_eq!(
+            quantile(&Run::sorted(&thousand), 0.999),
+            None,
+            "T3: never silently the maximum"
+        );
+        assert_eq!(quantile(&Run::sorted(&thousand), 0.99), Some(Value(989.0)));
+        assert_eq!(quantile(&Run::sorted(&[]), 0.5), None);
     }
 
     #[test]
@@ -197,9 +187,9 @@ mod tests {
 
     #[test]
     fn the_median_of_ten_lies_between_the_second_and_the_ninth() {
-        let known = RankInterval { low: Some(2), high: Some(9) };
+        let known = [Some(2), Some(9)];
         assert_eq!(rank_interval(0.5, 10, 10.0), known, "Conover's table A3");
-        let none = RankInterval { low: None, high: None };
+        let none = [None, None];
         assert_eq!(rank_interval(0.5, 1_000, 5.9), none, "five samples give no 95 % interval");
     }
 
@@ -217,10 +207,10 @@ mod tests {
     #[test]
     fn days_of_samples_overflow_no_rank() {
         let n = 8_640_000_000_000;
-        let ranks = rank_interval(0.9999, n, n as f64 / 3.0);
+        let [low, high] = rank_interval(0.9999, n, n as f64 / 3.0);
         let centre = rank(0.9999, n);
-        assert!(ranks.low.unwrap() < centre && centre < ranks.high.unwrap());
-        assert!(ranks.high.unwrap() <= n);
+        assert!(low.unwrap() < centre && centre < high.unwrap());
+        assert!(high.unwrap() <= n);
     }
 
     proptest! {
@@ -234,15 +224,15 @@ mod tests {
                 samples.iter().filter(|y| *y <= x).count() * 100 >= p as usize * n
             }).unwrap();
             let r = rank(f64::from(p) / 100.0, n as u64);
-            prop_assert_eq!(samples[naive], Sorted(&samples).at_rank(r));
+            prop_assert_eq!(samples[naive], Run::sorted(&samples).at_rank(r));
         }
 
         #[test]
         fn intervals_enclose_their_quantile(n in 1_u64..100_000, m in 1.0..100_000.0_f64) {
             for p in [0.1, 0.5, 0.9, 0.99] {
-                let ranks = rank_interval(p, n, m);
-                prop_assert!(ranks.low.is_none_or(|l| (1..=rank(p, n)).contains(&l)));
-                prop_assert!(ranks.high.is_none_or(|u| (rank(p, n)..=n).contains(&u)));
+                let [low, high] = rank_interval(p, n, m);
+                prop_assert!(low.is_none_or(|l| (1..=rank(p, n)).contains(&l)));
+                prop_assert!(high.is_none_or(|u| (rank(p, n)..=n).contains(&u)));
             }
         }
     }

@@ -4,7 +4,10 @@
 //! time. A finding needs statistical significance and size: with millions of samples a change of
 //! no consequence is significant, and with twenty medians one of consequence may be chance.
 
-use super::quantile::{Ranked, Sorted, rank};
+use super::Metric;
+use super::pooled::Run;
+use super::quantile::{Ranked, rank};
+use crate::warning::Warning;
 
 /// Windows of a round. With 20 a perfect trend has |z| = 6.1, twice what is asked.
 pub const WINDOWS: usize = 20;
@@ -19,52 +22,35 @@ pub const Z_LIMIT: f64 = 3.3;
 /// A change below this share of the median is not reported.
 pub const SHARE_LIMIT: f64 = 0.05;
 
-/// A trend within a round.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drift {
-    /// The round, from 0.
-    pub round: usize,
-    /// Mann-Kendall's z: positive where durations grow.
-    pub z: f64,
-    /// The trend from the first window to the last (Theil-Sen slope), over the round's median.
-    pub change: f64,
-    /// Rounds that drift.
-    pub rounds_drifting: usize,
-}
-
-/// The start of the rounds is slower than what follows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ShortWarmup {
-    /// Median over the rounds of (first window - median of the rest) / median of the rest.
-    pub excess: f64,
-    /// Rounds whose first window was the slowest, by more than [`SHARE_LIMIT`].
-    pub rounds_slow: usize,
-    /// Samples of one window in the first of them: warm up for that much longer.
-    pub window: usize,
-}
-
 /// The strongest trend of any round, by its size; `None` where no round drifts.
 ///
 /// Each round is tested by Mann-Kendall (Mann 1945, Kendall 1975) on its windows' medians, with
 /// the variance corrected for ties, and measured by the slope of Theil and Sen, the median of all
 /// pairs' slopes; one stall moves neither.
-pub fn drift<R: AsRef<[f64]>>(rounds: &[R]) -> Option<Drift> {
+///
+/// The warning has Mann-Kendall's z, positive where durations grow, and the trend from the first
+/// window to the last over the round's median.
+pub fn drift<R: AsRef<[f64]>>(metric: Metric, rounds: &[R]) -> Option<Warning> {
     let of_round = |(round, r): (usize, &R)| {
         let medians = window_medians(r.as_ref())?;
         let z = mann_kendall(&medians);
         let change = theil_sen(&medians) * (medians.len() - 1) as f64 / median(&medians);
         let drifts = z.abs() > Z_LIMIT && change.abs() > SHARE_LIMIT;
-        drifts.then_some(Drift { round, z, change, rounds_drifting: 0 })
+        drifts.then_some((round as u64, z, change))
     };
-    let found: Vec<Drift> = rounds.iter().enumerate().filter_map(of_round).collect();
-    let worst = found.iter().copied().max_by(|a, b| a.change.abs().total_cmp(&b.change.abs()))?;
-    Some(Drift { rounds_drifting: found.len(), ..worst })
+    let found: Vec<(u64, f64, f64)> = rounds.iter().enumerate().filter_map(of_round).collect();
+    let worst = found.iter().copied().max_by(|a, b| a.2.abs().total_cmp(&b.2.abs()));
+    let ((round, z, change), rounds) = (worst?, found.len() as u64);
+    Some(Warning::NotStationary { metric: metric.name(), round, change, z, rounds })
 }
 
 /// Whether the warm-up was too short: in most rounds the first window is the slowest of all and
 /// more than [`SHARE_LIMIT`] slower than the median of the rest. One round alone shows that by
 /// chance once in 20 where medians scatter so much, three of five once in 900.
-pub fn short_warmup<R: AsRef<[f64]>>(rounds: &[R]) -> Option<ShortWarmup> {
+///
+/// The warning has the median over the rounds of (first window - median of the rest) / median of
+/// the rest, and the samples of one window in the first slow round: warm up for that much longer.
+pub fn short_warmup<R: AsRef<[f64]>>(metric: Metric, rounds: &[R]) -> Option<Warning> {
     let (mut judged, mut slow, mut window) = (0, 0, 0);
     let mut excesses = Vec::new();
     for r in rounds {
@@ -75,14 +61,12 @@ pub fn short_warmup<R: AsRef<[f64]>>(rounds: &[R]) -> Option<ShortWarmup> {
         excesses.push(excess);
         if excess > SHARE_LIMIT && rest.iter().all(|m| *m < first) {
             slow += 1;
-            window = if window == 0 { r.as_ref().len() / WINDOWS } else { window };
+            window = if window == 0 { (r.as_ref().len() / WINDOWS) as u64 } else { window };
         }
     }
-    (2 * slow > judged).then(|| ShortWarmup {
-        excess: median(&excesses),
-        rounds_slow: slow,
-        window,
-    })
+    let (metric, rounds) = (metric.name(), slow);
+    let warning = || Warning::WarmupShort { metric, excess: median(&excesses), rounds, window };
+    (2 * slow > judged).then(warning)
 }
 
 /// Medians of the windows of one round; `None` where it is too short to be judged, or where some
@@ -106,9 +90,7 @@ fn window_medians(round: &[f64]) -> Option<Vec<f64>> {
 }
 
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    Sorted(&sorted).at_rank(rank(0.5, sorted.len() as u64))
+    Run::sorted(values).at_rank(rank(0.5, values.len() as u64))
 }
 
 /// z of Mann and Kendall: S, the pairs that rise minus those that fall, over its standard
@@ -161,22 +143,24 @@ mod tests {
         let steady = normal(&mut chance, 10_000, 100.0, 5.0);
         let grows: Vec<f64> =
             steady.iter().enumerate().map(|(i, x)| x + 20.0 * i as f64 / 10_000.0).collect();
-        let d = drift(&[steady.clone(), grows]).unwrap();
-        assert_eq!((d.round, d.rounds_drifting), (1, 1));
-        assert!(d.z > Z_LIMIT && (d.change - 0.95 * 20.0 / 110.0).abs() < 0.02, "{d:?}");
-        assert_eq!(drift(&[steady]), None);
+        let found = drift(Metric::Rtt, &[steady.clone(), grows]).unwrap();
+        let Warning::NotStationary { round, change, z, rounds, .. } = found else { panic!() };
+        assert_eq!((round, rounds), (1, 1));
+        assert!(z > Z_LIMIT && (change - 0.95 * 20.0 / 110.0).abs() < 0.02, "{z} {change}");
+        assert_eq!(drift(Metric::Rtt, &[steady]), None);
     }
 
     #[test]
     fn a_significant_trend_of_no_consequence_is_not_reported() {
         let x: Vec<f64> = (0..10_000).map(|i| 100.0 + 1e-4 * f64::from(i)).collect();
         assert!(mann_kendall(&window_medians(&x).unwrap()) > 6.0);
-        assert_eq!(drift(&[x]), None);
+        assert_eq!(drift(Metric::Rtt, &[x]), None);
     }
 
     #[test]
     fn steady_rounds_rarely_drift() {
-        let found = (0..300).filter(|seed| drift(&[ar1(&mut random(*seed), 4_000, 0.5)]).is_some());
+        let found = (0..300)
+            .filter(|seed| drift(Metric::Rtt, &[ar1(&mut random(*seed), 4_000, 0.5)]).is_some());
         assert!(found.count() <= 3);
     }
 
@@ -190,20 +174,21 @@ mod tests {
                 x
             })
             .collect();
-        let w = short_warmup(&rounds).unwrap();
-        assert_eq!((w.rounds_slow, w.window), (5, 200));
-        assert!((w.excess - 0.3).abs() < 0.02);
-        assert_eq!(drift(&rounds), None, "a slow start is not a drift");
+        let found = short_warmup(Metric::Rtt, &rounds).unwrap();
+        let Warning::WarmupShort { excess, rounds: slow, window, .. } = found else { panic!() };
+        assert_eq!((slow, window), (5, 200));
+        assert!((excess - 0.3).abs() < 0.02);
+        assert_eq!(drift(Metric::Rtt, &rounds), None, "a slow start is not a drift");
         let steady: Vec<Vec<f64>> =
             (0..5).map(|_| normal(&mut chance, 4_000, 100.0, 5.0)).collect();
-        assert_eq!(short_warmup(&steady), None);
+        assert_eq!(short_warmup(Metric::Rtt, &steady), None);
     }
 
     #[test]
     fn what_cannot_be_judged_is_not() {
         let inf = f64::INFINITY;
         for x in [vec![], vec![1.0; 399], vec![inf; 4_000], vec![-1.0; 4_000], vec![0.0; 4_000]] {
-            assert_eq!((drift(&[&x]), short_warmup(&[&x])), (None, None));
+            assert_eq!((drift(Metric::Rtt, &[&x]), short_warmup(Metric::Rtt, &[&x])), (None, None));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A distribution over all rounds of a run, from raw samples or from histograms.
 
 use super::effective::effective_n;
-use super::pooled::{Bins, Counted, Pooled, Run};
+use super::pooled::{Bins, Pooled, Run};
 use super::quantile::{Ranked, least_samples, order_interval, quantile, rank};
 use super::student::{interval, mean_sd};
 use super::{Interval, QUANTILES, Quantile, RoundSummary, Summary, Value};
@@ -96,7 +96,7 @@ impl Reading {
 
 /// Puts a summary together. `effective` gives the effective number for p and a quantile's value,
 /// or `None` where it cannot be known.
-fn assemble<T: Counted>(
+fn assemble<T: Ranked>(
     pooled: &Pooled<T>,
     parts: Parts,
     effective: impl Fn(f64, f64) -> Option<f64>,

@@ -42,21 +42,7 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
 
 /// What weakens a series of rounds: it changes while it is measured, or the warm-up was too short.
 pub fn of_series<R: AsRef<[f64]>>(metric: Metric, rounds: &[R]) -> Vec<Warning> {
-    let metric = metric.name();
-    let drifts = drift(rounds).map(|drift| Warning::NotStationary {
-        metric,
-        round: drift.round as u64,
-        change: drift.change,
-        z: drift.z,
-        rounds: drift.rounds_drifting as u64,
-    });
-    let slow = short_warmup(rounds).map(|slow| Warning::WarmupShort {
-        metric,
-        excess: slow.excess,
-        rounds: slow.rounds_slow as u64,
-        window: slow.window as u64,
-    });
-    drifts.into_iter().chain(slow).collect()
+    drift(metric, rounds).into_iter().chain(short_warmup(metric, rounds)).collect()
 }
 
 /// Whether the rounds of a rate differ: its interval reaches further than 10 % of it either way.

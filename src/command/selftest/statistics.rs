@@ -8,7 +8,8 @@ use crate::plan::{Bound, Case, Schedule};
 use crate::sample::Flags;
 use crate::sample::histogram::LiveHistogram;
 use crate::stats::metric::durations;
-use crate::stats::quantile::{Ranked, Sorted, rank};
+use crate::stats::pooled::Run;
+use crate::stats::quantile::{Ranked, rank};
 use crate::stats::{Metric, Summary};
 use crate::units::{MessageRate, Span};
 
@@ -80,7 +81,7 @@ pub fn t9_loss_and_reordering() -> Outcome {
     let played = play(&scheduled(spec, 100_000, schedule)?)?;
     let mut all = durations(&played.samples, Metric::OneWay);
     all.sort_by(f64::total_cmp);
-    let at = |p: f64| Sorted(&all).at_rank(rank(p, all.len() as u64));
+    let at = |p: f64| Run::sorted(&all).at_rank(rank(p, all.len() as u64));
     let flagged = |flag| played.samples.samples.iter().filter(move |s| s.flags.has(flag));
     let lost = flagged(Flags::LOST).count() as u64;
     let reordered = flagged(Flags::REORDERED).count() as u64;
