@@ -13,9 +13,7 @@ const CALIBRATION: Duration = Duration::from_millis(100);
 const ANCHORS: u32 = 11;
 /// Probes this host; the error says why it cannot meet the request.
 pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
-    for cpu in &request.cpus {
-        host::check_pair(*cpu, *cpu).map_err(|error| format!("--cpus: {error}"))?;
-    }
+    host::check_cpus(&request.cpus).map_err(|error| format!("--cpus: {error}"))?;
     let address = match &request.interface {
         Some(name) => {
             Some(host::address_of(name).map_err(|error| format!("--interface: {error}"))?)
@@ -26,7 +24,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         false => request.cpus.clone(),
         // The servers' CPUs: if both "hosts" are namespaces of one, the controller takes the
         // others.
-        true => host::choose_pairs(None, request.threads).of_one_end(false, request.threads),
+        true => host::choose_pairs(None, request.threads).of_servers(request.threads),
     };
     let (source, reason) = match request.clock {
         Some(source) => (source, "requested".to_string()),

@@ -308,9 +308,7 @@ const NOISE: CommandDef = CommandDef {
     ]],
     ..CommandDef::new("noise", |Typed { given, .. }| {
         let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
-        for cpu in &cpus {
-            host::check_pair(*cpu, *cpu).map_err(UsageError::of_option("cpus"))?;
-        }
+        host::check_cpus(&cpus).map_err(UsageError::of_option("cpus"))?;
         Ok(Command::Noise {
             cpus,
             time: given.time("time").unwrap_or_default(),

@@ -280,13 +280,10 @@ pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
     let Some(RoleCpus(clients, servers)) = typed else { return Ok(Vec::new()) };
     let pairs = clients.iter().zip(&servers).map(|(&client, &server)| {
         // Another host checks its own.
-        let (one, other) = match (place.is_here(Role::Client), place.is_here(Role::Server)) {
-            (true, true) => (client, server),
-            (true, false) => (client, client),
-            (false, true) => (server, server),
-            (false, false) => return Ok(CpuPair { client, server }),
-        };
-        host::check_pair(one, other).map(|_| CpuPair { client, server })
+        let roles = [(Role::Client, client), (Role::Server, server)];
+        let here = roles.into_iter().filter(|(role, _)| place.is_here(*role));
+        let here: Vec<u32> = here.map(|(_, cpu)| cpu).collect();
+        host::check_cpus(&here).map(|()| CpuPair { client, server })
     });
     pairs.collect::<Result<_, String>>().map_err(UsageError::of_option("cpus"))
 }

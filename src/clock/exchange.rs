@@ -91,32 +91,25 @@ impl Local {
     /// The kernel's stamp in this host's time; `own` where there is none or an odd one.
     fn when(&self, stamp: Option<Ticks>, own: When) -> When {
         let Some(stamp) = stamp else { return own };
-        let mut best: Option<(LocalNs, f64, LocalNs)> = None;
-        for _ in 0..READINGS {
+        let reading = |_| {
             let before = self.now();
             let realtime = KernelClock::REALTIME.now();
             let after = self.now();
-            if best.is_none_or(|(b, _, a)| after.0 - before.0 < a.0 - b.0) {
-                // Subtracted as whole numbers: nanoseconds since 1970 are exact to 256 as an f64.
-                best = Some((before, (realtime - stamp).0 as f64, after));
-            }
-        }
-        let Some((before, age, after)) = best else { return own };
+            // Subtracted as whole numbers: nanoseconds since 1970 are exact to 256 as an f64.
+            (after - before, before, (realtime - stamp).0 as f64, after)
+        };
+        let best = (0..READINGS).map(reading).min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, before, age, after)) = best else { return own };
         if !(0.0..OLDEST_NS).contains(&age) {
             return own;
         }
         let slack = age * SLEW + 1.0;
-        let when = When {
-            earliest: LocalNs(before.0 - age - slack),
-            latest: LocalNs(after.0 - age + slack),
-        };
         // Both are true, so the truth is in both; where they exclude each other a clock was set.
-        let (earliest, latest) =
-            (when.earliest.0.max(own.earliest.0), when.latest.0.min(own.latest.0));
-        match earliest <= latest {
-            true => When { earliest: LocalNs(earliest), latest: LocalNs(latest) },
-            false => own,
-        }
+        let when = When {
+            earliest: LocalNs((before.0 - age - slack).max(own.earliest.0)),
+            latest: LocalNs((after.0 - age + slack).min(own.latest.0)),
+        };
+        if when.earliest <= when.latest { when } else { own }
     }
 }
 
@@ -168,7 +161,8 @@ pub struct Asking {
     other: SocketAddr,
     local: Local,
     cookie: Cookie,
-    number: u64,
+    /// Datagrams that it has sent.
+    pub sent: u64,
 }
 
 impl Asking {
@@ -179,19 +173,14 @@ impl Asking {
         local: Local,
         cookie: Cookie,
     ) -> io::Result<Asking> {
-        Ok(Asking { socket: StampedSocket::bind(own)?, other, local, cookie, number: 0 })
-    }
-
-    /// Datagrams that it has sent.
-    pub fn sent(&self) -> u64 {
-        self.number
+        Ok(Asking { socket: StampedSocket::bind(own)?, other, local, cookie, sent: 0 })
     }
 
     /// One exchange; `None` where no answer came within this time.
     pub fn ask(&mut self, within: Duration) -> io::Result<Option<Exchange>> {
-        self.number += 1;
+        self.sent += 1;
         let before = self.local.now();
-        let asked = packet(&self.cookie, ASK, self.number, 0.0);
+        let asked = packet(&self.cookie, ASK, self.sent, 0.0);
         let sent = self.socket.send(&asked, self.other)?;
         let own = When { earliest: before, latest: self.local.now() };
         let left = self.local.when(self.socket.left(sent)?, own);
@@ -205,12 +194,9 @@ impl Asking {
             };
             let own = When { earliest: left.earliest, latest: self.local.now() };
             match read(&self.cookie, &bytes[..length]) {
-                Some((ANSWER, number, reached)) if number == self.number && from == self.other => {
-                    answer = Some((reached, self.local.when(stamp, own)));
-                }
-                Some((FOLLOW, number, answered)) if number == self.number && from == self.other => {
-                    follow = Some(answered);
-                }
+                Some((_, number, _)) if number != self.sent || from != self.other => {}
+                Some((ANSWER, _, at)) => answer = Some((at, self.local.when(stamp, own))),
+                Some((FOLLOW, _, answered)) => follow = Some(answered),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use nix::sys::socket::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// A datagram socket whose datagrams are stamped.
@@ -63,11 +63,7 @@ impl StampedSocket {
                     return Ok(stamp);
                 }
                 Some(_) => {}
-                None => {
-                    let descriptor = self.socket.as_fd();
-                    let mut watched = [PollFd::new(&descriptor, PollFlags::ERR)];
-                    let _ = poll(&mut watched, Some(&LOOK));
-                }
+                None => drop(self.wait(PollFlags::ERR, &LOOK)),
             }
         }
         Ok(None)
@@ -93,14 +89,17 @@ impl StampedSocket {
             }
             let left =
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            let descriptor = self.socket.as_fd();
-            let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
-            let _ = poll(&mut watched, Some(&left));
             // A stamp that nobody asked for any more would wake every poll.
-            if watched[0].revents().contains(PollFlags::ERR) {
+            if self.wait(PollFlags::IN, &left).contains(PollFlags::ERR) {
                 let _ = self.message(&mut [], MsgFlags::MSG_ERRQUEUE)?;
             }
         }
+    }
+
+    fn wait(&self, wanted: PollFlags, limit: &Timespec) -> PollFlags {
+        let mut watched = [PollFd::new(&self.socket, wanted)];
+        let _ = poll(&mut watched, Some(limit));
+        watched[0].revents()
     }
 
     /// Takes a message with what the kernel says of it; `None`: there is none.

@@ -18,19 +18,15 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The CPUs of one end that has its host to itself: those that were chosen for it, then the
-    /// other end's, at most one for each thread.
-    pub fn of_one_end(&self, is_client: bool, threads: u32) -> Vec<u32> {
-        let own = |of_client: bool| {
-            let side = move |pair: &CpuPair| if of_client { pair.client } else { pair.server };
-            self.pairs.iter().map(side)
-        };
-        let mut cpus: Vec<u32> = Vec::new();
-        for cpu in own(is_client).chain(own(!is_client)) {
-            if cpus.len() < threads as usize && !cpus.contains(&cpu) {
-                cpus.push(cpu);
-            }
-        }
+    /// The CPUs of servers that have their host to themselves: those that were chosen for them,
+    /// then the clients', at most one for each thread.
+    pub fn of_servers(&self, threads: u32) -> Vec<u32> {
+        let clients = self.pairs.iter().map(|pair| pair.client);
+        let mut cpus: Vec<u32> = self.pairs.iter().map(|pair| pair.server).collect();
+        cpus.extend(clients);
+        // Of a single CPU.
+        cpus.dedup();
+        cpus.truncate(threads as usize);
         cpus
     }
 }
@@ -104,8 +100,8 @@ pub fn choose_pairs(near: Option<u32>, threads: u32) -> Choice {
 ///
 /// # Errors
 /// One is not online, or this process may not use it (taskset, cpuset, container): a sentence.
-pub fn check_pair(client: u32, server: u32) -> Result<CpuPair, String> {
-    check_in(&Tree::default(), &allowed_cpus(), CpuPair { client, server }, can_pin_to)
+pub fn check_cpus(cpus: &[u32]) -> Result<(), String> {
+    check_in(&Tree::default(), &allowed_cpus(), cpus, can_pin_to)
 }
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -118,21 +114,20 @@ pub(super) fn isolated(tree: &Tree) -> Vec<u32> {
 fn check_in(
     tree: &Tree,
     allowed: &[u32],
-    pair: CpuPair,
+    cpus: &[u32],
     can_pin_to: impl Fn(u32) -> bool,
-) -> Result<CpuPair, String> {
+) -> Result<(), String> {
     let online = tree.cpus(ONLINE);
-    for cpu in [pair.client, pair.server] {
-        let names = || format_cpus(allowed);
-        if online.as_ref().is_some_and(|on| !on.contains(&cpu)) {
+    let names = || format_cpus(allowed);
+    for cpu in cpus {
+        if online.as_ref().is_some_and(|on| !on.contains(cpu)) {
             return Err(format!("CPU {cpu} is not online; this process may use {}", names()));
         }
-        if !allowed.contains(&cpu) && !can_pin_to(cpu) {
-            let names = names();
-            return Err(format!("this process may not use CPU {cpu}: use {names}"));
+        if !allowed.contains(cpu) && !can_pin_to(*cpu) {
+            return Err(format!("this process may not use CPU {cpu}: use {}", names()));
         }
     }
-    Ok(pair)
+    Ok(())
 }
 
 /// Where a CPU stands in the machine.
@@ -346,10 +341,8 @@ mod tests {
     #[test]
     fn a_wrong_cpu_is_refused_in_a_sentence_that_names_the_right_ones() {
         let fake = machine(4, 1, 1);
-        let check = |client, server| {
-            check_in(&fake.tree, &[0, 1, 2], CpuPair { client, server }, |_| false)
-        };
-        assert_eq!(check(1, 2), Ok(CpuPair { client: 1, server: 2 }));
+        let check = |client, server| check_in(&fake.tree, &[0, 1, 2], &[client, server], |_| false);
+        assert_eq!(check(1, 2), Ok(()));
         let offline = "CPU 9 is not online; this process may use 0-2".to_string();
         assert_eq!(check(1, 9), Err(offline));
         let forbidden = "this process may not use CPU 3: use 0-2".to_string();
@@ -359,6 +352,6 @@ mod tests {
     #[test]
     fn a_cpu_beyond_every_mask_is_an_error_and_no_panic() {
         assert!(pin_to(1_000_000).is_err());
-        assert!(check_pair(1_000_000, 0).is_err());
+        assert!(check_cpus(&[1_000_000, 0]).is_err());
     }
 }

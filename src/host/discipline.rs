@@ -4,6 +4,7 @@
 use super::Tree;
 use crate::host::child;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::{Command, Stdio};
 
@@ -59,14 +60,12 @@ impl Discipline {
 
     /// What files tell, from another tree of them.
     pub fn read_from(tree: &Tree) -> Discipline {
-        let mut daemons: Vec<String> = Vec::new();
-        for process in tree.names("/proc").iter().filter(|name| name.parse::<u32>().is_ok()) {
-            let comm = tree.text(&format!("/proc/{process}/comm")).unwrap_or_default();
-            let known = DAEMONS.iter().find(|(name, _)| *name == comm);
-            daemons.extend(known.map(|(_, shown)| (*shown).to_string()));
-        }
+        let comm = |process| tree.text(&format!("/proc/{process}/comm"));
+        let running: BTreeSet<String> =
+            tree.numbered("/proc", "").into_iter().filter_map(comm).collect();
+        let known = DAEMONS.iter().filter(|(name, _)| running.contains(*name));
+        let mut daemons: Vec<String> = known.map(|(_, shown)| (*shown).to_string()).collect();
         daemons.sort();
-        daemons.dedup();
         let devices = tree.names("/sys/class/ptp").into_iter().map(|name| {
             match tree.text(&format!("/sys/class/ptp/{name}/clock_name")) {
                 Some(clock) => format!("{name} ({clock})"),

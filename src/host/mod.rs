@@ -28,7 +28,7 @@ pub use address::{
     CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
     own_addresses, session_address,
 };
-pub use affinity::{Choice, allowed_cpus, check_pair, choose_pairs, cpu_beside, pin_to, stay_off};
+pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use descriptors::allow_descriptors;
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};

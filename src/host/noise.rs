@@ -1,7 +1,7 @@
 //! The noise floor of a CPU: what is taken from a program that does nothing but read the clock.
 
 use super::pin_to;
-use crate::clock::{Clock, Source, TickSpan, Ticks, Timebase, Tsc};
+use crate::clock::{Clock, Source, TickSpan, Ticks, Timebase};
 use serde::{Deserialize, Serialize};
 
 /// No turn shorter than this is a gap. An interrupt costs at least its entry and exit, some
@@ -155,10 +155,7 @@ pub fn observe(
 ) -> Vec<Result<Noise, String>> {
     let one = |cpu: u32| {
         pin_to(cpu)?;
-        Ok(match source.of_the_kernel() {
-            None => spin(cpu, Tsc, base, length_ns),
-            Some(clock) => spin(cpu, clock, base, length_ns),
-        })
+        Ok(spin(cpu, source.clock(), base, length_ns))
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || one(cpu))).collect();

@@ -51,22 +51,17 @@ impl ResourceUse {
     /// What two have used together.
     #[must_use]
     pub fn and(&self, other: &ResourceUse) -> ResourceUse {
-        self.combine(other, |a, b| a + b, u64::saturating_add)
+        self.combine(other, 1.0, u64::saturating_add)
     }
 
     /// What was used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &ResourceUse) -> ResourceUse {
-        self.combine(earlier, |now, then| (now - then).max(0.0), u64::saturating_sub)
+        self.combine(earlier, -1.0, u64::saturating_sub)
     }
 
-    fn combine(
-        &self,
-        other: &ResourceUse,
-        ns: fn(f64, f64) -> f64,
-        count: fn(u64, u64) -> u64,
-    ) -> ResourceUse {
-        let (a, b) = (self, other);
+    fn combine(&self, b: &ResourceUse, sign: f64, count: fn(u64, u64) -> u64) -> ResourceUse {
+        let (a, ns) = (self, |a: f64, b: f64| (a + sign * b).max(0.0));
         ResourceUse {
             user_ns: ns(a.user_ns, b.user_ns),
             system_ns: ns(a.system_ns, b.system_ns),

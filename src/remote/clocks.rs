@@ -68,12 +68,9 @@ impl Shared {
         let deadline = Instant::now() + patience;
         loop {
             let found = locked(&self.exchanges).len();
-            if found >= count {
-                return Ok(());
-            }
             let fault = locked(&self.fault).clone();
             let is_late = Instant::now() > deadline;
-            if is_late && fault.is_none() && found >= least {
+            if found >= count || (is_late && fault.is_none() && found >= least) {
                 return Ok(());
             }
             if is_late || fault.is_some() {
@@ -129,7 +126,7 @@ impl Comparison {
                 *locked(&theirs.fault) = Some(error.to_string());
             }
             let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
-            Cost { sent: asking.sent(), cpu_ns, remote: None }
+            Cost { sent: asking.sent, cpu_ns, remote: None }
         });
         let comparison = Comparison { agent: Some(agent), rx, shared, thread: Some(thread) };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
@@ -187,11 +184,10 @@ impl Drop for Comparison {
 fn exchange_until_over(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
     while !shared.over.load(Ordering::Relaxed) {
         let exchange = asking.ask(ANSWER)?;
-        let count = {
-            let mut all = locked(&shared.exchanges);
-            all.extend(exchange);
-            all.len()
-        };
+        let mut all = locked(&shared.exchanges);
+        all.extend(exchange);
+        let count = all.len();
+        drop(all);
         let rests = count >= FIRST && count.is_multiple_of(BURST);
         // A caller that needs a new exchange ends the pause.
         std::thread::park_timeout(if rests { PAUSE } else { QUICK });

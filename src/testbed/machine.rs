@@ -6,7 +6,7 @@ use super::tools::{self, last_words, private_folder, start};
 use crate::units::Bytes;
 use fs_err as fs;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -53,6 +53,7 @@ pub struct Ports {
 pub struct Machine {
     /// Its number, from 1.
     pub number: usize,
+    control: UnixStream,
     child: Child,
     folder: TempDir,
 }
@@ -78,19 +79,21 @@ impl Machine {
         command.args(words(kit, spec, folder.path(), &ports));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let child = start(&mut command)?;
-        Ok((Machine { number: spec.number, child, folder }, Ports { control, out, err }))
+        let machine = Machine { number: spec.number, control: control.try_clone()?, child, folder };
+        Ok((machine, Ports { control, out, err }))
+    }
+
+    /// Lets its command begin. One that is gone is noticed by its port.
+    pub fn begin(&self) {
+        let _ = (&self.control).write_all(b"go\n");
     }
 
     /// An error with the last words of the emulator and of the console.
     pub fn fault(&self, what: &str) -> io::Error {
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
-        let words = [last_words(&read("said")), last_words(&read("console"))];
-        let words: Vec<String> = words.into_iter().filter(|said| !said.is_empty()).collect();
-        let what = match words.is_empty() {
-            true => what.to_owned(),
-            false => format!("{what}; its output: {}", words.join("; ")),
-        };
-        io::Error::other(format!("the testbed's machine {} {what}", self.number))
+        let words = last_words(&[read("said"), b"\n".into(), read("console")].concat());
+        let output = if words.is_empty() { "" } else { "; its output: " };
+        io::Error::other(format!("the testbed's machine {} {what}{output}{words}", self.number))
     }
 }
 

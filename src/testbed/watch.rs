@@ -8,10 +8,9 @@ use fs_err as fs;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 /// How long a machine may take until its RDMA device is there. It takes some 10 s on an idle
@@ -60,32 +59,44 @@ type Heard = (usize, News);
 /// Runs the command in a machine, or in the first of two.
 pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Result<Ended> {
     let signal = signals()?;
-    let out = Out::new(wanted.out.as_deref())?;
+    let (temporary, out) = match &wanted.out {
+        Some(named) => {
+            fs::create_dir_all(named)?;
+            (None, fs::canonicalize(named)?)
+        }
+        None => {
+            let folder = private_folder("out")?;
+            let path = folder.path().to_path_buf();
+            (Some(folder), path)
+        }
+    };
     let (sender, news) = channel();
-    let mut machines = Vec::new();
-    let mut controls = Vec::new();
-    let mut readers = Vec::new();
+    let (mut machines, mut readers) = (Vec::new(), Vec::new());
     for (index, (command, wire)) in commands(wanted).iter().zip(wires(wanted)?).enumerate() {
         let number = index + 1;
         let spec = MachineSpec {
             number,
             memory: wanted.memory,
-            out: &out.path,
+            out: &out,
             settings: settings(number, wanted.machines),
             command,
             wire: wire.as_ref(),
         };
         let (machine, ports) = Machine::start(kit, &spec)?;
-        controls.push(ports.control.try_clone()?);
         readers.extend(listen(index, ports, &sender));
         machines.push(machine);
     }
-    let mut watch = Watch { machines: &machines, controls, news, tell, ready: 0, running: 0 };
+    let mut watch = Watch { machines: &machines, news, tell, ready: 0, began: None };
     let ended = watch.until_the_end(&signal, wanted.timeout.duration());
     drop(machines);
     // The ports are closed now: what the machines wrote before their end is passed on whole.
     readers.into_iter().for_each(|reader| drop(reader.join()));
-    out.tell(tell);
+    // Nobody named a place for the files that are there.
+    if let Some(folder) = temporary
+        && out.read_dir().is_ok_and(|mut entries| entries.next().is_some())
+    {
+        tell(&format!("the files of /out are in {}", folder.keep().display()));
+    }
     ended
 }
 
@@ -126,45 +137,34 @@ fn settings(number: usize, machines: usize) -> Vec<(&'static str, OsString)> {
 /// The machines while they run.
 struct Watch<'a> {
     machines: &'a [Machine],
-    controls: Vec<UnixStream>,
     news: Receiver<Heard>,
     tell: &'a dyn Fn(&str),
     ready: usize,
-    running: usize,
+    /// When the last command began.
+    began: Option<Instant>,
 }
 
 impl Watch<'_> {
     /// Waits for the end, whichever comes first.
     fn until_the_end(&mut self, signal: &AtomicUsize, timeout: Duration) -> io::Result<Ended> {
-        let mut deadline = Instant::now() + BOOT_LIMIT;
-        let mut begun = false;
+        let booted = Instant::now();
         loop {
             let number = signal.load(Ordering::Relaxed);
             if number != 0 {
                 return Ok(Ended::Signalled(number as u8));
             }
-            match self.news.recv_timeout(LOOK) {
-                Ok((index, news)) => {
-                    if let Some(ended) = self.take(index, news)? {
-                        return Ok(ended);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.machines[0].fault(GONE));
-                }
+            if let Ok((index, news)) = self.news.recv_timeout(LOOK)
+                && let Some(ended) = self.take(index, news)?
+            {
+                return Ok(ended);
             }
-            if !begun && self.running == self.machines.len() {
-                begun = true;
-                deadline = Instant::now() + timeout;
-            }
-            match (Instant::now() > deadline, begun) {
-                (false, _) => {}
-                (true, true) => return Ok(Ended::TimedOut),
-                (true, false) => {
+            match self.began {
+                Some(began) if began.elapsed() > timeout => return Ok(Ended::TimedOut),
+                None if booted.elapsed() > BOOT_LIMIT => {
                     let what = format!("was not ready within {} s", BOOT_LIMIT.as_secs());
                     return Err(self.machines[0].fault(&what));
                 }
+                _ => {}
             }
         }
     }
@@ -177,15 +177,13 @@ impl Watch<'_> {
                 self.ready += 1;
                 // The last machine begins first: it serves, and the first one asks.
                 if self.ready == self.machines.len() {
-                    self.begin(self.machines.len() - 1);
+                    self.machines[self.ready - 1].begin();
                 }
             }
-            News::Running => {
-                self.running += 1;
-                if let Some(next) = index.checked_sub(1) {
-                    self.begin(next);
-                }
-            }
+            News::Running => match index.checked_sub(1) {
+                Some(next) => self.machines[next].begin(),
+                None => self.began = Some(Instant::now()),
+            },
             News::Exit(code) if index == 0 => return Ok(Some(Ended::Exited(code))),
             News::Exit(0) => {}
             News::Exit(code) => {
@@ -197,44 +195,34 @@ impl Watch<'_> {
         }
         Ok(None)
     }
-
-    /// Lets a machine begin. One that is gone is noticed by its port.
-    fn begin(&mut self, index: usize) {
-        let _ = self.controls[index].write_all(b"go\n");
-    }
 }
 
 /// A thread for each port.
 fn listen(index: usize, ports: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
     let Ports { control, out, err } = ports;
     let [rx, from_out, from_err] = [(); 3].map(|()| sender.clone());
-    let unread = move |sender: &Sender<Heard>| drop(sender.send((index, News::Unread)));
-    let mut threads = vec![std::thread::spawn(move || hear(control, index, &rx))];
+    let mut threads = vec![spawn(move || hear(control, index, &rx))];
     match index {
         0 => threads.extend([
-            std::thread::spawn(move || pass(out, std::io::stdout(), &|| unread(&from_out))),
-            std::thread::spawn(move || pass(err, std::io::stderr(), &|| unread(&from_err))),
+            spawn(move || pass(out, io::stdout(), &from_out)),
+            spawn(move || pass(err, io::stderr(), &from_err)),
         ]),
-        _ => threads.extend([out, err].map(|port| std::thread::spawn(move || pass_lines(port)))),
+        _ => threads.extend([out, err].map(|port| spawn(move || pass_lines(port)))),
     }
     threads
 }
 
 fn hear(control: UnixStream, index: usize, sender: &Sender<Heard>) {
     let mut control = BufReader::new(control);
-    loop {
-        let mut line = String::new();
-        let read = control.by_ref().take(LINE).read_line(&mut line);
-        let news = match read {
-            Ok(1..) => understood(line.trim_end()),
-            _ => Some(News::Gone),
-        };
-        let over = matches!(news, Some(News::Gone));
-        let heard = news.is_none_or(|news| sender.send((index, news)).is_ok());
-        if over || !heard {
+    let mut line = String::new();
+    while let Ok(1..) = control.by_ref().take(LINE).read_line(&mut line) {
+        let news = understood(line.trim_end());
+        if news.is_some_and(|news| sender.send((index, news)).is_err()) {
             return;
         }
+        line.clear();
     }
+    let _ = sender.send((index, News::Gone));
 }
 
 /// A line of the guest's script.
@@ -250,13 +238,13 @@ fn understood(line: &str) -> Option<News> {
 
 /// Passes output on, unchanged and at once. After the reader is gone it is thrown away: the guest
 /// must not stand still until the machine is ended.
-fn pass(mut from: UnixStream, mut to: impl Write, unread: &dyn Fn()) {
+fn pass(mut from: UnixStream, mut to: impl Write, sender: &Sender<Heard>) {
     let mut piece = vec![0; PIECE];
     let mut wanted = true;
     while let Ok(size @ 1..) = from.read(&mut piece) {
         if wanted && to.write_all(&piece[..size]).and_then(|()| to.flush()).is_err() {
             wanted = false;
-            unread();
+            let _ = sender.send((0, News::Unread));
         }
     }
 }
@@ -268,41 +256,8 @@ fn pass_lines(from: UnixStream) {
     let mut line = Vec::new();
     while let Ok(1..) = from.by_ref().take(PIECE as u64).read_until(b'\n', &mut line) {
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let _ = std::io::stderr().write_all(&[b"peer: ", text, b"\n"].concat());
+        let _ = io::stderr().write_all(&[b"peer: ", text, b"\n"].concat());
         line.clear();
-    }
-}
-
-/// The host's folder behind `/out`.
-struct Out {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Out {
-    fn new(named: Option<&Path>) -> io::Result<Out> {
-        let Some(path) = named else {
-            return Ok(Out { path: private_folder("out")?.keep(), temporary: true });
-        };
-        fs::create_dir_all(path)?;
-        Ok(Out { path: fs::canonicalize(path)?, temporary: false })
-    }
-
-    /// Says where files are that nobody named a place for.
-    fn tell(&self, tell: &dyn Fn(&str)) {
-        let empty = self.path.read_dir().map_or(true, |mut entries| entries.next().is_none());
-        if self.temporary && !empty {
-            tell(&format!("the files of /out are in {}", self.path.display()));
-        }
-    }
-}
-
-impl Drop for Out {
-    fn drop(&mut self) {
-        if self.temporary {
-            // An empty folder is removed, another cannot be.
-            let _ = fs::remove_dir(&self.path);
-        }
     }
 }
 

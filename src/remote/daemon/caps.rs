@@ -122,9 +122,10 @@ impl Caps {
 
     /// Marks transports that are not allowed as unavailable on this host.
     pub fn narrow(&self, probe: &mut HostProbe, asked: &[TransportKind]) {
-        let known: Vec<TransportKind> = probe.unavailable.iter().map(|(one, _)| *one).collect();
-        for transport in asked.iter().filter(|one| !known.contains(one)) {
-            if let Err(sentence) = self.check_transport(*transport) {
+        for transport in asked {
+            if let Err(sentence) = self.check_transport(*transport)
+                && !probe.unavailable.iter().any(|(known, _)| known == transport)
+            {
                 probe.unavailable.push((*transport, sentence));
             }
         }
@@ -174,12 +175,9 @@ fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
 const MOST_FRAMES: u32 = 32 + MOST_THREADS;
 
 /// The state of a session.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SessionState {
-    /// No frame yet.
-    #[default]
-    Silent,
-    /// Greeted, or a round is being prepared.
+    /// Before or after the greeting, or a round is being prepared.
     Preparing,
     /// A round runs.
     Running,
@@ -192,7 +190,8 @@ pub enum SessionState {
 pub struct Inspector {
     caps: Caps,
     find: FindPattern,
-    state: SessionState,
+    /// The state of the session.
+    pub state: SessionState,
     frames: u32,
     /// The purpose of the session, in a few words.
     pub what: String,
@@ -203,8 +202,8 @@ pub struct Inspector {
 impl Inspector {
     /// A session without frames so far.
     pub fn new(caps: Caps, find: FindPattern) -> Inspector {
-        let what = "nothing".into();
-        Inspector { caps, find, state: SessionState::Silent, frames: 0, what, probed: Vec::new() }
+        let (state, what) = (SessionState::Preparing, "nothing".into());
+        Inspector { caps, find, state, frames: 0, what, probed: Vec::new() }
     }
 
     /// Whether a frame may pass, else the reason for the controller.
@@ -216,34 +215,25 @@ impl Inspector {
         let said: ToAgent = match postcard::from_bytes(body) {
             Ok(said) => said,
             // The first may be of another version, which the agent itself explains best.
-            Err(_) if self.state == SessionState::Silent => {
-                self.state = SessionState::Preparing;
-                return Ok(());
-            }
+            Err(_) if self.frames == 1 => return Ok(()),
             Err(error) => return Err(FrameError::Foreign(error).to_string()),
         };
-        let state = match said {
+        let mut state = SessionState::Preparing;
+        match said {
             ToAgent::Open(assignment) => {
                 let assignment = assignment.read(self.find)?;
                 self.what = format!("{} ({})", assignment.case.label(), assignment.role.name());
                 self.caps.check(&assignment)?;
-                SessionState::Preparing
             }
             ToAgent::Probe(request) => {
-                self.what = "probe".into();
-                self.probed = request.transports;
-                SessionState::Preparing
+                (self.what, self.probed) = ("probe".into(), request.transports);
             }
             ToAgent::AnswerClock(_) => {
-                self.what = "clocks".into();
-                SessionState::AnsweringClock
+                (self.what, state) = ("clocks".into(), SessionState::AnsweringClock);
             }
-            ToAgent::Start(_) => SessionState::Running,
-            ToAgent::Hello { .. }
-            | ToAgent::Connect(_)
-            | ToAgent::Expect { .. }
-            | ToAgent::Stop => SessionState::Preparing,
-        };
+            ToAgent::Start(_) => state = SessionState::Running,
+            _ => {}
+        }
         // The end of a running loop is set once, so a second start gains no time. Clock exchanges
         // go on until the controller leaves.
         if !matches!(self.state, SessionState::Running | SessionState::AnsweringClock) {
@@ -255,15 +245,10 @@ impl Inspector {
     /// How long the next frame may take after a change of state; `None`: no limit.
     pub fn patience(&self) -> Option<Duration> {
         match self.state {
-            SessionState::Silent | SessionState::Preparing => Some(IDLE),
+            SessionState::Preparing => Some(IDLE),
             SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
             SessionState::AnsweringClock => None,
         }
-    }
-
-    /// The state of the session.
-    pub fn state(&self) -> &SessionState {
-        &self.state
     }
 
     /// Why it was ended when a frame took too long.

@@ -94,13 +94,15 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault 
 /// Carries the control channel until either side closes it; returns the exit code.
 pub fn main(host: &str, port: u16) -> u8 {
     let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
-    let opened = match key {
-        Some(key) => open_job(&key, host, port),
-        None => {
-            identity::folder().map_err(Fault::from).and_then(|folder| open(&folder, host, port))
+    let opened = || match key {
+        // An agent of the same job.
+        Some(key) => {
+            let ends = DerivedPair::of_secret(&key)?;
+            authenticate(&ends.controller, &ends.agent.certificate, host, port)
         }
+        None => open(&identity::folder()?, host, port),
     };
-    match opened.and_then(|channel| carry(host, port, channel)) {
+    match opened().and_then(|channel| carry(host, port, channel)) {
         Ok(()) => 0,
         Err(fault) => {
             let _ = writeln!(io::stderr(), "{fault}");
@@ -119,12 +121,6 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<Channel, Fault> {
         return Err(Fault::Refused(sentence));
     };
     authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port)
-}
-
-/// Connects to an agent of the same job.
-fn open_job(key: &[u8; 32], host: &str, port: u16) -> Result<Channel, Fault> {
-    let ends = DerivedPair::of_secret(key)?;
-    authenticate(&ends.controller, &ends.agent.certificate, host, port)
 }
 
 fn authenticate(

@@ -14,6 +14,7 @@ use crate::control::frame::{self, FrameError};
 use crate::control::secret;
 use hex::FromHex;
 use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -152,12 +153,11 @@ struct Card {
 }
 
 impl Card {
-    fn check(self) -> Result<Card, String> {
-        if self.certificate.len() as u64 > LONGEST_PEM {
-            return Err("the certificate is too long".into());
+    fn check(&self) -> Result<CertificateDer<'static>, String> {
+        match self.certificate.len() as u64 > LONGEST_PEM {
+            true => Err("the certificate is too long".into()),
+            false => identity::certificate(&self.certificate),
         }
-        identity::certificate(&self.certificate)?;
-        Ok(self)
     }
 }
 
@@ -170,9 +170,7 @@ pub fn accept(
     offer.claim()?;
     reader.deadline = Some(Instant::now() + EXCHANGE);
     let card: Card = frame::read(&mut reader).map_err(|error| error.to_string())?;
-    let card = card.check()?;
-    let shown = identity::certificate(&card.certificate)?;
-    let name = format!("{}-{}", plain(&card.name), fingerprint(&shown));
+    let name = format!("{}-{}", plain(&card.name), fingerprint(&card.check()?));
     let file = offer.folder.join(CONTROLLERS).join(format!("{name}.pem"));
     write(&file, &card.certificate, true)?;
     let card = Card { name: String::new(), certificate: own.pem.clone() };
@@ -206,7 +204,7 @@ pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), 
         })
     };
     let card = exchange().map_err(|error| dial::pairing_failed(host, port, &error))?;
-    let card = card.check()?;
+    card.check()?;
     Ok(write(&agent_file(folder, host, port), &card.certificate, true)?)
 }
 

@@ -22,6 +22,9 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// State that both directions share.
 struct Shared {
+    daemon: Arc<Daemon>,
+    /// How many peers the daemon had rejected before.
+    rejected_before: u64,
     inspector: Mutex<Inspector>,
     /// Locked for a whole frame.
     writer: Mutex<Writer>,
@@ -34,6 +37,48 @@ impl Shared {
         // Fails only where the controller is gone.
         let _ = frame::write(&mut *locked(&self.writer), &refused);
     }
+
+    /// Forwards frames to the controller until the agent exits.
+    fn to_controller(&self, output: ChildStdout) {
+        let rows = FromAgent::Rows { thread: 0, rows: Vec::new() };
+        let rows = postcard::to_stdvec(&rows).unwrap_or_default();
+        let mut output = BufReader::new(output);
+        while let Ok(body) = frame::read_body(&mut output) {
+            // Samples are many and pass unchanged.
+            let body = match body.first() == rows.first() {
+                true => body,
+                false => self.amended(&body).unwrap_or(body),
+            };
+            if frame::write_body(&mut *locked(&self.writer), &body).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A message of the agent with what only the daemon knows; `None`: unchanged.
+    fn amended(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let mut said: FromAgent = postcard::from_bytes(body).ok()?;
+        let ended = match &mut said {
+            FromAgent::Probed(probe) => {
+                self.daemon.caps.narrow(probe, &locked(&self.inspector).probed);
+                "ended".into()
+            }
+            FromAgent::Ended { thread, outcome } => {
+                // Peers rejected while the round ran may have disturbed it; counted with one
+                // thread.
+                if *thread == 0 {
+                    let rejected = self.daemon.rejected.load(Ordering::Relaxed);
+                    let come = rejected - self.rejected_before;
+                    outcome.rejected_peers = outcome.rejected_peers.saturating_add(come);
+                }
+                "ended".into()
+            }
+            FromAgent::Refused { sentence, .. } => format!("refused: {sentence}"),
+            _ => return None,
+        };
+        *locked(&self.last) = Some(ended);
+        postcard::to_stdvec(&said).ok()
+    }
 }
 
 /// Serves a controller until it disconnects or its agent exits: the purpose of the session, and how
@@ -44,20 +89,19 @@ pub fn serve(
     ends: [SocketAddr; 2],
 ) -> io::Result<(String, String)> {
     let shared = Arc::new(Shared {
+        daemon: Arc::clone(daemon),
+        rejected_before: daemon.rejected.load(Ordering::Relaxed),
         inspector: Mutex::new(Inspector::new(daemon.caps.clone(), daemon.patterns)),
         writer: Mutex::new(writer.clone()),
         last: Mutex::new(None),
     });
     let mut child = start(daemon, ends)?;
-    let (input, output) = (child.stdin.take(), child.stdout.take());
-    let (Some(input), Some(output)) = (input, output) else {
+    let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other("the agent process has no pipes"));
     };
-    let (theirs, daemon) = (Arc::clone(&shared), Arc::clone(daemon));
+    let theirs = Arc::clone(&shared);
     let down = std::thread::spawn(move || {
-        let rejected = daemon.rejected.load(Ordering::Relaxed);
-        let come = || daemon.rejected.load(Ordering::Relaxed) - rejected;
-        to_controller(output, &theirs, &daemon, come);
+        theirs.to_controller(output);
         // Wakes the other direction.
         locked(&theirs.writer).shutdown_reader();
     });
@@ -94,8 +138,7 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
 }
 
 /// Forwards frames to the agent until either end closes; why this side ended the session.
-fn to_agent(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<String> {
-    let mut input = input;
+fn to_agent(mut reader: Reader, mut input: ChildStdin, shared: &Shared) -> Option<String> {
     loop {
         let body = match frame::read_body(&mut reader) {
             Ok(body) => body,
@@ -112,74 +155,22 @@ fn to_agent(mut reader: Reader, input: ChildStdin, shared: &Shared) -> Option<St
             }
         };
         let mut inspector = locked(&shared.inspector);
-        let before = inspector.state().clone();
-        if let Err(sentence) = inspector.admit(&body) {
-            drop(inspector);
-            shared.refuse(true, &sentence);
-            return Some(format!("refused: {sentence}"));
-        }
-        let runs_on = before == SessionState::Running;
-        let patience = inspector.patience();
+        let runs_on = inspector.state == SessionState::Running;
+        let admitted = inspector.admit(&body).map(|()| inspector.patience());
         drop(inspector);
-        if !runs_on {
-            reader.deadline = patience.map(|patience| Instant::now() + patience);
+        match admitted {
+            Ok(_) if runs_on => {}
+            Ok(patience) => reader.deadline = patience.map(|patience| Instant::now() + patience),
+            Err(sentence) => {
+                shared.refuse(true, &sentence);
+                return Some(format!("refused: {sentence}"));
+            }
         }
         if frame::write_body(&mut input, &body).is_err() {
             // It has exited; the other direction learns why.
             return None;
         }
     }
-}
-
-/// Forwards frames to the controller until the agent exits.
-fn to_controller(
-    output: ChildStdout,
-    shared: &Shared,
-    daemon: &Daemon,
-    rejected: impl Fn() -> u64,
-) {
-    let rows =
-        postcard::to_stdvec(&FromAgent::Rows { thread: 0, rows: Vec::new() }).unwrap_or_default();
-    let mut output = BufReader::new(output);
-    while let Ok(body) = frame::read_body(&mut output) {
-        // Samples are many and pass unchanged.
-        let body = match body.first() == rows.first() {
-            true => body,
-            false => amended(&body, shared, daemon, &rejected).unwrap_or(body),
-        };
-        if frame::write_body(&mut *locked(&shared.writer), &body).is_err() {
-            return;
-        }
-    }
-}
-
-/// A message of the agent with what only the daemon knows; `None`: unchanged.
-fn amended(
-    body: &[u8],
-    shared: &Shared,
-    daemon: &Daemon,
-    rejected: impl Fn() -> u64,
-) -> Option<Vec<u8>> {
-    let mut said: FromAgent = postcard::from_bytes(body).ok()?;
-    match &mut said {
-        FromAgent::Probed(probe) => {
-            daemon.caps.narrow(probe, &locked(&shared.inspector).probed);
-            *locked(&shared.last) = Some("ended".into());
-        }
-        FromAgent::Ended { thread, outcome } => {
-            // Peers rejected while the round ran may have disturbed it; counted with one thread.
-            if *thread == 0 {
-                outcome.rejected_peers = outcome.rejected_peers.saturating_add(rejected());
-            }
-            *locked(&shared.last) = Some("ended".into());
-        }
-        FromAgent::Refused { sentence, .. } => {
-            *locked(&shared.last) = Some(format!("refused: {sentence}"));
-            return None;
-        }
-        _ => return None,
-    }
-    postcard::to_stdvec(&said).ok()
 }
 
 /// How an agent crashed.

@@ -15,7 +15,7 @@ use crate::remote::daemon::identity::DerivedPair;
 use crate::remote::daemon::tls::{self, Channel};
 use crate::remote::daemon::{self, Daemon, Trust};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,23 +61,18 @@ pub struct Gathered {
 pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> {
     let sharing = sharing(rank)?;
     let is_sealed = matches!(sharing, Sharing::Munge);
-    let key = match sharing {
-        Sharing::Known(key) => key,
-        Sharing::Munge | Sharing::Pmi => JobKey(secret::fresh()?),
-    };
-    let listener = match sharing {
-        Sharing::Known(_) | Sharing::Munge => listen(candidates(&rank.leader)?.1)?,
+    let (key, listener) = match sharing {
+        Sharing::Known(key) => (key, listen(candidates(&rank.leader)?.1)?),
+        Sharing::Munge => (JobKey(secret::fresh()?), listen(candidates(&rank.leader)?.1)?),
         Sharing::Pmi => {
-            let listener = listen(0)?;
+            let (key, listener) = (JobKey(secret::fresh()?), listen(0)?);
             pmi::share(Some(&published(&key, listener.local_addr()?)))?;
-            listener
+            (key, listener)
         }
     };
-    let wrong = |error: io::Error| format!("listening for the other ranks: {error}");
-    listener.set_nonblocking(true).map_err(wrong)?;
+    listener.set_nonblocking(true)?;
     let (tx, rx) = mpsc::channel();
-    let mut arrived: Vec<Option<Arrived>> = Vec::new();
-    arrived.resize_with(rank.ranks as usize - 1, || None);
+    let mut arrived: Vec<Option<Arrived>> = (1..rank.ranks).map(|_| None).collect();
     let deadline = Instant::now() + PATIENCE;
     let handshakes = Arc::new(());
     while arrived.iter().any(Option::is_none) {
@@ -153,12 +148,12 @@ fn take(arrived: &mut [Option<Arrived>], arrival: Arrival, mut channel: Channel,
             Err(format!("rank {} of {} does not fit a job of {ranks}", arrival.rank, arrival.ranks))
         }
     };
-    let is_told = frame::write(&mut channel.1, &answer).is_ok();
-    if let (Some(place), Ok(()), true) = (place, &answer, is_told) {
+    if frame::write(&mut channel.1, &answer).is_ok()
+        && let (Some(place), Ok(())) = (place, answer)
+    {
         let agent = Some(format!("[{}]:{}", arrival.at.ip(), arrival.at.port()));
-        let spec =
-            HostSpec { host: name(arrival.rank), agent, key: Some(key), ..HostSpec::default() };
-        *place = Some((spec, channel));
+        let (host, key) = (name(arrival.rank), Some(key));
+        *place = Some((HostSpec { host, agent, key, ..HostSpec::default() }, channel));
     }
 }
 
@@ -199,12 +194,8 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
 /// All addresses of these names, on each port that rank 0 may use.
 fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
     let ports = first..=first.saturating_add(PORTS - 1);
-    let at = |port: u16| {
-        let found =
-            hosts.iter().filter_map(move |host| (host.as_str(), port).to_socket_addrs().ok());
-        found.flatten()
-    };
-    ports.flat_map(at).collect()
+    let all = ports.flat_map(|port| hosts.iter().map(move |host| (host.as_str(), port)));
+    all.filter_map(|at| at.to_socket_addrs().ok()).flatten().collect()
 }
 
 /// Connects to rank 0; returns the key, this end's address and the channel.
@@ -235,9 +226,8 @@ fn serve_until_end(
 ) -> Result<(), Fault> {
     let ends = DerivedPair::of_secret(&key)?;
     let trust = Trust::One(ends.controller.certificate);
-    let text = |error: io::Error| format!("rank {}: {error}", rank.rank);
     let listener = daemon::listen(SocketAddr::new(own, 0))?;
-    let at = listener.local_addr().map_err(text)?;
+    let at = listener.local_addr()?;
     let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     reader.deadline = Some(Instant::now() + PROOF);

@@ -64,7 +64,11 @@ impl Hosts {
         made.write()?;
         batch("ip", None, &add)?;
         if wanted.topology == Topology::Ring {
-            made.names.iter().try_for_each(|name| forward(name))?;
+            // A host passes on packets that are for others.
+            let line = "echo 1 >/proc/sys/net/ipv4/ip_forward";
+            for name in &made.names {
+                call(tools::command("ip").args(["netns", "exec", name, "sh", "-c", line]), "")?;
+            }
         }
         for lines in wiring::lines(wanted, |number| namespace(owner, number)) {
             if signal.load(Ordering::Relaxed) != 0 {
@@ -147,15 +151,14 @@ impl Hosts {
         for name in &self.names {
             let mut show = tools::command("ip");
             show.args(["-n", name, "-brief", "link", "show", "type", "veth"]);
-            let mut shown = Ok(String::new());
+            let mut shown = String::new();
             let up = wait_until(deadline, || {
-                shown = call(&mut show, "").map(|said| String::from_utf8_lossy(&said).into_owned());
-                let Ok(text) = &shown else { return Some(()) };
+                let said = call(&mut show, "").unwrap_or_else(|error| error.to_string().into());
+                shown = String::from_utf8_lossy(&said).into_owned();
                 let is_up = |line: &str| line.split_whitespace().nth(1) == Some("UP");
-                let is_over = text.lines().all(is_up) || signal.load(Ordering::Relaxed) != 0;
+                let is_over = shown.lines().all(is_up) || signal.load(Ordering::Relaxed) != 0;
                 is_over.then_some(())
             });
-            let shown = shown?;
             up.ok_or_else(|| {
                 let shown = shown.trim();
                 io::Error::other(format!("a link of {name} does not come up: {shown}"))
@@ -192,12 +195,6 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         let _ = self.remove();
     }
-}
-
-/// Has a host pass on packets that are for others.
-fn forward(namespace: &str) -> io::Result<()> {
-    let line = "echo 1 >/proc/sys/net/ipv4/ip_forward";
-    call(tools::command("ip").args(["netns", "exec", namespace, "sh", "-c", line]), "").map(drop)
 }
 
 /// Whether a process listens for ssh, as its own network's table says (state 0A, port 22).
@@ -249,19 +246,12 @@ fn take_away(names: &[String]) -> io::Result<()> {
 
 /// Kills every process in these namespaces; how many there were.
 fn kill_all(names: &[&String]) -> usize {
-    let identity = |path: &Path| {
-        use std::os::unix::fs::MetadataExt;
-        fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
-    };
-    let ours: Vec<_> =
-        names.iter().filter_map(|name| identity(&Path::new(NAMESPACES).join(name))).collect();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let inside = numbers.filter(|number| {
-        identity(Path::new(&format!("/proc/{number}/ns/net"))).is_some_and(|id| ours.contains(&id))
-    });
+    let pids = |name: &&String| call(tools::command("ip").args(["netns", "pids", name]), "");
+    let said = names.iter().filter_map(|name| pids(name).ok()).flatten().collect::<Vec<u8>>();
+    let said = String::from_utf8_lossy(&said);
+    let numbers = said.lines().filter_map(|line| line.trim().parse().ok());
     let mut killed = 0;
-    for pid in inside.filter_map(rustix::process::Pid::from_raw) {
+    for pid in numbers.filter_map(rustix::process::Pid::from_raw) {
         // One that has ended by itself meanwhile is no fault.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         killed += 1;

@@ -107,7 +107,8 @@ fn watch(mut child: Child, signal: &AtomicUsize) -> io::Result<Ended> {
     let has_ended =
         number == signal_hook::consts::SIGINT as usize && ends_within(&mut child, GRACE);
     if !has_ended {
-        let _ = rustix::process::kill_process(pid(&child), rustix::process::Signal::TERM);
+        let pid = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         if !ends_within(&mut child, LAST_GRACE) {
             // The child is ours and was not waited for: its number cannot be another's.
             let _ = child.kill();
@@ -115,10 +116,6 @@ fn watch(mut child: Child, signal: &AtomicUsize) -> io::Result<Ended> {
         }
     }
     Ok(Ended::Signalled(number as u8))
-}
-
-fn pid(child: &Child) -> rustix::process::Pid {
-    rustix::process::Pid::from_child(child)
 }
 
 fn ends_within(child: &mut Child, limit: Duration) -> bool {

@@ -144,7 +144,7 @@ fn a_round_that_runs_has_its_end_set_once() {
     let mut inspector = Inspector::new(caps, registry::find);
     let mut admit = |message: &ToAgent| {
         inspector.admit(&postcard::to_stdvec(message).unwrap()).unwrap();
-        (inspector.state().clone(), inspector.patience())
+        (inspector.state, inspector.patience())
     };
     let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
     assert_eq!(admit(&hello), (SessionState::Preparing, Some(IDLE)));
