@@ -6,6 +6,7 @@ use crate::control::frame::{self, FrameError};
 use crate::control::patience::patience;
 use crate::control::protocol::{Assignment, FromAgent, RemoteSettings};
 use crate::host;
+use crate::plan::Case;
 use crate::sample::arena::{Arena, Row};
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ const ROWS: usize = 16_384;
 
 /// The files of the threads' sample memory: the controller's, or new ones where it is on another
 /// host. Each thread opens its own and touches every page on its CPU.
-pub(crate) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
     let Some(RemoteSettings { rows, .. }) = assignment.remote else {
         return Ok(assignment.slots.iter().map(|slot| slot.arena.clone()).collect());
     };
@@ -30,7 +31,7 @@ pub(crate) fn memory(assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
     let made = assignment.slots.iter().map(|_| Arena::create(rows));
     let made: Vec<Arena> = made.collect::<io::Result<_>>()?;
     let paths = made.iter().map(Arena::path).collect();
-    let limit = 2 * patience(&assignment.case) + SET_UP;
+    let limit = 2 * patience(case) + SET_UP;
     let elsewhere = assignment.cpu_beside();
     std::thread::spawn(move || watch(&made, limit, elsewhere));
     Ok(paths)

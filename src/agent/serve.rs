@@ -14,6 +14,7 @@ use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::host::{self, interrupt};
+use crate::plan::Case;
 use crate::sample::arena::Arena;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -136,9 +137,9 @@ fn serve(patterns: Patterns, output: &mut impl io::Write) -> Result<(), AgentErr
     // Not in the `match`, where the lock would be held to its end and block the control thread.
     let first: ToAgent = frame::read(&mut io::stdin().lock())?;
     match first {
-        ToAgent::Open(assignment) => {
-            let assignment = assignment.read(patterns.find).map_err(AgentError::Refused)?;
-            AgentThreads::start(assignment, patterns)?.play(output)
+        ToAgent::Open(case, assignment) => {
+            let case = case.read(patterns.find).map_err(AgentError::Refused)?;
+            AgentThreads::start(case, *assignment, patterns)?.play(output)
         }
         ToAgent::Probe(request) => {
             let said = match host_probe::probe(&request) {
@@ -170,8 +171,12 @@ struct AgentThread {
 
 impl AgentThreads {
     /// Starts the threads; each begins to open its endpoints.
-    fn start(assignment: Assignment, patterns: Patterns) -> Result<AgentThreads, AgentError> {
-        let name = assignment.case.pattern.name();
+    fn start(
+        case: Case,
+        assignment: Assignment,
+        patterns: Patterns,
+    ) -> Result<AgentThreads, AgentError> {
+        let name = case.pattern.name();
         let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
         let pattern = (patterns.execution)(name).ok_or_else(unknown)?;
         interrupt::install().map_err(unable("installing a signal handler"))?;
@@ -183,9 +188,9 @@ impl AgentThreads {
         });
         // A thread may have many connections.
         host::allow_descriptors();
-        let memory = remote_memory::memory(&assignment).map_err(unable("the sample memory"))?;
+        let memory = remote_memory::memory(&case, &assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
-        let assignment = Arc::new(assignment);
+        let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
         let mut threads = Vec::new();
@@ -193,6 +198,7 @@ impl AgentThreads {
             let (ask, commands) = mpsc::channel();
             let loop_control = Arc::new(LoopControl::default());
             let runner = RoleRunner {
+                case: Arc::clone(&case),
                 assignment: Arc::clone(&assignment),
                 pattern,
                 number,

@@ -21,6 +21,7 @@ use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
+use crate::plan::Case;
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
@@ -100,6 +101,7 @@ impl ThreadBarrier {
 
 /// All that a thread needs to run a role.
 pub(crate) struct RoleRunner {
+    pub case: Arc<Case>,
     pub assignment: Arc<Assignment>,
     /// What is run.
     pub pattern: &'static dyn PatternExecution,
@@ -141,7 +143,7 @@ impl RoleRunner {
 
     /// The clock that stamps, and its ticks in time. A simulated transport brings its own.
     fn clock(&self) -> (AnyClock, Timebase) {
-        match self.assignment.case.transport.virtual_clock() {
+        match self.case.transport.virtual_clock() {
             Some(clock) => (AnyClock::Virtual(clock), Timebase::nanoseconds(Ticks(0))),
             None => (self.assignment.clock.clock(), self.assignment.time),
         }
@@ -149,8 +151,7 @@ impl RoleRunner {
 
     fn round(self) -> Result<(), AgentError> {
         let (clock, time) = self.clock();
-        let assignment = &*self.assignment;
-        let case = &assignment.case;
+        let (case, assignment) = (&*self.case, &*self.assignment);
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu),
             None => Err("no CPU was free for it".to_string()),
@@ -221,7 +222,7 @@ impl RoleRunner {
     fn context<'a>(&'a self, time: &'a Timebase, rows: u64) -> ThreadContext<'a> {
         let assignment = &*self.assignment;
         ThreadContext {
-            case: &assignment.case,
+            case: &self.case,
             role: assignment.role,
             thread: self.number as u32,
             time,
@@ -244,7 +245,7 @@ impl RoleRunner {
     /// What the transport is told.
     fn setup(&self) -> Setup {
         let assignment = &*self.assignment;
-        let setup = setup(&assignment.case, assignment.role, assignment.cookie);
+        let setup = setup(&self.case, assignment.role, assignment.cookie);
         let site = assignment.site.clone().unwrap_or(setup.site);
         let since = assignment.time.local(assignment.clock.read()).0.max(0.0) as u64;
         let epoch = self.epoch_of_day(&assignment.time);
@@ -271,7 +272,7 @@ impl RoleRunner {
 
     /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
     fn connect(&self) -> Result<Option<Connections>, AgentError> {
-        let case = &self.assignment.case;
+        let case = &self.case;
         let openings = connections::open(case, &self.setup())?;
         let addresses = openings.iter().map(|opening| opening.address()).collect();
         self.report(ThreadReport::Opened(addresses));
@@ -282,11 +283,11 @@ impl RoleRunner {
     /// What says when to send; made by the thread that waits for it. Each thread may
     /// have its share of the load, by a schedule of its own.
     fn generator(&self, time: &Timebase) -> Result<Option<Generator>, AgentError> {
-        let Assignment { case, role: Role::Client, .. } = &*self.assignment else {
+        if self.assignment.role == Role::Server {
             return Ok(None);
-        };
-        let share = self.pattern.share(case, self.number as u32);
-        Generator::of(share.as_ref().unwrap_or(case), time).map_err(unable("the timer"))
+        }
+        let share = self.pattern.share(&self.case, self.number as u32);
+        Generator::of(share.as_ref().unwrap_or(&self.case), time).map_err(unable("the timer"))
     }
 
     /// Waits for the other threads of this end, then for the agreed instant, where there is one;

@@ -20,18 +20,17 @@ impl CaseFrame {
     /// # Errors
     /// A sentence: an unknown pattern, or a specification that it refuses.
     pub fn read(self, find: FindPattern) -> Result<Case, String> {
-        self.checked(find).map_err(|sentence| one_line(&sentence))
-    }
-
-    fn checked(self, find: FindPattern) -> Result<Case, String> {
-        let name = &self.pattern;
-        let pattern = find(name).ok_or_else(|| format!("unknown pattern '{name}'"))?;
-        let json = serde_json::from_str(&self.spec);
-        let json = json.map_err(|error| format!("the specification of {name}: {error}"))?;
-        let spec = pattern.read_spec(json)?;
-        self.topology.check()?;
-        let case = self.into_form(pattern, spec);
-        pattern.check_foreign(&case)?;
-        Ok(case)
+        let checked = || {
+            let name = &self.pattern;
+            let pattern = find(name).ok_or_else(|| format!("unknown pattern '{name}'"))?;
+            let json = serde_json::from_str(&self.spec);
+            let json = json.map_err(|error| format!("the specification of {name}: {error}"))?;
+            let spec = pattern.read_spec(json)?;
+            self.topology.check()?;
+            let case = self.into_form(pattern, spec);
+            pattern.check_foreign(&case)?;
+            Ok(case)
+        };
+        checked().map_err(|sentence: String| one_line(&sentence))
     }
 }

@@ -20,7 +20,6 @@ use crate::clock::exchange::Local;
 use crate::clock::{ClockReport, Source, Ticks, Timebase};
 use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
-use crate::plan::{Case, FindPattern};
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 use crate::transport::counter::FinalCounters;
@@ -49,8 +48,8 @@ pub enum ToAgent {
         /// Known only to the process that started the agent.
         secret: [u8; 32],
     },
-    /// Prepare a round.
-    Open(Box<Assignment<CaseFrame>>),
+    /// Prepare a round of this case.
+    Open(Box<CaseFrame>, Box<Assignment>),
     /// For each thread, the remote address of each of its connections.
     Connect(Vec<Vec<Blob>>),
     /// Start at this reading of the agent's clock; `None`: at once.
@@ -135,12 +134,9 @@ pub struct ThreadSlot {
     pub arena: PathBuf,
 }
 
-/// What an agent needs to run its part of a round; `C` is the case, as a frame carries it or as it
-/// is run.
+/// What an agent needs beside the case to run its part of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Assignment<C = Case> {
-    /// The case.
-    pub case: C,
+pub struct Assignment {
     /// Which end this is.
     pub role: Role,
     /// One slot per thread.
@@ -166,43 +162,6 @@ pub struct Assignment<C = Case> {
     pub noise: Span,
     /// Messages over the null transport that measure the instrument overhead before the round.
     pub overhead_messages: u32,
-}
-
-impl Assignment<CaseFrame> {
-    /// The assignment with its case, as far as the pattern could run it; else a sentence.
-    pub fn read(self, find: FindPattern) -> Result<Assignment, String> {
-        let case = self.case.clone().read(find)?;
-        Ok(self.with_case(case))
-    }
-}
-
-impl Assignment {
-    /// The same as a frame carries it.
-    pub fn framed(self) -> Assignment<CaseFrame> {
-        let case = CaseFrame::from(&self.case);
-        self.with_case(case)
-    }
-}
-
-impl<C> Assignment<C> {
-    fn with_case<D>(self, case: D) -> Assignment<D> {
-        let Assignment { role, slots, others, server_arena, remote, site, .. } = self;
-        Assignment {
-            case,
-            role,
-            slots,
-            others,
-            server_arena,
-            remote,
-            site,
-            cookie: self.cookie,
-            clock: self.clock,
-            time: self.time,
-            epoch_of_day_ns: self.epoch_of_day_ns,
-            noise: self.noise,
-            overhead_messages: self.overhead_messages,
-        }
-    }
 }
 
 impl Assignment {

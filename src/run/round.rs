@@ -17,7 +17,7 @@ use crate::run::start_barrier::{LEAD, StartBarrier};
 use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role, Site};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 /// Interval between two checks of a round: rare enough not to disturb the measuring CPUs, often
@@ -74,8 +74,9 @@ pub fn run(
 ) -> Result<RoundResult, Fault> {
     let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
     let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
-    let mut round = Round { case, conditions, ranks, rx: None, start: None, began: None };
-    let fault = round.run(barrier, watch).err();
+    let (tx, rx) = mpsc::channel();
+    let mut round = Round { case, conditions, ranks, rx, start: None, began: None };
+    let fault = round.run(tx, barrier, watch).err();
     let ran = round.began.map(|began| (began, Instant::now()));
     let fault = round.end(fault);
     let result = |rank: RunningRank<'_>| RankResult { role: rank.role, threads: rank.threads };
@@ -179,16 +180,19 @@ struct Round<'a> {
     conditions: &'a Conditions<'a>,
     /// In the order of the topology.
     ranks: Vec<RunningRank<'a>>,
-    rx: Option<Receiver<AgentMessage>>,
+    rx: Receiver<AgentMessage>,
     start: Option<LocalNs>,
     began: Option<Instant>,
 }
 
 impl Round<'_> {
-    fn run(&mut self, barrier: StartBarrier<'_>, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+    fn run(
+        &mut self,
+        tx: Sender<AgentMessage>,
+        barrier: StartBarrier<'_>,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<(), Fault> {
         let order = self.order();
-        let (tx, rx) = mpsc::channel();
-        self.rx = Some(rx);
         for &rank in &order {
             let role = self.ranks[rank].role;
             self.ranks[rank].agent =
@@ -200,8 +204,9 @@ impl Round<'_> {
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;
         for &rank in &order {
-            let assignment = self.assignment(rank, cookie);
-            self.ranks[rank].send(&ToAgent::Open(Box::new(assignment)));
+            let case = Box::new(CaseFrame::from(self.case));
+            let assignment = Box::new(self.assignment(rank, cookie));
+            self.ranks[rank].send(&ToAgent::Open(case, assignment));
         }
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "opening its endpoints", |rank, message| {
@@ -267,7 +272,7 @@ impl Round<'_> {
         host.map_or_else(|| Session::local(&self.conditions.program), |host| host.session.clone())
     }
 
-    fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment<CaseFrame> {
+    fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {
         let one_process = self.case.transport.descriptor().one_process;
         let RunningRank { role, host, threads, .. } = &self.ranks[rank];
         let cpus = self.conditions.cpus_of(self.case);
@@ -289,7 +294,6 @@ impl Round<'_> {
         let local = (self.conditions.clock, self.conditions.time);
         let (clock, time) = host.map_or(local, |host| (host.probe.source, host.probe.time));
         Assignment {
-            case: CaseFrame::from(self.case),
             role: *role,
             slots: threads.iter().enumerate().map(slot).collect(),
             others: if self.is_remote() { Vec::new() } else { others.collect() },
@@ -302,13 +306,6 @@ impl Round<'_> {
             epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
             overhead_messages: self.conditions.overhead_messages,
-        }
-    }
-
-    fn receive(&self, patience: Duration) -> Result<AgentMessage, RecvTimeoutError> {
-        match &self.rx {
-            Some(rx) => rx.recv_timeout(patience),
-            None => Err(RecvTimeoutError::Disconnected),
         }
     }
 
@@ -326,7 +323,7 @@ impl Round<'_> {
                 return Err(Fault::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.receive(left.min(CHECK)) {
+            match self.rx.recv_timeout(left.min(CHECK)) {
                 Ok(AgentMessage { rank, message }) => {
                     let rank = &mut self.ranks[rank];
                     let message = message.map_err(|error| gone(rank.role, &error))?;
@@ -355,7 +352,7 @@ impl Round<'_> {
         let patience = patience(self.case);
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
-            match self.receive(CHECK) {
+            match self.rx.recv_timeout(CHECK) {
                 Ok(AgentMessage { rank, message: Ok(FromAgent::Progress(messages)) }) => {
                     self.ranks[rank].reported = messages;
                 }
@@ -462,7 +459,7 @@ impl Round<'_> {
             let deadline = Instant::now() + LAST_WORDS;
             while self.ranks.iter().any(|rank| rank.is_running() && !rank.is_gone) {
                 let left = deadline.saturating_duration_since(Instant::now());
-                let Ok(AgentMessage { rank, message }) = self.receive(left) else { break };
+                let Ok(AgentMessage { rank, message }) = self.rx.recv_timeout(left) else { break };
                 let rank = &mut self.ranks[rank];
                 match message {
                     Ok(FromAgent::Ended { thread, outcome }) => rank.keep(thread, *outcome),

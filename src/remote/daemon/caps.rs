@@ -60,8 +60,7 @@ fn names(transports: &[TransportKind]) -> String {
 
 impl Caps {
     /// Whether a round is within the limits, else why not.
-    fn check(&self, asked: &Assignment) -> Result<(), String> {
-        let case = &asked.case;
+    fn check(&self, case: &Case, asked: &Assignment) -> Result<(), String> {
         // A path would name a file of this host.
         let Some(remote) = asked.remote.as_ref().filter(|_| asked.server_arena.is_none()) else {
             return Err("an agent daemon uses sample memory of its own".to_string());
@@ -220,10 +219,10 @@ impl Inspector {
         };
         let mut state = SessionState::Preparing;
         match said {
-            ToAgent::Open(assignment) => {
-                let assignment = assignment.read(self.find)?;
-                self.what = format!("{} ({})", assignment.case.label(), assignment.role.name());
-                self.caps.check(&assignment)?;
+            ToAgent::Open(case, assignment) => {
+                let case = case.read(self.find)?;
+                self.what = format!("{} ({})", case.label(), assignment.role.name());
+                self.caps.check(&case, &assignment)?;
             }
             ToAgent::Probe(request) => {
                 (self.what, self.probed) = ("probe".into(), request.transports);

@@ -1,6 +1,7 @@
 //! What each limit refuses, and that nothing passes beside them.
 
 use super::*;
+use crate::control::case::CaseFrame;
 use crate::clock::{Source, Ticks, Timebase};
 use crate::pattern::latency::Spec;
 use crate::pattern::{latency, registry};
@@ -9,15 +10,14 @@ use crate::transport::Role;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
+fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
     let mut request = latency::request(Spec::default());
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
     let slot = ThreadSlot { cpu: None, arena: "".into() };
-    Assignment {
+    let assignment = Assignment {
         slots: vec![slot; case.threads() as usize],
         others: Vec::new(),
-        case,
         role: Role::Server,
         server_arena: None,
         remote: Some(RemoteSettings { rows: 1000, injected_clock_error: None }),
@@ -28,7 +28,8 @@ fn assignment(change: impl FnOnce(&mut Request)) -> Assignment {
         epoch_of_day_ns: None,
         noise: Span(0),
         overhead_messages: 0,
-    }
+    };
+    (case, assignment)
 }
 
 /// Ping-pong with this pause between messages.
@@ -36,13 +37,13 @@ fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
     Arc::new(Spec { pause: Span(pause_ns), ..Spec::default() })
 }
 
-fn said(caps: &Caps, assignment: Assignment) -> Result<(), String> {
-    let open = ToAgent::Open(Box::new(assignment.framed()));
+fn said(caps: &Caps, (case, assignment): (Case, Assignment)) -> Result<(), String> {
+    let open = ToAgent::Open(Box::new(CaseFrame::from(&case)), Box::new(assignment));
     Inspector::new(caps.clone(), registry::find).admit(&postcard::to_stdvec(&open).unwrap())
 }
 
 #[track_caller]
-fn refused(caps: &Caps, assignment: Assignment, sentence: &str) {
+fn refused(caps: &Caps, assignment: (Case, Assignment), sentence: &str) {
     let refused = said(caps, assignment).unwrap_err();
     assert_eq!(refused, sentence);
 }
@@ -93,12 +94,12 @@ fn each_thread_counts() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, threads(1)), Ok(()));
     assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
-    let mut without_berth = threads(2);
-    without_berth.slots.pop();
-    assert!(said(&Caps::default(), without_berth).unwrap_err().contains("exceeds every limit"));
+    let mut without_slot = threads(2);
+    without_slot.1.slots.pop();
+    assert!(said(&Caps::default(), without_slot).unwrap_err().contains("exceeds every limit"));
     let mut endless = threads(1);
-    (endless.case.topology, endless.slots) =
-        (Topology::pair(65), vec![endless.slots[0].clone(); 65]);
+    (endless.0.topology, endless.1.slots) =
+        (Topology::pair(65), vec![endless.1.slots[0].clone(); 65]);
     assert!(said(&Caps::default(), endless).unwrap_err().contains("the case is too large"));
 }
 
@@ -107,14 +108,14 @@ fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
-    large.remote = Some(RemoteSettings { rows: 1300, injected_clock_error: None });
+    large.1.remote = Some(RemoteSettings { rows: 1300, injected_clock_error: None });
     let wrong = said(&caps, large).unwrap_err();
     assert!(wrong.contains("the round needs 52128 B of memory"), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
-    endless.remote = Some(RemoteSettings { rows: u64::MAX, injected_clock_error: None });
+    endless.1.remote = Some(RemoteSettings { rows: u64::MAX, injected_clock_error: None });
     assert!(said(&Caps::default(), endless).is_err());
 }
 
@@ -131,10 +132,10 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
 #[test]
 fn no_controller_names_memory_of_this_host() {
     let mut near = assignment(|_| ());
-    (near.remote, near.slots[0].arena) = (None, "/etc/passwd".into());
+    (near.1.remote, near.1.slots[0].arena) = (None, "/etc/passwd".into());
     assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
     let mut both = assignment(|_| ());
-    both.server_arena = Some("/etc/passwd".into());
+    both.1.server_arena = Some("/etc/passwd".into());
     assert!(said(&Caps::default(), both).unwrap_err().contains("memory of its own"));
 }
 
@@ -166,9 +167,10 @@ fn only_the_first_frame_may_be_of_another_version() {
 
 #[test]
 fn what_a_refusal_quotes_stays_on_its_line() {
-    let mut asked = assignment(|_| ()).framed();
-    asked.case.pattern = "la\n\u{1b}".into();
-    let open = postcard::to_stdvec(&ToAgent::Open(Box::new(asked))).unwrap();
+    let (case, asked) = assignment(|_| ());
+    let mut case = CaseFrame::from(&case);
+    case.pattern = "la\n\u{1b}".into();
+    let open = postcard::to_stdvec(&ToAgent::Open(Box::new(case), Box::new(asked))).unwrap();
     let refused = Inspector::new(Caps::default(), registry::find).admit(&open);
     assert_eq!(refused, Err("unknown pattern 'la \\u{1b}'".to_string()));
 }
@@ -196,11 +198,11 @@ proptest! {
         pause in 0u64..1 << 32, overhead_messages: u32,
     ) {
         let mut asked = assignment(|_| ());
-        asked.remote = Some(RemoteSettings { rows, injected_clock_error: None });
-        asked.overhead_messages = overhead_messages;
-        asked.case.size = Bytes(size);
-        asked.case = asked.case.with_spec(Spec { pause: Span(pause), burst });
-        asked.case.bound.time = Some(Span(time));
+        asked.1.remote = Some(RemoteSettings { rows, injected_clock_error: None });
+        asked.1.overhead_messages = overhead_messages;
+        asked.0.size = Bytes(size);
+        asked.0 = asked.0.with_spec(Spec { pause: Span(pause), burst });
+        asked.0.bound.time = Some(Span(time));
         let caps = Caps {
             highest_rate: Some(MessageRate(1e6)),
             longest_run: Span(1 << 40),
