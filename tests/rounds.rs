@@ -11,6 +11,7 @@ use wiregauge::loops::Ended;
 use wiregauge::pattern::bandwidth::Direction;
 use wiregauge::pattern::{bandwidth, latency, oneway, registry};
 use wiregauge::plan::{Case, PatternRef, Request, Topology, Wait};
+use wiregauge::run::RunContext;
 use wiregauge::run::conditions::Conditions;
 use wiregauge::run::round::{self, RoundResult};
 use wiregauge::run::start_barrier::StartBarrier;
@@ -55,19 +56,25 @@ fn case(request: Request, transport: TransportKind, wait: Wait) -> Case {
 fn play(case: &Case) -> RoundResult {
     let _bound = bounded::Bound::new();
     let interrupted = AtomicBool::new(false);
-    let conditions = Conditions {
-        clocks: Vec::new(),
+    let context = RunContext {
         program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
-        execution: registry::execution,
-        cpus: Vec::new(),
+        command: Vec::new(),
+        clock: None,
+        interrupted: &interrupted,
         hosts: &[],
+        unavailable: Vec::new(),
+        patterns: registry::FOR_RUNS,
+    };
+    let conditions = Conditions {
+        context: &context,
+        clocks: Vec::new(),
+        cpus: Vec::new(),
         clock: Source::MonotonicRaw,
         time: Timebase::nanoseconds(Ticks(0)),
         epoch_of_day_ns: 0,
         injected_clock_error: None,
         noise: Span(0),
         overhead_messages: 100,
-        interrupted: &interrupted,
     };
     let finished = round::run(case, &conditions, StartBarrier::none(), &mut |_| {}).unwrap();
     let fault = finished.fault.as_ref().map(|fault| fault.to_string());

@@ -1,16 +1,11 @@
 //! The properties of this host, for a controller on another one.
 
-use crate::clock::{self, Calibration, Source, Ticks, Timebase};
+use crate::clock::{ChosenClock, Source};
 use crate::control::protocol::{HostProbe, HostProbeRequest};
 use crate::host::{self, Environment};
 use crate::transport::TransportKind;
 use std::net::IpAddr;
-use std::time::Duration;
 
-/// As the controller's own calibration: two anchors of some 30 ns each leave less than 1 ppm.
-const CALIBRATION: Duration = Duration::from_millis(100);
-/// Anchors of that calibration.
-const ANCHORS: u32 = 11;
 /// Probes this host; the error says why it cannot meet the request.
 pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     host::check_cpus(&request.cpus).map_err(|error| format!("--cpus: {error}"))?;
@@ -26,26 +21,18 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         // others.
         true => host::choose_pairs(None, request.threads).of_servers(request.threads),
     };
-    let (source, reason) = match request.clock {
-        Some(source) => (source, "requested".to_string()),
-        None => Source::choose(),
-    };
-    let anchors = clock::anchors(source, CALIBRATION, ANCHORS);
-    let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
-    let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-    let time = Timebase::new(epoch, scale.ns_per_tick);
-    let clock = clock::report(source, &reason, &scale, &source.measure_reading(&time));
+    let clock = ChosenClock::calibrate(request.clock)?;
     let works = |transport: &TransportKind| transport.available().err();
     let environment = Environment::read(&cpus);
-    if source == Source::Ptp {
+    if clock.source == Source::Ptp {
         environment.discipline.stated_error_ns()?;
     }
     Ok(HostProbe {
         environment,
         cpus,
-        source,
-        time,
-        clock,
+        source: clock.source,
+        time: clock.base,
+        clock: clock.report(),
         address: address.map(|address| address.ip()).filter(|ip| !is_link_local(*ip)),
         unavailable: request
             .transports

@@ -188,7 +188,8 @@ impl AgentThreads {
         });
         // A thread may have many connections.
         host::allow_descriptors();
-        let memory = remote_memory::memory(&case, &assignment).map_err(unable("the sample memory"))?;
+        let memory =
+            remote_memory::memory(&case, &assignment).map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));

@@ -214,7 +214,12 @@ pub struct ClockReport {
 }
 
 /// Puts together what the record says about the clock.
-pub fn report(source: Source, reason: &str, scale: &Calibration, reading: &Reading) -> ClockReport {
+pub(super) fn report(
+    source: Source,
+    reason: &str,
+    scale: &Calibration,
+    reading: &Reading,
+) -> ClockReport {
     ClockReport {
         source: source.name().to_string(),
         reason: reason.to_string(),

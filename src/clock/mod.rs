@@ -15,6 +15,7 @@
 
 mod calibrate;
 pub mod check;
+mod chosen;
 mod counter;
 mod device;
 pub mod exchange;
@@ -24,8 +25,9 @@ mod timebase;
 pub mod timer;
 
 pub use calibrate::{
-    Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading, report,
+    Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading,
 };
+pub use chosen::ChosenClock;
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};
 pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};

@@ -87,8 +87,7 @@ pub enum CommandError {
 impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Refused(sentence) => CommandError::Refused(UsageError(sentence)),
-            RunError::Unable(sentence) => CommandError::Unable(sentence),
+            RunError::Fault(fault) => fault.into(),
             RunError::Record(error) => CommandError::Record(error),
         }
     }

@@ -5,7 +5,6 @@
 use super::cpus;
 use super::rates::Rates;
 use super::round::RoundResult;
-use super::stop::Stop;
 use crate::agent::execution::FindExecution;
 use crate::control::fault::Fault;
 use crate::host::{CpuPair, Noise};
@@ -198,8 +197,8 @@ pub struct RunSoFar {
     /// Of the client's CPU, and of the server's.
     pub(super) noise: [Vec<Noise>; 2],
     pub(super) warnings: Vec<Warning>,
-    /// Why no further round is wanted.
-    pub(super) stop: Option<Stop>,
+    /// Why no further round is wanted: a sentence where the rounds ended as planned.
+    pub(super) stop: Option<Result<String, Fault>>,
 }
 
 impl RunSoFar {
@@ -252,17 +251,11 @@ impl RunSoFar {
         self.collector.work().map_or(&[], |work| &work.posted)
     }
 
-    /// The noise of the CPUs of this host.
-    pub fn noise_here(&self) -> impl Iterator<Item = &Noise> {
-        let here = |role| self.case.host_of(role).is_none();
-        let roles = [Role::Client, Role::Server].into_iter().filter(move |role| here(*role));
-        roles.flat_map(|role| role.pick(&self.noise[0], &self.noise[1]))
-    }
-
-    /// The noise of a role's CPU, where that is of this host.
-    pub fn noise_there(&self, role: Role, host: u32) -> impl Iterator<Item = &Noise> {
-        let there = Some(role.pick(&self.noise[0], &self.noise[1]));
-        there.filter(|_| self.case.host_of(role) == Some(host)).into_iter().flatten()
+    /// The noise of its CPUs on a host; `None`: this one.
+    pub fn noise_at(&self, host: Option<u32>) -> impl Iterator<Item = &Noise> {
+        let ends = Role::ALL.iter().zip(&self.noise);
+        let there = ends.filter(move |(role, _)| self.case.host_of(**role) == host);
+        there.flat_map(|(_, noise)| noise)
     }
 
     /// Whether no further round is wanted.
@@ -272,16 +265,16 @@ impl RunSoFar {
 
     /// Whether all its rounds ended as planned.
     pub fn is_complete(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::is_planned)
+        matches!(self.stop, Some(Ok(_)))
     }
 
     /// Whether something went wrong in its last round.
     pub(super) fn has_failed(&self) -> bool {
-        self.is_over() && !self.is_complete()
+        matches!(self.stop, Some(Err(_)))
     }
 
     /// Ends it: a round could not even begin.
     pub fn fail(&mut self, fault: Fault) {
-        self.stop = Some(Stop::Fault(fault));
+        self.stop = Some(Err(fault));
     }
 }

@@ -1,11 +1,11 @@
 //! The clocks of the other hosts against this one's: compared while rounds run, what that says of
 //! each, and what it has cost.
 
-use super::{RunContext, RunError, Time};
+use super::RunContext;
 use crate::clock::check::{self, BoundedTime, Message};
 use crate::clock::exchange::{LENGTH, Local};
 use crate::clock::offset::{Exchange, Model, Offset};
-use crate::clock::{LocalNs, Source, Ticks};
+use crate::clock::{ChosenClock, LocalNs, Source, Ticks};
 use crate::control::fault::Fault;
 use crate::host::Environment;
 use crate::plan::{Case, Plan};
@@ -31,10 +31,10 @@ impl Comparisons {
     pub fn start(
         plan: &Plan,
         context: &RunContext<'_>,
-        time: &Time,
+        time: &ChosenClock,
         cpus: &[u32],
         environment: &Environment,
-    ) -> Result<Comparisons, RunError> {
+    ) -> Result<Comparisons, Fault> {
         let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = Local { source: time.source, time: time.base, injected_error: None };
@@ -45,7 +45,7 @@ impl Comparisons {
                 case.topology.is_between_hosts()
                     && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
             };
-            let one_way = |case: &&Case| context.is_one_way(case) && of_host(case);
+            let one_way = |case: &&Case| context.analysis(case).is_one_way() && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
             let (case, host) = case.zip(context.hosts.get(number))?;
@@ -105,14 +105,14 @@ fn together(plan: &Plan) -> Vec<&Case> {
 /// from this one's, by each one's own zero, and what both may be wrong by.
 pub fn stated(
     host: &RemoteHost,
-    time: &Time,
+    time: &ChosenClock,
     environment: &Environment,
-) -> Result<Option<Offset>, RunError> {
+) -> Result<Option<Offset>, Fault> {
     if time.source != Source::Ptp {
         return Ok(None);
     }
     let error = |environment: &Environment| {
-        environment.discipline.stated_error_ns().map_err(RunError::Refused)
+        environment.discipline.stated_error_ns().map_err(Fault::Refused)
     };
     let bound_ns = error(environment)? + error(&host.probe.environment)?;
     // Both tick in nanoseconds since 1970.

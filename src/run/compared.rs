@@ -1,7 +1,6 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
-use super::time::Time;
-use super::{RunContext, RunError, clocks, other_host, summary};
+use super::{RunContext, RunError, calibrated, clocks, other_host, summary};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
@@ -37,7 +36,7 @@ pub fn compare(
     length: Span,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = Time::calibrate(context.clock)?;
+    let time = calibrated(context.clock)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;
@@ -65,7 +64,7 @@ pub fn compare(
         let Some(known) = history(&exchanges, &truth) else {
             let name = host.session.host();
             let sentence = format!("no clock exchange with {name} could be used");
-            return Err(RunError::Unable(sentence));
+            return Err(Fault::new(sentence).into());
         };
         histories.push(ClockHistory { host: number as u32, ..known });
         recorded.push(other_host(host, Vec::new(), Some(cost)));

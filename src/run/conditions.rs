@@ -1,6 +1,6 @@
 //! What is the same for all rounds of a plan: hosts, CPUs and clocks.
 
-use crate::agent::execution::FindExecution;
+use super::RunContext;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Source, Ticks, Timebase};
 use crate::host::CpuPair;
@@ -9,17 +9,11 @@ use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{InjectedClockError, Span};
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
-    /// The program to start as an agent: this one.
-    pub program: PathBuf,
-    /// How an agent runs the patterns.
-    pub execution: FindExecution,
-    /// The remote hosts, in the order of their numbers.
-    pub hosts: &'a [RemoteHost],
+    /// What the run was given.
+    pub context: &'a RunContext<'a>,
     /// This host's CPUs of both roles, a pair per thread where there are enough.
     pub cpus: Vec<CpuPair>,
     /// The timestamp clock.
@@ -36,14 +30,12 @@ pub struct Conditions<'a> {
     pub overhead_messages: u32,
     /// The remote clocks against this one, if rounds start at one instant.
     pub clocks: Vec<Option<Model>>,
-    /// Set when the user wants the program to end.
-    pub interrupted: &'a AtomicBool,
 }
 
 impl<'a> Conditions<'a> {
     /// The remote host of this number; `None`: this host.
     pub fn remote_host(&self, number: Option<u32>) -> Option<&'a RemoteHost> {
-        self.hosts.get(number? as usize)
+        self.context.hosts.get(number? as usize)
     }
 
     /// The clock of a host against this one's; `None`: not known.

@@ -22,8 +22,6 @@ pub enum Arrivals {
 pub struct RoundSeen<'a> {
     /// The case as this round ran it.
     pub case: &'a Case,
-    /// Its number.
-    pub number: usize,
     /// The samples of all threads.
     pub samples: &'a RoundSamples,
     /// What the record says of it.

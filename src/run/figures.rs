@@ -2,7 +2,6 @@
 
 use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
-use super::stop::Stop;
 use super::threads::{self, ended};
 use crate::clock::Timebase;
 use crate::loops::waiter::ADAPTIVE_SPIN;
@@ -62,7 +61,6 @@ impl RunSoFar {
         }
         self.collector.take(&RoundSeen {
             case,
-            number: self.rounds.len(),
             samples: &samples,
             round: &round,
             client,
@@ -74,7 +72,7 @@ impl RunSoFar {
             Some(fault) => RoundEnd::Fault(fault.to_string()),
             None => ended(client.first()),
         };
-        self.stop = finished.fault.map(Stop::Fault);
+        self.stop = finished.fault.map(Err);
         self.rounds.push(round);
     }
 
@@ -176,12 +174,25 @@ impl RunSoFar {
         usage
     }
 
-    /// Whether enough rounds have come.
+    /// Whether enough rounds have come; the intervals may have to be narrow.
     pub fn decide(&mut self, rounds: Rounds) {
-        if !self.is_over() {
-            let done = self.rounds.len() as u32;
-            self.stop = Stop::after(done, rounds, |width| self.is_narrow(width));
+        let done = self.rounds.len() as u32;
+        if self.is_over() || done < rounds.least {
+            return;
         }
+        let percent = rounds.until.map_or(String::new(), |width| format!("{:.3} %", 100.0 * width));
+        let sentence = match rounds.until.map(|width| self.is_narrow(width)) {
+            Some(true) => {
+                format!("after {done} rounds the intervals are within {percent} of the values")
+            }
+            _ if done < rounds.most => return,
+            None => format!("all {done} rounds were measured"),
+            Some(false) => format!(
+                "all {done} rounds were measured, and the intervals are wider than {percent} of \
+                 the values"
+            ),
+        };
+        self.stop = Some(Ok(sentence));
     }
 
     fn is_narrow(&self, width: f64) -> bool {
@@ -249,8 +260,11 @@ impl RunSoFar {
         figures.extend(completion.figures);
         rates.extend(completion.rates);
         let complete = self.is_complete();
-        let unfinished = || format!("{} of the rounds were measured", self.rounds.len());
-        let stopped = self.stop.as_ref().map_or_else(unfinished, Stop::to_string);
+        let stopped = match &self.stop {
+            Some(Ok(sentence)) => sentence.clone(),
+            Some(Err(fault)) => fault.to_string(),
+            None => format!("{} of the rounds were measured", self.rounds.len()),
+        };
         Run {
             index: self.index as u32,
             label: plan.label(self.index),

@@ -10,7 +10,6 @@ mod concurrent;
 pub mod conditions;
 pub mod counts;
 mod cpus;
-mod error;
 pub mod figures;
 mod pairs;
 mod progress;
@@ -19,19 +18,16 @@ pub mod round;
 pub mod search;
 pub mod start;
 pub mod start_barrier;
-mod stop;
 mod summary;
 mod threads;
-mod time;
 mod warnings;
 
-pub use error::RunError;
 pub use progress::{Silent, Watcher};
 
-use crate::clock::Source;
+use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;
-use crate::host::{Choice, CpuPair, Environment, Noise};
-use crate::plan::{Case, PatternRef, Plan};
+use crate::host::{Choice, Discipline, Environment, Noise};
+use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{ClockCost, Counts, OtherHost, Record, Round, Unavailable};
 use crate::remote::host::RemoteHost;
@@ -50,12 +46,22 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use time::Time;
 
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
 /// Messages of the null transport before each round.
 const OVERHEAD_MESSAGES: u32 = 2000;
+
+/// Why there is no record at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A request that cannot be met, or the machine cannot.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The run directory.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
 
 /// What a run is given beside the plan.
 pub struct RunContext<'a> {
@@ -83,11 +89,6 @@ impl RunContext<'_> {
         let analysis = found.expect("the pattern of a case is in the list");
         analysis
     }
-
-    /// Whether a case takes times from a stamp of one end to one of the other.
-    pub fn is_one_way(&self, case: &Case) -> bool {
-        self.analysis(case).is_one_way()
-    }
 }
 
 /// Where every round's samples go as they come.
@@ -101,30 +102,43 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = Time::calibrate(context.clock)?;
+    let time = calibrated(context.clock)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
+    let conditions = Conditions {
+        context,
+        cpus,
+        clock: time.source,
+        time: time.base,
+        injected_clock_error: plan.injected_clock_error,
+        clocks: Vec::new(),
+        epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
+        noise: NOISE,
+        overhead_messages: OVERHEAD_MESSAGES,
+    };
     let mut runner = Runner {
         plan: plan.clone(),
-        context,
         keep,
         watcher,
-        conditions: conditions(plan, context, &time, cpus.clone()),
+        conditions,
         comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         position: 0,
         faults: Vec::new(),
         time: &time,
     };
-    runner.runs =
-        plan.cases.iter().enumerate().map(|(index, case)| runner.run(index, case)).collect();
+    plan.cases.iter().for_each(|case| runner.add_run(case));
     runner.all_points()?;
     let Runner { runs, faults, comparisons, plan, .. } = runner;
     let plan = &plan;
-    let hosts = other_hosts(context, &runs, comparisons.end());
+    let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
+    let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
+    let hosts: Vec<OtherHost> = hosts
+        .map(|(number, (host, cost))| other_host(host, noise_at(Some(number as u32)), cost))
+        .collect();
     let base = summary::record(plan, context, &time, &environment, started);
-    let noise = summary::noise(runs.iter().flat_map(RunSoFar::noise_here));
+    let noise = noise_at(None);
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     warnings.extend(base.warnings);
     warnings.extend(hosts.iter().flat_map(summary::warnings_there));
@@ -150,43 +164,15 @@ pub fn run(
     })
 }
 
-/// What is the same for all rounds.
-fn conditions<'a>(
-    plan: &Plan,
-    context: &RunContext<'a>,
-    time: &Time,
-    cpus: Vec<CpuPair>,
-) -> Conditions<'a> {
-    Conditions {
-        program: context.program.clone(),
-        execution: context.patterns.execution,
-        hosts: context.hosts,
-        cpus,
-        clock: time.source,
-        time: time.base,
-        injected_clock_error: plan.injected_clock_error,
-        clocks: Vec::new(),
-        epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
-        noise: NOISE,
-        overhead_messages: OVERHEAD_MESSAGES,
-        interrupted: context.interrupted,
+/// The clock of a run; one that a daemon keeps right says so itself.
+fn calibrated(asked: Option<Source>) -> Result<ChosenClock, Fault> {
+    if asked == Some(Source::Ptp) {
+        Discipline::read().stated_error_ns().map_err(Fault::Refused)?;
     }
+    Ok(ChosenClock::calibrate(asked)?)
 }
 
-/// What the record says of the other hosts.
-fn other_hosts(
-    context: &RunContext<'_>,
-    runs: &[RunSoFar],
-    costs: Vec<Option<ClockCost>>,
-) -> Vec<OtherHost> {
-    let noise = |number: usize| {
-        let of = |role| runs.iter().flat_map(move |run| run.noise_there(role, number as u32));
-        summary::noise(of(Role::Client).chain(of(Role::Server)))
-    };
-    let hosts = context.hosts.iter().zip(costs).enumerate();
-    hosts.map(|(number, (host, cost))| other_host(host, noise(number), cost)).collect()
-}
-
+/// What the record says of another host.
 fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
     OtherHost {
         name: host.session.host().to_string(),
@@ -200,7 +186,6 @@ fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost
 
 struct Runner<'a, 'w> {
     plan: Plan,
-    context: &'a RunContext<'a>,
     keep: &'w mut Keep<'w>,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
@@ -208,7 +193,7 @@ struct Runner<'a, 'w> {
     runs: Vec<RunSoFar>,
     position: u32,
     faults: Vec<String>,
-    time: &'a Time,
+    time: &'a ChosenClock,
 }
 
 impl Runner<'_, '_> {
@@ -232,15 +217,10 @@ impl Runner<'_, '_> {
 
     /// The cases that follow from what has been measured.
     fn next_cases(&self) -> Vec<NextCase> {
-        let mut patterns: Vec<PatternRef> = Vec::new();
-        for case in &self.plan.cases {
-            if !patterns.contains(&case.pattern) {
-                patterns.push(case.pattern);
-            }
-        }
-        let analyses =
-            patterns.iter().filter_map(|pattern| (self.context.patterns.analysis)(pattern.name()));
-        analyses.flat_map(|analysis| analysis.next_cases(&self.plan, &self.runs)).collect()
+        let own = self.runs.iter().map(|run| (run.case.pattern.name(), run.analysis));
+        let analyses: BTreeMap<_, _> = own.collect();
+        let next = |analysis: &&dyn PatternAnalysis| analysis.next_cases(&self.plan, &self.runs);
+        analyses.values().flat_map(next).collect()
     }
 
     /// Adds cases, and what runs beside them. Those that follow from runs at the same time are
@@ -265,19 +245,21 @@ impl Runner<'_, '_> {
     /// Adds a case to the plan that follows from a run.
     fn add(&mut self, origin: usize, case: Case) {
         let index = self.runs.len();
-        self.runs.push(self.run(index, &case));
+        self.add_run(&case);
         if let Some(study) = &mut self.plan.study {
             study.adopt(origin as u32, index as u32);
         }
         self.plan.cases.push(case);
     }
 
-    /// A run before its first round.
-    fn run(&self, index: usize, case: &Case) -> RunSoFar {
+    /// Adds the run of the next case, before its first round.
+    fn add_run(&mut self, case: &Case) {
+        let index = self.runs.len();
         let is_beside = self.plan.concurrent.iter().any(|group| group.contains(&(index as u32)));
         let flows = if is_beside { self.plan.cpus_at_once() } else { case.most_threads() };
-        let analysis = self.context.analysis(case);
-        RunSoFar::new(index, case, analysis, &self.conditions.cpus_of(case), flows)
+        let analysis = self.conditions.context.analysis(case);
+        let cpus = self.conditions.cpus_of(case);
+        self.runs.push(RunSoFar::new(index, case, analysis, &cpus, flows));
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -294,7 +276,7 @@ impl Runner<'_, '_> {
                 if group.is_empty() {
                     continue;
                 }
-                if self.context.interrupted.load(Ordering::Relaxed) {
+                if self.conditions.context.interrupted.load(Ordering::Relaxed) {
                     self.faults.push(Fault::Interrupted.to_string());
                     return Ok(());
                 }
@@ -374,26 +356,26 @@ impl Runner<'_, '_> {
         case: &Case,
         finished: RoundResult,
     ) -> Result<Option<Fault>, RunError> {
-        let base = self.time.of_round(case, &finished);
+        let base = finished.time(case, self.time.base);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
+        let analysis = self.runs[index].analysis;
         let mut known = |role| {
-            let is_one_way = self.context.is_one_way(case);
-            let known = is_one_way.then(|| self.comparisons.of(case, role)).flatten()?;
+            let known = analysis.is_one_way().then(|| self.comparisons.of(case, role)).flatten()?;
             known.map_err(|fault| unknown = Some(fault)).ok()
         };
         let known = [known(Role::Client), known(Role::Server)];
         let [of_client, of_server] = known.each_ref().map(Option::as_ref);
-        let time = |role| {
-            let host = self.conditions.remote_host(case.host_of(role)).map(|host| &host.probe.time);
-            host.unwrap_or(&base)
+        let end = |role: Role| {
+            let host = self.conditions.remote_host(case.host_of(role));
+            let known = role.pick(of_client, of_server);
+            End {
+                time: host.map_or(&base, |host| &host.probe.time),
+                offset: known.map(|known| &known.model),
+            }
         };
-        let times = Times {
-            client: End { time: time(Role::Client), offset: of_client.map(|known| &known.model) },
-            server: End { time: time(Role::Server), offset: of_server.map(|known| &known.model) },
-            apart: case.topology.is_between_hosts(),
-        };
-        let analysis = self.context.analysis(case);
+        let (client, server) = (end(Role::Client), end(Role::Server));
+        let times = Times { client, server, apart: case.topology.is_between_hosts() };
         let (clients, servers) =
             (finished.threads_of(Role::Client), finished.threads_of(Role::Server));
         let each: Vec<RoundSamples> = clients

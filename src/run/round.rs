@@ -1,7 +1,7 @@
 //! One round of one case: a fresh process per rank, prepared, connected, started, watched, ended.
 
 use crate::agent::remote_memory::REPORT;
-use crate::clock::LocalNs;
+use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::control::fault::{Fault, Handled};
 use crate::control::frame::FrameError;
@@ -63,6 +63,16 @@ impl RoundResult {
         let rank = self.ranks.iter().find(|rank| rank.role == role);
         rank.map_or(&[], |rank| &rank.threads)
     }
+
+    /// The time of the round: of this host, or of the simulation, whose ticks are nanoseconds.
+    pub fn time(&self, case: &Case, own: Timebase) -> Timebase {
+        if !case.transport.simulates_time() {
+            return own;
+        }
+        let first =
+            self.threads_of(Role::Client).first().and_then(|part| part.arena.rows().first());
+        Timebase::nanoseconds(first.map_or(Ticks(0), |row| row.submit))
+    }
 }
 
 /// Runs one round, together with the others that share its barrier.
@@ -109,7 +119,7 @@ impl<'a> RunningRank<'a> {
         conditions: &Conditions<'a>,
         rank: &topology::Rank,
     ) -> Result<RunningRank<'a>, Fault> {
-        let pattern = (conditions.execution)(case.pattern.name());
+        let pattern = (conditions.context.patterns.execution)(case.pattern.name());
         let rows = pattern.map_or(0, |pattern| pattern.rows(case, rank.role));
         let thread = |_| {
             let arena = Arena::create(rows as usize).map_err(|error| {
@@ -230,7 +240,7 @@ impl Round<'_> {
             }
             true
         })?;
-        self.start = barrier.wait(self.conditions.interrupted);
+        self.start = barrier.wait(self.conditions.context.interrupted);
         self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
         for &rank in &order {
             let host = self.case.topology.ranks[rank].host;
@@ -268,8 +278,8 @@ impl Round<'_> {
     }
 
     fn session(&self, rank: usize) -> Session {
-        let host = self.ranks[rank].host;
-        host.map_or_else(|| Session::local(&self.conditions.program), |host| host.session.clone())
+        let local = || Session::local(&self.conditions.context.program);
+        self.ranks[rank].host.map_or_else(local, |host| host.session.clone())
     }
 
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {
@@ -319,7 +329,7 @@ impl Round<'_> {
         let deadline = Instant::now() + patience;
         let mut missing = self.ranks.iter().filter(|rank| rank.agent.is_some()).count();
         while missing > 0 {
-            if self.conditions.interrupted.load(Ordering::Relaxed) {
+            if self.conditions.context.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -365,7 +375,7 @@ impl Round<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.conditions.interrupted.load(Ordering::Relaxed) {
+            if self.conditions.context.interrupted.load(Ordering::Relaxed) {
                 return Err(Fault::Interrupted);
             }
             self.ranks.iter_mut().for_each(RunningRank::update_progress);

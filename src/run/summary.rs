@@ -1,7 +1,8 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
+use super::RunContext;
 use super::analysis::RunSoFar;
-use super::{RunContext, Time};
+use crate::clock::ChosenClock;
 use crate::host::{Environment, Noise, interface_with};
 use crate::plan::Plan;
 use crate::record::schema::{
@@ -19,7 +20,7 @@ const NOISE_LIMIT: f64 = 0.01;
 pub fn record(
     plan: &Plan,
     context: &RunContext<'_>,
-    time: &Time,
+    time: &ChosenClock,
     environment: &Environment,
     started: Timestamp,
 ) -> Record {
@@ -34,7 +35,7 @@ pub fn record(
         complete: true,
         faults: Vec::new(),
         plan: PlanRecord::from(plan),
-        clock: time.report(),
+        clock: time.report_over_run(),
         instrument: instrument(&[], time),
         noise: Vec::new(),
         runs: Vec::new(),
@@ -48,7 +49,7 @@ pub fn record(
 }
 
 /// The instrument's overhead, from the null rounds that stood before every round.
-pub fn instrument(runs: &[RunSoFar], time: &Time) -> Instrument {
+pub fn instrument(runs: &[RunSoFar], time: &ChosenClock) -> Instrument {
     let overhead: Vec<&Vec<f64>> =
         runs.iter().flat_map(|run| &run.overhead).filter(|overhead| !overhead.is_empty()).collect();
     let overhead = summarize(&overhead, f64::INFINITY);

@@ -103,7 +103,7 @@ impl Collector for Requests {
     fn take(&mut self, seen: &RoundSeen<'_>) {
         self.rates.take(seen);
         self.costs.take(seen, false);
-        self.sizes.take(seen.case, seen.number, seen.samples);
+        self.sizes.take(seen.case, seen.round.index as usize, seen.samples);
     }
 
     fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {

@@ -1,8 +1,8 @@
 //! What each limit refuses, and that nothing passes beside them.
 
 use super::*;
-use crate::control::case::CaseFrame;
 use crate::clock::{Source, Ticks, Timebase};
+use crate::control::case::CaseFrame;
 use crate::pattern::latency::Spec;
 use crate::pattern::{latency, registry};
 use crate::plan::{PatternRequest, Request, Topology};
