@@ -4,7 +4,6 @@ use crate::control::frame::FrameError;
 use crate::loops::Ended;
 use crate::transport::Role;
 use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
 /// Ranks of which a message tells how far they have come.
@@ -49,7 +48,7 @@ pub enum Fault {
         why: String,
     },
     /// Processes died.
-    #[error("{}{}", before(after), .deaths.join("; "))]
+    #[error("{}{}", .after.iter().map(|fault| format!("{fault}; ")).collect::<String>(), .deaths.join("; "))]
     Died {
         /// How each of them did.
         deaths: Vec<String>,
@@ -76,13 +75,12 @@ fn early(ended: &Ended) -> Cow<'static, str> {
     }
 }
 
-fn before(fault: &Option<Box<Fault>>) -> String {
-    fault.iter().map(|fault| format!("{fault}; ")).collect()
-}
-
 fn shown(handled: &[Handled]) -> String {
-    let shown: Vec<String> = handled.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
-    shown.join(", ")
+    let shown = handled.iter().take(MOST_SHOWN).map(|Handled { role, messages, host }| {
+        let place = host.iter().map(|host| format!(" on {host}"));
+        format!("{} {messages}{}", role.name(), place.collect::<String>())
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// Messages that a rank has handled.
@@ -140,15 +138,6 @@ impl Fault {
             Fault::Interrupted => true,
             Fault::Died { after, .. } => after.as_ref().is_some_and(|fault| fault.is_interrupted()),
             _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Handled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Some(host) => write!(f, "{} {} on {host}", self.role.name(), self.messages),
-            None => write!(f, "{} {}", self.role.name(), self.messages),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::compiled::Compiled;
 use super::waiter::{Waited, Waiter, await_arrivals};
-use super::{Ended, Loop, LoopContext, Scope, payload, stamper};
+use super::{Ended, Loop, LoopContext, Scope, flow, payload, stamper};
 use crate::clock::{Clock, Ticks};
 use crate::plan::MOST_BURST;
 use crate::sample::Flags;
@@ -131,12 +131,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
         }
         let sequence = burst.first + u64::from(index);
         let slot = Slot::sending(index % slots);
-        let message = endpoint.payload(slot);
-        if plan.check {
-            payload::fill(message, sequence);
-        } else {
-            payload::number(message, sequence);
-        }
+        flow::write(endpoint, slot, sequence, plan);
         if let Some(stamper) = &plan.stamper {
             // Where the thread gets no CPU in time, this is the last that stood there.
             stamper::write(endpoint.payload(slot), clock.now());

@@ -23,7 +23,7 @@ pub struct Flow {
 
 /// Writes the message of this number into a slot.
 #[inline(always)]
-fn write<E: Endpoint>(endpoint: &mut E, slot: Slot, sequence: u64, plan: &Loop) {
+pub(super) fn write<E: Endpoint>(endpoint: &mut E, slot: Slot, sequence: u64, plan: &Loop) {
     let message = endpoint.payload(slot);
     if plan.check {
         payload::fill(message, sequence);

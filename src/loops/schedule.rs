@@ -119,19 +119,6 @@ impl Arrivals {
     }
 }
 
-impl Arrivals {
-    /// The next time of a periodic schedule, to the nearest tick; it stays the next.
-    #[inline(always)]
-    pub fn peek(&self) -> Option<TickSpan> {
-        match self.law {
-            Law::Periodic { interval, number } => {
-                Some(TickSpan((number as f64 * interval + 0.5) as i64))
-            }
-            Law::Poisson { .. } | Law::OnOff { .. } | Law::Trace { .. } => None,
-        }
-    }
-}
-
 impl Iterator for Arrivals {
     type Item = TickSpan;
 
@@ -210,8 +197,12 @@ impl Generator {
     /// When the message after that one is intended, where the schedule says it without a draw.
     #[inline(always)]
     pub fn following(&self) -> Option<Ticks> {
-        let start = self.start;
-        self.arrivals.peek().map(|at| start + at)
+        match self.arrivals.law {
+            Law::Periodic { interval, number } => {
+                Some(self.start + TickSpan((number as f64 * interval + 0.5) as i64))
+            }
+            Law::Poisson { .. } | Law::OnOff { .. } | Law::Trace { .. } => None,
+        }
     }
 
     /// The next message is sent now: on to the one after it.

@@ -28,7 +28,10 @@ pub enum Waited {
 /// A way to wait.
 pub trait Waiter {
     /// Whether it ever sleeps in the kernel.
-    fn sleeps(&self) -> bool;
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        false
+    }
 
     /// How long it polls before it does.
     fn spin(&self) -> TickSpan {
@@ -88,11 +91,6 @@ pub fn await_arrivals<C: Clock>(
 pub struct Busy;
 
 impl Waiter for Busy {
-    #[inline(always)]
-    fn sleeps(&self) -> bool {
-        false
-    }
-
     #[inline(always)]
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events) {
         // What was found stands in the events.

@@ -229,7 +229,7 @@ impl RunSoFar {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
                 }
-                all.record_lost(beyond.lost());
+                all.record_lost(beyond.totals.lost);
             }
             Some(all)
         });
@@ -309,7 +309,7 @@ fn counted_latencies(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveH
     let live = all.into_iter().filter_map(|(metric, sparse)| {
         // The agent counted in ticks; what a tick is is known here.
         let mut sparse = sparse.clone()?;
-        sparse.unit_ns = base.ns_per_tick;
+        sparse.totals.unit_ns = base.ns_per_tick;
         Some((metric, LiveHistogram::from_sparse(&sparse).ok()?))
     });
     live.collect()

@@ -33,9 +33,10 @@ pub struct Row {
     pub order: u32,
 }
 
-/// The words before the rows.
+/// The words before the rows: what a measured loop tells the controller while it runs, by one plain
+/// store a message.
 #[repr(C)]
-struct Header {
+pub struct Progress {
     /// Messages handled so far: for the progress display and to notice a stall.
     progress: AtomicU64,
     /// Rows below this one are in use.
@@ -86,10 +87,10 @@ impl Arena {
         Ok(Arena { memory, rows, file })
     }
 
-    fn header(&self) -> &Header {
+    fn header(&self) -> &Progress {
         // SAFETY: the mapping begins with a page for the header, zero at first, aligned to a page,
         // and only ever used as atomics.
-        unsafe { &*self.memory.as_mut_ptr().cast::<Header>() }
+        unsafe { &*self.memory.as_mut_ptr().cast::<Progress>() }
     }
 
     fn first_row(&self) -> *mut Row {
@@ -127,25 +128,16 @@ impl Arena {
     }
 
     /// All rows, for the one writer, with the words it publishes.
-    pub fn writer(&mut self) -> (&mut [Row], Progress<'_>) {
+    pub fn writer(&mut self) -> (&mut [Row], &Progress) {
         let first = self.first_row();
         // SAFETY: the rows lie in the mapping, any bits make a valid Row, and `&mut self` makes
-        // this the only writer of this process; the controller writes no row.
+        // this the only writer of this process; the controller writes no row. The header lies before.
         let rows = unsafe { std::slice::from_raw_parts_mut(first, self.rows) };
-        // SAFETY: as for `header`; the header and the rows do not overlap.
-        let header = unsafe { &*self.memory.as_mut_ptr().cast::<Header>() };
-        (rows, Progress { progress: &header.progress, used: &header.used })
+        (rows, self.header())
     }
 }
 
-/// What a measured loop tells the controller while it runs: one plain store a message.
-#[derive(Clone, Copy)]
-pub struct Progress<'a> {
-    progress: &'a AtomicU64,
-    used: &'a AtomicU64,
-}
-
-impl Progress<'_> {
+impl Progress {
     /// So many messages have been handled.
     #[inline(always)]
     pub fn handled(&self, messages: u64) {

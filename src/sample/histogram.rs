@@ -34,51 +34,51 @@ pub const RELATIVE_ERROR: f64 = 1.0 / 2048.0;
 /// converted, else of [`DEFAULT_UNIT_NS`].
 #[derive(Clone, Debug)]
 pub struct LiveHistogram {
-    unit_ns: f64,
+    /// What is known exactly.
+    pub totals: Totals,
     bins: Histogram<u64>,
-    finite: u64,
-    lost: u64,
-    min: i64,
-    max: i64,
-    sum: i128,
 }
 
-/// What is wrong with a histogram from outside, or with a unit.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum HistogramError {
-    /// The unit is not a length of time.
-    #[error("a histogram's unit of {0} ns is not allowed; it must be finite and above 0")]
-    Unit(f64),
-    /// Two histograms of different units were to be merged.
-    #[error(
-        "histograms in units of {0} ns and of {1} ns cannot be merged; record both in one unit"
-    )]
-    Units(f64, f64),
-    /// The counts of the bins do not add up to the count, or the extremes contradict them.
-    #[error("inconsistent histogram: {0}")]
-    Contradiction(&'static str),
-    /// The bins could not be allocated.
-    #[error("no memory for a histogram")]
-    Memory,
-}
-
-const TOO_MANY: &str = "more than 2^53 samples";
-
-/// A [`LiveHistogram`] as it is written: the bins that are not empty.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SparseHistogram {
+/// What a histogram knows exactly, whatever its bins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
     /// Nanoseconds of one unit.
     pub unit_ns: f64,
     /// Samples that are not lost.
     pub finite: u64,
     /// Lost messages.
     pub lost: u64,
-    /// Smallest sample in units, exact; 0 where there is none.
+    /// Smallest sample in units; above `max` where there is none.
     pub min: i64,
-    /// Largest sample in units, exact; 0 where there is none.
+    /// Largest sample in units.
     pub max: i64,
-    /// Sum of the samples in units, exact.
+    /// Sum of the samples in units.
     pub sum: i128,
+}
+
+/// What is wrong with a histogram from outside, or with a unit: a sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct HistogramError(String);
+
+const TOO_MANY: &str = "more than 2^53 samples";
+
+fn wrong(sentence: impl Into<String>) -> HistogramError {
+    HistogramError(sentence.into())
+}
+
+fn inconsistent(is_wrong: bool, why: &str) -> Result<(), HistogramError> {
+    match is_wrong {
+        true => Err(wrong(format!("inconsistent histogram: {why}"))),
+        false => Ok(()),
+    }
+}
+
+/// A [`LiveHistogram`] as it is written: the bins that are not empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SparseHistogram {
+    /// What is known exactly.
+    pub totals: Totals,
     /// (the middle of a bin in units, samples in it), rising.
     pub bins: Vec<(u64, u64)>,
 }
@@ -90,24 +90,19 @@ impl LiveHistogram {
     /// A unit that is not finite and positive.
     pub fn new(unit_ns: f64) -> Result<Self, HistogramError> {
         if !(unit_ns.is_finite() && unit_ns > 0.0) {
-            return Err(HistogramError::Unit(unit_ns));
+            return Err(wrong(format!(
+                "a histogram's unit of {unit_ns} ns is not allowed; it must be finite and above 0"
+            )));
         }
         let bins = Histogram::new_with_bounds(1, HIGHEST_UNITS, 3);
-        let bins = bins.map_err(|_| HistogramError::Memory)?;
-        Ok(LiveHistogram {
-            unit_ns,
-            bins,
-            finite: 0,
-            lost: 0,
-            min: i64::MAX,
-            max: i64::MIN,
-            sum: 0,
-        })
+        let bins = bins.map_err(|_| wrong("no memory for a histogram"))?;
+        let (min, max) = (i64::MAX, i64::MIN);
+        Ok(LiveHistogram { totals: Totals { unit_ns, finite: 0, lost: 0, min, max, sum: 0 }, bins })
     }
 
     /// Samples, lost ones included.
     pub fn count(&self) -> u64 {
-        self.finite + self.lost
+        self.totals.finite + self.totals.lost
     }
 
     /// Counts one duration in units. A negative one (clocks of two hosts) counts as 0 in the bins
@@ -124,30 +119,30 @@ impl LiveHistogram {
             return;
         }
         self.bins.saturating_record_n((units.max(0) as u64).min(HIGHEST_UNITS), times);
-        self.finite += times;
-        self.min = self.min.min(units);
-        self.max = self.max.max(units);
-        self.sum += i128::from(units) * i128::from(times);
+        let totals = &mut self.totals;
+        totals.finite += times;
+        totals.min = totals.min.min(units);
+        totals.max = totals.max.max(units);
+        totals.sum += i128::from(units) * i128::from(times);
     }
 
     /// Counts a finite duration in nanoseconds so many times, to the nearest unit.
     pub fn record_ns_many(&mut self, ns: f64, times: u64) {
-        self.record_many((ns / self.unit_ns).round() as i64, times);
+        self.record_many((ns / self.totals.unit_ns).round() as i64, times);
     }
 
     /// Counts one duration in nanoseconds, to the nearest unit; an infinite one or NaN is a lost
     /// message.
     pub fn record_ns(&mut self, ns: f64) {
-        if ns.is_finite() {
-            self.record((ns / self.unit_ns).round() as i64);
-        } else {
-            self.record_lost(1);
+        match ns.is_finite() {
+            true => self.record_ns_many(ns, 1),
+            false => self.record_lost(1),
         }
     }
 
     /// Counts lost messages: samples at +infinity.
     pub fn record_lost(&mut self, times: u64) {
-        self.lost += times;
+        self.totals.lost += times;
     }
 
     /// Adds all that another histogram has counted.
@@ -156,45 +151,43 @@ impl LiveHistogram {
     /// Other units than this one's, or more than [`MOST_SAMPLES`] together.
     pub fn merge(&mut self, other: &LiveHistogram) -> Result<(), HistogramError> {
         let samples = self.count().checked_add(other.count());
-        if samples.is_none_or(|n| n > MOST_SAMPLES) {
-            return Err(HistogramError::Contradiction(TOO_MANY));
+        inconsistent(samples.is_none_or(|n| n > MOST_SAMPLES), TOO_MANY)?;
+        let (own, other, bins) = (&mut self.totals, &other.totals, &other.bins);
+        if own.unit_ns.to_bits() != other.unit_ns.to_bits() {
+            return Err(wrong(format!(
+                "histograms in units of {} ns and of {} ns cannot be merged; record both in one \
+                 unit",
+                own.unit_ns, other.unit_ns
+            )));
         }
-        if self.unit_ns.to_bits() != other.unit_ns.to_bits() {
-            return Err(HistogramError::Units(self.unit_ns, other.unit_ns));
-        }
-        self.bins.add(&other.bins).map_err(|_| HistogramError::Memory)?;
-        self.finite += other.finite;
-        self.lost += other.lost;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        self.sum += other.sum;
+        self.bins.add(bins).map_err(|_| wrong("no memory for a histogram"))?;
+        own.finite += other.finite;
+        own.lost += other.lost;
+        own.min = own.min.min(other.min);
+        own.max = own.max.max(other.max);
+        own.sum += other.sum;
         Ok(())
-    }
-
-    /// Nanoseconds of one unit.
-    pub fn unit_ns(&self) -> f64 {
-        self.unit_ns
-    }
-
-    /// Lost messages.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Smallest finite sample in ns, exact; `None` where there is none.
     pub fn min_ns(&self) -> Option<f64> {
-        (self.finite > 0).then_some(self.min as f64 * self.unit_ns)
+        self.exact(self.totals.min as f64)
     }
 
     /// Largest finite sample in ns, exact; `None` where there is none.
     pub fn max_ns(&self) -> Option<f64> {
-        (self.finite > 0).then_some(self.max as f64 * self.unit_ns)
+        self.exact(self.totals.max as f64)
     }
 
     /// Mean of the finite samples in ns, exact but for the last rounding; `None` where there is
     /// none.
     pub fn mean_ns(&self) -> Option<f64> {
-        (self.finite > 0).then(|| self.sum as f64 / self.finite as f64 * self.unit_ns)
+        self.exact(self.totals.sum as f64 / self.totals.finite as f64)
+    }
+
+    /// So many units in ns, where there are finite samples.
+    fn exact(&self, units: f64) -> Option<f64> {
+        (self.totals.finite > 0).then_some(units * self.totals.unit_ns)
     }
 
     /// Sum of squared deviations from `centre` in ns^2, from the middles of the bins: relative
@@ -215,12 +208,7 @@ impl LiveHistogram {
     pub fn to_sparse(&self) -> SparseHistogram {
         let bins = self.bins.iter_recorded();
         SparseHistogram {
-            unit_ns: self.unit_ns,
-            finite: self.finite,
-            lost: self.lost,
-            min: if self.finite > 0 { self.min } else { 0 },
-            max: if self.finite > 0 { self.max } else { 0 },
-            sum: self.sum,
+            totals: self.totals,
             bins: bins.map(|b| (self.middle(b.value_iterated_to()), b.count_at_value())).collect(),
         }
     }
@@ -230,31 +218,23 @@ impl LiveHistogram {
     /// # Errors
     /// A unit that is not allowed, or figures that contradict each other.
     pub fn from_sparse(sparse: &SparseHistogram) -> Result<Self, HistogramError> {
-        let mut whole = LiveHistogram::new(sparse.unit_ns)?;
+        let Totals { unit_ns, finite, lost, min, max, sum } = sparse.totals;
+        let mut whole = LiveHistogram::new(unit_ns)?;
         let mut counted = 0_u64;
         for &(units, times) in &sparse.bins {
-            if units > HIGHEST_UNITS {
-                return Err(HistogramError::Contradiction("a bin lies above the highest value"));
-            }
+            inconsistent(units > HIGHEST_UNITS, "a bin lies above the highest value")?;
             counted = counted.saturating_add(times);
             whole.bins.saturating_record_n(units, times);
         }
-        let contradicts = |wrong: bool, why: &'static str| match wrong {
-            true => Err(HistogramError::Contradiction(why)),
-            false => Ok(()),
-        };
-        contradicts(counted.saturating_add(sparse.lost) > MOST_SAMPLES, TOO_MANY)?;
-        contradicts(counted != sparse.finite, "the bins do not add up to the count")?;
-        contradicts(sparse.min > sparse.max, "the smallest is above the largest")?;
+        inconsistent(counted.saturating_add(lost) > MOST_SAMPLES, TOO_MANY)?;
+        inconsistent(counted != finite, "the bins do not add up to the count")?;
+        inconsistent(counted > 0 && min > max, "the smallest is above the largest")?;
         let n = i128::from(counted);
-        let possible = i128::from(sparse.min) * n..=i128::from(sparse.max) * n;
-        contradicts(!possible.contains(&sparse.sum), "no samples in these bins have that sum")?;
-        whole.finite = counted;
-        whole.lost = sparse.lost;
-        whole.sum = sparse.sum;
-        if counted > 0 {
-            (whole.min, whole.max) = (sparse.min, sparse.max);
-        }
+        let possible = i128::from(min) * n..=i128::from(max) * n;
+        inconsistent(!possible.contains(&sum), "no samples in these bins have that sum")?;
+        // Extremes of no sample must not count in a merge.
+        let (min, max) = if counted > 0 { (min, max) } else { (whole.totals.min, whole.totals.max) };
+        whole.totals = Totals { min, max, ..sparse.totals };
         Ok(whole)
     }
 
@@ -265,7 +245,8 @@ impl LiveHistogram {
     /// A value from a bin in ns, no further out than the exact extremes.
     fn within_extremes(&self, units: u64) -> f64 {
         let units = i64::try_from(units).unwrap_or(i64::MAX);
-        units.max(self.min).min(self.max.max(self.min)) as f64 * self.unit_ns
+        let Totals { unit_ns, min, max, .. } = self.totals;
+        units.max(min).min(max.max(min)) as f64 * unit_ns
     }
 }
 
@@ -311,7 +292,7 @@ mod tests {
         slowest.record_many(HIGHEST_UNITS as i64, n);
         assert_eq!(slowest.mean_ns(), Some(HIGHEST_UNITS as f64));
         let sparse = slowest.to_sparse();
-        assert!(sparse.sum > i128::from(u64::MAX), "a sum that needs all its bits");
+        assert!(sparse.totals.sum > i128::from(u64::MAX), "a sum that needs all its bits");
         let json = serde_json::to_string(&sparse).unwrap();
         assert_eq!(serde_json::from_str::<SparseHistogram>(&json).unwrap(), sparse);
         let bytes = postcard::to_stdvec(&sparse).unwrap();
@@ -329,7 +310,7 @@ mod tests {
         assert_eq!(at_rank(&h, 1), -5.0);
         assert_eq!(at_rank(&h, 2), 7.0);
         assert_eq!(at_rank(&h, 3), i64::MAX as f64);
-        assert_eq!(h.to_sparse().sum, i128::from(i64::MAX) + 2);
+        assert_eq!(h.to_sparse().totals.sum, i128::from(i64::MAX) + 2);
     }
 
     #[test]
@@ -337,7 +318,7 @@ mod tests {
         let mut h = histogram();
         (0..99).for_each(|_| h.record_ns(5.0));
         h.record_ns(f64::INFINITY);
-        assert_eq!((h.count(), h.lost()), (100, 1));
+        assert_eq!((h.count(), h.totals.lost), (100, 1));
         assert_eq!(at_rank(&h, 99), 5.0);
         assert_eq!(at_rank(&h, 100), f64::INFINITY);
     }
@@ -347,22 +328,23 @@ mod tests {
         let mut h = histogram();
         h.record_ns(5.0);
         let good = h.to_sparse();
+        let totals = |totals| SparseHistogram { totals, ..good.clone() };
         let cases = [
-            SparseHistogram { unit_ns: f64::NAN, ..good.clone() },
-            SparseHistogram { unit_ns: -1.0, ..good.clone() },
-            SparseHistogram { finite: 2, ..good.clone() },
-            SparseHistogram { lost: u64::MAX, ..good.clone() },
-            SparseHistogram { min: 9, max: 1, ..good.clone() },
+            totals(Totals { unit_ns: f64::NAN, ..good.totals }),
+            totals(Totals { unit_ns: -1.0, ..good.totals }),
+            totals(Totals { finite: 2, ..good.totals }),
+            totals(Totals { lost: u64::MAX, ..good.totals }),
+            totals(Totals { min: 9, max: 1, ..good.totals }),
             SparseHistogram { bins: vec![(u64::MAX, 1)], ..good.clone() },
             SparseHistogram { bins: vec![(1, u64::MAX), (2, 2)], ..good.clone() },
-            SparseHistogram { sum: i128::MAX, ..good.clone() },
-            SparseHistogram { sum: good.sum - 1, ..good.clone() },
+            totals(Totals { sum: i128::MAX, ..good.totals }),
+            totals(Totals { sum: good.totals.sum - 1, ..good.totals }),
         ];
         for case in cases {
             assert!(LiveHistogram::from_sparse(&case).is_err(), "{case:?}");
         }
         let mut ticks = LiveHistogram::new(0.5).unwrap();
-        assert!(matches!(ticks.merge(&h), Err(HistogramError::Units(..))));
+        assert!(ticks.merge(&h).unwrap_err().to_string().contains("cannot be merged"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::clock::Ticks;
 /// stay.
 pub struct Recorder<'a> {
     rows: &'a mut [Row],
-    progress: Progress<'a>,
+    progress: &'a Progress,
     used: u64,
     warmup: u64,
     arrived: u64,

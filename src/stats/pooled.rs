@@ -61,7 +61,7 @@ impl Bins {
                 up_to.push(seen);
             }
         };
-        let finite = histogram.count() - histogram.lost();
+        let finite = histogram.totals.finite;
         let mut left = finite;
         for (middle, times) in histogram.values_ns() {
             // The smallest and the largest are known exactly: one sample each.
@@ -72,7 +72,7 @@ impl Bins {
             push(histogram.max_ns().unwrap_or(middle), largest);
             left -= times;
         }
-        Bins { values, up_to, lost: histogram.lost() }
+        Bins { values, up_to, lost: histogram.totals.lost }
     }
 }
 

@@ -43,9 +43,9 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     raw: &[R],
     threshold_ns: f64,
 ) -> Summary {
-    let finite: u64 = rounds.iter().map(|h| h.count() - h.lost()).sum();
+    let finite: u64 = rounds.iter().map(|h| h.totals.finite).sum();
     let weighted = |h: &LiveHistogram| {
-        let share = (h.count() - h.lost()) as f64 / finite as f64;
+        let share = h.totals.finite as f64 / finite as f64;
         h.mean_ns().map(|m| m * share)
     };
     let mean = match finite {
@@ -55,7 +55,7 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     let squares: f64 = rounds.iter().map(|h| h.squares_about(mean)).sum();
     let sd = if finite < 2 { f64::NAN } else { (squares / (finite - 1) as f64).sqrt() };
     let pooled = Pooled(rounds.iter().map(Bins::new).collect());
-    let half_unit = rounds.iter().map(|h| h.unit_ns() / 2.0).fold(0.0, f64::max);
+    let half_unit = rounds.iter().map(|h| h.totals.unit_ns / 2.0).fold(0.0, f64::max);
     let reading = Reading { relative: RELATIVE_ERROR, absolute_ns: half_unit };
     let parts = Parts { mean, sd, threshold_ns, reading };
 
