@@ -131,7 +131,8 @@ impl Arena {
     pub fn writer(&mut self) -> (&mut [Row], &Progress) {
         let first = self.first_row();
         // SAFETY: the rows lie in the mapping, any bits make a valid Row, and `&mut self` makes
-        // this the only writer of this process; the controller writes no row. The header lies before.
+        // this the only writer of this process, before whose rows the header lies; the controller
+        // writes no row.
         let rows = unsafe { std::slice::from_raw_parts_mut(first, self.rows) };
         (rows, self.header())
     }

@@ -233,7 +233,8 @@ impl LiveHistogram {
         let possible = i128::from(min) * n..=i128::from(max) * n;
         inconsistent(!possible.contains(&sum), "no samples in these bins have that sum")?;
         // Extremes of no sample must not count in a merge.
-        let (min, max) = if counted > 0 { (min, max) } else { (whole.totals.min, whole.totals.max) };
+        let (min, max) =
+            if counted > 0 { (min, max) } else { (whole.totals.min, whole.totals.max) };
         whole.totals = Totals { min, max, ..sparse.totals };
         Ok(whole)
     }
