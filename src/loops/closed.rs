@@ -290,7 +290,7 @@ fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>, los
         let sequence = burst.first + u64::from(index);
         let awaited = (sequence + 1).is_multiple_of(u64::from(plan.every.max(1)));
         if lost && awaited {
-            recorder.lost(sequence, submit);
+            recorder.unanswered(sequence, Ticks(0), submit);
         } else {
             recorder.sent(sequence, Ticks(0), submit, Ticks(0));
         }

@@ -160,24 +160,10 @@ pub trait Collector: Any {
 /// Gathers nothing.
 impl Collector for () {}
 
-/// Gathers what messages were sent and delivered.
-impl Collector for Rates {
-    fn take(&mut self, round: &RoundSeen<'_>) {
-        self.add(round);
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        self.figures(run.case.schedule)
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(self)
-    }
-}
-
 /// A run while its rounds come in.
 pub struct RunSoFar {
-    pub(super) index: usize,
+    /// Its number.
+    pub index: usize,
     /// What is measured.
     pub case: Case,
     pub(super) analysis: &'static dyn PatternAnalysis,
@@ -230,11 +216,6 @@ impl RunSoFar {
             warnings: is_short.then_some(warning).into_iter().collect(),
             stop: None,
         }
-    }
-
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        self.index as u32
     }
 
     /// What the pattern has gathered, as its own type.

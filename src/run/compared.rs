@@ -13,7 +13,7 @@ use crate::record::schema::{
 use crate::remote::clocks::Comparison;
 use crate::remote::host::RemoteHost;
 use crate::transport::Interfaces;
-use crate::units::{InjectedClockError, Span};
+use crate::units::Span;
 use crate::warning::Warning;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -59,7 +59,9 @@ pub fn compare(
     let (mut histories, mut recorded) = (Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
         let exchanges = comparison.exchanges()?;
-        let truth = Truth { local, host, injected_error: plan.injected_clock_error };
+        let (source, time) = (host.probe.source, host.probe.time);
+        let wrong = |error| Local { source, time, injected_error: Some(error) };
+        let truth = Truth { own: local, other: plan.injected_clock_error.map(wrong) };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {
             let name = host.session.host();
@@ -88,22 +90,19 @@ pub fn compare(
 
 /// What a clock that was made wrong really shows. Both hosts must read one counter for it: they
 /// are two networks of one machine.
-struct Truth<'a> {
-    local: Local,
-    host: &'a RemoteHost,
-    injected_error: Option<InjectedClockError>,
+struct Truth {
+    own: Local,
+    /// The one that was made wrong.
+    other: Option<Local>,
 }
 
-impl Truth<'_> {
+impl Truth {
     /// The true offset at a time of this host's clock; `None` where nobody knows it.
     fn offset_ns(&self, at: LocalNs) -> Option<f64> {
-        let probe = &self.host.probe;
-        let other =
-            Local { source: probe.source, time: probe.time, injected_error: self.injected_error };
-        self.injected_error?;
+        let other = self.other.as_ref()?;
         // Not by whole ticks, which would round to some 0.4 ns.
-        let ticks = (self.local.time.epoch - other.time.epoch).0 as f64;
-        let after = at.0 / self.local.time.ns_per_tick + ticks;
+        let ticks = (self.own.time.epoch - other.time.epoch).0 as f64;
+        let after = at.0 / self.own.time.ns_per_tick + ticks;
         Some(other.shown(LocalNs(after * other.time.ns_per_tick)).0 - at.0)
     }
 
@@ -115,7 +114,7 @@ impl Truth<'_> {
 }
 
 /// What the exchanges tell; without the host and the cost.
-fn history(exchanges: &[Exchange], truth: &Truth<'_>) -> Option<ClockHistory> {
+fn history(exchanges: &[Exchange], truth: &Truth) -> Option<ClockHistory> {
     let (first, last) = (exchanges.first()?, exchanges.last()?);
     let begin = first.sent;
     let length_ns = last.heard - begin;
@@ -148,7 +147,7 @@ fn history(exchanges: &[Exchange], truth: &Truth<'_>) -> Option<ClockHistory> {
 }
 
 /// What these exchanges tell of the time of the last of them.
-fn known_by(exchanges: &[Exchange], begin: LocalNs, truth: &Truth<'_>) -> Option<ClockKnown> {
+fn known_by(exchanges: &[Exchange], begin: LocalNs, truth: &Truth) -> Option<ClockKnown> {
     let at = exchanges.last()?.heard;
     let model = Model::fit(exchanges)?;
     Some(ClockKnown {

@@ -60,27 +60,20 @@ impl<'a> Conditions<'a> {
             Some(host) => host.probe.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };
-        let mut pairs = side_by_side(&of(Role::Client), &of(Role::Server));
+        let (clients, servers) = (of(Role::Client), of(Role::Server));
+        // The end with fewer reuses them in turn.
+        let both = clients.iter().cycle().zip(servers.iter().cycle());
+        let pair = |(&client, &server)| CpuPair { client, server };
+        let mut pairs: Vec<_> = both.map(pair).take(clients.len().max(servers.len())).collect();
         // The first ones belong to what runs beside it.
         let before = case.pattern.cpus_before(case);
-        if !pairs.is_empty() {
-            let places = pairs.len();
-            pairs.rotate_left(before as usize % places);
-        }
+        let places = pairs.len().max(1);
+        pairs.rotate_left(before as usize % places);
         pairs
     }
 }
 
-/// The CPUs of both ends in pairs. The end with fewer reuses them in turn.
-fn side_by_side(clients: &[u32], servers: &[u32]) -> Vec<CpuPair> {
-    let is_none = clients.is_empty() || servers.is_empty();
-    let most = if is_none { 0 } else { clients.len().max(servers.len()) };
-    let of = |cpus: &[u32], thread: usize| cpus[thread % cpus.len()];
-    let pair = |thread| CpuPair { client: of(clients, thread), server: of(servers, thread) };
-    (0..most).map(pair).collect()
-}
-
 /// The CPU pair of a thread. Threads share the pairs in turn if there are fewer.
 pub fn pair_of(cpus: &[CpuPair], thread: usize) -> Option<CpuPair> {
-    cpus.get(thread % cpus.len().max(1)).copied()
+    cpus.iter().cycle().nth(thread).copied()
 }

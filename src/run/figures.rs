@@ -4,10 +4,11 @@ use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
 use super::threads::{self, ended};
 use crate::clock::Timebase;
+use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
-    CaseRecord, Counts, Figure, RecordedWarning, Round, RoundEnd, Run, Thread, Usage,
+    CaseRecord, Counts, Figure, RecordedWarning, Round, RoundEnd, Run, Thread,
 };
 use crate::run::round::{RoundResult, ThreadResult};
 use crate::sample::RoundSamples;
@@ -39,16 +40,16 @@ impl RunSoFar {
         let server = finished.threads_of(Role::Server);
         let Seen { counts, samples, times } = seen;
         round.samples = samples.samples.len() as u64;
-        let threads = 0..client.len().max(server.len());
-        let each: Vec<Thread> = threads
+        let each: Vec<Thread> = (0..client.len().max(server.len()))
             .map(|number| {
-                let ends = (client.get(number), server.get(number));
+                let ends = [client.get(number), server.get(number)];
                 let thread = self.thread(number, ends, times.client.time);
-                let counts = counts.get(number).copied().unwrap_or_default();
-                Thread { counts, ..thread }
+                Thread { counts: counts.get(number).copied().unwrap_or_default(), ..thread }
             })
             .collect();
-        self.take_threads(each, [client, server], &mut round);
+        round.client = threads::usage(client);
+        round.server = threads::usage(server);
+        take_threads(each, &mut round);
         self.take_outcomes(client, &mut round, times.client.time);
         for (seen, parts) in self.noise.iter_mut().zip([client, server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
@@ -80,51 +81,40 @@ impl RunSoFar {
     fn thread(
         &mut self,
         number: usize,
-        (client, server): (Option<&ThreadResult>, Option<&ThreadResult>),
+        [client, server]: [Option<&ThreadResult>; 2],
         base: &Timebase,
     ) -> Thread {
-        let outcome = client.and_then(|client| client.outcome.as_ref());
-        let span = outcome.map(|outcome| outcome.span);
-        let mut usage = |role, part: Option<&ThreadResult>| {
-            part.map(|part| self.usage(role, part)).unwrap_or_default()
+        for (role, part) in Role::ALL.iter().zip([client, server]) {
+            if let Some(outcome) = part.and_then(|part| part.outcome.as_ref()) {
+                self.warn_of(role.name(), outcome);
+            }
+        }
+        let span = client.and_then(|client| Some(client.outcome.as_ref()?.span));
+        let usage = |part: Option<&ThreadResult>| {
+            part.map(|part| threads::usage(std::slice::from_ref(part))).unwrap_or_default()
         };
-        let mut thread = Thread {
+        let (used_client, used_server) = (usage(client), usage(server));
+        let is_pinned = used_client.pinned && used_server.pinned;
+        Thread {
             started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
             length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
             ended: ended(client),
-            client: usage(Role::Client, client),
-            server: usage(Role::Server, server),
+            client: used_client,
+            server: used_server,
+            cpus: self.cpus.get(number).copied().filter(|_| is_pinned),
             ..Thread::default()
-        };
-        let is_pinned = thread.client.pinned && thread.server.pinned;
-        thread.cpus = self.cpus.get(number).copied().filter(|_| is_pinned);
-        thread
+        }
     }
 
-    /// What holds for the round of what its threads did. It lasted from the first beginning to the
-    /// last end.
-    fn take_threads(
-        &mut self,
-        each: Vec<Thread>,
-        [clients, servers]: [&[ThreadResult]; 2],
-        round: &mut Round,
-    ) {
-        let of = |parts: &[ThreadResult], side: fn(&Thread) -> &Usage| -> Usage {
-            let each: Vec<&Usage> = each.iter().take(parts.len()).map(side).collect();
-            threads::whole(&each, &threads::counters(parts))
-        };
-        round.client = of(clients, |thread| &thread.client);
-        round.server = of(servers, |thread| &thread.server);
-        round.cpus = each.first().and_then(|thread| thread.cpus);
-        let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
-        let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
-        let ends = ran().map(|thread| thread.started_ns + thread.length_ns);
-        if begin.is_finite() {
-            round.started_ns = begin;
-            round.length_ns = ends.fold(0.0, f64::max) - begin;
+    fn warn_of(&mut self, role: &'static str, outcome: &Outcome) {
+        self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
+        let messages = outcome.counts.foreign;
+        self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
+        if outcome.pinned.is_err() {
+            self.warnings.push(Warning::Unpinned { role });
         }
-        if each.len() > 1 {
-            round.threads = each;
+        if let Err(reason) = &outcome.locked {
+            self.warnings.push(Warning::MemoryNotLocked { role, reason: reason.clone() });
         }
     }
 
@@ -145,33 +135,6 @@ impl RunSoFar {
             round.samples_in_histogram_only = counts.max().unwrap_or(0);
             self.beyond.push(all);
         }
-    }
-
-    fn usage(&mut self, role: Role, part: &ThreadResult) -> Usage {
-        let mut usage = Usage {
-            effective_settings: part.effective_settings.iter().cloned().collect(),
-            ..Usage::default()
-        };
-        let Some(outcome) = &part.outcome else { return usage };
-        usage.final_counters = threads::shown(&outcome.counters);
-        usage.user_ns = outcome.usage.user_ns;
-        usage.system_ns = outcome.usage.system_ns;
-        usage.voluntary_switches = outcome.usage.voluntary_switches;
-        usage.involuntary_switches = outcome.usage.involuntary_switches;
-        usage.page_faults = outcome.usage.page_faults;
-        usage.pinned = outcome.pinned.is_ok();
-        usage.locked = outcome.locked.is_ok();
-        self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
-        let messages = outcome.counts.foreign;
-        self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
-        let role = role.name();
-        if !usage.pinned {
-            self.warnings.push(Warning::Unpinned { role });
-        }
-        if let Err(reason) = &outcome.locked {
-            self.warnings.push(Warning::MemoryNotLocked { role, reason: reason.clone() });
-        }
-        usage
     }
 
     /// Whether enough rounds have come; the intervals may have to be narrow.
@@ -296,6 +259,22 @@ impl RunSoFar {
     /// Messages per second that were answered.
     pub fn capacity(&self) -> f64 {
         rate(self.delivered()).value
+    }
+}
+
+/// What holds for a round of what its threads did. It lasted from the first beginning to the last
+/// end.
+fn take_threads(each: Vec<Thread>, round: &mut Round) {
+    round.cpus = each.first().and_then(|thread| thread.cpus);
+    let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
+    let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
+    let ends = ran().map(|thread| thread.started_ns + thread.length_ns);
+    if begin.is_finite() {
+        round.started_ns = begin;
+        round.length_ns = ends.fold(0.0, f64::max) - begin;
+    }
+    if each.len() > 1 {
+        round.threads = each;
     }
 }
 

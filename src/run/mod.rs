@@ -199,20 +199,16 @@ struct Runner<'a, 'w> {
 impl Runner<'_, '_> {
     /// All rounds of the plan's cases, and of those that a search adds to it.
     fn all_points(&mut self) -> Result<(), RunError> {
-        self.all_rounds()?;
         for _ in 0..=search::MOST_PASSES {
+            self.all_rounds()?;
             let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);
-            if !is_whole {
-                break;
-            }
-            let more = self.next_cases();
+            let more = if is_whole { self.next_cases() } else { Vec::new() };
             if more.is_empty() {
-                break;
+                return Ok(());
             }
             self.add_all(more);
-            self.all_rounds()?;
         }
-        Ok(())
+        self.all_rounds()
     }
 
     /// The cases that follow from what has been measured.
@@ -234,22 +230,16 @@ impl Runner<'_, '_> {
             let others = number + 1..number + 1 + next.beside.len() as u32;
             beside.extend(others.map(|other| vec![number, other]));
             for case in std::iter::once(next.case).chain(next.beside) {
-                self.add(next.origin, case);
+                self.add_run(&case);
+                if let Some(study) = &mut self.plan.study {
+                    study.adopt(next.origin as u32, self.plan.cases.len() as u32);
+                }
+                self.plan.cases.push(case);
             }
         }
         let groups = search::together(&self.plan.concurrent, &added);
         self.plan.concurrent.extend(groups);
         self.plan.concurrent.extend(beside);
-    }
-
-    /// Adds a case to the plan that follows from a run.
-    fn add(&mut self, origin: usize, case: Case) {
-        let index = self.runs.len();
-        self.add_run(&case);
-        if let Some(study) = &mut self.plan.study {
-            study.adopt(origin as u32, index as u32);
-        }
-        self.plan.cases.push(case);
     }
 
     /// Adds the run of the next case, before its first round.

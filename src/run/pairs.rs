@@ -1,7 +1,7 @@
 //! What pairs of several hosts show together: which are slow, and what a whole matching carries.
 
 use crate::plan::{HostPair, Pairs, Plan};
-use crate::record::schema::{Bisection, CaseRecord, PairFigures, RateFigure, Run, SlowPair};
+use crate::record::schema::{Bisection, CaseRecord, PairFigures, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, RateMetric};
 
@@ -48,8 +48,9 @@ pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
 
 /// The figure by which a pair is compared: its name, value and interval.
 pub fn headline(run: &Run) -> Option<(&'static str, f64, Option<Interval>)> {
-    let rate = run.rates.iter().find(|figure| figure.metric.name() == run.headline);
-    if let Some(RateFigure { metric, rate, .. }) = rate {
+    if let Some(metric) = RateMetric::from_name(&run.headline)
+        && let Some(rate) = run.rate(metric)
+    {
         return rate.value.is_finite().then_some((metric.name(), rate.value, rate.interval));
     }
     // The metrics of a run stand in the order of what they answer.
@@ -119,16 +120,11 @@ fn bisection(plan: &Plan, group: &[&Run]) -> Bisection {
 
 /// B/s of all pairs together, a round each.
 fn sums(pairs: &[&Run]) -> Vec<Delivered> {
-    let rates: Option<Vec<&[f64]>> = pairs
-        .iter()
-        .map(|run| {
-            let bandwidth =
-                |f: &&crate::record::schema::RateFigure| f.metric == RateMetric::Bandwidth;
-            run.rates.iter().find(bandwidth).map(|figure| figure.rate.rounds.as_slice())
-        })
-        .collect();
-    let Some(rates) = rates else { return Vec::new() };
-    let rounds = rates.iter().map(|rounds| rounds.len()).min().unwrap_or(0);
+    let rounds_of = |run: &&Run| Some(run.rate(RateMetric::Bandwidth)?.rounds.clone());
+    let Some(rates) = pairs.iter().map(rounds_of).collect::<Option<Vec<_>>>() else {
+        return Vec::new();
+    };
+    let rounds = rates.iter().map(Vec::len).min().unwrap_or(0);
     let sum = |round: usize| rates.iter().map(|rounds| rounds[round]).sum();
     (0..rounds).map(|round| Delivered { work: sum(round), seconds: 1.0 }).collect()
 }

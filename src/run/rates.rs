@@ -1,5 +1,6 @@
 //! Rates of a run: what its rounds posted and delivered, and in what time.
 
+use super::analysis::{Collector, RunSoFar};
 use super::counts::{RoundSeen, between};
 use crate::plan::Schedule;
 use crate::record::schema::RateFigure;
@@ -15,9 +16,10 @@ pub struct Rates {
     pub posted: Vec<Delivered>,
 }
 
-impl Rates {
+/// Gathers what messages were sent and delivered.
+impl Collector for Rates {
     /// Takes a round whose samples are single messages.
-    pub fn add(&mut self, seen: &RoundSeen<'_>) {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
         if seen.round.samples_in_histogram_only > 0 {
             // Stamps are those of the first messages; all have been counted.
             let seconds = seen.round.length_ns / 1e9;
@@ -31,6 +33,16 @@ impl Rates {
         self.delivered.push(between(samples.iter().map(|s| s.receive_ns), 1.0));
     }
 
+    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        self.figures(run.case.schedule)
+    }
+
+    fn work(&self) -> Option<&Rates> {
+        Some(self)
+    }
+}
+
+impl Rates {
     /// Messages per second: delivered in a closed loop; offered, achieved and delivered where a
     /// schedule sets the times.
     pub fn figures(&self, schedule: Schedule) -> Vec<RateFigure> {

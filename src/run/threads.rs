@@ -1,8 +1,10 @@
 //! What the threads of a role used and saw, as that of the role.
 
+use crate::control::protocol::Outcome;
+use crate::host::ResourceUse;
 use crate::record::schema::{RoundEnd, Usage};
 use crate::run::round::ThreadResult;
-use crate::transport::counter::{self, CounterValue, FinalCounters};
+use crate::transport::counter::{self, CounterValue};
 use std::collections::BTreeMap;
 
 /// Why a client's loop ended.
@@ -13,67 +15,79 @@ pub(super) fn ended(client: Option<&ThreadResult>) -> RoundEnd {
 
 /// The usage of a role from that of its threads: costs and numbers of events are added up, and what
 /// is true of a role is true of all its threads. Settings stand here where all threads have the
-/// same; each thread's own stand beside it.
-pub(super) fn whole(each: &[&Usage], counters: &FinalCounters) -> Usage {
-    let sum = |of: fn(&Usage) -> u64| each.iter().copied().map(of).sum();
-    Usage {
-        user_ns: each.iter().map(|usage| usage.user_ns).sum(),
-        system_ns: each.iter().map(|usage| usage.system_ns).sum(),
-        voluntary_switches: sum(|usage| usage.voluntary_switches),
-        involuntary_switches: sum(|usage| usage.involuntary_switches),
-        page_faults: sum(|usage| usage.page_faults),
-        pinned: each.iter().all(|usage| usage.pinned),
-        locked: each.iter().all(|usage| usage.locked),
-        effective_settings: in_common(each),
-        final_counters: shown(counters),
-    }
-}
-
-fn in_common(each: &[&Usage]) -> BTreeMap<String, String> {
-    let Some((first, others)) = each.split_first() else { return BTreeMap::new() };
-    let same = |name: &String, value: &String| {
-        others.iter().all(|usage| usage.effective_settings.get(name) == Some(value))
+/// same, and what is no number where there is one thread; each thread's own stand beside it.
+pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
+    let outcomes = || parts.iter().filter_map(|part| part.outcome.as_ref());
+    let used = outcomes().fold(ResourceUse::default(), |all, one| all.and(&one.usage));
+    let all = |holds: fn(&Outcome) -> bool| {
+        parts.iter().all(|part| part.outcome.as_ref().is_some_and(holds))
     };
-    let kept = first.effective_settings.iter().filter(|(name, value)| same(name, value));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-/// The counters of all threads of a role. What is no number stands with the threads alone, where
-/// there are several.
-pub(super) fn counters(parts: &[ThreadResult]) -> FinalCounters {
-    let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
-    let mut all = counter::merged(outcomes.map(|outcome| outcome.counters.clone()));
+    let mut counters = counter::merged(outcomes().map(|outcome| outcome.counters.clone()));
     if parts.len() > 1 {
-        all.retain(|_, value| !matches!(value, CounterValue::Text(_)));
+        counters.retain(|_, value| !matches!(value, CounterValue::Text(_)));
     }
-    all
+    Usage {
+        user_ns: used.user_ns,
+        system_ns: used.system_ns,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        page_faults: used.page_faults,
+        pinned: all(|outcome| outcome.pinned.is_ok()),
+        locked: all(|outcome| outcome.locked.is_ok()),
+        effective_settings: in_common(parts),
+        final_counters: counters
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect(),
+    }
 }
 
-/// As the record has them.
-pub(super) fn shown(counters: &FinalCounters) -> BTreeMap<String, String> {
-    counters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
+fn in_common(parts: &[ThreadResult]) -> BTreeMap<String, String> {
+    let Some((first, others)) = parts.split_first() else { return BTreeMap::new() };
+    let is_common = |setting: &&(String, String)| {
+        others.iter().all(|other| other.effective_settings.contains(setting))
+    };
+    first.effective_settings.iter().filter(is_common).cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Ticks;
+    use crate::loops::Ended;
+    use crate::sample::arena::Arena;
+    use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 
-    fn usage(switches: u64, pinned: bool, granted: &[&str]) -> Usage {
+    fn part(switches: u64, pinned: bool, settings: &[&str]) -> ThreadResult {
         let pair = |value: &&str| (value[..1].to_string(), value.to_string());
-        Usage {
-            user_ns: 5.0,
-            involuntary_switches: switches,
-            pinned,
-            effective_settings: granted.iter().map(pair).collect(),
-            ..Usage::default()
+        let usage =
+            ResourceUse { user_ns: 5.0, involuntary_switches: switches, ..ResourceUse::default() };
+        let outcome = Outcome {
+            counters: [("event".to_string(), CounterValue::Events(switches + 1))].into(),
+            ended: Ended::Count,
+            counts: MessageCounts::default(),
+            server_counts: None,
+            rejected_peers: 0,
+            usage,
+            pinned: if pinned { Ok(()) } else { Err("no CPU".into()) },
+            locked: Ok(()),
+            span: (Ticks(0), Ticks(0)),
+            noise: None,
+            overhead: Vec::new(),
+            recording_ticks: 0.0,
+            beyond: Beyond::default(),
+            pool: PoolUse::default(),
+        };
+        ThreadResult {
+            arena: Arena::create(1).unwrap(),
+            outcome: Some(outcome),
+            effective_settings: settings.iter().map(pair).collect(),
         }
     }
 
     #[test]
     fn costs_add_up_and_settings_are_those_of_all_threads() {
-        let (one, other) = (usage(2, true, &["a1", "b1"]), usage(3, false, &["a1", "b2"]));
-        let counters = [("event".to_string(), CounterValue::Events(7))];
-        let all = whole(&[&one, &other], &counters.into());
+        let all = usage(&[part(2, true, &["a1", "b1"]), part(3, false, &["a1", "b2"])]);
         assert_eq!((all.user_ns, all.involuntary_switches, all.pinned), (10.0, 5, false));
         assert_eq!(
             all.effective_settings.into_iter().collect::<Vec<_>>(),

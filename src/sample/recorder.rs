@@ -150,22 +150,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A message was sent and nothing came back in time.
-    #[inline]
-    pub fn lost(&mut self, sequence: u64, submit: Ticks) {
-        let warm = sequence < self.warmup;
-        let flags = if warm { Flags::LOST.with(Flags::WARMUP) } else { Flags::LOST };
-        match self.rows.get_mut(sequence as usize) {
-            Some(row) => {
-                row.submit = submit;
-                row.flags = flags;
-                self.use_row(sequence);
-            }
-            None if !warm => self.beyond(|beyond| beyond.record_lost(1)),
-            None => {}
-        }
-    }
-
     /// An answer came that the loop no longer awaits: late, or a duplicate.
     #[inline]
     pub fn straggler(&mut self, sequence: u64, receive: Ticks) {
@@ -282,12 +266,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A request was sent.
-    #[inline(always)]
-    pub fn asked(&mut self, sequence: u64, intended: Ticks, submit: Ticks) {
-        self.sent(sequence, intended, submit, Ticks(0));
-    }
-
     /// A request was answered.
     #[inline(always)]
     pub fn answered(&mut self, sequence: u64, times: Times, flags: Flags) {
@@ -315,7 +293,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A request was not answered, or (with a submit of 0) not even sent.
+    /// A message that was sent, or (with a submit of 0) not even that, was not answered in time. It
+    /// was intended at 0 where there is no schedule.
     #[cold]
     pub fn unanswered(&mut self, sequence: u64, intended: Ticks, submit: Ticks) {
         let warm = sequence < self.warmup;
@@ -326,7 +305,7 @@ impl<'a> Recorder<'a> {
             self.use_row(sequence);
             return;
         }
-        if submit.0 != 0 {
+        if submit.0 != 0 && !warm {
             self.beyond(|beyond| beyond.record_lost(1));
         }
         if let Some(response) = self.beyond_response.as_mut().filter(|_| intended.0 != 0) {

@@ -427,7 +427,7 @@ fn send<L: RequestPath, C: Clock, P: Pace>(
             return;
         };
         let intended = if P::SLEEPS { Ticks(0) } else { intended };
-        recorder.asked(requests.next, intended, submit);
+        recorder.sent(requests.next, intended, submit, Ticks(0));
         requests.put(intended, submit);
         recorder.seen.sent = requests.next;
         recorder.handled(requests.next);

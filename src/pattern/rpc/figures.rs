@@ -85,7 +85,7 @@ impl PatternAnalysis for Rpc {
             let summed =
                 |(size, rounds): (&u32, &Vec<Vec<f64>>)| (*size, summarize(rounds, threshold_ns));
             let sizes = of(baseline)?.0.iter().map(summed).collect();
-            Some(Baseline { run: baseline.number(), sizes })
+            Some(Baseline { run: baseline.index as u32, sizes })
         });
         lengths(&run.case, &sizes, baseline.as_ref(), threshold_ns)
     }
