@@ -67,15 +67,6 @@ pub fn quantile_name(p: f64) -> String {
 /// overflow.
 pub const LONGEST: Span = Span(7 * 24 * 3600 * 1_000_000_000);
 
-/// A quantity that was written wrong: what was written, and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {kind} '{text}': use {allowed}")]
-pub struct UnitError {
-    kind: &'static str,
-    text: String,
-    allowed: &'static str,
-}
-
 /// How a quantity is written.
 struct Notation {
     kind: &'static str,
@@ -111,12 +102,13 @@ impl Notation {
         units.is_multiple_of(places).then(|| u64::try_from(units / places).ok())?
     }
 
-    fn read(&self, text: &str, limits: RangeInclusive<u64>) -> Result<u64, UnitError> {
+    fn read(&self, text: &str, limits: RangeInclusive<u64>) -> Result<u64, String> {
         self.whole(text).filter(|n| limits.contains(n)).ok_or_else(|| self.wrong(text))
     }
 
-    fn wrong(&self, text: &str) -> UnitError {
-        UnitError { kind: self.kind, text: text.into(), allowed: self.allowed }
+    /// What was written wrong, and what is allowed.
+    fn wrong(&self, text: &str) -> String {
+        format!("invalid {} '{text}': use {}", self.kind, self.allowed)
     }
 }
 
@@ -130,8 +122,6 @@ fn scaled(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
 const MOST: u64 = 1 << 53;
 
 impl Bytes {
-    /// 2^10 bytes.
-    pub const KIB: Bytes = Bytes(1 << 10);
     /// 2^20 bytes.
     pub const MIB: Bytes = Bytes(1 << 20);
 }
@@ -153,9 +143,9 @@ const SIZES: Notation = Notation {
 };
 
 impl FromStr for Bytes {
-    type Err = UnitError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Bytes, UnitError> {
+    fn from_str(text: &str) -> Result<Bytes, String> {
         SIZES.read(text, 0..=MOST).map(Bytes)
     }
 }
@@ -193,9 +183,9 @@ const TIMES: Notation = Notation {
 };
 
 impl FromStr for Span {
-    type Err = UnitError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Span, UnitError> {
+    fn from_str(text: &str) -> Result<Span, String> {
         match text {
             // Zero is zero in any unit.
             "0" => Ok(Span(0)),
@@ -219,9 +209,9 @@ const MESSAGE_RATES: Notation = Notation {
 };
 
 impl FromStr for MessageRate {
-    type Err = UnitError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<MessageRate, UnitError> {
+    fn from_str(text: &str) -> Result<MessageRate, String> {
         let parsed = MESSAGE_RATES.split(text.strip_suffix("/s").unwrap_or(text));
         let rate =
             parsed.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * unit as f64));
@@ -244,9 +234,9 @@ const BIT_RATES: Notation = Notation {
 };
 
 impl FromStr for BitRate {
-    type Err = UnitError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<BitRate, UnitError> {
+    fn from_str(text: &str) -> Result<BitRate, String> {
         // Below the first a frame takes more than a second, and above the second no link is.
         BIT_RATES.read(text, 10_000..=1_000_000_000_000).map(BitRate)
     }
@@ -278,7 +268,7 @@ mod tests {
     #[test]
     fn what_is_ambiguous_or_wrong_is_refused_with_what_is_allowed() {
         for bad in ["", "64K", "64k", "-1", "1.5", "1e3", "64 kib", "99999999999GiB", "NaN"] {
-            let refusal = bad.parse::<Bytes>().unwrap_err().to_string();
+            let refusal = bad.parse::<Bytes>().unwrap_err();
             assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("use "));
         }
         for bad in [

@@ -38,7 +38,10 @@ const MAN: CommandDef = CommandDef {
     about: "Print the man page",
     examples: "
   wiregauge man > ~/.local/share/man/man1/wiregauge.1",
-    ..CommandDef::new("man", |_| man_page().map(Command::Text))
+    ..CommandDef::new("man", |_| match man_page() {
+        Ok(text) => Ok(Command::Text(text)),
+        Err(error) => options::refuse(format!("the man page: {error}")),
+    })
 };
 
 const HELP: CommandDef = CommandDef {
@@ -101,30 +104,30 @@ fn completions(shell: &str) -> Result<Vec<u8>, UsageError> {
 }
 
 /// One page for all commands: each command's options after the overview, then each transport's.
-fn man_page() -> Result<Vec<u8>, UsageError> {
-    let refused = |error: std::io::Error| UsageError(format!("the man page: {error}"));
+fn man_page() -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut definition = definition(false);
     definition.build();
-    clap_mangen::Man::new(definition.clone()).render(&mut text).map_err(refused)?;
-    describe(&definition, "WIREGAUGE", &mut text).map_err(refused)?;
+    clap_mangen::Man::new(definition.clone()).render(&mut text)?;
+    describe(&definition, "WIREGAUGE", &mut text)?;
     for transport in TransportKind::ALL {
-        text.extend(format!(".SH \"TRANSPORT {transport}\"\n").into_bytes());
-        let man = clap_mangen::Man::new(of_transport(*transport));
-        man.render_description_section(&mut text).map_err(refused)?;
-        man.render_options_section(&mut text).map_err(refused)?;
+        section(&format!("TRANSPORT {transport}"), of_transport(*transport), &mut text)?;
     }
     Ok(text)
+}
+
+fn section(title: &str, command: clap::Command, text: &mut Vec<u8>) -> std::io::Result<()> {
+    text.extend(format!(".SH \"{title}\"\n").into_bytes());
+    let man = clap_mangen::Man::new(command);
+    man.render_description_section(text)?;
+    man.render_options_section(text)
 }
 
 /// The commands below one, and those below them.
 fn describe(above: &clap::Command, path: &str, text: &mut Vec<u8>) -> std::io::Result<()> {
     for command in above.get_subcommands().filter(|command| !command.is_hide_set()) {
         let path = format!("{path} {}", command.get_name().to_uppercase());
-        text.extend(format!(".SH \"{path}\"\n").into_bytes());
-        let man = clap_mangen::Man::new(command.clone());
-        man.render_description_section(text)?;
-        man.render_options_section(text)?;
+        section(&path, command.clone(), text)?;
         describe(command, &path, text)?;
     }
     Ok(())
@@ -139,7 +142,9 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
         let text = of_transport(transport).render_help().to_string();
         return Ok(text.into_bytes());
     }
-    let mut known = &definition(false);
+    let mut whole = definition(false);
+    whole.build();
+    let mut known = &whole;
     for word in &words {
         known = known.find_subcommand(word).ok_or_else(|| {
             UsageError(format!(
@@ -149,12 +154,7 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
             ))
         })?;
     }
-    let typed = ["wiregauge"].into_iter().chain(words.iter().map(String::as_str));
-    let typed = typed.chain(["--help"]);
-    match definition(false).try_get_matches_from(typed) {
-        Err(text) if refuse::is_text(&text) => Ok(text.to_string().into_bytes()),
-        _ => options::refuse("there is no help on this"),
-    }
+    Ok(known.clone().render_help().to_string().into_bytes())
 }
 
 /// The options of a transport as a command's.

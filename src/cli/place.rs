@@ -14,22 +14,19 @@ const LONGEST_FILE: u64 = 4 << 20;
 
 /// The place that was asked for, and which process of a job this is.
 pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
-    let which = pairs(given);
-    if let Some(found) = rank_of(given)? {
-        // Nobody has to name hosts here, so nobody has to say that all are meant.
-        let which = match (found.ranks, which) {
-            (2, Pairs::First) => Pairs::First,
-            (_, Pairs::First) => Pairs::All { at_once: AtOnce::default() },
-            (_, which) => which,
-        };
-        let nodes = std::iter::once(None).chain(ranks_beside(&found).map(Some)).collect();
-        return Ok((Place { nodes, which }, Some(found)));
+    let (rank, mut which) = (rank_of(given)?, pairs(given));
+    match &rank {
+        None if which != Pairs::First && !names_hosts(given) => {
+            let option = if given.flag("all-pairs") { "--all-pairs" } else { "--bisection" };
+            return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
+        }
+        // Nobody has to name hosts in a job, so nobody has to say that all are meant.
+        Some(own) if own.ranks != 2 && which == Pairs::First => {
+            which = Pairs::All { at_once: AtOnce::default() };
+        }
+        _ => {}
     }
-    if which != Pairs::First && !names_hosts(given) {
-        let option = if given.flag("all-pairs") { "--all-pairs" } else { "--bisection" };
-        return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
-    }
-    Ok((Place { nodes: nodes(given)?, which }, None))
+    Ok((Place { nodes: nodes(given, rank.as_ref())?, which }, rank))
 }
 
 /// Whether another host is named.
@@ -62,26 +59,23 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
     }
 }
 
-/// The other processes of a job as hosts; where they are is known when they have come.
-fn ranks_beside(own: &Rank) -> impl Iterator<Item = HostSpec> + use<> {
-    (1..own.ranks).map(|rank| HostSpec { host: job::name(rank), ..HostSpec::default() })
-}
-
 /// The other hosts of a command that measures no pairs, and which process of a job this is.
 pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
-    if let Some(found) = rank_of(given)? {
-        return Ok((ranks_beside(&found).collect(), Some(found)));
+    let rank = rank_of(given)?;
+    let nodes = nodes(given, rank.as_ref())?;
+    if nodes.is_empty() {
+        return refuse(format!("{command} needs remote hosts: use --to HOST or --hosts A,B"));
     }
-    match nodes(given)? {
-        none if none.is_empty() => {
-            refuse(format!("{command} needs remote hosts: use --to HOST or --hosts A,B"))
-        }
-        nodes => Ok((nodes.into_iter().flatten().collect(), None)),
-    }
+    Ok((nodes.into_iter().flatten().collect(), rank))
 }
 
-/// The hosts that are named, `None` being this one; an empty list where none is.
-fn nodes(given: &Given) -> Result<Vec<Option<HostSpec>>, UsageError> {
+/// The hosts that are named, `None` being this one; an empty list where none is. Those of a job are
+/// its ranks; where they are is known when they have come.
+fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Vec<Option<HostSpec>>, UsageError> {
+    if let Some(own) = rank {
+        let spec = |rank| HostSpec { host: job::name(rank), ..HostSpec::default() };
+        return Ok((0..own.ranks).map(|rank| (rank > 0).then(|| spec(rank))).collect());
+    }
     let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
     if let Some(option) = of_ssh.filter(|_| !names_hosts(given)) {
         return refuse(format!("--{option} needs a remote host: use --to HOST or --hosts A,B"));

@@ -1,7 +1,7 @@
 //! The values of options: each parser gives the value, or a sentence that says what is allowed.
 
 use crate::host;
-use crate::plan::host_spec::{self, HostSpec};
+use crate::plan::host_spec::{self, AGENT_PORT, HostSpec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
 use std::net::{IpAddr, SocketAddr};
@@ -35,22 +35,26 @@ pub fn host(text: &str) -> Result<HostSpec, String> {
 
 /// The address of an agent daemon.
 pub fn agent_address(text: &str) -> Result<(String, u16), String> {
-    host_spec::agent_address(text).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+    address(text, AGENT_PORT).ok_or_else(|| {
         format!("invalid agent address '{text}': use node07, node07:7425 or [2001:db8::7]:7425")
     })
 }
 
 /// Where rank 0 is.
 pub fn leader(text: &str) -> Result<(String, u16), String> {
-    host_spec::address(text, LEADER_PORT).filter(|_| text.len() <= LONGEST_HOST).ok_or_else(|| {
+    address(text, LEADER_PORT).ok_or_else(|| {
         format!("invalid host '{text}': use the host of rank 0, such as node01 or 10.1.0.1:7426")
     })
+}
+
+fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
+    host_spec::address(text, port_else).filter(|_| text.len() <= LONGEST_HOST)
 }
 
 /// Where an agent listens: an address with or without a port.
 pub fn listening(text: &str) -> Result<SocketAddr, String> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, host_spec::AGENT_PORT)));
+    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, AGENT_PORT)));
     text.parse().or(alone).map_err(|_| {
         format!(
             "invalid address '{text}': use an address of this host such as 10.1.0.7 or \

@@ -80,10 +80,8 @@ fn reach(
         return Ok(reached);
     };
     leave(reached);
-    let sentence = match faults.len() {
-        many if many > 1 && !interrupted => {
-            format!("{first}; {} more hosts cannot be used", many - 1)
-        }
+    let sentence = match faults.len() - 1 {
+        more if more > 0 && !interrupted => format!("{first}; {more} more hosts cannot be used"),
         _ => first.to_string(),
     };
     Err(Fault::of_agent(first.is_refused(), sentence).into())

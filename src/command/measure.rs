@@ -9,7 +9,7 @@ use crate::cli::RunOptions;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
-use crate::plan::{Place, Plan, Request, UsageError};
+use crate::plan::{Case, Place, Plan, Request, UsageError};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
@@ -74,17 +74,13 @@ pub fn nothing_works(unavailable: &[Unavailable]) -> Exit {
 
 /// What the samples of a plan take on disk at most.
 fn need(plan: &Plan) -> Bytes {
-    let rows: u64 = plan
-        .cases
-        .iter()
-        .map(|case| {
-            let rows = |role| {
-                registry::execution(case.pattern.name()).map_or(0, |own| own.rows(case, role))
-            };
-            let rows = rows(Role::Client).max(rows(Role::Server));
-            rows.saturating_mul(u64::from(case.threads()))
-        })
-        .fold(0, u64::saturating_add);
+    let rows = |case: &Case| {
+        let own = registry::execution(case.pattern.name());
+        let rows =
+            [Role::Client, Role::Server].map(|role| own.map_or(0, |own| own.rows(case, role)));
+        rows[0].max(rows[1]).saturating_mul(u64::from(case.threads()))
+    };
+    let rows = plan.cases.iter().map(rows).fold(0, u64::saturating_add);
     let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
     // Rounds that time bounds rarely fill their rows, and rows take a fifth of the most.
     Bytes(all / 5 + REPORT_BYTES)

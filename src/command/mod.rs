@@ -95,10 +95,7 @@ impl From<RunError> for CommandError {
 
 impl From<Fault> for CommandError {
     fn from(fault: Fault) -> Self {
-        match fault.is_refused() {
-            true => CommandError::Refused(UsageError(fault.to_string())),
-            false => CommandError::Unable(fault.to_string()),
-        }
+        RunError::from(fault).into()
     }
 }
 

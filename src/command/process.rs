@@ -38,12 +38,10 @@ pub fn context<'a>(
 /// What is set when the user wants the program to end: the same for all who ask.
 pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
     static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(known) = INTERRUPTED.get() {
-        return Ok(Arc::clone(known));
-    }
-    let interrupted = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
+    let interrupted = INTERRUPTED.get_or_init(Arc::default);
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        // Once more does no harm: each only sets the flag.
+        signal_hook::flag::register(signal, Arc::clone(interrupted))?;
     }
-    Ok(interrupted)
+    Ok(Arc::clone(interrupted))
 }

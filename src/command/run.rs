@@ -8,7 +8,7 @@ use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{StudyOptions, entry};
 use crate::host;
-use crate::options::{each_once, refuse};
+use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;
@@ -127,22 +127,20 @@ fn find(name: &str) -> Result<(String, String), CommandError> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return Ok((format!("studies/{name}.toml"), (*text).to_owned()));
     }
-    match read(Path::new(name)) {
-        Ok(text) => Ok((name.to_owned(), text)),
-        Err(error) => {
-            let shipped = SHIPPED.map(|(name, _)| name).join(", ");
-            refuse(format!(
-                "cannot read the study '{name}' ({error}): use a file, or one of {shipped}"
-            ))
-        }
-    }
+    let text = read("study", Path::new(name), &SHIPPED).map_err(UsageError)?;
+    Ok((name.to_owned(), text))
 }
 
-/// A file's text, no longer than what is read of it.
-fn read(path: &Path) -> std::io::Result<String> {
+/// A file's text, no longer than what is read of it, or a sentence.
+fn read(what: &str, path: &Path, shipped: &[(&str, &str)]) -> Result<String, String> {
     let mut text = String::new();
-    std::fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(LONGEST as u64 + 1).read_to_string(&mut text));
+    let shown = path.display();
+    read.map(|_| text).map_err(|error| {
+        let names = shipped.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        format!("cannot read the {what} '{shown}' ({error}): use a file, or one of {names}")
+    })
 }
 
 /// What each entry asks for, with its series.
@@ -177,11 +175,9 @@ fn available(
     let mut works = Vec::new();
     for (series, mut request) in requests {
         let (here, gone) = hosts::sort_out(&request.transports, &request.place, hosts);
-        for one in gone {
-            if missing.iter().all(|other| other.transport != one.transport) {
-                missing.push(one);
-            }
-        }
+        let is_new = |one: &Unavailable| missing.iter().all(|it| it.transport != one.transport);
+        let gone: Vec<Unavailable> = gone.into_iter().filter(is_new).collect();
+        missing.extend(gone);
         request.transports = here;
         if !request.transports.is_empty() {
             works.push((series, request));
@@ -240,21 +236,16 @@ fn publication(
         return Ok(reference::parse(&format!("references/{name}.toml"), text)?);
     }
     let wrong = |sentence: String| Box::new(parsed.written.wrong(place, sentence));
-    let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
     if !name.ends_with(".toml") {
+        let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
         return Err(wrong(format!(
             "unknown reference '{name}': use {shipped}, or the path of a .toml file"
         )));
     }
     let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
-    let shown = path.display();
-    let text = read(&path).map_err(|error| {
-        wrong(format!(
-            "cannot read the reference '{shown}' ({error}): use a file, or one of {shipped}"
-        ))
-    })?;
-    Ok(reference::parse(&shown.to_string(), &text)?)
+    let text = read("reference", &path, &reference::SHIPPED).map_err(wrong)?;
+    Ok(reference::parse(&path.display().to_string(), &text)?)
 }
 
 /// The generation that all links of hardware here have, or why it is not known.

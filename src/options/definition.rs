@@ -61,8 +61,8 @@ impl Unit {
     fn parse(self, text: &str) -> Result<u64, String> {
         match self {
             Unit::One => parse_count(text),
-            Unit::Byte => text.parse().map(|Bytes(bytes)| bytes).map_err(|e| e.to_string()),
-            Unit::Nanosecond => text.parse().map(|Span(ns)| ns).map_err(|e| e.to_string()),
+            Unit::Byte => text.parse().map(|Bytes(bytes)| bytes),
+            Unit::Nanosecond => text.parse().map(|Span(ns)| ns),
         }
     }
 

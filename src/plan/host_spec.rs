@@ -37,12 +37,7 @@ pub const AGENT: &str = "agent:";
 /// The port of an agent where none is named.
 pub const AGENT_PORT: u16 = 7425;
 
-/// The host and the port of an agent's address: `node07`, `node07:7425`, `[fe80::7%eth0]:7425`.
-pub fn agent_address(text: &str) -> Option<(String, u16)> {
-    address(text, AGENT_PORT)
-}
-
-/// The same with another port where none is named.
+/// The host and the port of an address, such as `node07`, `node07:7425`, `[fe80::7%eth0]:7425`.
 pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -117,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_agent_is_at_a_host_and_a_port() {
-        let at = |text| agent_address(text).map(|(host, port)| format!("{host} {port}"));
+        let at = |text| address(text, AGENT_PORT).map(|(host, port)| format!("{host} {port}"));
         assert_eq!(at("node07"), Some("node07 7425".into()));
         assert_eq!(at("node07:80"), Some("node07 80".into()));
         assert_eq!(at("2001:db8::7"), Some("2001:db8::7 7425".into()));

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt::{self, Debug};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a case asks of its pattern, beyond what all patterns have. Only the pattern itself knows
@@ -320,4 +321,20 @@ pub struct CasesSoFar {
     pub cases: Vec<Case>,
     /// Numbers of those that run at the same time.
     pub concurrent: Vec<Vec<u32>>,
+}
+
+impl CasesSoFar {
+    /// Adds cases, of which those with these numbers run at the same time, and gives their numbers
+    /// among all.
+    pub fn add(
+        &mut self,
+        cases: impl IntoIterator<Item = Case>,
+        concurrent: &[Vec<u32>],
+    ) -> Range<u32> {
+        let first = self.cases.len() as u32;
+        let numbered = |group: &Vec<u32>| group.iter().map(|one| first + one).collect();
+        self.concurrent.extend(concurrent.iter().map(numbered));
+        self.cases.extend(cases);
+        first..self.cases.len() as u32
+    }
 }

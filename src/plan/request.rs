@@ -2,7 +2,7 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, Layout, PatternRef, PatternRequest, Place, Plan,
+    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place, Plan,
     Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
 };
 use crate::transport::{TransportKind, TransportRequest};
@@ -73,15 +73,17 @@ impl Request {
         let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
         let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
         if !(1..=MOST_IN_ALL).contains(&in_all) {
+            let most = rounds.most;
             return refuse(format!(
-                "{cases} combinations of transport, wait mode, size and hosts in up to {} rounds \
-                 are {in_all}: use 1 to {MOST_IN_ALL}",
-                rounds.most
+                "{cases} combinations of transport, wait mode, size and hosts in up to {most} \
+                 rounds are {in_all}: use 1 to {MOST_IN_ALL}"
             ));
         }
         let layout =
             self.place.layout(asked.is_directed(), asked.measures_bisection(), self.seed)?;
-        let mut so_far = CasesSoFar::default();
+        let on =
+            |case: &Case, pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
+        let (mut so_far, together) = (CasesSoFar::default(), &layout.concurrent);
         for &transport in &self.transports {
             self.check_place(transport)?;
             self.check_transport(transport)?;
@@ -94,7 +96,7 @@ impl Request {
                         let of = Combination { transport, wait, size, threads };
                         for case in asked.cases(&self, &of) {
                             check_together(&case)?;
-                            place(&mut so_far, &case, &layout);
+                            so_far.add(layout.pairs.iter().map(|pair| on(&case, *pair)), together);
                         }
                         asked.add_beside(&mut so_far, first);
                     }
@@ -120,34 +122,29 @@ impl Request {
     }
 
     fn rounds(&self) -> Rounds {
-        match (self.rounds, self.until) {
-            (rounds, None) => {
-                let rounds = rounds.unwrap_or(ROUNDS);
-                Rounds { least: rounds, most: rounds, until: None }
-            }
-            (rounds, until) => {
-                let most = rounds.unwrap_or(ROUNDS_UNTIL);
-                Rounds { least: ROUNDS.min(most), most, until }
-            }
-        }
+        let is_fixed = self.until.is_none();
+        let most = self.rounds.unwrap_or(if is_fixed { ROUNDS } else { ROUNDS_UNTIL });
+        let least = if is_fixed { most } else { ROUNDS.min(most) };
+        Rounds { least, most, until: self.until }
+    }
+
+    /// Messages of its trace.
+    fn traced(&self) -> Option<u64> {
+        self.trace.as_ref().map(|trace| trace.times_ns.len() as u64)
     }
 
     /// Messages of a round, where they are known before it.
     fn expected(&self, bound: Bound) -> Option<u64> {
         let by_time = bound.time.zip(self.schedule.rate());
         let by_time = by_time.map(|(time, rate)| (rate.0 * time.0 as f64 / 1e9) as u64);
-        let by_trace = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
-        bound.count.into_iter().chain(by_time).chain(by_trace).min()
+        [bound.count, by_time, self.traced()].into_iter().flatten().min()
     }
 
     /// A case of a combination with this specification, its threads connected one to one.
     pub fn case(&self, of: &Combination, spec: impl Specification) -> Case {
         let bound = match (self.count, self.time) {
-            (None, None) => {
-                let lines = self.trace.as_ref().map(|trace| trace.times_ns.len() as u64);
-                let by_trace = lines.map(|lines| Bound { count: Some(lines), time: None });
-                by_trace.unwrap_or_else(|| self.asked.usual_bound())
-            }
+            (None, None) if self.trace.is_none() => self.asked.usual_bound(),
+            (None, None) => Bound { count: self.traced(), time: None },
             (count, time) => Bound { count, time },
         };
         let share = u64::from(of.threads.max(1)) * WARMUP_SHARE;
@@ -175,12 +172,10 @@ impl Request {
     /// What the limits of single options do not say.
     fn check_numbers(&self) -> Result<(), UsageError> {
         self.check_threads()?;
-        if let Some(until) = self.until
-            && !(until > 0.0 && until < 1.0)
-        {
+        if let Some(until) = self.until.filter(|until| !(*until > 0.0 && *until < 1.0)) {
+            let percent = until * 100.0;
             return refuse(format!(
-                "--until: {}% is out of range: use a width above 0% and below 100%",
-                until * 100.0
+                "--until: {percent}% is out of range: use a width above 0% and below 100%"
             ));
         }
         self.check_timer()
@@ -189,12 +184,11 @@ impl Request {
     /// Whether several threads can do what is asked.
     fn check_threads(&self) -> Result<(), UsageError> {
         for threads in &self.threads {
-            let messages = self.count.map(|count| count.saturating_mul(u64::from(*threads)));
-            if messages.is_some_and(|messages| messages > MOST_COUNT) {
+            let count = self.count.unwrap_or_default();
+            if count.saturating_mul(u64::from(*threads)) > MOST_COUNT {
                 return refuse(format!(
-                    "--count is per thread: {} messages in each of {threads} threads exceed the \
-                     limit of {MOST_COUNT} per round",
-                    self.count.unwrap_or_default()
+                    "--count is per thread: {count} messages in each of {threads} threads exceed \
+                     the limit of {MOST_COUNT} per round"
                 ));
             }
         }
@@ -212,10 +206,10 @@ impl Request {
             return refuse("--timer needs a schedule: use --rate or --trace as well");
         }
         let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
+        let name = timer.name();
         match simulated.filter(|_| timer != TimerKind::Busy) {
             Some(transport) => refuse(format!(
-                "{transport} simulates time and does not support --timer {}: use --timer busy",
-                timer.name()
+                "{transport} simulates time and does not support --timer {name}: use --timer busy"
             )),
             None => Ok(()),
         }
@@ -223,20 +217,19 @@ impl Request {
 
     /// Refuses the options of loops that stamp messages on their way.
     pub fn refuse_stamps(&self) -> Result<(), UsageError> {
-        let options = [
-            (self.settings.stamps_send(), "--stamp-send"),
-            (self.settings.text("stamp-complete") == Some("device"), "--stamp-complete device"),
-        ];
-        match options.into_iter().find(|(is_given, _)| *is_given) {
-            Some((_, name)) => refuse(format!("{} does not support {name}", self.pattern.name())),
-            None => Ok(()),
-        }
+        let device = self.settings.text("stamp-complete") == Some("device");
+        self.refuse_where(self.settings.stamps_send(), "--stamp-send")?;
+        self.refuse_where(device, "--stamp-complete device")
     }
 
     /// Refuses a schedule, for patterns that send by the answers.
     pub fn refuse_schedule(&self) -> Result<(), UsageError> {
-        match self.schedule.is_open() {
-            true => refuse(format!("{} does not support --rate", self.pattern.name())),
+        self.refuse_where(self.schedule.is_open(), "--rate")
+    }
+
+    fn refuse_where(&self, is_given: bool, option: &str) -> Result<(), UsageError> {
+        match is_given {
+            true => refuse(format!("{} does not support {option}", self.pattern.name())),
             false => Ok(()),
         }
     }
@@ -254,10 +247,9 @@ impl Request {
         }
         if !transport.descriptor().between_hosts {
             let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
-            let names: Vec<&str> = reaching.map(|one| one.name()).collect();
+            let names = reaching.map(|one| one.name()).collect::<Vec<_>>().join(", ");
             return refuse(format!(
-                "{transport} connects processes of one host only: use {} for remote hosts",
-                names.join(", ")
+                "{transport} connects processes of one host only: use {names} for remote hosts"
             ));
         }
         Ok(())
@@ -271,34 +263,23 @@ impl Request {
             ));
         }
         if !self.pattern.is_carried_by(descriptor) {
-            return refuse(format!(
-                "{transport} does not support {}: see `wiregauge list`",
-                self.pattern.name()
-            ));
+            let name = self.pattern.name();
+            return refuse(format!("{transport} does not support {name}: see `wiregauge list`"));
         }
         transport.check_settings(&self.settings)
     }
 }
 
-/// Adds a case for each pair of hosts.
-fn place(so_far: &mut CasesSoFar, case: &Case, layout: &Layout) {
-    let first = so_far.cases.len() as u32;
-    let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
-    so_far.concurrent.extend(layout.concurrent.iter().map(numbered));
-    let on = |pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
-    so_far.cases.extend(layout.pairs.iter().map(|pair| on(*pair)));
-}
-
 /// Refuses CPUs that were named for fewer threads than the cases have.
 pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
     let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
-    if cpus.is_empty() || cpus.len() >= threads as usize {
+    let named = cpus.len();
+    if named == 0 || named >= threads as usize {
         return Ok(());
     }
     refuse(format!(
-        "--cpus names CPUs for {} of {threads} threads: use as many for each end, the client's \
-         first, such as 0-3/4-7",
-        cpus.len()
+        "--cpus names CPUs for {named} of {threads} threads: use as many for each end, the \
+         client's first, such as 0-3/4-7"
     ))
 }
 

@@ -1,7 +1,7 @@
 //! Sweeps of sizes as a person writes them: `64`, `8,64,1KiB`, `8..64KiB*2`, `8..64+8`,
 //! `1kB..100kB/8`.
 
-use crate::units::{Bytes, MessageRate, UnitError};
+use crate::units::{Bytes, MessageRate};
 use std::collections::BTreeSet;
 use std::iter::successors;
 
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Vec<Bytes>, String> {
     let mut sizes = Vec::new();
     for part in text.split(',') {
         match part.split_once("..") {
-            None => sizes.push(size(part)?),
+            None => sizes.push(part.trim().parse()?),
             Some((first, rest)) => {
                 sizes.extend(range(part, first, rest)?.take(MOST_POINTS + 1).map(Bytes));
             }
@@ -36,10 +36,6 @@ pub fn parse(text: &str) -> Result<Vec<Bytes>, String> {
     sizes.sort_unstable();
     sizes.dedup();
     Ok(sizes)
-}
-
-fn size(text: &str) -> Result<Bytes, String> {
-    text.trim().parse().map_err(|error: UnitError| error.to_string())
 }
 
 fn too_many(text: &str) -> String {
@@ -57,6 +53,7 @@ fn range(part: &str, first: &str, rest: &str) -> Result<Box<dyn Iterator<Item = 
     };
     let at = rest.find(['*', '+', '/']).ok_or_else(form)?;
     let (last, by) = rest.split_at(at);
+    let size = |text: &str| text.trim().parse::<Bytes>();
     let (Bytes(first), Bytes(last)) = (size(first)?, size(last)?);
     let (kind, by) = by.split_at(1);
     let (least, most) = (first as f64, last as f64);
@@ -112,7 +109,7 @@ pub fn rates(text: &str) -> Result<Vec<MessageRate>, String> {
     for part in text.split(',') {
         let one = |text: &str| text.trim().parse::<MessageRate>().map(|rate| rate.0);
         let Some((first, rest)) = part.split_once("..") else {
-            rates.push(one(part).map_err(|error| error.to_string())?);
+            rates.push(one(part)?);
             continue;
         };
         let (last, steps) = rest.split_once('/').ok_or_else(form)?;

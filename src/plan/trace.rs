@@ -1,7 +1,7 @@
 //! A schedule that was written down: a line a message, its time and, where one wants, its size.
 
 use super::written::{Written, words};
-use crate::units::{Bytes, MessageRate, Span, UnitError};
+use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
 /// Most messages of a trace: it stands in the record and goes to the agents in one frame.
@@ -35,7 +35,7 @@ impl Trace {
             let begin = line.as_ptr() as usize - text.as_ptr() as usize;
             let mut words = words(content).map(|(at, word)| (begin + at, word));
             let Some((at, time)) = words.next() else { continue };
-            let time: Span = time.parse().map_err(|error| wrong(at, &format!("{error}")))?;
+            let time: Span = time.parse().map_err(|error: String| wrong(at, &error))?;
             if trace.times_ns.last().is_some_and(|last| *last > time.0) {
                 return Err(wrong(at, "a time before that of the line above: use rising times"));
             }
@@ -46,9 +46,7 @@ impl Trace {
                 return Err(wrong(at, "write a size on every line or on none"));
             }
             if let Some((at, size)) = size {
-                let size =
-                    size.parse().map_err(|error: UnitError| wrong(at, &error.to_string()))?;
-                trace.sizes.push(size);
+                trace.sizes.push(size.parse().map_err(|error: String| wrong(at, &error))?);
             }
             if let Some((at, _)) = words.next() {
                 return Err(wrong(at, "a third field: a line has a time and at most a size"));

@@ -24,58 +24,32 @@ type Outcome = Fallible<(String, String, bool)>;
 type Test = (&'static str, &'static str, fn() -> Outcome);
 
 /// T1 and those that follow.
+#[rustfmt::skip]
 const TESTS: [Test; 16] = [
     ("normal delays 1.0 us, sd 0.3 us", "within 5 %", statistics::t1_standard_deviation),
-    (
-        "one 5 ms stall in 1000 samples of about 1.1 us",
-        "max 5 ms, mean 6.1 us, visible in every output",
-        outputs::t2_stall,
-    ),
+    ("one 5 ms stall in 1000 samples of about 1.1 us",
+     "max 5 ms, mean 6.1 us, visible in every output", outputs::t2_stall),
     ("1000 samples", "p99.9 is \"n too small\" or has an interval", statistics::t3_too_few),
-    (
-        "10^7 samples, 1 % slow (50 us) in the first half",
-        "of the whole run",
-        statistics::t4_whole_run,
-    ),
-    (
-        "the same stream by duration and by count",
-        "the same quantiles",
-        statistics::t5_count_and_time,
-    ),
+    ("10^7 samples, 1 % slow (50 us) in the first half",
+     "of the whole run", statistics::t4_whole_run),
+    ("the same stream by duration and by count",
+     "the same quantiles", statistics::t5_count_and_time),
     ("pauses of 50 us between messages", "latency unchanged", statistics::t6_pauses),
-    (
-        "server stalls 100 ms under 100 k/s Poisson",
-        "response p99 within 5 %; service p99 unmoved",
-        generator::t7_stall,
-    ),
-    (
-        "periodic and Poisson, 100/s to the highest stated rate",
-        "rate within 0.1 %; Anderson-Darling at 5 %",
-        generator::t8_generators,
-    ),
-    (
-        "1 % loss and 1 % reordering, 100 k/s one way",
-        "p99.5 infinite; latencies kept; counts exact",
-        statistics::t9_loss_and_reordering,
-    ),
-    (
-        "asymmetry 3:1, offset 1 s, drift 20 ppm",
-        "error <= bound; drift within 0.1 ppm; bound grows with age",
-        clocks::t10_offset_and_drift,
-    ),
+    ("server stalls 100 ms under 100 k/s Poisson",
+     "response p99 within 5 %; service p99 unmoved", generator::t7_stall),
+    ("periodic and Poisson, 100/s to the highest stated rate",
+     "rate within 0.1 %; Anderson-Darling at 5 %", generator::t8_generators),
+    ("1 % loss and 1 % reordering, 100 k/s one way",
+     "p99.5 infinite; latencies kept; counts exact", statistics::t9_loss_and_reordering),
+    ("asymmetry 3:1, offset 1 s, drift 20 ppm",
+     "error <= bound; drift within 0.1 ppm; bound grows with age", clocks::t10_offset_and_drift),
     ("24 h x 100 M/s simulated", "no overflow, NaN or negative", statistics::t11_a_day),
     ("every output format", "strict readers read back what was injected", outputs::t12_formats),
     ("one 100 ms outlier among 100000", "p50 and p99 unchanged", statistics::t13_outlier),
-    (
-        "one late rank in a scheduled exchange, 8 clocks",
-        "that round is flagged, and no other; the rank is named",
-        clocks::t14_late_rank,
-    ),
-    (
-        "other version, wrong secret, unknown option",
-        "one plain sentence, no hang, exit code 2",
-        processes::t15_refusals,
-    ),
+    ("one late rank in a scheduled exchange, 8 clocks",
+     "that round is flagged, and no other; the rank is named", clocks::t14_late_rank),
+    ("other version, wrong secret, unknown option",
+     "one plain sentence, no hang, exit code 2", processes::t15_refusals),
     ("null transport, real clock", "latency <= printed instrument error", processes::t16_null),
 ];
 

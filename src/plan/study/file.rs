@@ -18,21 +18,10 @@ const LONGEST_TEXT: usize = 500;
 /// What a graph may show of a distribution.
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
+#[rustfmt::skip]
 pub const TYPED: [&str; 14] = [
-    "cpus",
-    "seed",
-    "clock",
-    "out",
-    "json",
-    "to",
-    "hosts",
-    "hosts-file",
-    "all-pairs",
-    "at-once",
-    "bisection",
-    "remote-binary",
-    "push",
-    "ssh",
+    "cpus", "seed", "clock", "out", "json", "to", "hosts", "hosts-file", "all-pairs", "at-once",
+    "bisection", "remote-binary", "push", "ssh",
 ];
 /// Words of a command that a study has no use for, and what is to be typed instead.
 const ELSEWHERE: [(&str, &str); 3] = [
@@ -147,12 +136,9 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     let graphs: Vec<Fields<'_>> = fields.get("graph")?;
     fields.done()?;
     if entries.is_empty() || entries.len() > MOST {
-        let names: Vec<String> = commands.iter().map(|name| format!("[[{name}]]")).collect();
-        let sentence = format!(
-            "a study has 1 to {MOST} entries, not {}; write one as {}",
-            entries.len(),
-            names.join(", ")
-        );
+        let (count, names) = (entries.len(), commands.join("]], [["));
+        let sentence =
+            format!("a study has 1 to {MOST} entries, not {count}; write one as [[{names}]]");
         return Err(written.wrong(&(0..0), sentence));
     }
     if graphs.len() > MOST {
@@ -191,8 +177,7 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
     for word in words {
         let key = word.key.as_str();
-        let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == key);
-        let sentence = match elsewhere {
+        let sentence = match ELSEWHERE.iter().find(|(other, _)| *other == key) {
             Some((_, why)) => format!("'{key}' is not available here: {why}"),
             None if TYPED.contains(&key) => {
                 format!("'{key}' applies to the whole run: use wiregauge run STUDY --{key}")
@@ -313,7 +298,7 @@ pub(crate) fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
 fn size(table: &mut Fields<'_>) -> Result<Option<Bytes>, Misplaced> {
     let Some(Plain(text, place)) = table.get("size")? else { return Ok(None) };
     let size = text.parse::<Bytes>();
-    size.map(Some).map_err(|error| table.written.wrong(&place, error.to_string()))
+    size.map(Some).map_err(|error| table.written.wrong(&place, error))
 }
 
 fn known(written: &Written, (name, place): &Text, names: &[String]) -> Result<(), Misplaced> {

@@ -9,7 +9,7 @@ pub mod file;
 pub use axis::Axis;
 
 use super::request::{MOST_IN_ALL, in_all, refuse};
-use super::{Plan, Request, UsageError};
+use super::{CasesSoFar, Plan, Request, UsageError};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -171,25 +171,22 @@ const QUICK_TIME: Span = Span(20_000_000);
 /// One plan of all requests, interleaved; each is given with its series. Rounds and threshold are
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, UsageError> {
-    let mut whole: Option<Plan> = None;
+    let (mut so_far, mut first) = (CasesSoFar::default(), None);
     requests.iter().try_for_each(|(_, request)| request.asked.check_in_study())?;
     for (name, request) in requests {
-        let own = request.clone().plan()?;
-        let empty = || Plan { cases: Vec::new(), concurrent: Vec::new(), ..own.clone() };
-        let Plan { cases, concurrent, .. } = whole.get_or_insert_with(empty);
-        let first = cases.len() as u32;
-        let numbers = first..first + own.cases.len() as u32;
-        let numbered = |all: &Vec<u32>| all.iter().map(|one| first + one).collect();
-        concurrent.extend(own.concurrent.iter().map(numbered));
-        cases.extend(own.cases);
+        let mut own = request.clone().plan()?;
+        let numbers = so_far.add(std::mem::take(&mut own.cases), &own.concurrent);
+        first.get_or_insert(own);
         match study.series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.cases.extend(numbers),
             None => study.series.push(Series { name: name.clone(), cases: numbers.collect() }),
         }
     }
-    let Some(mut plan) = whole else {
+    let Some(first) = first else {
         return refuse("the study has nothing to measure: write at least one entry");
     };
+    let CasesSoFar { cases, concurrent } = so_far;
+    let mut plan = Plan { cases, concurrent, name: "run".into(), ..first };
     if study.quick {
         hurry(&mut plan);
     }
@@ -201,7 +198,6 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Us
              allowed: write fewer sizes, series or rounds"
         ));
     }
-    plan.name = "run".into();
     plan.study = Some(study);
     Ok(plan)
 }
