@@ -6,7 +6,7 @@
 //! second (some 10 ppm, the same for every program on the machine).
 
 use super::counter::middle;
-use super::{Clock, KernelClock, Source, TickSpan, Ticks, Timebase, Tsc};
+use super::{AnyClock, Clock, KernelClock, Source, TickSpan, Ticks, Timebase, Tsc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -185,9 +185,9 @@ pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
 impl Source {
     /// [`measure_reading`] with the clock of this source.
     pub fn measure_reading(self, base: &Timebase) -> Reading {
-        match self.of_the_kernel() {
-            None => measure_reading(Tsc, base),
-            Some(clock) => measure_reading(clock, base),
+        match self.clock() {
+            AnyClock::Kernel(clock) => measure_reading(clock, base),
+            _ => measure_reading(Tsc, base),
         }
     }
 }

@@ -192,15 +192,10 @@ impl Source {
 
     /// The clock.
     pub fn clock(self) -> AnyClock {
-        self.of_the_kernel().map_or(AnyClock::Tsc, AnyClock::Kernel)
-    }
-
-    /// The kernel's clock; `None`: the counter itself.
-    pub fn of_the_kernel(self) -> Option<KernelClock> {
         match self {
-            Source::Tsc => None,
-            Source::MonotonicRaw => Some(KernelClock::MONOTONIC_RAW),
-            Source::Ptp => Some(KernelClock::REALTIME),
+            Source::Tsc => AnyClock::Tsc,
+            Source::MonotonicRaw => AnyClock::Kernel(KernelClock::MONOTONIC_RAW),
+            Source::Ptp => AnyClock::Kernel(KernelClock::REALTIME),
         }
     }
 
@@ -223,9 +218,8 @@ impl Source {
     /// `tsc` stayed available does not either.
     fn decide(promise: Promise, current: Option<&str>, available: &str) -> (Source, String) {
         let what = match promise {
-            Promise::InvariantTsc => "invariant TSC (CPUID 0x80000007 EDX bit 8)",
-            Promise::GenericTimer => "generic timer of the Arm architecture (cntvct_el0)",
-            Promise::Missing(why) => return (Source::MonotonicRaw, why.to_string()),
+            Ok(what) => what,
+            Err(why) => return (Source::MonotonicRaw, why.to_string()),
         };
         let Some(current) = current else {
             return (Source::Tsc, format!("{what}; the kernel's clock source is not readable"));
@@ -245,14 +239,8 @@ impl Source {
     }
 }
 
-/// What the processor says about its counter.
-#[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "each architecture makes only some of them")]
-enum Promise {
-    InvariantTsc,
-    GenericTimer,
-    Missing(&'static str),
-}
+/// What the processor promises of its counter, or why it promises nothing.
+type Promise = Result<&'static str, &'static str>;
 
 #[cfg(target_arch = "x86_64")]
 fn promise() -> Promise {
@@ -266,23 +254,23 @@ fn promise() -> Promise {
     let forbidden =
         matches!(time_stamp_counter_readability(), Ok(TimeStampCounterReadability::RaiseSIGSEGV));
     match (invariant, forbidden) {
-        (_, true) => Promise::Missing("reading the TSC is forbidden to this process (PR_SET_TSC)"),
-        (true, false) => Promise::InvariantTsc,
-        (false, false) => Promise::Missing(
-            "the processor does not promise an invariant TSC (CPUID 0x80000007 EDX bit 8 is \
-             clear, as on emulated machines), so the kernel's clock is read",
-        ),
+        (_, true) => Err("reading the TSC is forbidden to this process (PR_SET_TSC)"),
+        (true, false) => Ok("invariant TSC (CPUID 0x80000007 EDX bit 8)"),
+        (false, false) => {
+            Err("the processor does not promise an invariant TSC (CPUID 0x80000007 EDX bit 8 is \
+             clear, as on emulated machines), so the kernel's clock is read")
+        }
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 fn promise() -> Promise {
-    Promise::GenericTimer
+    Ok("generic timer of the Arm architecture (cntvct_el0)")
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn promise() -> Promise {
-    Promise::Missing("no counter of this architecture is supported, so the kernel's clock is read")
+    Err("no counter of this architecture is supported, so the kernel's clock is read")
 }
 
 /// The middle of two readings, and half of the distance between them.
@@ -296,13 +284,15 @@ mod tests {
     use super::*;
     use crate::options::Named;
 
+    const INVARIANT: Promise = Ok("invariant TSC");
+
     fn decide(promise: Promise, current: Option<&str>, available: &str) -> Source {
         Source::decide(promise, current, available).0
     }
 
     #[test]
     fn without_the_promise_of_an_invariant_tsc_the_kernel_is_asked() {
-        let none = Promise::Missing("no promise");
+        let none = Err("no promise");
         assert_eq!(decide(none, Some("tsc"), "tsc hpet"), Source::MonotonicRaw);
         assert_eq!(Source::decide(none, None, "").1, "no promise");
     }
@@ -310,16 +300,16 @@ mod tests {
     #[test]
     fn a_promise_that_the_kernel_does_not_contradict_is_taken() {
         for current in ["tsc", "kvm-clock", "xen", "hyperv_clocksource_tsc_page"] {
-            assert_eq!(decide(Promise::InvariantTsc, Some(current), current), Source::Tsc);
+            assert_eq!(decide(INVARIANT, Some(current), current), Source::Tsc);
         }
-        assert_eq!(decide(Promise::InvariantTsc, Some("hpet"), "tsc hpet acpi_pm"), Source::Tsc);
-        assert_eq!(decide(Promise::InvariantTsc, None, ""), Source::Tsc);
-        assert_eq!(decide(Promise::GenericTimer, Some("arch_sys_counter"), ""), Source::Tsc);
+        assert_eq!(decide(INVARIANT, Some("hpet"), "tsc hpet acpi_pm"), Source::Tsc);
+        assert_eq!(decide(INVARIANT, None, ""), Source::Tsc);
+        assert_eq!(decide(Ok("generic timer"), Some("arch_sys_counter"), ""), Source::Tsc);
     }
 
     #[test]
     fn a_tsc_that_the_kernel_took_off_its_list_is_not_taken() {
-        let (source, reason) = Source::decide(Promise::InvariantTsc, Some("hpet"), "hpet acpi_pm");
+        let (source, reason) = Source::decide(INVARIANT, Some("hpet"), "hpet acpi_pm");
         assert_eq!(source, Source::MonotonicRaw);
         assert!(reason.contains("hpet") && reason.contains("distrusts"), "{reason}");
     }

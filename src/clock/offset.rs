@@ -303,16 +303,9 @@ fn longest_that_fits(exchanges: &[Exchange], from_the_end: bool) -> usize {
     if fit(all) {
         return all;
     }
-    // What fits so many fits fewer: halve.
-    let (mut fits, mut fails) = (1, all);
-    while fits + 1 < fails {
-        let middle = (fits + fails) / 2;
-        match fit(middle) {
-            true => fits = middle,
-            false => fails = middle,
-        }
-    }
-    fits
+    // What fits so many fits fewer.
+    let counts: Vec<usize> = (1..all).collect();
+    counts.partition_point(|count| fit(*count)).max(1)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Which CPUs to measure on, and binding a thread to one.
 
 use super::{CpuPair, Tree, format_cpus};
-use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// The calling thread, to sched_setaffinity(2).
+const CALLER: Pid = Pid::from_raw(0);
 
 /// The CPUs that were chosen for the two roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +38,9 @@ impl Choice {
 ///
 /// Limit: the 1024 CPUs of the C library's `cpu_set_t`; the kernel refuses a machine with more.
 pub fn allowed_cpus() -> Vec<u32> {
-    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
-    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
+    let Ok(set) = sched_getaffinity(CALLER) else { return Vec::new() };
+    let is_set = |cpu: &usize| set.is_set(*cpu).unwrap_or(false);
+    (0..CpuSet::count()).filter(is_set).map(|cpu| cpu as u32).collect()
 }
 
 /// A CPU that this thread may use and that does not measure, where there is one.
@@ -58,21 +62,14 @@ pub fn stay_off(measuring: &[u32]) {
 /// What the kernel answered, in a sentence.
 pub fn pin_to(cpu: u32) -> Result<(), String> {
     let mut set = CpuSet::new();
-    let bound = match cpu as usize {
-        0..CpuSet::MAX_CPU => {
-            set.set(cpu as usize);
-            sched_setaffinity(None, &set)
-        }
-        _ => Err(Errno::INVAL),
-    };
+    let bound = set.set(cpu as usize).and_then(|()| sched_setaffinity(CALLER, &set));
     bound.map_err(|error| format!("cannot bind a thread to CPU {cpu}: {error}"))
 }
 
 /// Whether the calling thread could be bound to that CPU; its binding is as before afterwards.
 fn can_pin_to(cpu: u32) -> bool {
-    let Ok(before) = sched_getaffinity(None) else { return false };
-    let bound = pin_to(cpu).is_ok();
-    bound && sched_setaffinity(None, &before).is_ok()
+    let Ok(before) = sched_getaffinity(CALLER) else { return false };
+    pin_to(cpu).is_ok() && sched_setaffinity(CALLER, &before).is_ok()
 }
 
 /// Chooses two CPUs for the two roles on this machine, and as many again for each further thread.

@@ -13,7 +13,7 @@ use crate::remote::process::{Agent, AgentMessage};
 use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::InjectedClockError;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -49,15 +49,15 @@ pub struct Cost {
 
 /// The controller's side of a running comparison.
 pub struct Comparison {
-    agent: Option<Agent>,
+    agent: Agent,
     rx: Receiver<AgentMessage>,
+    /// The thread asks while this exists.
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Cost>>,
+    thread: JoinHandle<Cost>,
 }
 
 #[derive(Default)]
 struct Shared {
-    over: AtomicBool,
     exchanges: Mutex<Vec<Exchange>>,
     fault: Mutex<Option<String>>,
 }
@@ -128,7 +128,7 @@ impl Comparison {
             let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
             Cost { sent: asking.sent, cpu_ns, remote: None }
         });
-        let comparison = Comparison { agent: Some(agent), rx, shared, thread: Some(thread) };
+        let comparison = Comparison { agent, rx, shared, thread };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
         Ok(comparison)
     }
@@ -136,9 +136,7 @@ impl Comparison {
     /// All exchanges so far, with at least one that began after this call.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
         let count = locked(&self.shared.exchanges).len();
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
+        self.thread.thread().unpark();
         // The current one may have begun before.
         self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
         Ok(locked(&self.shared.exchanges).clone())
@@ -150,39 +148,25 @@ impl Comparison {
     }
 
     /// Ends the comparison; returns its cost.
-    pub fn end(mut self) -> Cost {
-        let mut cost = self.stop().unwrap_or_default();
+    pub fn end(self) -> Cost {
+        let Comparison { mut agent, rx, shared, thread } = self;
+        drop(shared);
+        thread.thread().unpark();
+        let mut cost = thread.join().unwrap_or_default();
+        let _ = agent.close();
         // Its process has exited: its last messages are queued or in the pipe.
-        while let Ok(AgentMessage { message: Ok(said), .. }) = self.rx.recv_timeout(LAST_WORD) {
+        while let Ok(AgentMessage { message: Ok(said), .. }) = rx.recv_timeout(LAST_WORD) {
             if let FromAgent::ClockAnswered { datagrams, cpu_ns } = said {
                 cost.remote = Some((datagrams, cpu_ns));
             }
         }
         cost
     }
-
-    fn stop(&mut self) -> Option<Cost> {
-        self.shared.over.store(true, Ordering::Relaxed);
-        let cost = self.thread.take().and_then(|thread| {
-            thread.thread().unpark();
-            thread.join().ok()
-        });
-        if let Some(mut agent) = self.agent.take() {
-            let _ = agent.close();
-        }
-        cost
-    }
-}
-
-impl Drop for Comparison {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 /// Exchanges timestamps until the comparison is over.
-fn exchange_until_over(asking: &mut Asking, shared: &Shared) -> io::Result<()> {
-    while !shared.over.load(Ordering::Relaxed) {
+fn exchange_until_over(asking: &mut Asking, shared: &Arc<Shared>) -> io::Result<()> {
+    while Arc::strong_count(shared) > 1 {
         let exchange = asking.ask(ANSWER)?;
         let mut all = locked(&shared.exchanges);
         all.extend(exchange);

@@ -40,11 +40,11 @@ impl RemoteHost {
         program: &Path,
         interrupted: &AtomicBool,
     ) -> Result<RemoteHost, Fault> {
-        let mut session = Session::new(spec, program);
+        let mut session = Session::new(Some(spec.clone()), program);
         let mut pushed = None;
         if spec.push {
             let put = Pushed::put(&session, program, interrupted)?;
-            session.start_from(&put.file());
+            session.start_from(put.file());
             pushed = Some(put);
         }
         let named = request.interface.is_some();

@@ -34,84 +34,59 @@ const DIAL_REFUSED: i32 = 2;
 /// How agents are started on a host.
 #[derive(Clone, Debug)]
 pub struct Session {
-    host: String,
-    route: Route,
-}
-
-/// What carries the control channel.
-#[derive(Clone, Debug)]
-enum Route {
-    /// Pipes to this program on this host.
-    Local { program: PathBuf },
-    /// ssh with its arguments; the agent's command is for the remote shell.
-    Ssh { ssh: Vec<String>, agent: String },
-    /// This program, connected to the daemon at this host and port.
-    Daemon { program: PathBuf, at: String, key: Option<JobKey> },
+    /// The host; `None`: this one.
+    spec: Option<HostSpec>,
+    /// This program: an agent on this host, or what connects to a daemon.
+    program: PathBuf,
 }
 
 impl Session {
-    /// On this host, by this program.
-    pub fn local(program: &Path) -> Session {
-        Session { host: String::new(), route: Route::Local { program: program.into() } }
-    }
-
-    pub(super) fn new(spec: &HostSpec, program: &Path) -> Session {
-        let route = match spec.agent.clone() {
-            Some(at) => Route::Daemon { program: program.into(), at, key: spec.key },
-            None => {
-                let binary = spec.binary.as_deref().map_or("wiregauge".into(), quoted);
-                Route::Ssh { ssh: spec.ssh.clone(), agent: format!("{binary} {RUN_ROLE}") }
-            }
-        };
-        Session { host: spec.host.clone(), route }
+    /// On that host, or on this one.
+    pub fn new(spec: Option<HostSpec>, program: &Path) -> Session {
+        Session { spec, program: program.into() }
     }
 
     /// Uses this file as the remote program, if ssh starts agents.
-    pub(super) fn start_from(&mut self, file: &str) {
-        if let Route::Ssh { agent, .. } = &mut self.route {
-            *agent = format!("{} {RUN_ROLE}", quoted(file));
+    pub(super) fn start_from(&mut self, file: String) {
+        if let Some(spec) = &mut self.spec {
+            spec.binary = Some(file);
         }
     }
 
     /// The host as it was named.
     pub fn host(&self) -> &str {
-        &self.host
+        self.spec.as_ref().map_or("this host", |spec| &spec.host)
     }
 
     /// The command that starts an agent. One on this host learns the secret by its environment.
     pub(crate) fn agent(&self, known: &[u8; 32]) -> Command {
-        let mut command = match &self.route {
-            Route::Local { program } => {
-                let mut command = Command::new(program);
+        let mut command = Command::new(&self.program);
+        match &self.spec {
+            None => {
                 command.arg(RUN_ROLE).env(SECRET_VARIABLE, secret::to_hex(known));
                 return command;
             }
-            Route::Ssh { ssh, agent } => self.run(ssh, agent),
-            Route::Daemon { program, at, key } => {
-                let mut dial = Command::new(program);
-                dial.args([DIAL, at]).env_remove(KEY_VARIABLE);
-                dial.envs(key.map(|JobKey(key)| (KEY_VARIABLE, secret::to_hex(key))));
-                dial
+            Some(HostSpec { agent: Some(at), key, .. }) => {
+                command.args([DIAL, at]).env_remove(KEY_VARIABLE);
+                command.envs(key.map(|JobKey(key)| (KEY_VARIABLE, secret::to_hex(key))));
             }
-        };
+            Some(spec) => {
+                let binary = spec.binary.as_deref().map_or("wiregauge".into(), quoted);
+                command = run(spec, &format!("{binary} {RUN_ROLE}"));
+            }
+        }
         command.stderr(Stdio::piped());
         command
     }
 
-    /// Runs a remote command. A host name that begins with a dash was refused before.
-    fn run(&self, ssh: &[String], command: &str) -> Command {
-        let (program, arguments) = ssh.split_first().map_or(("ssh", &[][..]), |(p, a)| (p, a));
-        let mut ssh = Command::new(program);
-        ssh.args(arguments).args(["-T", "-o", "BatchMode=yes", &self.host, command]);
-        ssh
+    /// The host, if ssh starts its agents.
+    fn by_ssh(&self) -> Option<&HostSpec> {
+        self.spec.as_ref().filter(|spec| spec.agent.is_none())
     }
 
     /// What carries the control channel, for messages.
     pub(crate) fn carrier(&self) -> &'static str {
-        match self.route {
-            Route::Ssh { .. } => "ssh",
-            _ => "the connection",
-        }
+        if self.by_ssh().is_some() { "ssh" } else { "the connection" }
     }
 
     /// Runs a remote command to its end and returns its output.
@@ -122,12 +97,9 @@ impl Session {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<String, Fault> {
-        let what = |error: std::io::Error| Fault::new(format!("ssh to {}: {error}", self.host));
-        let Route::Ssh { ssh, .. } = &self.route else {
-            return Err(Fault::new("an agent daemon runs no other commands"));
-        };
-        let mut child = self
-            .run(ssh, command)
+        let what = |error: std::io::Error| Fault::new(format!("ssh to {}: {error}", self.host()));
+        let spec = self.by_ssh().ok_or("an agent daemon runs no other commands")?;
+        let mut child = run(spec, command)
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -149,13 +121,13 @@ impl Session {
 
     pub(super) fn late(&self, limit: Duration) -> Fault {
         let (carrier, seconds) = (self.carrier(), limit.as_secs());
-        Fault::new(format!("{} did not answer over {carrier} within {seconds} s", self.host))
+        Fault::new(format!("{} did not answer over {carrier} within {seconds} s", self.host()))
     }
 
     /// Why a remote command failed.
     pub(super) fn failed(&self, status: Option<ExitStatus>, line: Option<String>) -> Fault {
-        let host = &self.host;
-        if let Route::Daemon { .. } = self.route {
+        let host = self.host();
+        if self.by_ssh().is_none() {
             // The dialling process has explained it.
             let nothing = || format!("the agent daemon on {host} closed the connection");
             let wrong_use = status.and_then(|status| status.code()) == Some(DIAL_REFUSED);
@@ -177,25 +149,33 @@ impl Session {
     }
 }
 
+/// A remote command by ssh. A host name that begins with a dash was refused before.
+fn run(spec: &HostSpec, command: &str) -> Command {
+    let (program, arguments) = spec.ssh.split_first().map_or(("ssh", &[][..]), |(p, a)| (p, a));
+    let mut ssh = Command::new(program);
+    ssh.args(arguments).args(["-T", "-o", "BatchMode=yes", &spec.host, command]);
+    ssh
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(binary: Option<&str>) -> HostSpec {
+    fn spec(binary: Option<&str>) -> Option<HostSpec> {
         let ssh = ["ssh", "-F", "a b"].map(String::from).to_vec();
         let binary = binary.map(String::from);
-        HostSpec { host: "node07".into(), ssh, binary, ..HostSpec::default() }
+        Some(HostSpec { host: "node07".into(), ssh, binary, ..HostSpec::default() })
     }
 
     #[test]
     fn ssh_is_told_its_own_arguments_not_to_ask_and_the_agent() {
-        let command = Session::new(&spec(Some("/opt/it's")), Path::new("")).agent(&[0; 32]);
+        let command = Session::new(spec(Some("/opt/it's")), Path::new("")).agent(&[0; 32]);
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
         let asked =
             ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' run-role"];
         assert_eq!(arguments, asked);
-        let plain = Session::new(&spec(None), Path::new("")).agent(&[0; 32]);
+        let plain = Session::new(spec(None), Path::new("")).agent(&[0; 32]);
         assert_eq!(plain.get_args().last().unwrap(), "wiregauge run-role");
     }
 }

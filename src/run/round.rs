@@ -278,8 +278,8 @@ impl Round<'_> {
     }
 
     fn session(&self, rank: usize) -> Session {
-        let local = || Session::local(&self.conditions.context.program);
-        self.ranks[rank].host.map_or_else(local, |host| host.session.clone())
+        let here = || Session::new(None, &self.conditions.context.program);
+        self.ranks[rank].host.map_or_else(here, |host| host.session.clone())
     }
 
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {

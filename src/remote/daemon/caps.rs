@@ -106,11 +106,10 @@ impl Caps {
 
     fn check_rate(&self, case: &Case) -> Result<(), String> {
         let Some(highest) = self.highest_rate else { return Ok(()) };
-        match rate(case).map(|rate| rate * f64::from(case.threads())) {
-            Some(rate) if rate <= highest.0 => Ok(()),
+        match rate(case).map(|rate| MessageRate(rate * f64::from(case.threads()))) {
+            Some(rate) if rate.0 <= highest.0 => Ok(()),
             Some(rate) => Err(format!(
-                "the round sends {}, and this agent allows at most {highest} (--highest-rate)",
-                MessageRate(rate)
+                "the round sends {rate}, and this agent allows at most {highest} (--highest-rate)"
             )),
             None => Err(format!(
                 "the round sends as fast as it can, and this agent allows at most {highest} \

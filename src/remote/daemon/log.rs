@@ -10,25 +10,18 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Rejected peers per second that get a line of their own; one more line counts the others.
-const LINES: u32 = 20;
+const LINES: u64 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 
 pub struct Log {
     quiet: bool,
-    rejected: Mutex<Rejected>,
-}
-
-/// Rejected peers of the current second.
-struct Rejected {
-    since: Instant,
-    shown: u32,
-    counted: u64,
+    /// A time, and how many peers were rejected since.
+    rejected: Mutex<(Instant, u64)>,
 }
 
 impl Log {
     pub fn new(quiet: bool) -> Log {
-        let rejected = Rejected { since: Instant::now(), shown: 0, counted: 0 };
-        Log { quiet, rejected: Mutex::new(rejected) }
+        Log { quiet, rejected: Mutex::new((Instant::now(), 0)) }
     }
 
     fn line(&self, words: &dyn Display) {
@@ -51,26 +44,25 @@ impl Log {
     pub fn rejected(&self, from: SocketAddr, why: &dyn Display) {
         self.sum_up();
         let mut rejected = locked(&self.rejected);
-        if rejected.shown < LINES {
-            rejected.shown += 1;
-            drop(rejected);
+        rejected.1 += 1;
+        let is_shown = rejected.1 <= LINES;
+        drop(rejected);
+        if is_shown {
             self.line(&format!("{from} rejected: {why}"));
-        } else {
-            rejected.counted += 1;
         }
     }
 
-    /// Logs the uncounted rejected peers of a past second. Whether more are pending.
+    /// Logs how many peers of a past second were not shown. Whether more are pending.
     fn sum_up(&self) -> bool {
         let mut rejected = locked(&self.rejected);
-        if rejected.since.elapsed() < SECOND {
-            return rejected.counted > 0;
+        let more = rejected.1.saturating_sub(LINES);
+        if rejected.0.elapsed() < SECOND {
+            return more > 0;
         }
-        let counted = std::mem::take(&mut rejected.counted);
-        (rejected.since, rejected.shown) = (Instant::now(), 0);
+        *rejected = (Instant::now(), 0);
         drop(rejected);
-        if counted > 0 {
-            self.line(&format!("{counted} more rejected"));
+        if more > 0 {
+            self.line(&format!("{more} more rejected"));
         }
         false
     }
@@ -78,8 +70,7 @@ impl Log {
     /// Sleeps until a connection arrives; logs pending counts meanwhile.
     pub fn await_readable(&self, listener: &TcpListener) {
         loop {
-            let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
-            let wait = self.sum_up().then_some(wait);
+            let wait = self.sum_up().then_some(Timespec { tv_sec: 1, tv_nsec: 0 });
             let mut wanted = [PollFd::new(listener, PollFlags::IN)];
             match poll(&mut wanted, wait.as_ref()) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
