@@ -32,6 +32,9 @@ pub struct Patterns {
     pub execution: FindExecution,
 }
 
+/// What a thread runs, or why its role cannot be run here.
+pub type Prepared = Result<Box<dyn RoleLoop>, AgentError>;
+
 /// What an agent needs of a pattern.
 pub trait PatternExecution: Sync {
     /// Whether the server stamps what it receives: then it has its turn also where one process
@@ -59,11 +62,7 @@ pub trait PatternExecution: Sync {
     ///
     /// # Errors
     /// The role cannot be run here.
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        _plan: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, _plan: &mut Loop) -> Prepared {
         Ok(Box::new(RoundTrips(thread.role)))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::compiled::Compiled;
 use super::waiter::{Waited, Waiter, await_arrivals};
-use super::{Ended, Loop, LoopContext, Scope, flow, payload, stamper};
+use super::{Ended, Loop, LoopContext, Scope, payload, stamper};
 use crate::clock::{Clock, Ticks};
 use crate::plan::MOST_BURST;
 use crate::sample::Flags;
@@ -26,10 +26,7 @@ impl Taker for () {
 pub struct RoundTrips(pub Role);
 
 impl Compiled for RoundTrips {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
             Role::Client => client(context),
             Role::Server => server::<_, _, _, _, false>(context, ()),
@@ -131,7 +128,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
         }
         let sequence = burst.first + u64::from(index);
         let slot = Slot::sending(index % slots);
-        flow::write(endpoint, slot, sequence, plan);
+        payload::write(endpoint.payload(slot), sequence, plan.check);
         if let Some(stamper) = &plan.stamper {
             // Where the thread gets no CPU in time, this is the last that stood there.
             stamper::write(endpoint.payload(slot), clock.now());

@@ -22,10 +22,7 @@ pub type AnyContext<'a, 'm, E> = LoopContext<'a, 'm, E, AnyWaiter, AnyClock>;
 /// A measured loop before its endpoint, wait mode and clock are known.
 pub trait Compiled {
     /// Runs it over these.
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended;
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended;
 
     /// What it has counted, when the round is over.
     fn finish(self: Box<Self>) -> FinalCounters {

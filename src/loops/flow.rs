@@ -21,17 +21,6 @@ pub struct Flow {
     pub completed: u64,
 }
 
-/// Writes the message of this number into a slot.
-#[inline(always)]
-pub(super) fn write<E: Endpoint>(endpoint: &mut E, slot: Slot, sequence: u64, plan: &Loop) {
-    let message = endpoint.payload(slot);
-    if plan.check {
-        payload::fill(message, sequence);
-    } else {
-        payload::number(message, sequence);
-    }
-}
-
 impl Flow {
     /// A flow through an endpoint's sending slots, as many at a time as there are.
     pub fn of<E: Endpoint>(endpoint: &E) -> Flow {
@@ -73,7 +62,7 @@ impl Flow {
     #[inline(always)]
     pub fn write<E: Endpoint>(&self, endpoint: &mut E, plan: &Loop) -> Slot {
         let slot = Slot::sending(self.slot);
-        write(endpoint, slot, self.sent, plan);
+        payload::write(endpoint.payload(slot), self.sent, plan.check);
         slot
     }
 
@@ -110,7 +99,7 @@ impl Flow {
         let mut posted = 0;
         while posted < most {
             let place = Slot::sending(slot);
-            write(endpoint, place, first + posted, plan);
+            payload::write(endpoint.payload(place), first + posted, plan.check);
             if endpoint.post(place, plan.size) == Posted::Full {
                 break;
             }

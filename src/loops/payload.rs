@@ -10,6 +10,12 @@ pub fn number(payload: &mut [u8], sequence: u64) {
     }
 }
 
+/// Writes a message: its number, and the rest where the receiver verifies it.
+#[inline(always)]
+pub fn write(payload: &mut [u8], sequence: u64, check: bool) {
+    if check { fill(payload, sequence) } else { number(payload, sequence) }
+}
+
 /// Out of line, as is [`fill`]: inside a loop it would take the registers of the usual case.
 #[inline(never)]
 fn number_short(payload: &mut [u8], sequence: u64) {

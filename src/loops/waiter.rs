@@ -41,6 +41,17 @@ pub trait Waiter {
     /// One attempt: a poll, or (where the mode sleeps) a wait.
     fn once<E: Endpoint>(&mut self, endpoint: &mut E, events: &mut Events);
 
+    /// One attempt that sleeps only where it may.
+    #[inline(always)]
+    fn attempt<E: Endpoint>(&mut self, may_sleep: bool, endpoint: &mut E, events: &mut Events) {
+        if may_sleep {
+            self.once(endpoint, events);
+        } else {
+            // What was found stands in the events.
+            let _ = endpoint.poll(events);
+        }
+    }
+
     /// Attempts until something has happened, the time is up, or the gate has news.
     fn next<E: Endpoint, C: Clock>(
         &mut self,

@@ -181,6 +181,21 @@ pub fn each_once<T: PartialEq>(typed: impl IntoIterator<Item = T>) -> Vec<T> {
     once
 }
 
+/// Items in groups of those that are alike, each in the order in which they came.
+pub fn grouped<T>(
+    items: impl IntoIterator<Item = T>,
+    alike: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        match groups.iter_mut().find(|group| alike(&group[0], &item)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ mod given;
 
 pub use definition::{Kind, Named, OptionDef, OptionTable, Unit, parse_count, under};
 pub(crate) use definition::{named, named_enum};
-pub use given::{Given, each_once};
+pub use given::{Given, each_once, grouped};
 
 /// A request that cannot be met: one sentence that says what was wrong and what to use instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,19 +3,21 @@
 
 pub use super::options::{BURST, MEASUREMENT, PAUSE, PatternOptions, SIZE, WINDOW, with_sizes};
 pub use crate::agent::error::AgentError;
-pub use crate::agent::execution::{PatternExecution, RoleLoop, ThreadContext};
+pub use crate::agent::execution::{PatternExecution, Prepared, RoleLoop, ThreadContext};
 pub use crate::agent::rows::{MESSAGES_PER_SECOND, rows};
 pub use crate::clock::{Clock, TickSpan, Ticks};
 pub use crate::loops::closed::{self, RoundTrips};
 pub use crate::loops::compiled::Compiled;
+pub use crate::loops::flow::Flow;
 pub use crate::loops::gate::Gate;
+pub use crate::loops::one_sided::past;
 pub use crate::loops::waiter::{Waited, Waiter};
-pub use crate::loops::{Ended, Loop, LoopContext, Scope};
-pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError};
-pub use crate::plan::request::{refuse, within};
+pub use crate::loops::{Ended, Loop, LoopContext, Scope, payload};
+pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError, each_once, grouped};
+pub use crate::plan::request::{refuse, refuse_found, refuse_if, within};
 pub use crate::plan::{
     self, Bound, Case, CasesSoFar, Combination, Ending, OneSpec, PatternRequest, PatternSpec, Plan,
-    Request, Schedule, Settings, Topology, Trace, Wait,
+    Request, Schedule, Settings, Topology, Trace, Wait, sweep,
 };
 pub use crate::record::schema::{Counts, RateFigure, Record, Run};
 pub use crate::report::model::{
@@ -26,14 +28,15 @@ pub use crate::report::view::PatternView;
 pub use crate::run::analysis::{
     Arrivals, Collector, NextCase, PatternAnalysis, RoundSeen, RunSoFar,
 };
-pub use crate::run::rates::Rates;
+pub use crate::run::rates::Work;
 pub use crate::run::round::ThreadResult;
 pub use crate::sample::arena::Row;
 pub use crate::sample::join::Times;
 pub use crate::sample::recorder::Recorder;
 pub use crate::sample::{Flags, RoundSamples, Sample};
 pub use crate::stats::rate::Delivered;
-pub use crate::stats::{Metric, RateMetric};
+pub use crate::stats::{Metric, RateMetric, Summary};
+pub use crate::transport::counter::{CounterValue, FinalCounters};
 pub use crate::transport::{
     Descriptor, Endpoint, Events, Link, Posted, Role, Slot, Traffic, TransportKind,
 };

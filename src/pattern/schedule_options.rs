@@ -1,27 +1,28 @@
 //! The options of a schedule: when the messages of an open loop are sent, and what waits for it.
 
+use super::options::read_text;
 use crate::options::{Given, OptionDef, UsageError, named_enum};
 use crate::plan::request::refuse;
 use crate::plan::{Schedule, TimerKind, Trace, trace};
 use crate::units::MessageRate;
-use std::io::Read;
-use std::path::Path;
 
 const SCHEDULE: &str = "Schedule (open loop)";
 
 named_enum! {
     /// The intervals of a schedule.
-    pub enum Arrivals {
+    pub enum ArrivalProcess {
         Periodic = "periodic",
         Poisson = "poisson",
         OnOff = "on-off",
     }
 }
 
-pub const ARRIVALS: OptionDef =
-    OptionDef::choice::<Arrivals>("arrivals", "Arrival process: intervals between send times")
-        .metavar("KIND")
-        .heading(SCHEDULE);
+pub const ARRIVALS: OptionDef = OptionDef::choice::<ArrivalProcess>(
+    "arrivals",
+    "Arrival process: intervals between send times",
+)
+.metavar("KIND")
+.heading(SCHEDULE);
 
 pub const ON: OptionDef =
     OptionDef::time("on", "With --arrivals on-off: time of a burst, such as 1ms")
@@ -50,13 +51,15 @@ pub const TIMER: OptionDef =
 pub fn schedule(
     given: &Given,
     rate: Option<MessageRate>,
-    usual: Arrivals,
+    usual: ArrivalProcess,
 ) -> Result<(Schedule, Option<Trace>), UsageError> {
     if let Some(path) = given.text("trace") {
         if rate.is_some() {
             return refuse("--trace sets the send times: use it without --rate");
         }
-        let trace = read_trace(Path::new(path))?;
+        let unreadable = |why| UsageError(format!("--trace: cannot read '{path}' ({why})"));
+        let text = read_text(path, trace::LONGEST_FILE).map_err(unreadable)?;
+        let trace = Trace::parse(path, &text).map_err(UsageError)?;
         return Ok((Schedule::Trace { rate: trace.rate() }, Some(trace)));
     }
     let Some(rate) = rate else {
@@ -70,27 +73,13 @@ pub fn schedule(
     };
     let arrivals = given.choice("arrivals").unwrap_or(usual);
     let schedule = match (arrivals, given.time("on"), given.time("off")) {
-        (Arrivals::OnOff, Some(on), Some(off)) => Schedule::OnOff { rate, on, off },
-        (Arrivals::OnOff, ..) => {
+        (ArrivalProcess::OnOff, Some(on), Some(off)) => Schedule::OnOff { rate, on, off },
+        (ArrivalProcess::OnOff, ..) => {
             return refuse("--arrivals on-off needs --on and --off, such as --on 1ms --off 9ms");
         }
-        (_, None, None) if arrivals == Arrivals::Periodic => Schedule::Periodic { rate },
+        (_, None, None) if arrivals == ArrivalProcess::Periodic => Schedule::Periodic { rate },
         (_, None, None) => Schedule::Poisson { rate },
         _ => return refuse("--on and --off need --arrivals on-off"),
     };
     Ok((schedule, None))
-}
-
-fn read_trace(path: &Path) -> Result<Trace, UsageError> {
-    let name = path.display().to_string();
-    let unreadable = |why: String| UsageError(format!("--trace: cannot read '{name}' ({why})"));
-    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let read = file.take(trace::LONGEST_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(error.to_string()))?;
-    if bytes.len() as u64 > trace::LONGEST_FILE {
-        return Err(unreadable(format!("more than {} B", trace::LONGEST_FILE)));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("not text".into()))?;
-    Trace::parse(&name, &text).map_err(UsageError)
 }

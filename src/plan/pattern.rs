@@ -47,8 +47,16 @@ impl Spec {
         json: Value,
         options: OptionTable,
     ) -> Result<Spec, String> {
+        Spec::read_checked(json, |own: &T| check_limits(own, options))
+    }
+
+    /// The same with a check of the pattern's own.
+    pub fn read_checked<T: Specification + DeserializeOwned>(
+        json: Value,
+        check: impl FnOnce(&T) -> Result<(), UsageError>,
+    ) -> Result<Spec, String> {
         let own: T = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        check_limits(&own, options).map_err(|wrong| wrong.to_string())?;
+        check(&own).map_err(|wrong| wrong.to_string())?;
         Ok(Spec::new(own))
     }
 

@@ -205,14 +205,17 @@ impl Request {
         if !self.schedule.is_open() {
             return refuse("--timer needs a schedule: use --rate or --trace as well");
         }
-        let simulated = self.transports.iter().find(|one| one.descriptor().one_process);
-        let name = timer.name();
-        match simulated.filter(|_| timer != TimerKind::Busy) {
-            Some(transport) => refuse(format!(
-                "{transport} simulates time and does not support --timer {name}: use --timer busy"
-            )),
-            None => Ok(()),
-        }
+        refuse_found(self.simulated().filter(|_| timer != TimerKind::Busy), |transport| {
+            let timer = timer.name();
+            format!(
+                "{transport} simulates time and does not support --timer {timer}: use --timer busy"
+            )
+        })
+    }
+
+    /// The first of its transports that simulates both ends in one process.
+    pub fn simulated(&self) -> Option<&TransportKind> {
+        self.transports.iter().find(|one| one.descriptor().one_process)
     }
 
     /// Refuses the options of loops that stamp messages on their way.
@@ -308,14 +311,30 @@ fn check_size(transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
     refuse(format!("--size: {} B is out of range over {transport}: use 1 to {largest} B", size.0))
 }
 
-/// Refuses a number outside of its limits.
-pub fn within(name: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), UsageError> {
-    match value {
-        Some(value) if !(least..=most).contains(&value) => {
-            refuse(format!("{name}: '{value}' is out of range: use {least} to {most}"))
-        }
-        _ => Ok(()),
-    }
+/// Refuses numbers outside of their limits.
+pub fn within<T: Into<u64>>(
+    name: &str,
+    values: impl IntoIterator<Item = T>,
+    least: u64,
+    most: u64,
+) -> Result<(), UsageError> {
+    let mut values = values.into_iter().map(Into::into);
+    refuse_found(values.find(|value| !(least..=most).contains(value)), |value| {
+        format!("{name}: '{value}' is out of range: use {least} to {most}")
+    })
+}
+
+/// Refuses what is wrong.
+pub fn refuse_if(is_wrong: bool, sentence: &str) -> Result<(), UsageError> {
+    if is_wrong { refuse(sentence) } else { Ok(()) }
+}
+
+/// Refuses what was found, if anything, in a sentence that names it.
+pub fn refuse_found<T>(
+    found: Option<T>,
+    sentence: impl FnOnce(T) -> String,
+) -> Result<(), UsageError> {
+    found.map_or(Ok(()), |found| refuse(sentence(found)))
 }
 
 #[cfg(test)]

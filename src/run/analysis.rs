@@ -3,7 +3,7 @@
 #![warn(missing_docs)]
 
 use super::cpus;
-use super::rates::Rates;
+use super::rates::{Rates, Work};
 use super::round::RoundResult;
 use crate::agent::execution::FindExecution;
 use crate::control::fault::Fault;
@@ -14,7 +14,6 @@ use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
-use crate::stats::rate::Delivered;
 use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;
 use crate::transport::counter::FinalCounters;
@@ -94,8 +93,18 @@ pub trait PatternAnalysis: Sync {
     /// Adds to the counts of a round what only all threads together tell.
     fn complete_counts(&self, _finished: &RoundResult, _all: &mut Counts) {}
 
-    /// What gathers the rounds of a run, beside their distributions.
-    fn collector(&self, _case: &Case) -> Box<dyn Collector> {
+    /// What a round posted and delivered. Asked for where there are rates.
+    fn work(&self, round: &RoundSeen<'_>) -> Work {
+        Work::of_messages(round)
+    }
+
+    /// The rates of a run so far, the one that answers the question first.
+    fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        run.work.figures(run.case.schedule)
+    }
+
+    /// What gathers the rounds of a run, beside their distributions and their work.
+    fn collector(&self) -> Box<dyn Collector> {
         Box::new(())
     }
 
@@ -141,20 +150,11 @@ pub struct Completion {
     pub details: Option<Value>,
 }
 
-/// Gathers what a pattern wants to know of the rounds of a run, beside their distributions.
+/// Gathers what a pattern wants to know of the rounds of a run, beside their distributions and
+/// their work.
 pub trait Collector: Any {
     /// Takes a round.
     fn take(&mut self, _round: &RoundSeen<'_>) {}
-
-    /// The rates of the run so far, the one that answers the question first.
-    fn rates(&self, _run: &RunSoFar) -> Vec<RateFigure> {
-        Vec::new()
-    }
-
-    /// What its rounds posted and delivered, where that is gathered.
-    fn work(&self) -> Option<&Rates> {
-        None
-    }
 }
 
 /// Gathers nothing.
@@ -175,6 +175,8 @@ pub struct RunSoFar {
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
     /// Of rounds whose samples were too many: all of them, by size.
     pub(super) beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
+    /// What its rounds posted and delivered; empty where the case has no rates.
+    pub work: Rates,
     /// What the pattern gathers beside.
     pub(super) collector: Box<dyn Collector>,
     pub(super) counts: Counts,
@@ -204,7 +206,8 @@ impl RunSoFar {
             index,
             case: case.clone(),
             analysis,
-            collector: analysis.collector(case),
+            work: Rates::default(),
+            collector: analysis.collector(),
             cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
@@ -221,15 +224,6 @@ impl RunSoFar {
     /// What the pattern has gathered, as its own type.
     pub fn collected<T: Any>(&self) -> Option<&T> {
         (&*self.collector as &dyn Any).downcast_ref()
-    }
-
-    /// What each round delivered, in messages, where that is gathered.
-    pub(super) fn delivered(&self) -> &[Delivered] {
-        self.collector.work().map_or(&[], |work| &work.delivered)
-    }
-
-    pub(super) fn posted(&self) -> &[Delivered] {
-        self.collector.work().map_or(&[], |work| &work.posted)
     }
 
     /// The noise of its CPUs on a host; `None`: this one.

@@ -60,14 +60,18 @@ impl RunSoFar {
                 self.series.entry(metric).or_default().push(series);
             }
         }
-        self.collector.take(&RoundSeen {
+        let seen = RoundSeen {
             case,
             samples: &samples,
             round: &round,
             client,
             server,
             server_time: times.server.time,
-        });
+        };
+        if !self.analysis.rates(case).is_empty() {
+            self.work.add(self.analysis.work(&seen));
+        }
+        self.collector.take(&seen);
         add(&mut self.counts, &round.counts);
         round.ended = match &finished.fault {
             Some(fault) => RoundEnd::Fault(fault.to_string()),
@@ -163,7 +167,7 @@ impl RunSoFar {
             interval.is_some_and(|i| (i.high.0 - value).max(value - i.low.0) <= width * value.abs())
         };
         if self.analysis.is_rate() {
-            let rate = rate(self.delivered());
+            let rate = rate(&self.work.delivered);
             return within(rate.value, rate.interval);
         }
         let Some(metric) = self.analysis.metrics(&self.case).first().copied() else {
@@ -212,7 +216,10 @@ impl RunSoFar {
             }
         }
         self.drop_figures_below_clock_bound(&mut figures);
-        let mut rates = self.collector.rates(&self);
+        let mut rates = match self.analysis.rates(&self.case).is_empty() {
+            true => Vec::new(),
+            false => self.analysis.rate_figures(&self),
+        };
         self.warn(&figures, &rates, plan);
         let included = method_notes(&self.case, self.analysis);
         let headline = match self.analysis.is_rate() {
@@ -253,12 +260,12 @@ impl RunSoFar {
             found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
         };
         let counts = (self.counts.sent, self.counts.held_up);
-        Point::new(self.case.schedule, rate(self.posted()).value, counts, quantile, bounded)
+        Point::new(self.case.schedule, rate(&self.work.posted).value, counts, quantile, bounded)
     }
 
     /// Messages per second that were answered.
     pub fn capacity(&self) -> f64 {
-        rate(self.delivered()).value
+        rate(&self.work.delivered).value
     }
 }
 

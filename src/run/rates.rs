@@ -1,6 +1,5 @@
 //! Rates of a run: what its rounds posted and delivered, and in what time.
 
-use super::analysis::{Collector, RunSoFar};
 use super::counts::{RoundSeen, between};
 use crate::plan::Schedule;
 use crate::record::schema::RateFigure;
@@ -16,33 +15,41 @@ pub struct Rates {
     pub posted: Vec<Delivered>,
 }
 
-/// Gathers what messages were sent and delivered.
-impl Collector for Rates {
-    /// Takes a round whose samples are single messages.
-    fn take(&mut self, seen: &RoundSeen<'_>) {
-        if seen.round.samples_in_histogram_only > 0 {
+/// What one round posted and delivered, in messages.
+pub struct Work {
+    /// Sent; `None` where it is not asked for.
+    pub posted: Option<Delivered>,
+    /// Arrived or came back.
+    pub delivered: Delivered,
+}
+
+impl Work {
+    /// Of a round whose samples are single messages.
+    pub fn of_messages(seen: &RoundSeen<'_>) -> Work {
+        let (counts, samples) = (&seen.round.counts, &seen.samples.samples);
+        let (posted, delivered) = match seen.round.samples_in_histogram_only {
+            0 => (
+                between(samples.iter().map(|s| s.submit_ns), 1.0),
+                between(samples.iter().map(|s| s.receive_ns), 1.0),
+            ),
             // Stamps are those of the first messages; all have been counted.
-            let seconds = seen.round.length_ns / 1e9;
-            let all = |work: u64| Delivered { work: work as f64, seconds };
-            self.posted.push(all(seen.round.counts.sent));
-            self.delivered.push(all(seen.round.counts.received));
-            return;
-        }
-        let samples = &seen.samples.samples;
-        self.posted.push(between(samples.iter().map(|s| s.submit_ns), 1.0));
-        self.delivered.push(between(samples.iter().map(|s| s.receive_ns), 1.0));
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        self.figures(run.case.schedule)
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(self)
+            _ => {
+                let seconds = seen.round.length_ns / 1e9;
+                let all = |work: u64| Delivered { work: work as f64, seconds };
+                (all(counts.sent), all(counts.received))
+            }
+        };
+        Work { posted: Some(posted), delivered }
     }
 }
 
 impl Rates {
+    /// Takes what a round did.
+    pub fn add(&mut self, work: Work) {
+        self.posted.extend(work.posted);
+        self.delivered.push(work.delivered);
+    }
+
     /// Messages per second: delivered in a closed loop; offered, achieved and delivered where a
     /// schedule sets the times.
     pub fn figures(&self, schedule: Schedule) -> Vec<RateFigure> {

@@ -62,7 +62,7 @@ impl RunSoFar {
 
     /// Rounds of several threads that have no rate.
     fn threads_not_concurrent(&self) -> Option<Warning> {
-        let apart = self.delivered().iter().filter(|delivered| delivered.seconds <= 0.0).count();
+        let apart = self.work.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
         let is_apart = self.case.threads() > 1 && apart > 0;
         is_apart.then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }

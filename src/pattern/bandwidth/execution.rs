@@ -16,11 +16,7 @@ impl PatternExecution for Bandwidth {
         true
     }
 
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        _: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, _: &mut Loop) -> Prepared {
         let ThreadContext { case, role, .. } = *thread;
         let direction = case.spec::<Spec>().direction;
         Ok(Box::new(OneFlow { direction, role, is_one_sided: case.is_one_sided() }))
@@ -34,10 +30,7 @@ struct OneFlow {
 }
 
 impl Compiled for OneFlow {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (self.direction, self.role) {
             (Direction::Uni, Role::Server) if self.is_one_sided => memory(context),
             _ if self.is_one_sided => one_sided::client(context),

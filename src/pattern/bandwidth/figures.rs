@@ -6,25 +6,17 @@ use crate::run::rates::figure;
 use crate::sample::join::{End, sample};
 
 impl PatternAnalysis for Bandwidth {
-    fn samples(
-        &self,
-        case: &Case,
-        _: usize,
-        [client, server]: [&[Row]; 2],
-        times: Times<'_>,
-    ) -> Vec<Sample> {
-        let of = |rows: &[Row], sent: &[Row], flag, time| marks(case, rows, sent, flag, time);
+    fn samples(&self, case: &Case, _: usize, rows: [&[Row]; 2], times: Times<'_>) -> Vec<Sample> {
+        let [client, server] = rows;
+        let back = || marks(case, client, &[], Flags::REVERSE, times.client);
+        let there = |sent| marks(case, server, sent, Flags::default(), times.server);
         match case.spec::<Spec>().direction {
+            Direction::Bi => there(&[]).into_iter().chain(back()).collect(),
             Direction::Uni if case.is_one_sided() => {
-                of(client, client, Flags::default(), times.client)
+                marks(case, client, client, Flags::default(), times.client)
             }
-            Direction::Uni if times.apart => of(server, &[], Flags::default(), times.server),
-            Direction::Uni => of(server, client, Flags::default(), times.server),
-            Direction::Bi => {
-                let mut all = of(server, &[], Flags::default(), times.server);
-                all.extend(of(client, &[], Flags::REVERSE, times.client));
-                all
-            }
+            Direction::Uni if times.apart => there(&[]),
+            Direction::Uni => there(client),
         }
     }
 
@@ -52,31 +44,18 @@ impl PatternAnalysis for Bandwidth {
         counts.warmup = case.warmup.min(counts.sent);
     }
 
-    fn collector(&self, _: &Case) -> Box<dyn Collector> {
-        Box::<Volume>::default()
-    }
-}
-
-/// What arrived in each round.
-#[derive(Default)]
-struct Volume(Rates);
-
-impl Collector for Volume {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
+    fn work(&self, seen: &RoundSeen<'_>) -> Work {
         let direction = seen.case.spec::<Spec>().direction;
-        self.0.delivered.push(delivered(seen.samples, seen.case.stride() as f64, direction));
+        let delivered = delivered(seen.samples, seen.case.stride() as f64, direction);
+        Work { posted: None, delivered }
     }
 
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let size = run.case.size.0 as f64;
+    fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let (work, size) = (&run.work.delivered, run.case.size.0 as f64);
         vec![
-            figure(RateMetric::Bandwidth, "B/s", &self.0.delivered, size),
-            figure(RateMetric::MessageRate, "msg/s", &self.0.delivered, 1.0),
+            figure(RateMetric::Bandwidth, "B/s", work, size),
+            figure(RateMetric::MessageRate, "msg/s", work, 1.0),
         ]
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(&self.0)
     }
 }
 
@@ -109,14 +88,11 @@ fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Deliv
         window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
     };
     let there = way(false);
-    match direction {
-        Direction::Uni => there,
-        Direction::Bi => {
-            let back = way(true);
-            let rates =
-                [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
-            let seconds = there.seconds.max(back.seconds);
-            Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
-        }
+    if direction == Direction::Uni {
+        return there;
     }
+    let back = way(true);
+    let rates = [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
+    let seconds = there.seconds.max(back.seconds);
+    Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
 }

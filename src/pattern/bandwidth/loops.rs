@@ -4,9 +4,6 @@
 //! `stride` messages: its stamps are those of the last. Rates are the receiver's: what was
 //! delivered between the first stamp after the warm-up and the last.
 
-use crate::loops::flow::Flow;
-use crate::loops::one_sided::past;
-use crate::loops::payload;
 use crate::loops::waiter::await_arrivals;
 use crate::pattern::prelude::*;
 
@@ -155,11 +152,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W,
         endpoint.flush();
         // While there is something to send an end must not sleep for want of arrivals; where it
         // could not post, there is something pending that wakes it.
-        if posted > 0 || !sending {
-            let _ = endpoint.poll(&mut events);
-        } else {
-            waiter.once(endpoint, &mut events);
-        }
+        waiter.attempt(posted == 0 && sending, endpoint, &mut events);
         recorder.seen.sent = flow.sent;
         flow.completed += u64::from(events.completed);
         let before = count.messages;

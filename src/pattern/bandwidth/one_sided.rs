@@ -1,8 +1,6 @@
 //! A flow of operations on the other end's memory: what has completed has arrived.
 
 use super::loops::Count;
-use crate::loops::flow::Flow;
-use crate::loops::one_sided::past;
 use crate::pattern::prelude::*;
 
 /// As many as the transport takes. Rows are those of what has completed.

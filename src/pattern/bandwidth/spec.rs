@@ -3,7 +3,6 @@
 
 use crate::options::named_enum;
 use crate::pattern::prelude::*;
-use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Bandwidth;
@@ -50,6 +49,10 @@ pub fn request(spec: Spec) -> Request {
     Request::new(&Bandwidth, spec, Bytes(64 << 10))
 }
 
+fn is_both_ways(case: &Case) -> bool {
+    case.spec::<Spec>().direction == Direction::Bi
+}
+
 impl PatternSpec for Bandwidth {
     fn name(&self) -> &'static str {
         "bandwidth"
@@ -64,17 +67,11 @@ impl PatternSpec for Bandwidth {
     }
 
     fn traffic(&self, case: &Case) -> Traffic {
-        match case.spec::<Spec>().direction {
-            Direction::Uni => Traffic::Forward,
-            Direction::Bi => Traffic::Both,
-        }
+        if is_both_ways(case) { Traffic::Both } else { Traffic::Forward }
     }
 
     fn ending(&self, case: &Case) -> Ending {
-        match case.spec::<Spec>().direction {
-            Direction::Uni => Ending::SenderTellsReceiver,
-            Direction::Bi => Ending::EachTellsOther,
-        }
+        if is_both_ways(case) { Ending::EachTellsOther } else { Ending::SenderTellsReceiver }
     }
 
     fn is_one_sided(&self, case: &Case) -> bool {
@@ -95,23 +92,13 @@ impl PatternSpec for Bandwidth {
     }
 
     fn label(&self, case: &Case) -> String {
-        let both = match case.spec::<Spec>().direction {
-            Direction::Uni => "",
-            Direction::Bi => " both ways",
-        };
-        case.label_as(self.name(), both)
+        case.label_as(self.name(), if is_both_ways(case) { " both ways" } else { "" })
     }
 }
 
 impl PatternRequest for Spec {
     fn usual_bound(&self) -> Bound {
         Bound { count: None, time: Some(TIME) }
-    }
-
-    fn check(&self, request: &Request) -> Result<(), UsageError> {
-        check_limits(self, OPTIONS)?;
-        request.refuse_stamps()?;
-        request.refuse_schedule()
     }
 
     fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), UsageError> {

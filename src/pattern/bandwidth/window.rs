@@ -10,45 +10,32 @@ use crate::stats::rate::Delivered;
 /// `each` of work for every stamp but the first of each flow, in the time that all flows share. No
 /// time at all where one of them was over before another one began.
 pub(super) fn delivered(flows: &[Vec<f64>], each: f64) -> Delivered {
-    let flows: Vec<Flow> = flows.iter().map(|stamps| Flow::of(stamps)).collect();
-    let begin = flows.iter().map(Flow::begin).fold(f64::NEG_INFINITY, f64::max);
-    let end = flows.iter().map(Flow::end).fold(f64::INFINITY, f64::min);
+    let flows: Vec<Vec<f64>> = flows.iter().map(|stamps| rising(stamps)).collect();
+    let begins = flows.iter().map(|flow| flow.first().copied().unwrap_or(f64::INFINITY));
+    let ends = flows.iter().map(|flow| flow.last().copied().unwrap_or(f64::NEG_INFINITY));
+    let (begin, end) =
+        (begins.fold(f64::NEG_INFINITY, f64::max), ends.fold(f64::INFINITY, f64::min));
     if flows.is_empty() || end.partial_cmp(&begin) != Some(std::cmp::Ordering::Greater) {
         return Delivered { work: 0.0, seconds: 0.0 };
     }
-    let strides: f64 = flows.iter().map(|flow| flow.at(end) - flow.at(begin)).sum();
+    let strides: f64 = flows.iter().map(|flow| at(flow, end) - at(flow, begin)).sum();
     Delivered { work: strides * each, seconds: (end - begin) / 1e9 }
 }
 
-/// The stamps of one flow, rising.
-struct Flow(Vec<f64>);
+/// The stamps of a flow, rising.
+fn rising(stamps: &[f64]) -> Vec<f64> {
+    let mut stamps: Vec<f64> = stamps.iter().copied().filter(|ns| !ns.is_nan()).collect();
+    stamps.sort_by(f64::total_cmp);
+    stamps
+}
 
-impl Flow {
-    fn of(stamps: &[f64]) -> Flow {
-        let mut stamps: Vec<f64> = stamps.iter().copied().filter(|ns| !ns.is_nan()).collect();
-        stamps.sort_by(f64::total_cmp);
-        Flow(stamps)
-    }
-
-    fn begin(&self) -> f64 {
-        self.0.first().copied().unwrap_or(f64::INFINITY)
-    }
-
-    fn end(&self) -> f64 {
-        self.0.last().copied().unwrap_or(f64::NEG_INFINITY)
-    }
-
-    /// Strides after the first stamp that have been delivered by then, parts of one included: its
-    /// messages are taken to be evenly spread over the time from one stamp to the next.
-    fn at(&self, ns: f64) -> f64 {
-        let after = self.0.partition_point(|stamp| *stamp <= ns);
-        let Some(last) = after.checked_sub(1) else { return 0.0 };
-        let part = match self.0.get(after) {
-            Some(next) => (ns - self.0[last]) / (next - self.0[last]),
-            None => 0.0,
-        };
-        last as f64 + part
-    }
+/// Strides after the first stamp of a flow that have been delivered by then, parts of one included:
+/// its messages are taken to be evenly spread over the time from one stamp to the next.
+fn at(flow: &[f64], ns: f64) -> f64 {
+    let after = flow.partition_point(|stamp| *stamp <= ns);
+    let Some(last) = after.checked_sub(1) else { return 0.0 };
+    let part = flow.get(after).map_or(0.0, |next| (ns - flow[last]) / (next - flow[last]));
+    last as f64 + part
 }
 
 #[cfg(test)]

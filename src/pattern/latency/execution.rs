@@ -5,11 +5,7 @@ use crate::loops::one_sided::memory;
 use crate::pattern::prelude::*;
 
 impl PatternExecution for Latency {
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        _: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, _: &mut Loop) -> Prepared {
         Ok(match thread.case.is_one_sided() {
             true => Box::new(OneSided(thread.role)),
             false => Box::new(RoundTrips(thread.role)),
@@ -20,10 +16,7 @@ impl PatternExecution for Latency {
 struct OneSided(Role);
 
 impl Compiled for OneSided {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
             Role::Client => one_sided::client(context),
             Role::Server => memory(context),

@@ -1,8 +1,5 @@
 //! Round trips of operations on the other end's memory: a completion is all that comes of one.
 
-use crate::loops::flow::Flow;
-use crate::loops::one_sided::past;
-use crate::loops::payload;
 use crate::pattern::prelude::*;
 use crate::plan::MOST_BURST;
 

@@ -2,7 +2,6 @@
 //! long it pauses.
 
 use crate::pattern::prelude::*;
-use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Latency;
@@ -46,12 +45,6 @@ impl PatternSpec for Latency {
 }
 
 impl PatternRequest for Spec {
-    fn check(&self, request: &Request) -> Result<(), UsageError> {
-        check_limits(self, OPTIONS)?;
-        request.refuse_stamps()?;
-        request.refuse_schedule()
-    }
-
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
         vec![request.case(of, *self)]
     }

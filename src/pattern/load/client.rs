@@ -3,7 +3,6 @@
 
 use super::server;
 use super::spec::MOST_OUTSTANDING;
-use crate::loops::flow::Flow;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::POLLS;
 use crate::pattern::prelude::*;
@@ -250,11 +249,7 @@ impl<E: Endpoint> RequestPath for OneServer<'_, E> {
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
         let events = &mut self.events;
-        if sleeps {
-            waiter.once(self.endpoint, events);
-        } else {
-            let _ = self.endpoint.poll(events);
-        }
+        waiter.attempt(sleeps, self.endpoint, events);
         self.flow.complete(events);
         if !events.arrivals().is_empty() {
             let receive = clock.now();
@@ -277,11 +272,13 @@ impl<E: Endpoint> RequestPath for OneServer<'_, E> {
 /// lateness is in its response. What was intended before the time is up is sent, late where it must
 /// be, until as long again has passed; what was not sent by then is lost.
 pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
-    context: LoopContext<'_, '_, L, W, C>,
+    path: &mut L,
+    mut waiter: W,
+    scope: Scope<'_, C>,
+    recorder: &mut Recorder<'_>,
     mut pace: P,
 ) -> Ended {
-    let LoopContext { endpoint: path, mut waiter, clock, gate, plan, recorder, .. } = context;
-    let scope = Scope { clock, gate, plan };
+    let Scope { clock, gate, plan } = scope;
     let requests = &mut Outstanding::new();
     let start = clock.now() + plan.lead;
     let limits = Limits::of(plan, start);

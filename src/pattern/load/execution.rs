@@ -16,11 +16,7 @@ impl PatternExecution for Load {
         rows_of_requests(case, role)
     }
 
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        plan: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let spec: Spec = *thread.case.spec();
         plan.window = u64::from(spec.window);
         let store = (thread.role == Role::Server).then(|| Store::of(&spec));
@@ -43,40 +39,32 @@ struct Requests {
 }
 
 impl Compiled for Requests {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (&self.store, self.spec.buffers) {
             // Its polls are timed, so it makes them.
             (Some(store), Some(_)) => server::server::<_, _, _, true>(context, store),
             (Some(store), None) => server::server::<_, _, _, false>(context, store),
             (None, _) => {
-                let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } =
-                    context;
-                let endpoint = &mut OneServer::over(endpoint, plan, self.spec.objects);
-                let context =
-                    LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
-                send_requests(context, self.spec.clients)
+                let path =
+                    |endpoint, plan: &Loop| OneServer::over(endpoint, plan, self.spec.objects);
+                send_requests(context, path, self.spec.clients)
             }
         }
     }
 }
 
-/// Sends by a schedule or, without one, in a closed loop of `clients`.
-pub(in crate::pattern) fn send_requests<P: RequestPath, W: Waiter, C: Clock>(
-    mut context: LoopContext<'_, '_, P, W, C>,
+/// Sends over what `path` makes of the connections: by a schedule or, without one, in a closed loop
+/// of `clients`.
+pub(in crate::pattern) fn send_requests<'a, E, P: RequestPath, W: Waiter, C: Clock>(
+    context: LoopContext<'a, '_, E, W, C>,
+    path: impl FnOnce(&'a mut E, &Loop) -> P,
     clients: u32,
 ) -> Ended {
-    let LoopContext { clock, gate, plan, .. } = context;
-    match context.generator.take() {
-        Some(pace) => {
-            let LoopContext { endpoint, recorder, generator, .. } = context;
-            // It never sleeps while answers are awaited, however the server waits.
-            let context =
-                LoopContext { endpoint, waiter: Busy, clock, gate, plan, generator, recorder };
-            client::client(context, pace)
-        }
-        None => client::client(context, Clients(u64::from(clients.max(1)))),
+    let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
+    let (path, scope) = (&mut path(endpoint, plan), Scope { clock, gate, plan });
+    match generator {
+        // It never sleeps while answers are awaited, however the server waits.
+        Some(pace) => client::client(path, Busy, scope, recorder, pace),
+        None => client::client(path, waiter, scope, recorder, Clients(u64::from(clients.max(1)))),
     }
 }

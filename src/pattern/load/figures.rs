@@ -1,20 +1,19 @@
 //! What load shows: response times, rates, what a request costs, and the points that a search adds.
 
 use super::{Load, Spec, probe};
-use crate::control::protocol::Outcome;
 use crate::pattern::oneway::SCHEDULED;
 use crate::pattern::prelude::*;
+use crate::run::rates::figure;
 use crate::run::search;
+use crate::sample::recorder::PoolUse;
 use crate::stats::knee::Point;
-use crate::stats::rate::rate;
-
-/// What a request costs each end.
-pub(in crate::pattern) const COSTS: [RateMetric; 2] =
-    [RateMetric::CpuClient, RateMetric::CpuServer];
 
 impl PatternAnalysis for Load {
     fn metrics(&self, case: &Case) -> Vec<Metric> {
-        metrics(case)
+        match case.schedule.is_open() {
+            false => vec![Metric::Rtt],
+            true => vec![Metric::Response, Metric::Service, Metric::Lateness],
+        }
     }
 
     fn rates(&self, case: &Case) -> Vec<RateMetric> {
@@ -22,8 +21,13 @@ impl PatternAnalysis for Load {
         rates(case).into_iter().chain(pools.iter().copied()).collect()
     }
 
-    fn collector(&self, _: &Case) -> Box<dyn Collector> {
-        Box::<Requests>::default()
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::<Costs>::default()
+    }
+
+    fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let costs = run.collected::<Costs>().into_iter().flat_map(Costs::figures);
+        run.work.figures(run.case.schedule).into_iter().chain(costs).collect()
     }
 
     /// The points that a search wants next, over each transport, way to wait and size.
@@ -39,18 +43,10 @@ impl PatternAnalysis for Load {
     }
 }
 
-/// The metrics of requests and replies.
-pub(in crate::pattern) fn metrics(case: &Case) -> Vec<Metric> {
-    match case.schedule.is_open() {
-        false => vec![Metric::Rtt],
-        true => vec![Metric::Response, Metric::Service, Metric::Lateness],
-    }
-}
-
-/// The rates of requests and replies.
+/// The rates of requests and replies, and what a request costs each end.
 pub(in crate::pattern) fn rates(case: &Case) -> Vec<RateMetric> {
     let sent = if case.schedule.is_open() { &SCHEDULED[..] } else { &[RateMetric::MessageRate] };
-    sent.iter().chain(&COSTS).copied().collect()
+    sent.iter().chain(&[RateMetric::CpuClient, RateMetric::CpuServer]).copied().collect()
 }
 
 /// The points that follow from the closed loop `first` and those that followed before.
@@ -81,42 +77,12 @@ fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCa
     rates.into_iter().map(at).collect()
 }
 
-/// What rounds of requests gather.
-#[derive(Default)]
-struct Requests {
-    rates: Rates,
-    costs: Costs,
-}
-
-impl Collector for Requests {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
-        self.rates.take(seen);
-        self.costs.take(seen, seen.case.spec::<Spec>().buffers.is_some());
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.rates.figures(run.case.schedule);
-        rates.extend(self.costs.figures());
-        rates
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(&self.rates)
-    }
-}
-
-/// What the first thread of an end has brought home.
-fn first(parts: &[ThreadResult]) -> Option<&Outcome> {
-    parts.first()?.outcome.as_ref()
-}
-
 /// Costs of each round, as work over what it was done for.
 #[derive(Default)]
 pub(in crate::pattern) struct Costs(BTreeMap<RateMetric, Vec<Delivered>>);
 
-impl Costs {
-    /// Takes one round.
-    pub(in crate::pattern) fn take(&mut self, seen: &RoundSeen<'_>, buffers: bool) {
+impl Collector for Costs {
+    fn take(&mut self, seen: &RoundSeen<'_>) {
         let RoundSeen { client, server, server_time, .. } = seen;
         let answered = seen.round.counts.received;
         if answered == 0 {
@@ -127,8 +93,11 @@ impl Costs {
             let outcomes = parts.iter().filter_map(|part| part.outcome.as_ref());
             self.add(metric, outcomes.map(|outcome| outcome.usage.cpu_ns).sum(), answered);
         }
-        let pools = first(server).filter(|_| buffers);
-        let Some(pool) = pools.map(|outcome| outcome.pool) else { return };
+        let first = server.first().and_then(|part| part.outcome.as_ref());
+        // Where no pools are measured the server counts no polls.
+        let is_measured = |pool: &PoolUse| pool.empty_polls + pool.full_polls > 0;
+        let pool = first.map(|outcome| outcome.pool).filter(is_measured);
+        let Some(pool) = pool else { return };
         let ns = |ticks: i64| server_time.span(TickSpan(ticks));
         self.add(RateMetric::BufferTime, ns(pool.buffer_ticks), pool.reads);
         self.add(RateMetric::EmptyPollTime, ns(pool.empty_ticks), pool.reads);
@@ -142,7 +111,9 @@ impl Costs {
         self.add(RateMetric::BufferEmptyPollTime, ns(pool.buffer_empty_ticks), pool.reads);
         self.add(RateMetric::BufferFullPollTime, ns(pool.buffer_full_ticks), pool.reads);
     }
+}
 
+impl Costs {
     fn add(&mut self, metric: RateMetric, work: f64, of: u64) {
         if of > 0 {
             self.0.entry(metric).or_default().push(Delivered { work, seconds: of as f64 });
@@ -151,11 +122,7 @@ impl Costs {
 
     /// The figures over all rounds: all work over all that it was done for.
     pub(in crate::pattern) fn figures(&self) -> impl Iterator<Item = RateFigure> {
-        self.0.iter().map(|(metric, rounds)| RateFigure {
-            metric: *metric,
-            unit: unit(*metric).into(),
-            rate: rate(rounds),
-        })
+        self.0.iter().map(|(metric, rounds)| figure(*metric, unit(*metric), rounds, 1.0))
     }
 }
 

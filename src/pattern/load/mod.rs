@@ -12,6 +12,6 @@ mod view;
 
 pub use client::{Looked, RequestPath};
 pub(in crate::pattern) use execution::{rows_of_requests, send_requests};
-pub(in crate::pattern) use figures::{Costs, metrics, rates};
+pub(in crate::pattern) use figures::{Costs, rates};
 pub use request::{Load, Sweep, request};
 pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};

@@ -3,8 +3,7 @@
 use super::spec::OPTIONS;
 use super::{Buffers, Load, MOST_BUFFERS, Search, Spec, Sweep, request};
 use crate::pattern::prelude::*;
-use crate::pattern::schedule_options::{self, schedule};
-use crate::plan::sweep;
+use crate::pattern::schedule_options::{ArrivalProcess, schedule};
 
 fn buffers(given: &Given) -> Option<Buffers> {
     let most = |name| given.count32(name).unwrap_or(MOST_BUFFERS);
@@ -35,13 +34,14 @@ impl PatternOptions for Load {
         // A search draws its own rates; the kind of its intervals is asked for by any.
         let rate = rates.first().copied().or(searches.then_some(MessageRate(1.0)));
         let (schedule, trace) = match clients.is_empty() {
-            true => schedule(given, rate, schedule_options::Arrivals::Poisson)?,
-            false if ["arrivals", "on", "off"].iter().any(|name| given.is_given(name)) => {
-                return refuse(
+            true => schedule(given, rate, ArrivalProcess::Poisson)?,
+            false => {
+                refuse_if(
+                    ["arrivals", "on", "off"].iter().any(|name| given.is_given(name)),
                     "--clients is a closed loop: use it without --arrivals, --on and --off",
-                );
+                )?;
+                (Schedule::ClosedLoop, None)
             }
-            false => (Schedule::ClosedLoop, None),
         };
         let usual = Spec::default();
         let spec = Spec {

@@ -7,7 +7,9 @@ use crate::plan::request::{WARMUP, WARMUP_SHARE};
 
 /// The probe beside a point: small requests at this rate, as long as the point lasts.
 pub(super) fn probe(point: &Case, rate: MessageRate) -> Case {
-    let time = lasts(point);
+    // As long as was asked for, or as its trace.
+    let last = point.trace.as_ref().and_then(|trace| trace.times_ns.last().copied());
+    let time = point.bound.time.unwrap_or(Span(last.unwrap_or(0).max(1)));
     let messages = (rate.0 * time.0 as f64 / 1e9) as u64;
     let of = point.spec::<Spec>();
     let spec = Spec {
@@ -26,12 +28,6 @@ pub(super) fn probe(point: &Case, rate: MessageRate) -> Case {
         trace: None,
         ..point.with_spec(spec)
     }
-}
-
-/// How long a round of a point lasts: as asked for, or as long as its trace.
-fn lasts(point: &Case) -> Span {
-    let last = point.trace.as_ref().and_then(|trace| trace.times_ns.last().copied());
-    point.bound.time.unwrap_or(Span(last.unwrap_or(0).max(1)))
 }
 
 /// The point beside which a probe runs; `None` where it runs alone.

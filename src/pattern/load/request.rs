@@ -2,9 +2,8 @@
 //! and the probes beside them.
 
 use super::probe;
-use super::spec::{MOST_BUFFERS, MOST_OUTSTANDING, Spec};
+use super::spec::{Buffers, MOST_BUFFERS, Spec};
 use crate::pattern::prelude::*;
-use crate::plan::Axis;
 
 /// The pattern.
 pub struct Load;
@@ -40,9 +39,7 @@ impl PatternSpec for Load {
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        spec.check_numbers().map_err(|wrong| wrong.to_string())?;
-        Ok(plan::Spec::new(spec))
+        plan::Spec::read_checked(json, Spec::check_numbers)
     }
 
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
@@ -58,13 +55,14 @@ impl PatternSpec for Load {
 
     /// The pools are the server's queues, and the client's are as deep as without them.
     fn settings_of(&self, case: &Case, role: Role) -> Settings {
-        let pools = case.spec::<Spec>().buffers.filter(|_| role == Role::Server);
-        let depths = pools.map_or_else(Vec::new, |pools| {
-            let of = |depth: u32| depth.to_string();
-            vec![("send-depth", of(pools.transmit)), ("receive-depth", of(pools.receive))]
-        });
-        let depths = depths.iter().map(|(name, depth)| (*name, depth.as_str()));
-        with_defaults(&case.settings, case.transport, depths)
+        let mut settings = case.settings.clone();
+        if let Some(pools) = case.spec::<Spec>().buffers.filter(|_| role == Role::Server) {
+            let Buffers { transmit, receive } = pools;
+            let depths =
+                [("send-depth", transmit.to_string()), ("receive-depth", receive.to_string())];
+            set_defaults(&mut settings, case.transport, depths);
+        }
+        settings
     }
 
     fn point(&self, case: &Case) -> Option<String> {
@@ -102,24 +100,18 @@ impl PatternSpec for Load {
         u32::from(case.spec::<Spec>().probe)
     }
 
-    fn on_axis(&self, case: &Case, axis: Axis) -> Option<f64> {
+    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
         let clients = case.spec::<Spec>().clients;
-        (axis == Axis::Clients && clients > 0).then_some(f64::from(clients))
+        (axis == plan::Axis::Clients && clients > 0).then_some(f64::from(clients))
     }
 }
 
-/// Settings with more of them, where the transport has those and they were not given.
-fn with_defaults<'a>(
-    settings: &Settings,
-    transport: TransportKind,
-    defaults: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Settings {
-    let mut settings = settings.clone();
-    for (name, text) in defaults.filter(|(name, _)| transport.has_setting(name)) {
+/// Sets more, where the transport has those and they were not given.
+fn set_defaults(settings: &mut Settings, over: TransportKind, defaults: [(&str, String); 2]) {
+    for (name, text) in defaults.iter().filter(|(name, _)| over.has_setting(name)) {
         let set = settings.set_default(name, text);
         debug_assert!(set.is_ok(), "{set:?}");
     }
-    settings
 }
 
 impl PatternRequest for Sweep {
@@ -129,40 +121,37 @@ impl PatternRequest for Sweep {
 
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
-        let most = u64::from(MOST_OUTSTANDING);
-        for clients in &self.clients {
-            within("--clients", Some(u64::from(*clients)), 1, most)?;
-        }
         request.refuse_stamps()?;
-        if request.threads.iter().any(|threads| *threads > 1) {
-            return refuse("load has one thread per end: use --threads 1");
-        }
+        let has_threads = request.threads.iter().any(|threads| *threads > 1);
+        refuse_if(has_threads, "load has one thread per end: use --threads 1")?;
         check_probe(self, request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };
-        for transport in &request.transports {
-            let least = transport.descriptor().least_receives;
-            if buffers.receive < least {
-                return refuse(format!(
-                    "--rx-buffers {} is too small for queues of {transport}: use {least} or more",
-                    buffers.receive
-                ));
-            }
-        }
-        match request.waits.iter().find(|wait| **wait != Wait::Busy) {
-            None => Ok(()),
-            Some(wait) => refuse(format!(
+        let least = |transport: &TransportKind| transport.descriptor().least_receives;
+        let needs_more = |one: &&TransportKind| buffers.receive < least(one);
+        refuse_found(request.transports.iter().find(needs_more), |transport| {
+            let (own, least) = (buffers.receive, least(transport));
+            format!(
+                "--rx-buffers {own} is too small for queues of {transport}: use {least} or more"
+            )
+        })?;
+        refuse_found(request.waits.iter().find(|wait| **wait != Wait::Busy), |wait| {
+            format!(
                 "--tx-buffers and --rx-buffers measure polls, which --wait {} does not make: use \
                  --wait busy",
                 wait.name()
-            )),
-        }
+            )
+        })
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
         let at = |schedule: Schedule, spec: Spec| {
-            let scheduled = Request { schedule, ..request.clone() };
-            let mut case = scheduled.case(of, spec);
-            case.settings = self.settings(request, of.transport);
+            let mut case = Request { schedule, ..request.clone() }.case(of, spec);
+            if spec.buffers.is_some() {
+                // Where the pools are the server's real queues each reply has a completion of its
+                // own, and its buffer is in use until then, unless something else was asked for.
+                let each = [("signal-every", "1".into()), ("inline", "off".into())];
+                set_defaults(&mut case.settings, of.transport, each);
+            }
             case
         };
         let spec = self.spec;
@@ -170,54 +159,32 @@ impl PatternRequest for Sweep {
             // It begins with what the server can do.
             return vec![at(Schedule::ClosedLoop, Spec { clients: SATURATING, ..spec })];
         }
-        let closed = self
-            .clients
-            .iter()
-            .map(|clients| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec }));
-        let open = self
-            .rates
-            .iter()
-            .map(|rate| at(request.schedule.at(*rate), Spec { clients: 0, ..spec }));
+        let of_clients =
+            |clients: &u32| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec });
+        let closed = self.clients.iter().map(of_clients);
+        let open = self.rates.iter().map(|rate| at(request.schedule.at(*rate), spec));
         let cases: Vec<Case> = closed.chain(open).collect();
         if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
     }
 
     fn check_in_study(&self) -> Result<(), UsageError> {
-        match self.spec.search {
-            None => Ok(()),
-            Some(_) => {
-                refuse("a study does not search rates: set rate, clients or trace of each [[load]]")
-            }
-        }
+        refuse_if(
+            self.spec.search.is_some(),
+            "a study does not search rates: set rate, clients or trace of each [[load]]",
+        )
     }
 
+    /// Adds probes: one beside each case, and one that runs alone, with which the others compare.
     fn add_beside(&self, so_far: &mut CasesSoFar, first: usize) {
-        add_probes(self, so_far, first);
-    }
-}
-
-impl Sweep {
-    /// The transport's settings. Where the pools are the server's real queues each reply has a
-    /// completion of its own, and its buffer is in use until then, unless something else was asked
-    /// for.
-    fn settings(&self, request: &Request, transport: TransportKind) -> Settings {
-        let pools = [("signal-every", "1"), ("inline", "off")];
-        let pools = pools.iter().filter(|_| self.spec.buffers.is_some());
-        with_defaults(&request.settings, transport, pools.copied())
-    }
-}
-
-/// Adds the probes of the cases from `first` on: one beside each, and one that runs alone, with
-/// which the others compare.
-fn add_probes(asked: &Sweep, so_far: &mut CasesSoFar, first: usize) {
-    let Some(rate) = asked.spec.probe_rate else { return };
-    let CasesSoFar { cases, concurrent } = so_far;
-    let points = first..cases.len();
-    let alone = cases.get(first).map(|point| probe::probe(point, rate));
-    cases.extend(alone);
-    for point in points {
-        concurrent.push(vec![point as u32, cases.len() as u32]);
-        cases.push(probe::probe(&cases[point], rate));
+        let Some(rate) = self.spec.probe_rate else { return };
+        let CasesSoFar { cases, concurrent } = so_far;
+        let points = first..cases.len();
+        let alone = cases.get(first).map(|point| probe::probe(point, rate));
+        cases.extend(alone);
+        for point in points {
+            concurrent.push(vec![point as u32, cases.len() as u32]);
+            cases.push(probe::probe(&cases[point], rate));
+        }
     }
 }
 
@@ -226,27 +193,21 @@ fn check_probe(asked: &Sweep, request: &Request) -> Result<(), UsageError> {
     if asked.spec.probe_rate.is_none() {
         return Ok(());
     }
-    if request.count.is_some() {
-        return refuse(
-            "--probe does not work with --count, since it runs as long as the load: use --time",
-        );
-    }
-    if request.place.pairs().is_some() {
-        return refuse(
-            "--probe does not work with --all-pairs and --bisection: it runs beside one load",
-        );
-    }
-    match request.transports.iter().find(|one| one.descriptor().one_process) {
-        None => Ok(()),
-        Some(simulated) => refuse(format!(
-            "{simulated} does not support --probe, since nothing runs at the same time there"
-        )),
-    }
+    refuse_if(
+        request.count.is_some(),
+        "--probe does not work with --count, since it runs as long as the load: use --time",
+    )?;
+    refuse_if(
+        request.place.pairs().is_some(),
+        "--probe does not work with --all-pairs and --bisection: it runs beside one load",
+    )?;
+    refuse_found(request.simulated(), |simulated| {
+        format!("{simulated} does not support --probe, since nothing runs at the same time there")
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Buffers;
     use super::*;
     use crate::units::Bytes;
 

@@ -26,13 +26,17 @@ pub fn ask(message: &mut [u8], sequence: u64, objects: u64) {
     message[8..HEAD_BYTES].copy_from_slice(&key_of(object).to_le_bytes());
 }
 
+/// The key of the object that a request asks for.
+#[inline(always)]
+fn key_in(head: &[u8; HEAD_BYTES]) -> u64 {
+    head.last_chunk().map_or(0, |key| u64::from_le_bytes(*key))
+}
+
 /// Whether an answer is the object that the request of this number asked for.
 pub fn is_answer(message: &[u8], sequence: u64, objects: u64) -> bool {
     let mut asked = [0; HEAD_BYTES];
     ask(&mut asked, sequence, objects);
-    let key = u64::from_le_bytes([
-        asked[8], asked[9], asked[10], asked[11], asked[12], asked[13], asked[14], asked[15],
-    ]);
+    let key = key_in(&asked);
     message.get(..HEAD_BYTES) == Some(&asked[..])
         && message[HEAD_BYTES..].iter().enumerate().all(|(at, byte)| *byte == content(key, at))
 }
@@ -57,12 +61,10 @@ impl Store {
         let size = load.object_size.0 as usize;
         let mut memory = vec![0; size * load.objects as usize].into_boxed_slice();
         let mut places = HashMap::with_capacity(load.objects as usize);
-        for object in 0..load.objects {
+        for (object, bytes) in (0..load.objects).zip(memory.chunks_exact_mut(size.max(1))) {
             let key = key_of(object);
             places.insert(key, object as u32);
-            let at = object as usize * size;
-            let bytes = memory[at..at + size].iter_mut().enumerate();
-            bytes.for_each(|(at, byte)| *byte = content(key, at));
+            bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = content(key, at));
         }
         Store { places, memory, size, buffers: load.buffers }
     }
@@ -229,9 +231,7 @@ fn answer<E: Endpoint, C: Clock, const TIMED: bool>(
         let message = endpoint.payload(slot);
         let (head, body) = message.split_at_mut(HEAD_BYTES);
         head.copy_from_slice(&pool.requests[number]);
-        let (_, key) = pool.requests[number].split_at(8);
-        let key = key.first_chunk().map_or(0, |key| u64::from_le_bytes(*key));
-        if let Some(object) = store.get(key) {
+        if let Some(object) = store.get(key_in(&pool.requests[number])) {
             body.copy_from_slice(object);
         }
         while endpoint.post(slot, plan.size) == Posted::Full {

@@ -3,7 +3,7 @@
 
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ARRIVALS, OFF, ON, TIMER, TRACE};
-use crate::plan::{Slo, check_limits, sweep};
+use crate::plan::{Slo, check_limits};
 
 /// Bytes in front of an object: the number of the request and the key of the object.
 pub const HEAD: u64 = 16;
@@ -142,7 +142,7 @@ impl Spec {
         }
         let Some(buffers) = self.buffers else { return Ok(()) };
         let most = u64::from(MOST_BUFFERS);
-        within("--tx-buffers", Some(u64::from(buffers.transmit)), 1, most)?;
-        within("--rx-buffers", Some(u64::from(buffers.receive)), 1, most)
+        within("--tx-buffers", Some(buffers.transmit), 1, most)?;
+        within("--rx-buffers", Some(buffers.receive), 1, most)
     }
 }

@@ -13,44 +13,38 @@ use crate::stats::knee::{self, Point};
 const LEAST: usize = 2;
 /// The quantiles of each curve.
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+/// What a schedule wanted, and what came of it.
+const RATES: [(&str, RateMetric); 3] = [
+    ("offered", RateMetric::OfferedRate),
+    ("sent", RateMetric::AchievedRate),
+    ("answered", RateMetric::MessageRate),
+];
 
 impl PatternView for Load {
     fn section(&self, record: &Record) -> Option<Section> {
-        section(record)
+        let curves = curves(record);
+        let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
+        let mut section = Section::new("load", "Responses under load").of_runs(own);
+        let found = found(record, &curves);
+        section.results.extend(points(record).map(|table| {
+            table.notes(found.iter().map(|line| Note::new(line.as_str(), Show::Terminal)))
+        }));
+        section.tables.extend([probes(record), pools(record)].into_iter().flatten());
+        if curves.iter().any(|curve| curve.open.len() >= LEAST) {
+            section.notes = found.into_iter().map(|line| Note::new(line, Show::Page)).collect();
+            section.data.push(data(&curves));
+            section.plots = plots(record, &curves).into();
+        }
+        section.filled()
     }
 
+    /// Whether there is a bound that some curve keeps at no rate.
     fn exceeds_limit(&self, record: &Record) -> bool {
-        breaks_bound(record)
+        let Some(slo) = slo(record) else { return false };
+        let curves = curves(record);
+        let mut open = curves.iter().filter(|curve| !curve.open.is_empty()).peekable();
+        open.peek().is_none() || open.any(|curve| curve.highest(slo).is_none())
     }
-}
-
-/// All that a record says of them; `None` where there are no such runs.
-fn section(record: &Record) -> Option<Section> {
-    let curves = curves(record);
-    let mut section = Section::new("load", "Responses under load");
-    let found = found(record, &curves);
-    let points = points(record);
-    section.results.extend(points.map(|table| {
-        table.notes(found.iter().map(|line| Note::new(line.as_str(), Show::Terminal)))
-    }));
-    section.tables.extend([probes(record), pools(record)].into_iter().flatten());
-    if curves.iter().any(|curve| curve.open.len() >= LEAST) {
-        section.notes = found.into_iter().map(|line| Note::new(line, Show::Page)).collect();
-        section.data.push(data(&curves));
-        section.plots = plots(record, &curves).to_vec();
-    }
-    let own = |run: &&Run| run.case.pattern == NAME;
-    let own: Vec<u32> = record.runs.iter().filter(own).map(|run| run.index).collect();
-    (section.distributions, section.rates) = (own.clone(), own);
-    section.filled()
-}
-
-/// Whether there is a bound that some curve keeps at no rate.
-fn breaks_bound(record: &Record) -> bool {
-    let Some(slo) = slo(record) else { return false };
-    let curves = curves(record);
-    let mut open = curves.iter().filter(|curve| !curve.open.is_empty()).peekable();
-    open.peek().is_none() || open.any(|curve| curve.highest(slo).is_none())
 }
 
 /// The runs of one server, from idle to saturation.
@@ -67,10 +61,7 @@ struct Curve<'a> {
 impl<'a> Curve<'a> {
     /// Where it bends; fewer than three points do not show it.
     fn knee(&self) -> Option<&(&'a Run, Point)> {
-        if self.open.len() <= 2 {
-            return None;
-        }
-        self.open.get(knee::knee(&self.points())?)
+        self.open.get(knee::knee(&self.points()).filter(|_| self.open.len() > 2)?)
     }
 
     /// The highest rate that keeps a bound.
@@ -118,36 +109,21 @@ fn place(run: &Run) -> (&'static str, &'static str, Bytes, u32, u32) {
 fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> = record.runs.iter().filter(|run| is_load(run)).collect();
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
-    runs.sort_by(|a, b| {
-        place(a)
-            .cmp(&place(b))
-            .then(spec(a).clients.cmp(&spec(b).clients))
-            .then(offered(a).total_cmp(&offered(b)))
-    });
+    let key = |run: &Run| (place(run), spec(run).clients);
+    runs.sort_by(|a, b| key(a).cmp(&key(b)).then(offered(a).total_cmp(&offered(b))));
     runs
 }
 
-fn curves(record: &Record) -> Vec<Curve<'_>> {
+fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
     let bounded = slo(record).map_or(0.99, |slo| slo.quantile);
-    let series = |run: &Run| record.plan.study.as_ref()?.series_of(run.index);
-    let mut curves: Vec<(_, Curve<'_>)> = Vec::new();
-    for run in runs(record) {
-        let key = (series(run).map(|series| series.name.as_str()), place(run));
-        let at = match curves.iter().position(|(known, _)| *known == key) {
-            Some(at) => at,
-            None => {
-                let name = key.0.map_or_else(|| name(run), String::from);
-                curves.push((key, Curve { name, closed: Vec::new(), open: Vec::new() }));
-                curves.len() - 1
-            }
-        };
-        let curve = &mut curves[at].1;
-        match point(run, bounded) {
-            Some(point) => curve.open.push((run, point)),
-            None => curve.closed.push(run),
-        }
-    }
-    curves.into_iter().map(|(_, curve)| curve).collect()
+    let series = |run: &Run| Some(&record.plan.study.as_ref()?.series_of(run.index)?.name);
+    let groups = grouped(runs(record), |a, b| (series(a), place(a)) == (series(b), place(b)));
+    let curve = |runs: Vec<&'a Run>| Curve {
+        name: series(runs[0]).cloned().unwrap_or_else(|| name(runs[0])),
+        open: runs.iter().filter_map(|run| Some((*run, point(run, bounded)?))).collect(),
+        closed: runs.into_iter().filter(|run| !run.case.schedule.is_open()).collect(),
+    };
+    groups.into_iter().map(curve).collect()
 }
 
 /// `None` without a schedule.
@@ -176,91 +152,78 @@ fn main_metric(run: &Run) -> Metric {
     if run.case.schedule.is_open() { Metric::Response } else { Metric::Rtt }
 }
 
-fn clients(run: &Run) -> Cell {
-    match spec(run).clients {
-        0 => Cell::None,
-        clients => Cell::Count(clients.into()),
-    }
+fn main_summary(run: &Run) -> Option<&Summary> {
+    run.summary(main_metric(run))
+}
+
+/// Those of a closed loop.
+fn clients(run: &Run) -> Option<u32> {
+    Some(spec(run).clients).filter(|clients| *clients > 0)
+}
+
+/// Messages behind a distribution.
+fn behind(summary: Option<&Summary>) -> u64 {
+    summary.map_or(0, |summary| summary.count)
 }
 
 /// A closed loop is named by its clients, an open one by what was offered.
 fn points(record: &Record) -> Option<Table> {
-    let main = |run: &&Run, p: f64| Cell::quantile(run.summary(main_metric(run)), p);
+    let main = |p| move |run: &&Run| Cell::quantile(main_summary(run), p);
     let other = |metric| move |run: &&Run| Cell::quantile(run.summary(metric), 0.99);
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
-    let summary = |run: &&Run| run.summary(main_metric(run)).cloned();
     let fields = [
         number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).show(Show::Page),
         number("object", "B", |run: &&Run| Cell::Size(spec(run).object_size.0)),
         text("metric", |run: &&Run| main_metric(run).name()).show(Show::Page),
-        number("clients", "", |run: &&Run| match run.case.schedule.is_open() {
-            true => Cell::None,
-            false => Cell::Count(spec(run).clients.into()),
-        }),
+        number("clients", "", |run: &&Run| clients(run)),
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
         number("sent", "k/s", rate(RateMetric::AchievedRate, THOUSANDS)),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
-        figure("p50", "us", move |run| main(run, 0.5)),
-        figure("p99", "us", move |run| main(run, 0.99)),
-        figure("p99.9", "us", move |run| main(run, 0.999)),
-        number("max", "us", move |run| Cell::maximum(summary(run).as_ref())).show(Show::Page),
+        figure("p50", "us", main(0.5)),
+        figure("p99", "us", main(0.99)),
+        figure("p99.9", "us", main(0.999)),
+        number("max", "us", |run: &&Run| Cell::maximum(main_summary(run))).show(Show::Page),
         number("service p99", "us", other(Metric::Service)),
         number("late p99", "us", other(Metric::Lateness)),
         number("client", "ns/msg", rate(RateMetric::CpuClient, 1.0)),
         number("server", "ns/msg", rate(RateMetric::CpuServer, 1.0)),
-        number("n", "", move |run| Cell::Count(summary(run).map_or(0, |summary| summary.count))),
+        number("n", "", |run: &&Run| Cell::Count(behind(main_summary(run)))),
         number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
     ];
     let table = Table::of(runs(record), own(record).into_iter().chain(ends()).chain(fields))?;
-    Some(table.caption(Note::new(
-        "Load: responses of open loops, round trips of closed ones (those with clients)",
-        Show::Page,
-    )))
+    let caption = "Load: responses of open loops, round trips of closed ones (those with clients)";
+    Some(table.caption(Note::new(caption, Show::Page)))
 }
 
-/// Small requests beside a point.
-struct Probe<'a> {
-    run: &'a Run,
-    /// `None`: it ran alone.
-    beside: Option<&'a Run>,
-}
-
-impl OfRun for Probe<'_> {
-    fn run(&self) -> Option<&Run> {
-        Some(self.run)
-    }
-}
+/// Small requests, and the point beside which they ran; `None`: alone.
+type Probe<'a> = (&'a Run, Option<&'a Run>);
 
 /// What a small message suffers beside each point, and where it is alone.
 fn probes(record: &Record) -> Option<Table> {
-    let beside = |probe: &Run| probed(record, probe);
     let points = std::iter::once(None).chain(runs(record).into_iter().map(Some));
     let all = || record.runs.iter().filter(|run| run.case.pattern == NAME && spec(run).probe);
     let rows = points.flat_map(|point: Option<&Run>| {
         let number = point.map(|run| run.index as usize);
-        all().filter(move |run| beside(run) == number).map(move |run| Probe { run, beside: point })
+        all().filter(move |run| probed(record, run) == number).map(move |run| (run, point))
     });
     let rows: Vec<Probe<'_>> = rows.collect();
-    let quantile =
-        |p| move |probe: &Probe<'_>| Cell::quantile(probe.run.summary(Metric::Response), p);
+    let response = Metric::Response;
+    let quantile = |p| move |probe: &Probe<'_>| Cell::quantile(probe.0.summary(response), p);
     let offered = |run, scale| Cell::rate(run, RateMetric::OfferedRate, scale);
     let fields = [
         text("beside", |probe: &Probe<'_>| {
-            let name = format!("{} {}", probe.run.case.transport, probe.run.case.wait.name());
-            if probe.beside.is_some() { name } else { format!("{name}, alone") }
+            let name = format!("{} {}", probe.0.case.transport, probe.0.case.wait.name());
+            if probe.1.is_some() { name } else { format!("{name}, alone") }
         }),
-        number("clients", "", |probe: &Probe<'_>| probe.beside.map_or(Cell::None, clients)),
-        number("offered", "k/s", move |probe: &Probe<'_>| offered(probe.beside, THOUSANDS)),
-        number("probe", "/s", move |probe: &Probe<'_>| offered(Some(probe.run), 1.0)),
-        number("object", "B", |probe: &Probe<'_>| Cell::Size(spec(probe.run).object_size.0)),
+        number("clients", "", |probe: &Probe<'_>| probe.1.map(clients)),
+        number("offered", "k/s", move |probe: &Probe<'_>| offered(probe.1, THOUSANDS)),
+        number("probe", "/s", move |probe: &Probe<'_>| offered(Some(probe.0), 1.0)),
+        number("object", "B", |probe: &Probe<'_>| Cell::Size(spec(probe.0).object_size.0)),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
-        number("n", "", |probe: &Probe<'_>| {
-            let summary = probe.run.summary(Metric::Response);
-            Cell::Count(summary.map_or(0, |summary| summary.count))
-        }),
-        number("lost", "", |probe: &Probe<'_>| Cell::lost(probe.run.counts.lost)),
+        number("n", "", move |probe: &Probe<'_>| Cell::Count(behind(probe.0.summary(response)))),
+        number("lost", "", |probe: &Probe<'_>| Cell::lost(probe.0.counts.lost)),
     ];
     let table = Table::of(rows, own(record).into_iter().chain(fields))?;
     Some(table.caption("probe: response of small requests beside the load"))
@@ -269,12 +232,10 @@ fn probes(record: &Record) -> Option<Table> {
 /// What the server's pools cost.
 fn pools(record: &Record) -> Option<Table> {
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
-    let buffers = |run: &Run| spec(run).buffers.map(|pool| (pool.transmit, pool.receive));
-    let pool = |size: Option<u32>| size.map_or(Cell::None, |size| Cell::Count(size.into()));
     let fields = [
         text("transport", |run: &&Run| run.case.transport.name()),
-        number("tx", "", move |run: &&Run| pool(buffers(run).map(|both| both.0))),
-        number("rx", "", move |run: &&Run| pool(buffers(run).map(|both| both.1))),
+        number("tx", "", |run: &&Run| spec(run).buffers.map(|pools| pools.transmit)),
+        number("rx", "", |run: &&Run| spec(run).buffers.map(|pools| pools.receive)),
         number("clients", "", |run: &&Run| Cell::Count(spec(run).clients.into())),
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
@@ -329,8 +290,14 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
         "p50 solid, p99 dashed, p99.9 dotted; bars: 95 % intervals. The diamond is the knee: the \
          rate over the median response is highest there.{bound}"
     );
-    let has_closed = curves.iter().any(|curve| !curve.closed.is_empty());
-    let closed = " Hollow: closed loops, which have round trips and no schedule.";
+    let closed = match curves.iter().any(|curve| !curve.closed.is_empty()) {
+        true => format!("{note} Hollow: closed loops, which have round trips and no schedule."),
+        false => note.clone(),
+    };
+    let drawn = |metric| {
+        let of_curve = move |(at, curve)| series(curve, at, metric);
+        curves.iter().enumerate().flat_map(of_curve).collect()
+    };
     let plot = |title: &str, word: &str, metric, note: String| Plot {
         id: format!("load-{word}"),
         title: title.into(),
@@ -338,22 +305,13 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
         height: 360,
         x: Axis::log(format!("requests {word} per second"), Unit::PerSecond),
         y: Axis::log("latency", Unit::Time),
-        series: curves
-            .iter()
-            .enumerate()
-            .flat_map(|(at, curve)| series(curve, at, metric))
-            .collect(),
+        series: drawn(metric),
         marks: slo.map_or_else(Vec::new, |slo| marks(curves, slo, metric, word)),
         data: 0,
     };
     [
-        plot("Response against offered load", "offered", RateMetric::OfferedRate, note.clone()),
-        plot(
-            "Response against answered load",
-            "answered",
-            RateMetric::MessageRate,
-            if has_closed { note + closed } else { note },
-        ),
+        plot("Response against offered load", "offered", RateMetric::OfferedRate, note),
+        plot("Response against answered load", "answered", RateMetric::MessageRate, closed),
     ]
 }
 
@@ -392,18 +350,10 @@ fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
     let (x, y) = (rate(run, metric)?, found.value?.0);
     let usable = |v: f64| v > 0.0 && v.is_finite();
     (usable(x) && usable(y)).then(|| {
-        let rates = [
-            ("offered", RateMetric::OfferedRate),
-            ("sent", RateMetric::AchievedRate),
-            ("answered", RateMetric::MessageRate),
-        ];
-        let rates = rates.into_iter().filter_map(|(word, metric)| {
+        let rates = RATES.into_iter().filter_map(|(word, metric)| {
             Some(format!("{word} {}", per_second(rate(run, metric)?)))
         });
-        let clients = match spec(run).clients {
-            0 => String::new(),
-            clients => format!("{clients} clients, "),
-        };
+        let clients = clients(run).map_or(String::new(), |clients| format!("{clients} clients, "));
         let is_bound = point(run, p).is_some_and(|point| point.generator_bound);
         let text = format!(
             "{} {} {}, {clients}{}, n = {}{}",
@@ -442,17 +392,14 @@ fn data(curves: &[Curve<'_>]) -> Data {
         let open = curve.open.iter().map(|(run, _)| ("open", *run));
         let closed = curve.closed.iter().map(|run| ("closed", *run));
         for (kind, run) in open.chain(closed) {
-            let summary = run.summary(main_metric(run));
+            let summary = main_summary(run);
+            let [offered, sent, answered] = RATES.map(|(_, metric)| rate(run, metric));
             for p in QUANTILES {
-                let rate = |metric| rate(run, metric);
-                let offered = rate(RateMetric::OfferedRate);
-                let (sent, answered) =
-                    (rate(RateMetric::AchievedRate), rate(RateMetric::MessageRate));
                 let found = summary.and_then(|summary| summary.quantile(p));
                 let [value, low, high] = quantile_fields(found);
-                let clients = Some(f64::from(spec(run).clients)).filter(|n| *n > 0.0);
+                let clients = clients(run).map(f64::from);
                 let (metric, p) = (main_metric(run).name(), quantile_name(p));
-                let count = summary.map_or(0, |summary| summary.count);
+                let count = behind(summary);
                 data.rows.push(fields! {
                     &curve.name, run.index, kind, clients, offered, sent, answered, metric, p,
                     value, low, high, count

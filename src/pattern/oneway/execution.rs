@@ -11,11 +11,7 @@ impl PatternExecution for Oneway {
         true
     }
 
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        plan: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let ThreadContext { case, role, rows, .. } = *thread;
         // Both ends' stamps are joined by number: a message without a row has no latency.
         plan.messages = plan.messages.min(rows);
@@ -31,10 +27,7 @@ impl PatternExecution for Oneway {
 struct OneWay(Role);
 
 impl Compiled for OneWay {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (self.0, &context.generator) {
             (Role::Client, None) => closed::client(context),
             (Role::Client, Some(_)) => sender::client(context),

@@ -34,13 +34,6 @@ impl PatternAnalysis for Oneway {
     fn is_one_way(&self) -> bool {
         true
     }
-
-    fn collector(&self, case: &Case) -> Box<dyn Collector> {
-        match case.schedule.is_open() {
-            true => Box::<Rates>::default(),
-            false => Box::new(()),
-        }
-    }
 }
 
 /// The rates of what a schedule sends.

@@ -3,7 +3,7 @@
 use super::{Oneway, Spec, request};
 use crate::pattern::latency;
 use crate::pattern::prelude::*;
-use crate::pattern::schedule_options::{self, ARRIVALS, OFF, ON, TIMER, TRACE, schedule};
+use crate::pattern::schedule_options::{ARRIVALS, ArrivalProcess, OFF, ON, TIMER, TRACE, schedule};
 use crate::units::InjectedClockError;
 
 const OPTIONS: OptionTable = &[
@@ -45,8 +45,7 @@ impl PatternOptions for Oneway {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        let (schedule, trace) =
-            schedule(given, given.get("rate"), schedule_options::Arrivals::Periodic)?;
+        let (schedule, trace) = schedule(given, given.get("rate"), ArrivalProcess::Periodic)?;
         let request = with_sizes(given, request(Spec(latency::spec(given))));
         let (timer, injected_clock_error) =
             (given.choice("timer"), given.get("injected-clock-error"));

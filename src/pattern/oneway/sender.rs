@@ -1,7 +1,6 @@
 //! The open loop: messages one way, sent when the schedule says so, whatever became of the last.
 //! The receiver is [`closed::server`], which then answers nothing.
 
-use crate::loops::flow::Flow;
 use crate::pattern::prelude::*;
 
 /// The sender.

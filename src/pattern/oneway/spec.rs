@@ -2,7 +2,6 @@
 
 use crate::pattern::latency::{self, OPTIONS};
 use crate::pattern::prelude::*;
-use crate::plan::check_limits;
 
 /// The pattern.
 pub struct Oneway;
@@ -56,17 +55,16 @@ impl PatternSpec for Oneway {
 
 impl PatternRequest for Spec {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
-        check_limits(self, OPTIONS)?;
         let latency::Spec { pause, burst } = self.0;
         let is_open = request.schedule.is_open();
-        if request.settings.stamps_send() && (is_open || burst > 1 || request.check) {
-            return refuse("--stamp-send does not work with --rate, --burst and --check");
-        }
-        if is_open && (burst > 1 || pause.0 > 0) {
-            return refuse(
-                "--rate does not work with --burst and --pause: the rate sets the send times",
-            );
-        }
+        refuse_if(
+            request.settings.stamps_send() && (is_open || burst > 1 || request.check),
+            "--stamp-send does not work with --rate, --burst and --check",
+        )?;
+        refuse_if(
+            is_open && (burst > 1 || pause.0 > 0),
+            "--rate does not work with --burst and --pause: the rate sets the send times",
+        )?;
         if is_open { refuse_threads(request) } else { Ok(()) }
     }
 
@@ -87,21 +85,17 @@ impl PatternRequest for Spec {
 
 /// Refuses a schedule of several senders.
 pub(in crate::pattern) fn refuse_threads(request: &Request) -> Result<(), UsageError> {
-    match request.threads.iter().any(|threads| *threads > 1) {
-        true => refuse("--rate is the schedule of one sender: use --threads 1"),
-        false => Ok(()),
-    }
+    let has_threads = request.threads.iter().any(|threads| *threads > 1);
+    refuse_if(has_threads, "--rate is the schedule of one sender: use --threads 1")
 }
 
 /// Refuses operations in which no message arrives.
 pub(in crate::pattern) fn refuse_one_sided(request: &Request) -> Result<(), UsageError> {
     let operation = request.settings.operation();
-    match operation.is_one_sided(false) {
-        false => Ok(()),
-        true => refuse(format!(
-            "{} does not support --operation {}, which the other end does not see: use latency",
-            request.pattern.name(),
-            operation.name()
-        )),
-    }
+    refuse_found(Some(operation).filter(|one| one.is_one_sided(false)), |operation| {
+        let (pattern, name) = (request.pattern.name(), operation.name());
+        format!(
+            "{pattern} does not support --operation {name}, which the other end does not see: use latency"
+        )
+    })
 }

@@ -3,7 +3,6 @@
 //! knows the case knows the rest.
 
 use super::spec::{Reply, SHORTEST, Spec};
-use crate::loops::payload;
 use crate::pattern::prelude::*;
 
 /// The lengths of a thread's requests and the connections that they go over: drawn from their
@@ -99,16 +98,6 @@ pub(super) fn head_of(message: &[u8]) -> u64 {
     message.first_chunk().map_or(u64::MAX, |word| u64::from_le_bytes(*word))
 }
 
-/// Writes a message.
-#[inline(always)]
-pub(super) fn write(message: &mut [u8], head: u64, check: bool) {
-    if check {
-        payload::fill(message, head);
-    } else {
-        payload::number(message, head);
-    }
-}
-
 /// The number of a request of which the low half came back: none is on the way for longer.
 #[inline(always)]
 fn number(sent: u64, low: u32) -> u64 {
@@ -125,6 +114,7 @@ pub(super) fn awaited(draws: &Draws, sent: u64, low: u32) -> (u64, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loops::payload;
 
     #[test]
     fn a_number_is_known_by_its_low_half() {
@@ -138,7 +128,7 @@ mod tests {
     #[test]
     fn a_message_says_how_long_its_reply_is() {
         let mut message = [0; 20];
-        write(&mut message, head(u64::MAX - 3, 77), true);
+        payload::write(&mut message, head(u64::MAX - 3, 77), true);
         assert_eq!(head_of(&message) >> 32, 77);
         assert!(payload::verify(&message, head_of(&message)));
         message[19] ^= 1;

@@ -27,11 +27,7 @@ impl PatternExecution for Rpc {
         cases::share_of(case, thread)
     }
 
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        plan: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let spec = thread.case.spec::<Spec>();
         plan.window = u64::from(spec.window);
         let receivers = if thread.role == Role::Client { spec.receivers } else { 0 };
@@ -82,24 +78,21 @@ impl RoleLoop for Port {
 /// Second handles on the connections, shared among the receiver threads.
 fn shares(ends: &[Box<dyn Endpoint>], count: usize) -> Result<Vec<Endpoints>, SetupError> {
     let count = count.min(ends.len());
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let mut shares: Vec<Vec<Box<dyn Endpoint>>> = (0..count).map(|_| Vec::new()).collect();
-    for (number, end) in ends.iter().enumerate() {
-        let second = || SetupError::Refused("two threads cannot share a connection".into());
-        shares[number % count].push(end.receiver().ok_or_else(second)?);
-    }
-    let failed = SetupError::system("watching the connections");
-    let sets: Result<Vec<_>, _> =
-        shares.into_iter().map(|share| EndpointSet::watching(share, LOOK)).collect();
-    sets.map_err(failed)
+    let refused = || SetupError::Refused("two threads cannot share a connection".into());
+    let set = |share| {
+        let own = ends.iter().skip(share).step_by(count);
+        let seconds =
+            own.map(|end| end.receiver().ok_or_else(refused)).collect::<Result<_, _>>()?;
+        let set = EndpointSet::watching(seconds, LOOK);
+        set.map_err(SetupError::system("watching the connections"))
+    };
+    (0..count).map(set).collect()
 }
 
 impl Port {
     /// Runs the client while other threads take the replies.
     fn run_split(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
-        let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
+        let LoopContext { waiter, clock, plan, .. } = context;
         let handovers = self.shares.iter().map(|_| receivers::handover());
         let (put, mut taken): (Vec<ReplyProducer>, Vec<ReplyConsumer>) = handovers.unzip();
         let (draws, clients, cpu) = (&self.draws, self.clients, self.cpu_beside);
@@ -113,10 +106,10 @@ impl Port {
                 })
             };
             let beside: Vec<_> = self.shares.iter_mut().zip(put).map(receive).collect();
-            let endpoint = &mut PortPath::<_, true>::over(endpoint, draws, &mut taken);
             let waiter = AnyWaiter::new(Wait::Busy, TickSpan(0));
-            let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
-            let ended = send_requests(context, clients);
+            let context = LoopContext { waiter, ..context };
+            let over = PortPath::<_, true>::over;
+            let ended = send_requests(context, |set, _| over(set, draws, &mut taken), clients);
             taken.iter().for_each(ReplyConsumer::end);
             let used = beside.into_iter().filter_map(|thread| thread.join().ok());
             (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
@@ -134,9 +127,7 @@ impl CompiledOverSet for Port {
         if self.role == Role::Server {
             return loops::server(context);
         }
-        let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
-        let endpoint = &mut PortPath::<_, false>::over(endpoint, &self.draws, &mut []);
-        let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
-        send_requests(context, self.clients)
+        let over = PortPath::<_, false>::over;
+        send_requests(context, |set, _| over(set, &self.draws, &mut []), self.clients)
     }
 }

@@ -7,10 +7,11 @@ use crate::pattern::load;
 use crate::pattern::prelude::*;
 use crate::record::schema::Figure;
 use crate::run::analysis::Completion;
+use crate::run::rates::figure;
 use crate::run::round::RoundResult;
 use crate::sample::join::round_trips;
 use crate::stats::rate::rate;
-use crate::stats::{Quantile, Summary, summarize};
+use crate::stats::summarize;
 
 /// Of all requests, the share that counts as the shortest ones (as cperf has it).
 const SHORT_SHARE: f64 = 0.1;
@@ -20,22 +21,16 @@ const SHORT_BELOW: u32 = 1500;
 const POINTS: f64 = 16.0;
 
 impl PatternAnalysis for Rpc {
-    fn samples(
-        &self,
-        case: &Case,
-        thread: usize,
-        [client, _]: [&[Row]; 2],
-        times: Times<'_>,
-    ) -> Vec<Sample> {
+    fn samples(&self, case: &Case, at: usize, rows: [&[Row]; 2], times: Times<'_>) -> Vec<Sample> {
         // How long a request is follows from its number: nothing carries it.
-        let draws = Draws::of(case, thread as u32);
-        let mut samples = round_trips(case.size, client, times);
+        let draws = Draws::of(case, at as u32);
+        let mut samples = round_trips(case.size, rows[0], times);
         samples.iter_mut().for_each(|sample| sample.size = draws.length(sample.sequence));
         samples
     }
 
     fn metrics(&self, case: &Case) -> Vec<Metric> {
-        load::metrics(case)
+        load::Load.metrics(case)
     }
 
     fn more_metrics(&self, _: &Case) -> Vec<Metric> {
@@ -54,72 +49,66 @@ impl PatternAnalysis for Rpc {
         all.corrupt += outcomes.map(|outcome| outcome.counts.corrupt).sum::<u64>();
     }
 
-    fn collector(&self, _: &Case) -> Box<dyn Collector> {
+    fn collector(&self) -> Box<dyn Collector> {
         Box::<Requests>::default()
+    }
+
+    fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let mut rates = run.work.figures(run.case.schedule);
+        if let Some(Requests { sizes, costs }) = run.collected() {
+            rates.extend(sizes.bandwidth(&run.work.delivered));
+            rates.extend(costs.figures());
+        }
+        rates
     }
 
     /// The shares of what a closed loop has found that the path carries.
     fn next_cases(&self, _: &Plan, runs: &[RunSoFar]) -> Vec<NextCase> {
         let own = runs.iter().enumerate();
         let own = own.filter(|(_, run)| run.case.pattern.name() == self.name());
-        own.flat_map(|(origin, run)| {
+        let shares = own.flat_map(|(origin, run)| {
             let carried = Some(run.capacity()).filter(|rate| rate.is_finite() && *rate > 0.0);
             let shares = |rate| cases::carried_shares(&run.case, MessageRate(rate));
-            let is_new = |case: &Case| runs.iter().all(|run| run.case != *case);
-            let cases = carried.map(shares).unwrap_or_default().into_iter().filter(is_new);
-            cases.map(move |case| NextCase { origin, case, beside: Vec::new() }).collect::<Vec<_>>()
-        })
-        .collect()
+            let cases = carried.map(shares).unwrap_or_default().into_iter();
+            cases.map(move |case| NextCase { origin, case, beside: Vec::new() })
+        });
+        shares.filter(|next| runs.iter().all(|run| run.case != next.case)).collect()
     }
 
     fn complete(&self, plan: &Plan, runs: &[RunSoFar], number: usize) -> Completion {
         let threshold_ns = plan.threshold.0 as f64;
-        let of = |run: &RunSoFar| run.collected::<Requests>().map(|own| own.sizes.clone());
-        let Some((run, Some(sizes))) = runs.get(number).map(|run| (run, of(run))) else {
+        let Some((run, Some(own))) = runs.get(number).map(|run| (run, run.collected())) else {
             return Completion::default();
         };
+        let Requests { sizes, .. } = own;
         let is_baseline = |other: &&RunSoFar| {
             other.case.pattern == run.case.pattern && cases::is_baseline_of(&other.case, &run.case)
         };
         let baseline = runs.iter().find(is_baseline).and_then(|baseline| {
-            let summed =
-                |(size, rounds): (&u32, &Vec<Vec<f64>>)| (*size, summarize(rounds, threshold_ns));
-            let sizes = of(baseline)?.0.iter().map(summed).collect();
-            Some(Baseline { run: baseline.index as u32, sizes })
+            let sizes = baseline.collected::<Requests>()?.sizes.0.iter();
+            let sizes = sizes.map(|(size, rounds)| (*size, summarize(rounds, threshold_ns)));
+            Some(Baseline { run: baseline.index as u32, sizes: sizes.collect() })
         });
-        lengths(&run.case, &sizes, baseline.as_ref(), threshold_ns)
+        lengths(&run.case, sizes, baseline.as_ref(), threshold_ns)
     }
 }
 
 /// What rounds of requests gather.
 #[derive(Default)]
 struct Requests {
-    rates: Rates,
     costs: load::Costs,
     sizes: BySize,
 }
 
 impl Collector for Requests {
     fn take(&mut self, seen: &RoundSeen<'_>) {
-        self.rates.take(seen);
-        self.costs.take(seen, false);
+        self.costs.take(seen);
         self.sizes.take(seen.case, seen.round.index as usize, seen.samples);
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.rates.figures(run.case.schedule);
-        rates.extend(self.sizes.bandwidth(&self.rates.delivered));
-        rates.extend(self.costs.figures());
-        rates
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(&self.rates)
     }
 }
 
 /// The times of each length, a vector a round.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct BySize(BTreeMap<u32, Vec<Vec<f64>>>);
 
 impl BySize {
@@ -144,11 +133,8 @@ impl BySize {
             bytes += f64::from(*size) * came;
             answered += came;
         }
-        let mean = bytes / answered;
-        let scaled = |one: &Delivered| Delivered { work: one.work * mean, ..*one };
-        let work: Vec<Delivered> = delivered.iter().map(scaled).collect();
-        let metric = RateMetric::Bandwidth;
-        (answered > 0.0).then(|| RateFigure { metric, unit: "B/s".into(), rate: rate(&work) })
+        let is_known = answered > 0.0;
+        is_known.then(|| figure(RateMetric::Bandwidth, "B/s", delivered, bytes / answered))
     }
 }
 
@@ -174,25 +160,16 @@ fn lengths(
     let reply = |size| rpc.reply.to(size);
     let link = rpc.link.map(|link| link.0).or_else(|| baseline.and_then(|b| found(b, reply)));
     let mut before = 0;
-    let sizes: Vec<OfSize> = by_size
-        .0
-        .iter()
-        .map(|(size, rounds)| {
-            before += rounds.iter().map(Vec::len).sum::<usize>();
-            OfSize {
-                size: *size,
-                reply: reply(*size),
-                share: before as f64 / all.max(1) as f64,
-                summary: summarize(rounds, threshold_ns),
-                unloaded: unloaded(baseline, *size, reply(*size), link),
-            }
-        })
-        .collect();
-    let mean = |by: &Slowdown| mean_slowdown(by_size, &sizes, *by);
-    let slowdowns = match baseline {
-        Some(_) => Slowdown::ALL.iter().filter_map(mean).collect(),
-        None => Vec::new(),
+    let of_size = |(&size, rounds): (&u32, &Vec<Vec<f64>>)| {
+        before += rounds.iter().map(Vec::len).sum::<usize>();
+        let share = before as f64 / all.max(1) as f64;
+        let (reply, summary) = (reply(size), summarize(rounds, threshold_ns));
+        OfSize { size, reply, share, summary, unloaded: unloaded(baseline, size, reply, link) }
     };
+    let sizes: Vec<OfSize> = by_size.0.iter().map(of_size).collect();
+    let mean = |by: &Slowdown| mean_slowdown(by_size, &sizes, *by);
+    let known = baseline.map_or(&[][..], |_| Slowdown::ALL);
+    let slowdowns: Vec<MeanSlowdown> = known.iter().filter_map(mean).collect();
     // Of unloaded requests each length is as frequent: their shortest tenth is another one.
     let shortest = sizes.iter().position(|of| of.share >= SHORT_SHARE).filter(|_| !rpc.unloaded);
     let of_short =
@@ -223,12 +200,8 @@ fn lengths(
     }
 }
 
-fn half(summary: &Summary) -> Option<&Quantile> {
-    summary.quantile(0.5)
-}
-
 fn p50(summary: &Summary) -> Option<f64> {
-    half(summary)?.value.map(|value| value.0).filter(|ns| ns.is_finite())
+    summary.quantile(0.5)?.value.map(|value| value.0).filter(|ns| ns.is_finite())
 }
 
 /// Bytes per second by which longer unloaded requests take more than the shortest.
@@ -249,7 +222,7 @@ fn unloaded(baseline: Option<&Baseline>, size: u32, reply: u32, link: Option<f64
     let bytes = f64::from(size) + f64::from(reply);
     Unloaded {
         p50_ns: own.and_then(p50),
-        p50_interval: own.and_then(half).and_then(|quantile| quantile.interval),
+        p50_interval: own.and_then(|summary| summary.quantile(0.5)?.interval),
         min_ns: own.map(|summary| summary.min.0).filter(|ns| ns.is_finite()),
         serialisation_ns: shortest.zip(link).map(|(base, link)| base + bytes / link * 1e9),
     }

@@ -1,11 +1,9 @@
 //! Requests and replies of many lengths over many connections: the client's side of `rpc`, a
 //! [`RequestPath`] of the client of [`load`](crate::pattern::load), and its server.
 
-use super::draws::{Draws, awaited, head, head_of, write};
+use super::draws::{Draws, awaited, head, head_of};
 use super::receivers::ReplyConsumer;
 use super::spec::SHORTEST;
-use crate::loops::flow::Flow;
-use crate::loops::payload;
 use crate::loops::waiter::{AnyWaiter, POLLS};
 use crate::pattern::load::{Looked, RequestPath};
 use crate::pattern::prelude::*;
@@ -83,11 +81,7 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
         let PortPath { set, flows, draws, sent, outstanding, events, .. } = self;
         let (mut any, mut ended) = (false, None);
         set.look(sleeps && waiter.sleeps(), |number, endpoint, sleeps| {
-            if sleeps {
-                waiter.once(endpoint, events);
-            } else {
-                let _ = endpoint.poll(events);
-            }
+            waiter.attempt(sleeps, endpoint, events);
             any |= events.any();
             flows[number].complete(events);
             *outstanding = outstanding.saturating_sub(u64::from(events.completed));
@@ -122,7 +116,7 @@ impl<E: Endpoint, const SPLIT: bool> RequestPath for PortPath<'_, E, SPLIT> {
         let (endpoint, slot) = (self.set.end(number), flow.slot());
         let length = self.draws.length(sequence);
         let message = &mut endpoint.payload(slot)[..length as usize];
-        write(message, head(sequence, self.draws.reply(length)), plan.check);
+        payload::write(message, head(sequence, self.draws.reply(length)), plan.check);
         let submit = clock.now();
         if !flow.post(endpoint, slot, length as usize) {
             return None;
@@ -187,7 +181,7 @@ impl ServerConnection {
             let slot = self.flow.slot();
             // What another process asks for is not believed.
             let length = ((head >> 32) as usize).clamp(SHORTEST.0 as usize, plan.size);
-            write(&mut endpoint.payload(slot)[..length], head, plan.check);
+            payload::write(&mut endpoint.payload(slot)[..length], head, plan.check);
             if !self.flow.post(endpoint, slot, length) {
                 break;
             }
@@ -208,17 +202,13 @@ pub fn server<E: Endpoint, C: Clock>(
     let mut connections: Box<[_]> = set.ends().iter().map(ServerConnection::of).collect();
     let (mut reads, mut idle, mut ended) = (0u64, 0, None);
     let mut sleepy = clock.now() + waiter.spin();
-    loop {
+    let ended = loop {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
         set.look(sleeps, |number, endpoint, sleeps| {
             let connection = &mut connections[number];
             events.limit(MOST_EVENTS - connection.count);
-            if sleeps && connection.count == 0 {
-                waiter.once(endpoint, &mut events);
-            } else {
-                let _ = endpoint.poll(&mut events);
-            }
+            waiter.attempt(sleeps && connection.count == 0, endpoint, &mut events);
             any |= events.any();
             connection.flow.complete(&events);
             for arrival in events.arrivals() {
@@ -249,16 +239,16 @@ pub fn server<E: Endpoint, C: Clock>(
             idle += 1;
         }
         if let Some(ended) = ended {
-            recorder.seen.received = reads;
-            return ended;
+            break ended;
         }
         if idle >= POLLS || sleeps {
             idle = 0;
             let over = gate.expected().map(|_| Ended::Count);
             if let Some(ended) = gate.is_stopped().then_some(Ended::Stopped).or(over) {
-                recorder.seen.received = reads;
-                return ended;
+                break ended;
             }
         }
-    }
+    };
+    recorder.seen.received = reads;
+    ended
 }

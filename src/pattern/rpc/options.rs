@@ -1,19 +1,16 @@
 //! The options of rpc.
 
 use super::workload::Workload;
-use super::{OUTSTANDING, Reply, Rpc, Slowdown, Sweep, request};
+use super::{OUTSTANDING, Reply, Rpc, Slowdown, Spec, Sweep, request};
+use crate::pattern::options::read_text;
 use crate::pattern::prelude::*;
-use crate::pattern::schedule_options::{self, ARRIVALS, OFF, ON, TIMER, TRACE, schedule};
+use crate::pattern::schedule_options::{ARRIVALS, ArrivalProcess, OFF, ON, TIMER, TRACE, schedule};
 use crate::plan::request::MOST_THREADS;
-use crate::plan::sweep;
+use crate::plan::written;
 use crate::transport;
 use crate::units::{BitRate, ByteRate};
-use std::io::Read;
-use std::path::Path;
 
 const PORTS: &str = "Ports and connections";
-/// Longest file of lengths.
-const LONGEST_FILE: u64 = crate::plan::written::LONGEST as u64;
 
 const fn ports(name: &'static str, help: &'static str) -> OptionDef {
     OptionDef::count(name, help).list().heading(PORTS)
@@ -98,18 +95,43 @@ const OPTIONS: OptionTable = &[
     TIMER,
 ];
 
-/// The lengths that were asked for, or that a trace has.
-fn workloads(given: &Given, traced: Option<Workload>) -> Result<Vec<Workload>, UsageError> {
-    if let Some(traced) = traced {
-        return match given.is_given("workload") {
-            true => refuse("--trace has a size on each line: use it without --workload"),
-            false => Ok(vec![traced]),
+/// What was given; where nothing was, as the table has it.
+impl From<&Given> for Sweep {
+    fn from(given: &Given) -> Sweep {
+        let workload = Workload::fixed(Bytes(100));
+        let spec = Spec {
+            workload: workload.clone(),
+            reply: given.get("reply").unwrap_or_default(),
+            clients: 0,
+            window: given.count32("outstanding").unwrap_or(OUTSTANDING),
+            receivers: 0,
+            beside: 0,
+            unloaded: false,
+            slowdown: given.choice("slowdown").unwrap_or_default(),
+            link: given.get("link").map(|bits: BitRate| ByteRate(bits.0 as f64 / 8.0)),
+            loads: given.list("load"),
         };
+        Sweep {
+            spec,
+            workloads: vec![workload],
+            longest: given.size("longest"),
+            rates: given.read("rps", sweep::rates).unwrap_or_default(),
+            clients: given.counts32("clients"),
+            gbps: given.list("gbps"),
+            server_ports: given.counts32("server-ports"),
+            connections: given.counts32("connections"),
+            receivers: given.counts32("receivers"),
+            congestions: given.list("congestion"),
+            both: given.flag("both"),
+            baseline: !given.flag("no-unloaded"),
+        }
     }
-    let names = given.text("workload").into_iter().flat_map(|names| names.split(','));
-    let workloads: Result<Vec<_>, String> = names.map(workload).collect();
-    let workloads = workloads.map_err(UsageError::of_option("workload"))?;
-    Ok(if workloads.is_empty() { Sweep::default().workloads } else { workloads })
+}
+
+impl Default for Sweep {
+    fn default() -> Sweep {
+        Sweep::from(&Given::of_tables([OPTIONS]))
+    }
 }
 
 impl PatternOptions for Rpc {
@@ -130,49 +152,32 @@ impl PatternOptions for Rpc {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        if given.is_given("threads") {
-            return refuse("rpc has ports instead of threads: use --ports");
-        }
-        if given.is_given("perturb") {
-            return refuse("rpc does not support --perturb, since --workload sets the lengths");
-        }
+        let has_threads = given.is_given("threads");
+        refuse_if(has_threads, "rpc has ports instead of threads: use --ports")?;
+        let perturbs = given.is_given("perturb");
+        refuse_if(perturbs, "rpc does not support --perturb, since --workload sets the lengths")?;
         let has_rate = given.is_given("rps") || given.is_given("gbps");
-        let loads: Vec<f64> = given.list("load");
-        let is_open = has_rate || given.is_given("trace") || !loads.is_empty();
+        let has_share = given.is_given("load");
+        let is_open = has_rate || given.is_given("trace") || has_share;
         check_schedule(given, is_open)?;
         // What --load asks for is scheduled when the path's capacity is known.
-        let (schedule, trace) = match loads.is_empty() || has_rate {
-            true => schedule(
-                given,
-                has_rate.then_some(MessageRate(1.0)),
-                schedule_options::Arrivals::Poisson,
-            )?,
+        let (schedule, trace) = match !has_share || has_rate {
+            true => schedule(given, has_rate.then_some(MessageRate(1.0)), ArrivalProcess::Poisson)?,
             false => (Schedule::ClosedLoop, None),
         };
-        let clients = given.counts32("clients");
-        let usual = Sweep::default();
-        let asked = Sweep {
-            workloads: workloads(given, trace.as_ref().and_then(Workload::of_trace))?,
-            longest: given.size("longest"),
-            reply: given.get("reply").unwrap_or(usual.reply),
-            rates: given.read("rps", sweep::rates).unwrap_or_default(),
-            clients: match is_open {
-                true => Vec::new(),
-                false if clients.is_empty() => vec![1],
-                false => clients,
-            },
-            outstanding: given.count32("outstanding").unwrap_or(OUTSTANDING),
-            gbps: given.list("gbps"),
-            loads,
-            server_ports: given.counts32("server-ports"),
-            connections: given.counts32("connections"),
-            receivers: given.counts32("receivers"),
-            congestions: given.list("congestion"),
-            both: given.flag("both"),
-            baseline: !given.flag("no-unloaded"),
-            slowdown: given.choice("slowdown").unwrap_or(usual.slowdown),
-            link: given.get("link").map(|bits: BitRate| ByteRate(bits.0 as f64 / 8.0)),
-        };
+        let mut asked = Sweep::from(given);
+        if !is_open && asked.clients.is_empty() {
+            asked.clients.push(1);
+        }
+        let traced = trace.as_ref().and_then(Workload::of_trace);
+        let has_both = traced.is_some() && given.is_given("workload");
+        refuse_if(has_both, "--trace has a size on each line: use it without --workload")?;
+        let named = given.text("workload").into_iter().flat_map(|names| names.split(','));
+        let workloads: Result<Vec<_>, String> = named.map(workload).chain(traced.map(Ok)).collect();
+        let workloads = workloads.map_err(UsageError::of_option("workload"))?;
+        if !workloads.is_empty() {
+            asked.workloads = workloads;
+        }
         let (threads, timer) = (given.counts32("ports"), given.choice("timer"));
         Ok(Request { threads, schedule, trace, timer, ..request(asked) })
     }
@@ -180,19 +185,14 @@ impl PatternOptions for Rpc {
 
 /// Refuses arrivals that no load asks for, and those that --load does not have.
 fn check_schedule(given: &Given, is_open: bool) -> Result<(), UsageError> {
-    let arrivals = given.choice::<schedule_options::Arrivals>("arrivals");
-    if given.is_given("load")
-        && arrivals.is_some_and(|arrivals| arrivals != schedule_options::Arrivals::Poisson)
-    {
-        return refuse("--load has poisson arrivals: use --rps for others");
-    }
+    let arrivals = given.choice("arrivals").unwrap_or(ArrivalProcess::Poisson);
+    let others = arrivals != ArrivalProcess::Poisson;
+    let has_load = given.is_given("load");
+    refuse_if(has_load && others, "--load has poisson arrivals: use --rps for others")?;
     let needing = ["arrivals", "on", "off", "timer"].into_iter().find(|name| given.is_given(name));
-    match needing.filter(|_| !is_open) {
-        Some(name) => {
-            refuse(format!("--{name} needs an offered load: use --rps, --gbps or --load"))
-        }
-        None => Ok(()),
-    }
+    refuse_found(needing.filter(|_| !is_open), |name| {
+        format!("--{name} needs an offered load: use --rps, --gbps or --load")
+    })
 }
 
 /// A distribution by its name, one length, or a file.
@@ -211,10 +211,6 @@ fn workload(name: &str) -> Result<Workload, String> {
              ({why})"
         )
     };
-    let file = std::fs::File::open(Path::new(name)).map_err(|error| unknown(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let read = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unknown(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unknown("not text".into()))?;
+    let text = read_text(name, written::LONGEST as u64).map_err(unknown)?;
     Workload::of_file(name, &text).map_err(|wrong| wrong.to_string())
 }

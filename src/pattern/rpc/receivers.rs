@@ -3,7 +3,6 @@
 //! connections, and hands over what it saw through a ring that neither side locks.
 
 use super::draws::head_of;
-use crate::loops::payload;
 use crate::loops::waiter::AnyWaiter;
 use crate::pattern::load::MOST_OUTSTANDING;
 use crate::pattern::prelude::*;
@@ -117,11 +116,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
         set.look(sleeps, |_, endpoint, sleeps| {
-            if sleeps {
-                waiter.once(endpoint, &mut events);
-            } else {
-                let _ = endpoint.poll(&mut events);
-            }
+            waiter.attempt(sleeps, endpoint, &mut events);
             if !events.arrivals().is_empty() {
                 any = true;
                 let receive = clock.now();

@@ -2,14 +2,11 @@
 //! the cases that run at the same time, and those that measure the unloaded times.
 
 use super::cases;
-use super::spec::{LONGEST, MOST_RECEIVERS, OUTSTANDING, Reply, SHORTEST, Slowdown, Spec};
+use super::spec::{LONGEST, MOST_RECEIVERS, Reply, SHORTEST, Spec};
 use super::workload::Workload;
 use crate::pattern::load::{MOST_BUFFERS, MOST_OUTSTANDING};
 use crate::pattern::prelude::*;
-use crate::plan::Axis;
-use crate::plan::request::MOST_THREADS;
 use crate::plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
-use crate::units::ByteRate;
 
 /// The pattern.
 pub struct Rpc;
@@ -24,22 +21,18 @@ const RECEIVED: u64 = 128 << 10;
 /// What was asked for: lists are cases.
 #[derive(Clone, Debug)]
 pub struct Sweep {
+    /// What all cases have; the workload, the clients and the receivers are those of each.
+    pub spec: Spec,
     /// The lengths of requests, not cut.
     pub workloads: Vec<Workload>,
     /// Longer messages are cut to this; `None`: those of a distribution to [`LONGEST`].
     pub longest: Option<Bytes>,
-    /// The lengths of replies.
-    pub reply: Reply,
     /// Offered loads in requests per second.
     pub rates: Vec<MessageRate>,
     /// Numbers of requests that each port keeps outstanding, each a closed loop.
     pub clients: Vec<u32>,
-    /// Most requests outstanding of each port.
-    pub outstanding: u32,
     /// Offered loads in 10^9 bits of requests per second.
     pub gbps: Vec<f64>,
-    /// Offered loads as shares of what the path carries, which is measured first.
-    pub loads: Vec<f64>,
     /// Threads of the server.
     pub server_ports: Vec<u32>,
     /// Connections of each pair of ports.
@@ -52,33 +45,6 @@ pub struct Sweep {
     pub both: bool,
     /// Whether the unloaded times are measured.
     pub baseline: bool,
-    /// What slowdowns are ratios to.
-    pub slowdown: Slowdown,
-    /// The rate of the link, where it is known.
-    pub link: Option<ByteRate>,
-}
-
-impl Default for Sweep {
-    fn default() -> Sweep {
-        Sweep {
-            workloads: vec![Workload::fixed(Bytes(100))],
-            longest: None,
-            reply: Reply::Echo,
-            rates: Vec::new(),
-            clients: Vec::new(),
-            outstanding: OUTSTANDING,
-            gbps: Vec::new(),
-            loads: Vec::new(),
-            server_ports: vec![1],
-            connections: vec![1],
-            receivers: vec![0],
-            congestions: Vec::new(),
-            both: false,
-            baseline: true,
-            slowdown: Slowdown::default(),
-            link: None,
-        }
-    }
 }
 
 /// A request with the defaults.
@@ -92,29 +58,20 @@ fn slots(longest: Bytes) -> u32 {
     (SLOT_BYTES / longest.0.max(1)).clamp(2, u64::from(MOST_BUFFERS)) as u32
 }
 
-/// The settings that tell cases of a plan apart.
-fn settings_in_label(settings: &Settings) -> String {
-    let control = settings.text("congestion").map(|name| format!(" {name}"));
-    let mss = settings.size("mss").map(|mss| format!(" mss {}", mss.0));
-    control.into_iter().chain(mss).collect()
-}
-
 impl PatternSpec for Rpc {
     fn name(&self) -> &'static str {
         "rpc"
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        let steps = &spec.workload.steps;
-        if steps.is_empty() || steps.iter().any(|step| step.0 < SHORTEST) {
-            return Err(format!("a message of rpc has at least {SHORTEST}"));
-        }
-        within("--receivers", Some(u64::from(spec.receivers)), 0, MOST_RECEIVERS)
-            .map_err(|wrong| wrong.to_string())?;
-        within("--outstanding", Some(u64::from(spec.window)), 1, u64::from(MOST_OUTSTANDING))
-            .map_err(|wrong| wrong.to_string())?;
-        Ok(plan::Spec::new(spec))
+        plan::Spec::read_checked(json, |spec: &Spec| {
+            let steps = &spec.workload.steps;
+            if steps.is_empty() || steps.iter().any(|step| step.0 < SHORTEST) {
+                return refuse(format!("a message of rpc has at least {SHORTEST}"));
+            }
+            within("--receivers", Some(spec.receivers), 0, MOST_RECEIVERS)?;
+            within("--outstanding", Some(spec.window), 1, MOST_OUTSTANDING.into())
+        })
     }
 
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
@@ -155,7 +112,6 @@ impl PatternSpec for Rpc {
 
     fn label(&self, case: &Case) -> String {
         let spec = case.spec::<Spec>();
-        let settings = settings_in_label(&case.settings);
         let servers = case.threads_of(Role::Server);
         let each = cases::connections_of(&case.topology);
         let mut ports = match (case.threads(), servers, each) {
@@ -166,6 +122,10 @@ impl PatternSpec for Rpc {
         if spec.receivers > 0 {
             ports.push_str(&format!(" {} receivers", spec.receivers));
         }
+        // The settings that tell cases of a plan apart.
+        let control = case.settings.text("congestion").map(|name| format!(" {name}"));
+        let mss = case.settings.size("mss").map(|mss| format!(" mss {}", mss.0));
+        let settings: String = control.into_iter().chain(mss).collect();
         let point = self.point(case).unwrap_or_default();
         format!("rpc {}{settings} {} {point}{ports}", case.transport, case.wait.name())
     }
@@ -192,9 +152,9 @@ impl PatternSpec for Rpc {
         }
     }
 
-    fn on_axis(&self, case: &Case, axis: Axis) -> Option<f64> {
+    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
         let clients = case.spec::<Spec>().clients;
-        (axis == Axis::Clients && clients > 0).then_some(f64::from(clients))
+        (axis == plan::Axis::Clients && clients > 0).then_some(f64::from(clients))
     }
 }
 
@@ -206,22 +166,6 @@ impl Sweep {
         workload.within(SHORTEST, self.longest.unwrap_or(usual))
     }
 
-    /// The settings of a workload and a number of receiver threads, at no load yet.
-    fn spec(&self, workload: &Workload, receivers: u32) -> Spec {
-        Spec {
-            workload: self.cut(workload),
-            reply: self.reply,
-            clients: 0,
-            window: self.outstanding,
-            receivers,
-            beside: 0,
-            unloaded: false,
-            slowdown: self.slowdown,
-            link: self.link,
-            loads: self.loads.clone(),
-        }
-    }
-
     /// What is offered of a workload: the schedule, or the clients of a closed loop.
     fn loads(&self, request: &Request, workload: &Workload) -> Vec<(Schedule, u32)> {
         let mean = self.cut(workload).mean();
@@ -229,83 +173,63 @@ impl Sweep {
         let open = self.rates.iter().copied().chain(by_bits);
         let open = open.map(|rate| (request.schedule.at(rate), 0));
         // As many as may be outstanding keep the path full.
-        let full = (!self.loads.is_empty()).then_some(self.outstanding);
+        let full = (!self.spec.loads.is_empty()).then_some(self.spec.window);
         let closed = self.clients.iter().copied().chain(full);
         let closed = closed.map(|clients| (Schedule::ClosedLoop, clients));
         let traced = request.trace.as_ref().map(|_| (request.schedule, 0));
         closed.chain(open).chain(traced).collect()
     }
 
-    /// Threads of the server and connections of each pair of threads, in all combinations.
-    fn wirings(&self) -> Vec<(u32, u32)> {
-        let of = |servers: &u32| {
-            let servers = *servers;
-            self.connections.iter().map(move |each| (servers, *each)).collect::<Vec<_>>()
-        };
-        self.server_ports.iter().flat_map(of).collect()
-    }
-
     fn check_numbers(&self, request: &Request) -> Result<(), UsageError> {
-        let threads = u64::from(MOST_THREADS);
         let ports = request.threads.iter().chain(&self.server_ports).max();
         let fit = u64::from(MOST_CONNECTIONS / ports.map_or(1, |ports| (*ports).max(1))).max(1);
-        for (name, values, least, most) in [
-            ("--ports", &request.threads, 1, threads),
-            ("--server-ports", &self.server_ports, 1, threads),
-            ("--connections", &self.connections, 1, fit),
-            ("--receivers", &self.receivers, 0, MOST_RECEIVERS),
-        ] {
-            for value in values {
-                within(name, Some(u64::from(*value)), least, most)?;
-            }
-        }
+        within("--connections", self.connections.iter().copied(), 1, fit)?;
+        within("--receivers", self.receivers.iter().copied(), 0, MOST_RECEIVERS)?;
         within("--longest", self.longest.map(|longest| longest.0), SHORTEST.0, 64 << 20)?;
-        if let Reply::Short(length) = self.reply {
+        if let Reply::Short(length) = self.spec.reply {
             within("--reply", Some(length.0), SHORTEST.0, 64 << 20)?;
         }
-        if let Some(gbps) = self.gbps.iter().find(|gbps| !(**gbps > 0.0 && **gbps <= 1e6)) {
-            return refuse(format!(
-                "--gbps: '{gbps}' is out of range: use above 0, at most 1000000"
-            ));
-        }
-        if let Some(share) = self.loads.iter().find(|share| !(**share > 0.0 && **share <= 10.0)) {
-            return refuse(format!(
+        refuse_found(self.gbps.iter().find(|gbps| !(**gbps > 0.0 && **gbps <= 1e6)), |gbps| {
+            format!("--gbps: '{gbps}' is out of range: use above 0, at most 1000000")
+        })?;
+        let loads = &self.spec.loads;
+        refuse_found(loads.iter().find(|share| !(**share > 0.0 && **share <= 10.0)), |share| {
+            format!(
                 "--load: '{share}' is out of range: use shares of the capacity such as 0.5,0.8, \
                  each above 0 and at most 10"
-            ));
-        }
-        Ok(())
+            )
+        })
     }
 
     fn check_relations(&self, request: &Request) -> Result<(), UsageError> {
-        if request.trace.is_some() && request.threads.iter().any(|ports| *ports > 1) {
-            return refuse("--trace is the schedule of one port: use --ports 1");
-        }
-        if self.both && !self.loads.is_empty() {
-            return refuse(
-                "--load does not work with --both, since each alone carries more than both at \
-                 once: use --gbps",
-            );
-        }
+        let has_ports = request.threads.iter().any(|ports| *ports > 1);
+        refuse_if(
+            request.trace.is_some() && has_ports,
+            "--trace is the schedule of one port: use --ports 1",
+        )?;
+        refuse_if(
+            self.both && !self.spec.loads.is_empty(),
+            "--load does not work with --both, since each alone carries more than both at once: \
+             use --gbps",
+        )?;
         let several = self.congestions.len().max(1) + request.transports.len();
-        if self.both && several < 3 {
-            return refuse(
-                "--both needs two to run at the same time: use two transports, or two congestion \
-                 controls such as --congestion cubic,bbr",
-            );
-        }
-        if !self.congestions.is_empty()
-            && !request.transports.iter().any(|one| has_congestion(*one))
-        {
+        refuse_if(
+            self.both && several < 3,
+            "--both needs two to run at the same time: use two transports, or two congestion \
+             controls such as --congestion cubic,bbr",
+        )?;
+        let has_any = request.transports.iter().any(|one| has_congestion(*one));
+        refuse_found(self.congestions.first().filter(|_| !has_any), |_| {
             let all = TransportKind::ALL.iter().filter(|one| has_congestion(**one));
             let names: Vec<&str> = all.map(|one| one.name()).collect();
-            return refuse(format!(
-                "none of these transports supports --congestion: use {}",
-                names.join(" or ")
-            ));
-        }
-        Ok(())
+            format!("none of these transports supports --congestion: use {}", names.join(" or "))
+        })
     }
+}
+
+/// Each of the one with each of the other.
+fn combined<A: Copy, B: Copy>(some: &[A], others: &[B]) -> Vec<(A, B)> {
+    some.iter().flat_map(|one| others.iter().map(move |other| (*one, *other))).collect()
 }
 
 /// Whether congestion controls can be compared over a transport.
@@ -332,22 +256,21 @@ impl PatternRequest for Sweep {
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         let descriptor = over.descriptor();
         let largest = Bytes(descriptor.largest);
-        for workload in &self.workloads {
-            let longest = self.cut(workload).longest();
-            if longest > largest {
-                return refuse(format!(
-                    "a message of {} has up to {longest}, and {over} carries {largest}: use \
-                     --longest {}B to cut longer ones",
-                    workload.name, largest.0
-                ));
-            }
-        }
-        if let Reply::Short(length) = self.reply
+        let longest = |workload: &Workload| self.cut(workload).longest();
+        let mut workloads = self.workloads.iter();
+        refuse_found(workloads.find(|workload| longest(workload) > largest), |workload| {
+            let (longest, name) = (longest(workload), &workload.name);
+            format!(
+                "a message of {name} has up to {longest}, and {over} carries {largest}: use \
+                 --longest {}B to cut longer ones",
+                largest.0
+            )
+        })?;
+        if let Reply::Short(length) = self.spec.reply
             && length > largest
         {
             return refuse(format!(
-                "--reply: {length} exceeds the largest message of {over}: use \
-                                   up to {largest}"
+                "--reply: {length} exceeds the largest message of {over}: use up to {largest}"
             ));
         }
         let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
@@ -360,46 +283,39 @@ impl PatternRequest for Sweep {
             ));
         }
         let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
-        match sleeps.filter(|_| has_many && !descriptor.watchable) {
-            Some(wait) => refuse(format!(
+        refuse_found(sleeps.filter(|_| has_many && !descriptor.watchable), |wait| {
+            format!(
                 "{over} does not support --wait {} over several connections, which the kernel \
                  cannot watch together: use --wait busy",
                 wait.name()
-            )),
-            None => Ok(()),
-        }
+            )
+        })
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
-        let mut controls: Vec<Option<String>> = match has_congestion(of.transport) {
-            true => self.congestions.iter().cloned().map(Some).collect(),
-            false => Vec::new(),
+        let controls: Vec<Option<&String>> = match has_congestion(of.transport) {
+            true if !self.congestions.is_empty() => self.congestions.iter().map(Some).collect(),
+            _ => vec![None],
         };
-        if controls.is_empty() {
-            controls.push(None);
-        }
+        let wirings = combined(&self.server_ports, &self.connections);
         let mut cases = Vec::new();
         for workload in &self.workloads {
             let loads = self.loads(request, workload);
-            for (servers, each) in self.wirings() {
+            for ((servers, each), receivers) in combined(&wirings, &self.receivers) {
                 let wiring = Wiring::Mesh { each };
                 let topology = Topology::client_server(of.threads, servers, wiring);
-                for receivers in &self.receivers {
-                    for congestion in &controls {
-                        for (schedule, clients) in &loads {
-                            let clients = *clients;
-                            let spec = Spec { clients, ..self.spec(workload, *receivers) };
-                            let size = spec.longest();
-                            let at = Request { schedule: *schedule, ..request.clone() };
-                            let mut case = at.case(&Combination { size, ..*of }, spec);
-                            case.topology = topology.clone();
-                            if let Some(name) = congestion {
-                                let set = case.settings.set("congestion", name);
-                                debug_assert!(set.is_ok(), "{set:?}");
-                            }
-                            cases.push(case);
-                        }
+                for (congestion, (schedule, clients)) in combined(&controls, &loads) {
+                    let (workload, own) = (self.cut(workload), self.spec.clone());
+                    let spec = Spec { workload, clients, receivers, ..own };
+                    let size = spec.longest();
+                    let at = Request { schedule, ..request.clone() };
+                    let mut case = at.case(&Combination { size, ..*of }, spec);
+                    case.topology = topology.clone();
+                    if let Some(name) = congestion {
+                        let set = case.settings.set("congestion", name);
+                        debug_assert!(set.is_ok(), "{set:?}");
                     }
+                    cases.push(case);
                 }
             }
         }
@@ -424,14 +340,7 @@ impl PatternRequest for Sweep {
         if !self.baseline {
             return;
         }
-        let mut baselines: Vec<Case> = Vec::new();
-        for case in cases.iter() {
-            let unloaded = cases::unloaded(case);
-            if !baselines.contains(&unloaded) {
-                baselines.push(unloaded);
-            }
-        }
-        cases.append(&mut baselines);
+        cases.extend(each_once(cases.iter().map(cases::unloaded)));
     }
 }
 
@@ -441,13 +350,5 @@ fn side_by_side(cases: &[Case]) -> Vec<Vec<u32>> {
         let same = Case { transport: a.transport, settings: a.settings.clone(), ..b.clone() };
         *a == same
     };
-    let mut groups: Vec<Vec<u32>> = Vec::new();
-    for (number, case) in cases.iter().enumerate() {
-        let own = groups.iter_mut().find(|group| alike(case, &cases[group[0] as usize]));
-        match own {
-            Some(group) => group.push(number as u32),
-            None => groups.push(vec![number as u32]),
-        }
-    }
-    groups
+    grouped(0..cases.len() as u32, |a, b| alike(&cases[*a as usize], &cases[*b as usize]))
 }

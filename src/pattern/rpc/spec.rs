@@ -97,11 +97,10 @@ pub struct Spec {
 impl Spec {
     /// The longest message of either way.
     pub fn longest(&self) -> Bytes {
-        let request = self.workload.longest().0;
-        let reply = match self.reply {
+        let request = self.workload.longest();
+        match self.reply {
             Reply::Echo => request,
-            Reply::Short(length) => length.0,
-        };
-        Bytes(request.max(reply))
+            Reply::Short(length) => request.max(length),
+        }
     }
 }

@@ -5,8 +5,7 @@ mod sent;
 
 use super::Rpc;
 use super::cases::connections_of;
-use super::lengths::{Lengths, OfSize};
-use super::spec::Spec;
+use super::lengths::OfSize;
 use crate::pattern::prelude::*;
 use crate::report::model::fields;
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
@@ -19,34 +18,20 @@ const NAME: &str = "rpc";
 
 impl PatternView for Rpc {
     fn section(&self, record: &Record) -> Option<Section> {
-        section(record)
+        let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
+        let runs: Vec<Sent<'_>> = own.clone().filter_map(Sent::of).collect();
+        let mut section = Section::new("rpc", "Requests by message size").of_runs(own);
+        section.results.extend(requests(record, &runs));
+        section.tables.extend(lengths(record, &runs));
+        section.tables.extend(runs.iter().filter_map(lengths_of));
+        section.plots = plots::of(&runs);
+        section.data.push(data(&runs));
+        section.filled()
     }
 }
 
-/// All that a record says of them; `None` where there are no such runs.
-fn section(record: &Record) -> Option<Section> {
-    let read = |run: &Run| {
-        let lengths: Lengths = serde_json::from_value(run.details.clone()?).ok()?;
-        Some((run.case.spec::<Spec>(NAME)?, lengths))
-    };
-    let known: Vec<(&Run, (Spec, Lengths))> =
-        record.runs.iter().filter_map(|run| Some((run, read(run)?))).collect();
-    let sent = known.iter().map(|(run, (rpc, lengths))| Sent { run, rpc, lengths });
-    let runs: Vec<Sent<'_>> = sent.collect();
-    let mut section = Section::new("rpc", "Requests by message size");
-    let mut own = record.runs.iter().filter(|run| run.case.pattern == NAME);
-    section.distributions = own.by_ref().map(|run| run.index).collect();
-    section.rates = section.distributions.clone();
-    section.results.extend(requests(record, &runs));
-    section.tables.extend(lengths(record, &runs));
-    section.tables.extend(runs.iter().filter_map(|sent| lengths_of(*sent)));
-    section.plots = plots::of(&runs);
-    section.data.push(data(&runs));
-    section.filled()
-}
-
 /// What tells a run from the others.
-fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> Sent<'_> + Copy + 'a) -> [TableField<'a, T>; 4] {
+fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> &Sent<'_> + Copy + 'a) -> [TableField<'a, T>; 4] {
     [
         text("transport", move |row: &T| {
             let case = &sent(row).run.case;
@@ -62,11 +47,11 @@ fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> Sent<'_> + Copy + 'a) -> [Table
 
 /// All requests of each run.
 fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
-    let rate = |metric, scale| move |sent: &Sent<'_>| Cell::rate(Some(sent.run), metric, scale);
-    let quantile = |p| move |sent: &Sent<'_>| Cell::quantile(sent.summary(), p);
-    let short = |p| move |sent: &Sent<'_>| Cell::quantile(sent.run.summary(Metric::Short), p);
+    let rate = |metric, scale| move |sent: &&Sent<'_>| Cell::rate(Some(sent.run), metric, scale);
+    let quantile = |p| move |sent: &&Sent<'_>| Cell::quantile(sent.summary(), p);
+    let short = |p| move |sent: &&Sent<'_>| Cell::quantile(sent.run.summary(Metric::Short), p);
     let fields = [
-        text("ports", |sent: &Sent<'_>| {
+        text("ports", |sent: &&Sent<'_>| {
             let topology = &sent.run.case.topology;
             let (own, others) = (sent.run.case.threads(), topology.threads_of(Role::Server));
             match connections_of(topology) {
@@ -77,19 +62,19 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
         figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
-        text("metric", |sent: &Sent<'_>| sent.lengths.metric.name()).show(Show::Page),
+        text("metric", |sent: &&Sent<'_>| sent.lengths.metric.name()).show(Show::Page),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
-        number("max", "us", |sent: &Sent<'_>| Cell::maximum(sent.summary())).show(Show::Page),
-        figure("slowdown", "", Sent::slowdown),
+        number("max", "us", |sent: &&Sent<'_>| Cell::maximum(sent.summary())).show(Show::Page),
+        figure("slowdown", "", |sent: &&Sent<'_>| sent.slowdown()),
         figure("short p50", "us", short(0.5)),
         figure("short p99", "us", short(0.99)),
-        number("n", "", |sent: &Sent<'_>| Cell::Count(sent.summary().map_or(0, |all| all.count))),
-        number("lost", "", |sent: &Sent<'_>| Cell::lost(sent.run.counts.lost)),
+        number("n", "", |sent: &&Sent<'_>| Cell::Count(sent.summary().map_or(0, |all| all.count))),
+        number("lost", "", |sent: &&Sent<'_>| Cell::lost(sent.run.counts.lost)),
     ];
-    let own = own(record).into_iter().chain(place(|sent: &Sent<'_>| *sent));
-    let table = Table::of(runs.iter().copied(), own.chain(fields))?;
+    let own = own(record).into_iter().chain(place(|sent: &&Sent<'_>| *sent));
+    let table = Table::of(runs, own.chain(fields))?;
     let by = runs.first()?.rpc.slowdown;
     let notes = [format!("slowdown: the mean over all answered requests of {}", explained(by))];
     let caption = Note::new("Requests of all lengths; short: the shortest tenth", Show::Page);
@@ -120,8 +105,8 @@ fn fields<'a>(metric: &str) -> Vec<TableField<'a, Length<'a>>> {
 fn lengths(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let several = |sent: &&Sent<'_>| sent.rpc.workload.steps.len() > 1 && !sent.rpc.unloaded;
     let runs: Vec<&Sent<'_>> = runs.iter().filter(several).collect();
-    let rows = runs.iter().flat_map(|sent| {
-        shown(&sent.lengths.sizes).into_iter().map(|of| Length { sent: **sent, of })
+    let rows = runs.iter().flat_map(|&sent| {
+        shown(&sent.lengths.sizes).into_iter().map(move |of| Length { sent, of })
     });
     let own = own(record).into_iter().chain(place(|row: &Length<'_>| row.sent));
     let table = Table::of(rows, own.chain(fields("")))?;
@@ -131,7 +116,7 @@ fn lengths(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
 }
 
 /// All lengths of one run, for the page.
-fn lengths_of(sent: Sent<'_>) -> Option<Table> {
+fn lengths_of(sent: &Sent<'_>) -> Option<Table> {
     let table = Table::of(sent.lengths(), fields(&format!("{} ", sent.lengths.metric.name())))?;
     let mut notes = vec![sent.rpc.workload.what.clone()];
     if let Cell::Figure(mean) = sent.slowdown() {
@@ -164,8 +149,7 @@ fn data(runs: &[Sent<'_>]) -> Data {
         "run label size_bytes reply_bytes share figure value_ns low high count lost \
          unloaded_p50_ns unloaded_min_ns serialisation_ns",
     );
-    for row in runs.iter().flat_map(|sent| sent.lengths()) {
-        let Length { sent, of } = row;
+    for Length { sent, of } in runs.iter().flat_map(Sent::lengths) {
         for quantile in &of.summary.quantiles {
             let [value, low, high] = quantile_fields(Some(quantile));
             let (run, label, name) = (sent.run.index, &sent.run.label, quantile_name(quantile.p));

@@ -5,7 +5,7 @@
 //! the first length whose cumulative fraction is at least `u`, and nothing between two lengths.
 
 use crate::plan::Trace;
-use crate::plan::written::{Field, Fields, LONGEST, Misplaced, Place, Read, Written, words};
+use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Written};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -63,10 +63,6 @@ impl Workload {
     /// a `#` is passed over.
     pub fn of_file(file: &str, text: &str) -> Result<Workload, Misplaced> {
         let written = Written { file: file.into(), text: text.into() };
-        if text.len() > LONGEST {
-            let sentence = format!("a distribution of at most {LONGEST} B is allowed");
-            return Err(written.wrong(&(0..0), sentence));
-        }
         let mut steps: Vec<(Bytes, f64)> = Vec::new();
         let mut end = 0;
         for line in text.split_inclusive('\n') {
@@ -129,12 +125,6 @@ impl Workload {
         let steps = merged(self.steps.iter().map(|(size, cumulative)| (cut(*size), *cumulative)));
         Workload { steps, ..self.clone() }
     }
-
-    /// The length of a draw of \[0, 1).
-    pub fn draw(&self, u: f64) -> Bytes {
-        let at = self.steps.partition_point(|(_, cumulative)| *cumulative < u);
-        self.steps.get(at).or(self.steps.last()).map_or(Bytes(0), |step| step.0)
-    }
 }
 
 /// One line of a file that begins at a byte of it.
@@ -145,37 +135,33 @@ fn step(
     last: Option<&(Bytes, f64)>,
 ) -> Result<Option<(Bytes, f64)>, Misplaced> {
     let line = line.split('#').next().unwrap_or_default();
-    let mut words = words(line);
-    let (Some((at, size)), Some((then, fraction))) = (words.next(), words.next()) else {
-        // A mean alone, or nothing.
-        let alone = line.trim();
-        if alone.is_empty() || (last.is_none() && alone.parse::<f64>().is_ok()) {
-            return Ok(None);
-        }
-        let place = begin..begin + line.trim_end().len();
-        return Err(written.wrong(&place, "expected a size and a fraction, such as '100 0.5'"));
+    let wrong = |word: &str, sentence: String| {
+        // A word is a slice of its line.
+        let at = begin + (word.as_ptr() as usize - line.as_ptr() as usize);
+        Err(written.wrong(&(at..at + word.len()), sentence))
     };
-    let place = |at: usize, word: &str| begin + at..begin + at + word.len();
-    if let Some((more, word)) = words.next() {
-        return Err(written.wrong(&place(more, word), "a line has only a size and a fraction"));
-    }
-    let bytes = size.parse::<f64>().ok().filter(|bytes| *bytes >= 0.0 && *bytes < 1e15);
-    let Some(bytes) = bytes.filter(|bytes| bytes.fract() == 0.0) else {
-        let sentence = format!("invalid size '{size}': use whole bytes such as 100");
-        return Err(written.wrong(&place(at, size), sentence));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (size, fraction) = match words[..] {
+        [] => return Ok(None),
+        [mean] if last.is_none() && mean.parse::<f64>().is_ok() => return Ok(None),
+        [alone] => return wrong(alone, "expected a size and a fraction, such as '100 0.5'".into()),
+        [size, fraction] => (size, fraction),
+        [_, _, more, ..] => return wrong(more, "a line has only a size and a fraction".into()),
     };
-    let known = fraction.parse::<f64>().ok().filter(|f| (0.0..=1.0 + ROUNDED).contains(f));
-    let Some(cumulative) = known else {
-        let sentence = format!("invalid fraction '{fraction}': use 0 to 1, such as 0.5");
-        return Err(written.wrong(&place(then, fraction), sentence));
+    let is_size = |bytes: &f64| (0.0..1e15).contains(bytes) && bytes.fract() == 0.0;
+    let Some(bytes) = size.parse().ok().filter(is_size) else {
+        return wrong(size, format!("invalid size '{size}': use whole bytes such as 100"));
+    };
+    let is_fraction = |fraction: &f64| (0.0..=1.0 + ROUNDED).contains(fraction);
+    let Some(cumulative) = fraction.parse().ok().filter(is_fraction) else {
+        return wrong(fraction, format!("invalid fraction '{fraction}': use 0 to 1, such as 0.5"));
     };
     if last.is_some_and(|last| bytes <= last.0.0 as f64) {
-        let sentence = format!("{size} B is not more than the line before; sizes must rise");
-        return Err(written.wrong(&place(at, size), sentence));
+        return wrong(size, format!("{size} B is not more than the line before; sizes must rise"));
     }
     if last.is_some_and(|last| cumulative < last.1) {
         let sentence = format!("{fraction} is less than the line before; fractions must rise");
-        return Err(written.wrong(&place(then, fraction), sentence));
+        return wrong(fraction, sentence);
     }
     Ok(Some((Bytes(bytes as u64), cumulative.min(1.0))))
 }
@@ -185,14 +171,9 @@ fn shipped() -> Result<Vec<Workload>, Misplaced> {
     let written = Written { file: SHIPPED_FILE.into(), text: SHIPPED.into() };
     let mut fields = written.fields("the file of workloads")?;
     let source: String = fields.get("source")?;
-    fields.get::<String>("name")?;
-    fields.get::<String>("place")?;
-    let mut workloads = Vec::new();
-    for mut fields in fields.get::<Vec<Fields<'_>>>("workload")? {
+    let read = |mut fields: Fields<'_>| {
         let (name, of): (String, String) = (fields.get("name")?, fields.get("what")?);
-        fields.get::<(f64, Place)>("mean")?;
-        let mut steps = Vec::new();
-        let mut largest = 0.0;
+        let (mut steps, mut largest) = (Vec::new(), Bytes(0));
         for share in fields.get::<Vec<Field<'_>>>("shares")? {
             let place = share.place.clone();
             let parts: Vec<(f64, Place)> = Vec::read(&written, "shares", share)?;
@@ -200,19 +181,12 @@ fn shipped() -> Result<Vec<Workload>, Misplaced> {
                 return Err(written.wrong(&place, "a share has three numbers"));
             };
             steps.push((Bytes(*mean as u64), *cumulative));
-            largest = *most;
+            largest = Bytes(*most as u64);
         }
-        fields.done()?;
         let what = format!("{of}; compact: the mean is exact, the shape coarse ({source})");
-        workloads.push(Workload {
-            name,
-            what,
-            steps: merged(steps),
-            largest: Bytes(largest as u64),
-        });
-    }
-    fields.done()?;
-    Ok(workloads)
+        Ok(Workload { name, what, steps: merged(steps), largest })
+    };
+    fields.get::<Vec<Fields<'_>>>("workload")?.into_iter().map(read).collect()
 }
 
 /// Steps of one length become one.

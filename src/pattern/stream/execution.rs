@@ -6,18 +6,13 @@ use super::loops::{self, Steps};
 use super::{Spec, Stream};
 use crate::pattern::prelude::*;
 use crate::signal::source::Source;
-use crate::transport::counter::FinalCounters;
 
 impl PatternExecution for Stream {
     fn stamps_at_server(&self) -> bool {
         true
     }
 
-    fn prepare(
-        &self,
-        thread: &ThreadContext<'_>,
-        plan: &mut Loop,
-    ) -> Result<Box<dyn RoleLoop>, AgentError> {
+    fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let ThreadContext { case, time, epoch_of_day_ns, rows, .. } = *thread;
         let spec = case.spec::<Spec>();
         // Both ends' stamps are joined by number: a sample without a row has no latency.
@@ -43,10 +38,7 @@ enum Samples {
 }
 
 impl Compiled for Samples {
-    fn run<E: Endpoint, W: Waiter, C: Clock>(
-        &mut self,
-        context: LoopContext<'_, '_, E, W, C>,
-    ) -> Ended {
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self {
             Samples::Made(steps) => loops::source(context, steps),
             Samples::Received(Some(file)) => {

@@ -5,7 +5,6 @@ use crate::pattern::oneway::{self, SCHEDULED};
 use crate::pattern::prelude::*;
 use crate::record::schema::Round;
 use crate::run::rates::figure;
-use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::warning::Warning;
 
 impl PatternAnalysis for Stream {
@@ -33,8 +32,13 @@ impl PatternAnalysis for Stream {
         counts.lost_before_first = lost_before_first(samples);
     }
 
-    fn collector(&self, _: &Case) -> Box<dyn Collector> {
-        Box::<Steps>::default()
+    fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
+        let mut rates = run.work.figures(run.case.schedule);
+        let offered = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
+        let (ceiling, missed) = ceiling_and_missed(&run.rounds, offered);
+        rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling, run.case.size.0 as f64));
+        rates.push(figure(RateMetric::Missed, "1/step", &missed, 1.0));
+        rates
     }
 
     fn counter_warnings(&self, counters: &FinalCounters) -> Vec<Warning> {
@@ -56,47 +60,16 @@ impl PatternAnalysis for Stream {
     }
 }
 
-/// What rounds of a stream gather.
-#[derive(Default)]
-struct Steps(Rates);
-
-impl Collector for Steps {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
-        self.0.take(seen);
-    }
-
-    fn rates(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let mut rates = self.0.figures(run.case.schedule);
-        let (size, rounds) = (run.case.size.0 as f64, &run.rounds);
-        let offered = run.case.schedule.rate().map_or(0.0, |rate| rate.0);
-        rates.push(figure(RateMetric::Ceiling, "B/s", &ceiling(rounds, offered), size));
-        rates.push(figure(RateMetric::Missed, "1/step", &missed(rounds), 1.0));
-        rates
-    }
-
-    fn work(&self) -> Option<&Rates> {
-        Some(&self.0)
-    }
-}
-
 /// Of each round the samples per second that its source could make: the rate, less the share of the
-/// steps that were missed.
-fn ceiling(rounds: &[Round], rate: f64) -> Vec<Delivered> {
+/// steps that were missed; and these, over all steps.
+fn ceiling_and_missed(rounds: &[Round], rate: f64) -> (Vec<Delivered>, Vec<Delivered>) {
     let of = |round: &Round| {
         let (made, missed) = (round.counts.sent as f64, round.counts.missed_steps as f64);
         let share = if made > 0.0 { made / (made + missed) } else { 0.0 };
-        Delivered { work: share * rate, seconds: 1.0 }
+        let ceiling = Delivered { work: share * rate, seconds: 1.0 };
+        (ceiling, Delivered { work: missed, seconds: made + missed })
     };
-    rounds.iter().map(of).collect()
-}
-
-/// Of each round the steps that were missed, over all of them.
-fn missed(rounds: &[Round]) -> Vec<Delivered> {
-    let of = |round: &Round| {
-        let (made, missed) = (round.counts.sent as f64, round.counts.missed_steps as f64);
-        Delivered { work: missed, seconds: made + missed }
-    };
-    rounds.iter().map(of).collect()
+    rounds.iter().map(of).unzip()
 }
 
 /// Samples that were lost before any arrived.
@@ -116,10 +89,11 @@ mod tests {
             counts: Counts { sent, missed_steps, ..Counts::default() },
             ..Round::default()
         };
-        let work = |rounds: &[Round]| ceiling(rounds, 1000.0).iter().map(|d| d.work).collect();
-        let found: Vec<f64> = work(&[round(100, 0), round(75, 25), round(0, 0)]);
+        let rounds = [round(100, 0), round(75, 25), round(0, 0)];
+        let (ceiling, missed) = ceiling_and_missed(&rounds, 1000.0);
+        let found: Vec<f64> = ceiling.iter().map(|d| d.work).collect();
         assert_eq!(found, [1000.0, 750.0, 0.0]);
-        let share = rate(&missed(&[round(100, 0), round(75, 25), round(0, 0)]));
+        let share = rate(&missed);
         assert_eq!((share.value, share.rounds), (0.125, vec![0.0, 0.25]));
     }
 

@@ -5,7 +5,6 @@ use super::Spec;
 use crate::host;
 use crate::pattern::prelude::*;
 use crate::signal::file::{Kept, Sink, Writing};
-use crate::transport::counter::{CounterValue, FinalCounters};
 
 /// Samples of the file, among what the server has counted.
 const WRITTEN: &str = "file.samples";

@@ -4,7 +4,6 @@
 
 use crate::clock::Timebase;
 use crate::loops::closed::Taker;
-use crate::loops::flow::Flow;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::Busy;
 use crate::pattern::prelude::*;

@@ -3,7 +3,6 @@
 use super::{Stream, Sweep, request};
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::TIMER;
-use crate::plan::sweep;
 use crate::signal::file::Keep;
 use crate::signal::format::Format;
 use crate::signal::source::{Shape, Signal};
@@ -101,11 +100,8 @@ impl PatternOptions for Stream {
 fn check_free(keep: &Keep) -> Result<(), UsageError> {
     let paths: [PathBuf; 2] = [keep.path.clone(), keep.of_round(0).path];
     let taken = paths.into_iter().find(|path| path.symlink_metadata().is_ok());
-    match taken {
-        Some(path) => refuse(format!(
-            "--file: '{}' exists already and is never overwritten: use a new file",
-            path.display()
-        )),
-        None => Ok(()),
-    }
+    refuse_found(taken, |path| {
+        let path = path.display();
+        format!("--file: '{path}' exists already and is never overwritten: use a new file")
+    })
 }

@@ -2,7 +2,6 @@
 
 use crate::pattern::oneway;
 use crate::pattern::prelude::*;
-use crate::plan::Axis;
 use crate::signal::file::Keep;
 use crate::signal::source::Shape;
 use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
@@ -51,8 +50,11 @@ fn values_of(message: Bytes) -> u64 {
 }
 
 /// A request for samples of these numbers of values.
-pub fn request(sweep: Sweep, values: &[u32]) -> Request {
-    let rate = sweep.rates.first().copied().unwrap_or(RATE);
+pub fn request(mut sweep: Sweep, values: &[u32]) -> Request {
+    if sweep.rates.is_empty() {
+        sweep.rates.push(RATE);
+    }
+    let rate = sweep.rates[0];
     let sizes = values.iter().map(|values| message(*values)).collect();
     let request = Request::new(&Stream, sweep, message(VALUES));
     Request { sizes, schedule: Schedule::Periodic { rate }, ..request }
@@ -64,9 +66,7 @@ impl PatternSpec for Stream {
     }
 
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
-        let spec: Spec = serde_json::from_value(json).map_err(|error| error.to_string())?;
-        check_shape(&spec.shape).map_err(|wrong| wrong.to_string())?;
-        Ok(plan::Spec::new(spec))
+        plan::Spec::read_checked(json, |spec: &Spec| check_shape(&spec.shape))
     }
 
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
@@ -104,44 +104,35 @@ impl PatternSpec for Stream {
         case.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()))
     }
 
-    fn on_axis(&self, case: &Case, axis: Axis) -> Option<f64> {
-        (axis == Axis::Values).then_some(f64::from(case.spec::<Spec>().values))
+    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
+        (axis == plan::Axis::Values).then_some(f64::from(case.spec::<Spec>().values))
     }
 }
 
 fn check_shape(shape: &Shape) -> Result<(), UsageError> {
     let Shape { frequency, amplitude, offset, phase, deviation, .. } = *shape;
     let all = [frequency, amplitude, offset, phase, deviation];
-    if all.iter().all(|one| one.is_finite()) && frequency >= 0.0 && deviation >= 0.0 {
-        return Ok(());
-    }
-    refuse("--frequency and --deviation must be 0 or above, and all values of a signal finite")
+    refuse_if(
+        !all.iter().all(|one| one.is_finite()) || frequency < 0.0 || deviation < 0.0,
+        "--frequency and --deviation must be 0 or above, and all values of a signal finite",
+    )
 }
 
 impl PatternRequest for Sweep {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
-        for size in &request.sizes {
-            within("--values", Some(values_of(*size)), 1, MOST_VALUES as u64)?;
-        }
-        let Schedule::Periodic { rate } = request.schedule else {
-            return refuse("a stream has a step every 1/rate: use --rate");
-        };
-        let rates = if self.rates.is_empty() { vec![rate] } else { self.rates.clone() };
-        let allowed = LEAST_RATE.0..=MOST_RATE.0;
-        if let Some(rate) = rates.iter().find(|rate| !allowed.contains(&rate.0)) {
-            return refuse(format!(
-                "--rate: '{}' is out of range for a stream: use {} to {}",
-                rate.0, LEAST_RATE.0, MOST_RATE.0
-            ));
-        }
+        let is_periodic = matches!(request.schedule, Schedule::Periodic { .. });
+        refuse_if(!is_periodic, "a stream has a step every 1/rate: use --rate")?;
+        let (least, most) = (LEAST_RATE.0, MOST_RATE.0);
+        refuse_found(self.rates.iter().find(|rate| !(least..=most).contains(&rate.0)), |rate| {
+            format!("--rate: '{}' is out of range for a stream: use {least} to {most}", rate.0)
+        })?;
         check_shape(&self.shape)?;
         request.refuse_stamps()?;
         oneway::refuse_threads(request)?;
-        if request.check || request.perturb {
-            return refuse(
-                "stream does not support --check and --perturb, since its messages are samples",
-            );
-        }
+        refuse_if(
+            request.check || request.perturb,
+            "stream does not support --check and --perturb, since its messages are samples",
+        )?;
         if self.keep.is_some() { self.check_file(request) } else { Ok(()) }
     }
 
@@ -153,31 +144,25 @@ impl PatternRequest for Sweep {
         let values = values_of(of.size) as u32;
         let spec = Spec { shape: self.shape, values, keep: self.keep.clone() };
         let at = |schedule| Request { schedule, ..request.clone() }.case(of, spec.clone());
-        match self.rates.as_slice() {
-            [] => vec![at(request.schedule)],
-            rates => rates.iter().map(|rate| at(request.schedule.at(*rate))).collect(),
-        }
+        self.rates.iter().map(|rate| at(request.schedule.at(*rate))).collect()
     }
 }
 
 impl Sweep {
     fn check_file(&self, request: &Request) -> Result<(), UsageError> {
         let (transports, waits) = (request.transports.len(), request.waits.len());
-        let cases = [transports, waits, request.sizes.len(), self.rates.len().max(1)];
-        if cases.iter().product::<usize>() > 1 {
-            return refuse(
-                "--file is for one combination of transport, wait mode, rate and number of \
-                 values: use one of each",
-            );
-        }
-        if request.place.is_remote() {
-            return refuse("--file does not work with remote hosts: it is written on this host");
-        }
-        match request.transports.iter().find(|one| one.descriptor().one_process) {
-            Some(simulated) => {
-                refuse(format!("{simulated} simulates both ends and does not support --file"))
-            }
-            None => Ok(()),
-        }
+        let cases = [transports, waits, request.sizes.len(), self.rates.len()];
+        refuse_if(
+            cases.iter().product::<usize>() > 1,
+            "--file is for one combination of transport, wait mode, rate and number of values: use \
+             one of each",
+        )?;
+        refuse_if(
+            request.place.is_remote(),
+            "--file does not work with remote hosts: it is written on this host",
+        )?;
+        refuse_found(request.simulated(), |simulated| {
+            format!("{simulated} simulates both ends and does not support --file")
+        })
     }
 }

@@ -4,43 +4,30 @@ use super::{Spec, Stream};
 use crate::pattern::prelude::*;
 use crate::report::number::{MEGABYTES, PERCENT};
 
-struct Steps<'a>(&'a Run, Spec);
-
-impl OfRun for Steps<'_> {
-    fn run(&self) -> Option<&Run> {
-        Some(self.0)
-    }
-}
+type Steps<'a> = (&'a Run, Spec);
 
 impl PatternView for Stream {
     fn section(&self, record: &Record) -> Option<Section> {
-        section(record)
+        let runs = record.runs.iter().filter_map(|run| Some((run, run.case.spec("stream")?)));
+        let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);
+        let count = |of: fn(&Counts) -> u64| move |row: &Steps<'_>| Cell::Count(of(&row.0.counts));
+        let fields = [
+            number("values", "", |row: &Steps<'_>| Cell::Count(row.1.values.into())),
+            number("steps/s", "", |row: &Steps<'_>| {
+                let rate = row.0.case.schedule.rate().map_or(0.0, |rate| rate.0);
+                Cell::Count(rate.round() as u64)
+            }),
+            number("missed", "", count(|counts| counts.missed_steps)),
+            figure("missed %", "", rate(RateMetric::Missed, PERCENT)),
+            number("lost", "", |row: &Steps<'_>| Cell::lost(row.0.counts.lost)),
+            number("before the first", "", count(|counts| counts.lost_before_first)),
+            number("gaps", "", count(|counts| counts.gaps)),
+            number("reordered", "", count(|counts| counts.reordered)),
+            figure("ceiling", "MB/s", rate(RateMetric::Ceiling, MEGABYTES)),
+        ];
+        let table = Table::of(runs, own(record).into_iter().chain(ends()).chain(fields))?;
+        let table = table.caption(Note::new("Steps of the streams", Show::Page));
+        let results = vec![Table { id: "stream-table".into(), ..table }];
+        Some(Section { results, ..Section::new("stream", "Streams") })
     }
-}
-
-/// All that a record says of them; `None` where there are no such runs.
-fn section(record: &Record) -> Option<Section> {
-    let runs = || record.runs.iter().filter_map(|run| Some(Steps(run, run.case.spec("stream")?)));
-    let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);
-    let fields = [
-        number("values", "", |row: &Steps<'_>| Cell::Count(row.1.values.into())),
-        number("steps/s", "", |row: &Steps<'_>| {
-            let rate = row.0.case.schedule.rate().map_or(0.0, |rate| rate.0);
-            Cell::Count(rate.round() as u64)
-        }),
-        number("missed", "", |row: &Steps<'_>| Cell::Count(row.0.counts.missed_steps)),
-        figure("missed %", "", rate(RateMetric::Missed, PERCENT)),
-        number("lost", "", |row: &Steps<'_>| Cell::lost(row.0.counts.lost)),
-        number("before the first", "", |row: &Steps<'_>| {
-            Cell::Count(row.0.counts.lost_before_first)
-        }),
-        number("gaps", "", |row: &Steps<'_>| Cell::Count(row.0.counts.gaps)),
-        number("reordered", "", |row: &Steps<'_>| Cell::Count(row.0.counts.reordered)),
-        figure("ceiling", "MB/s", rate(RateMetric::Ceiling, MEGABYTES)),
-    ];
-    let table = Table::of(runs(), own(record).into_iter().chain(ends()).chain(fields))?;
-    let table = table.caption(Note::new("Steps of the streams", Show::Page));
-    let rates = Vec::new();
-    let section = Section::new("stream", "Streams");
-    Some(Section { results: vec![Table { id: "stream-table".into(), ..table }], rates, ..section })
 }

@@ -12,6 +12,8 @@ mod map;
 mod plot;
 mod table;
 
+use crate::record::schema::Run;
+
 pub use map::{HeatCell, HeatMap, Surface, SurfacePoint};
 pub(crate) use plot::fields;
 pub use plot::{Axis, Curve, CurveKind, Data, Mark, Plot, Point, Series, Shape, Style, Unit};
@@ -103,6 +105,13 @@ pub struct Section {
 impl Section {
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), ..Section::default() }
+    }
+
+    /// With the distributions and the rates of these runs.
+    pub fn of_runs<'a>(mut self, runs: impl IntoIterator<Item = &'a Run>) -> Section {
+        self.distributions = runs.into_iter().map(|run| run.index).collect();
+        self.rates = self.distributions.clone();
+        self
     }
 
     /// Adds a plot and what the button below it saves.

@@ -94,6 +94,12 @@ impl From<String> for Cell {
     }
 }
 
+impl From<u32> for Cell {
+    fn from(count: u32) -> Cell {
+        Cell::Count(count.into())
+    }
+}
+
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(cell: Option<T>) -> Cell {
         cell.map_or(Cell::None, Into::into)
@@ -201,6 +207,13 @@ pub trait OfRun {
 impl OfRun for &Run {
     fn run(&self) -> Option<&Run> {
         Some(self)
+    }
+}
+
+/// A run, and what else a row shows of it.
+impl<T> OfRun for (&Run, T) {
+    fn run(&self) -> Option<&Run> {
+        Some(self.0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The plots of `rpc`: slowdowns and times over the lengths of a workload, and the tail of the
 //! short ones.
 
-use super::super::lengths::Short;
 use super::super::workload::Workload;
 use super::sent::{Length, Sent, explained};
 use crate::pattern::prelude::*;
@@ -13,15 +12,7 @@ const TICKS: u32 = 10;
 
 /// The plots: those of each workload, whose lengths are the axis, and the tail of the short ones.
 pub(super) fn of(runs: &[Sent<'_>]) -> Vec<Plot> {
-    let mut workloads: Vec<Vec<Sent<'_>>> = Vec::new();
-    for sent in runs {
-        let same =
-            |group: &&mut Vec<Sent<'_>>| group[0].rpc.workload.steps == sent.rpc.workload.steps;
-        match workloads.iter_mut().find(same) {
-            Some(group) => group.push(*sent),
-            None => workloads.push(vec![*sent]),
-        }
-    }
+    let workloads = grouped(runs, |a, b| a.rpc.workload.steps == b.rpc.workload.steps);
     let several = workloads.len() > 1;
     let mut plots = Vec::new();
     for (at, own) in workloads.iter().enumerate() {
@@ -39,8 +30,8 @@ pub(super) fn of(runs: &[Sent<'_>]) -> Vec<Plot> {
 }
 
 /// How much each length is slowed down, and how long each takes.
-fn plots_of(runs: &[Sent<'_>]) -> Vec<Plot> {
-    let loaded: Vec<Sent<'_>> = runs.iter().copied().filter(|sent| !sent.rpc.unloaded).collect();
+fn plots_of(runs: &[&Sent<'_>]) -> Vec<Plot> {
+    let loaded: Vec<&Sent<'_>> = runs.iter().copied().filter(|sent| !sent.rpc.unloaded).collect();
     let Some(some) = loaded.iter().find(|sent| sent.lengths.sizes.len() > 1) else {
         return Vec::new();
     };
@@ -92,7 +83,7 @@ fn axis(workload: &Workload) -> Axis {
 
 /// A step for each length of each run, `value` of its quantiles.
 fn steps(
-    runs: &[Sent<'_>],
+    runs: &[&Sent<'_>],
     value: impl Fn(&Length<'_>, f64) -> f64,
     shown: impl Fn(f64) -> String,
 ) -> Vec<Series> {
@@ -130,11 +121,12 @@ fn steps(
 }
 
 /// The fraction of the short requests that took longer.
-fn tail(runs: &[Sent<'_>]) -> Option<Plot> {
-    fn short_of<'a>(sent: &Sent<'a>) -> Option<(Sent<'a>, &'a Short)> {
-        Some((*sent, sent.lengths.short.as_ref().filter(|one| one.tail.len() > 1)?))
-    }
-    let own = || runs.iter().filter_map(short_of);
+fn tail<'r>(runs: &'r [Sent<'r>]) -> Option<Plot> {
+    let own = || {
+        let short =
+            |sent: &'r Sent<'r>| sent.lengths.short.as_ref().filter(|one| one.tail.len() > 1);
+        runs.iter().filter_map(move |sent| Some((sent, short(sent)?)))
+    };
     let longest = own().map(|(_, short)| short.longest).max()?;
     let series = own().enumerate().map(|(at, (sent, short_ones))| {
         let n = count(sent.run.summary(Metric::Short).map_or(0, |summary| summary.count));

@@ -4,23 +4,21 @@ use crate::pattern::prelude::*;
 use crate::pattern::rpc::lengths::{Lengths, OfSize};
 use crate::pattern::rpc::spec::{Slowdown, Spec};
 use crate::report::number::{GIGABITS, US};
-use crate::stats::Summary;
 
 /// A run with what it sends, and what the record says of its lengths.
-#[derive(Clone, Copy)]
 pub(super) struct Sent<'a> {
     pub run: &'a Run,
-    pub rpc: &'a Spec,
-    pub lengths: &'a Lengths,
+    pub rpc: Spec,
+    pub lengths: Lengths,
 }
 
 /// One length of it.
 pub(super) struct Length<'a> {
-    pub sent: Sent<'a>,
+    pub sent: &'a Sent<'a>,
     pub of: &'a OfSize,
 }
 
-impl OfRun for Sent<'_> {
+impl OfRun for &Sent<'_> {
     fn run(&self) -> Option<&Run> {
         Some(self.run)
     }
@@ -33,8 +31,14 @@ impl OfRun for Length<'_> {
 }
 
 impl<'a> Sent<'a> {
+    /// What a run of rpc says; `None`: it has failed.
+    pub fn of(run: &'a Run) -> Option<Sent<'a>> {
+        let lengths = serde_json::from_value(run.details.clone()?).ok()?;
+        Some(Sent { run, rpc: run.case.spec("rpc")?, lengths })
+    }
+
     /// All requests.
-    pub fn summary(&self) -> Option<&'a Summary> {
+    pub fn summary(&self) -> Option<&Summary> {
         self.run.summary(self.lengths.metric)
     }
 
@@ -58,8 +62,8 @@ impl<'a> Sent<'a> {
         }
     }
 
-    pub fn lengths(self) -> impl Iterator<Item = Length<'a>> {
-        self.lengths.sizes.iter().map(move |of| Length { sent: self, of })
+    pub fn lengths(&self) -> impl Iterator<Item = Length<'_>> {
+        self.lengths.sizes.iter().map(|of| Length { sent: self, of })
     }
 }
 
