@@ -95,7 +95,10 @@ impl From<RunError> for CommandError {
 
 impl From<Fault> for CommandError {
     fn from(fault: Fault) -> Self {
-        RunError::from(fault).into()
+        match fault.is_refused() {
+            true => CommandError::Refused(UsageError(fault.to_string())),
+            false => CommandError::Unable(fault.to_string()),
+        }
     }
 }
 
