@@ -77,7 +77,7 @@ impl Connections {
 
     /// A word of the first slot, `at` bytes behind its begin, that another thread may go on
     /// writing.
-    pub fn live_word(&mut self, at: usize) -> Option<Box<dyn LiveWord>> {
+    pub fn live_word(&mut self, at: usize) -> Option<LiveWord> {
         if self.is_mesh {
             return None;
         }

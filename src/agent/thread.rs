@@ -329,7 +329,7 @@ impl RoleRunner {
                 // Where that fails it runs beside the loop, and the times are older.
                 let _ = host::pin_to(cpu);
             }
-            shared.run(&*word, clock);
+            shared.run(&word, clock);
         });
         Ok(Some(Stamping(Arc::clone(stamper))))
     }

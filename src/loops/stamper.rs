@@ -45,7 +45,7 @@ impl Stamper {
     }
 
     /// The thread: writes while it is armed, until the end.
-    pub fn run<C: Clock>(&self, word: &dyn LiveWord, clock: C) {
+    pub fn run<C: Clock>(&self, word: &LiveWord, clock: C) {
         while !self.over.load(Ordering::Acquire) {
             if !self.armed.load(Ordering::Acquire) {
                 // Not a spin: there may be no CPU of its own for it.
@@ -55,7 +55,7 @@ impl Stamper {
             self.writes.store(true, Ordering::SeqCst);
             if self.armed.load(Ordering::SeqCst) {
                 for _ in 0..WRITES {
-                    word.store(clock.now().0);
+                    word(clock.now().0);
                 }
             }
             self.writes.store(false, Ordering::SeqCst);

@@ -283,7 +283,7 @@ pub trait Endpoint: Any + Send {
 
     /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
     /// writing while the slot is posted; `None` where a post copies.
-    fn live_word(&mut self, _slot: Slot, _at: usize) -> Option<Box<dyn LiveWord>> {
+    fn live_word(&mut self, _slot: Slot, _at: usize) -> Option<LiveWord> {
         None
     }
 
@@ -328,7 +328,7 @@ pass_on! {
         fn poll(events: &mut Events) -> bool;
         fn wait(events: &mut Events);
         fn progress();
-        fn live_word(slot: Slot, at: usize) -> Option<Box<dyn LiveWord>>;
+        fn live_word(slot: Slot, at: usize) -> Option<LiveWord>;
     }
 }
 

@@ -11,8 +11,6 @@ pub trait DeviceClock {
     fn stamps(&self) -> DeviceStamps<'_>;
 }
 
-/// Eight bytes of a posted message: what is sent is what they hold when the adapter reads them.
-pub trait LiveWord: Send {
-    /// Writes a value, little endian.
-    fn store(&self, value: u64);
-}
+/// Writes eight bytes of a posted message, little endian: what is sent is what they hold when the
+/// adapter reads them.
+pub type LiveWord = Box<dyn Fn(u64) + Send>;

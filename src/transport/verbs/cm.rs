@@ -199,9 +199,9 @@ impl Connection {
     fn next(&self, deadline: &Deadline, what: &str) -> Result<Event, SetupError> {
         loop {
             let mut raw = std::ptr::null_mut();
+            let (cm, channel) = (self.events.library, self.events.raw());
             // SAFETY: a live channel and room for the answer.
-            if unsafe { (self.events.library.rdma_get_cm_event)(self.events.raw(), &mut raw) } == 0
-            {
+            if unsafe { (cm.rdma_get_cm_event)(channel, &mut raw) } == 0 {
                 // SAFETY: the event that came just now.
                 return Ok(unsafe { self.take(raw) });
             }

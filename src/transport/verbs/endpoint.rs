@@ -9,12 +9,11 @@ use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
 use super::memory::Memory;
-use super::options::{Polling, Posting, Service};
+use super::options::{Calls, Service};
 use super::order::Order;
 use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
-use super::stamps::{self, Stamps};
-use crate::clock::{DeviceStamps, DeviceTicks};
+use super::stamps::Stamps;
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
@@ -38,8 +37,8 @@ pub(super) struct Lists {
 pub(super) struct EndpointConfig {
     pub service: Service,
     pub operation: Operation,
-    pub posting: Posting,
-    pub polling: Polling,
+    pub posting: Calls,
+    pub polling: Calls,
     /// Whether payloads are copied into the work requests.
     pub inline: bool,
     /// Every so many sends of a queue pair make a completion.
@@ -324,8 +323,8 @@ impl Endpoint for VerbsEndpoint {
             return;
         }
         let error = match self.config.posting {
-            Posting::Classic => self.ring_classic(),
-            Posting::Extended => self.ring_extended(),
+            Calls::Classic => self.ring_classic(),
+            Calls::Extended => self.ring_extended(),
         };
         self.staged = 0;
         self.first = self.order.turn;
@@ -361,17 +360,15 @@ impl Endpoint for VerbsEndpoint {
         false
     }
 
-    fn live_word(&mut self, slot: Slot, at: usize) -> Option<Box<dyn LiveWord>> {
+    fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
         let layout = self.memory.layout;
         let fits = !self.config.inline && !slot.has_arrived() && at + 8 <= layout.size;
         let at = layout.sending_at(slot.number()) + at;
-        let word = fits.then(|| self.memory.live(at)).flatten()?;
-        Some(Box::new(word))
+        fits.then(|| self.memory.live(at)).flatten()
     }
 
     fn device_clock(&self) -> Option<&dyn DeviceClock> {
-        self.stamps.as_ref()?;
-        Some(self)
+        self.stamps.as_ref().map(|stamps| stamps as &dyn DeviceClock)
     }
 
     /// Errors, and what the port has counted since the connection.
@@ -416,16 +413,6 @@ impl Endpoint for VerbsEndpoint {
             self.read_async_events();
         }
         self.poll(events);
-    }
-}
-
-impl DeviceClock for VerbsEndpoint {
-    fn now(&self) -> Option<DeviceTicks> {
-        stamps::read(&self.memory.registration.parent.parent)
-    }
-
-    fn stamps(&self) -> DeviceStamps<'_> {
-        self.stamps.as_ref().map(Stamps::all).unwrap_or_default()
     }
 }
 

@@ -38,24 +38,20 @@ impl Errors {
 
     /// As they stand in the record: name, value.
     pub fn counters(&self) -> FinalCounters {
-        let one = |((what, status), (count, first)): (&(&str, ibv_wc_status), &(u64, u64))| {
-            let name = format!("error.{what}.{}", known(*status).0);
-            let text = format!(
-                "{count} ({}; first: wr_id {first})",
-                words(*status, |verbs| verbs.ibv_wc_status_str)
-            );
-            (name, CounterValue::Text(text))
-        };
-        let events: Vec<String> = self
-            .events
-            .iter()
-            .map(|(event, count)| {
-                format!("{count} ({})", words(*event, |verbs| verbs.ibv_event_type_str))
-            })
-            .collect();
-        let events = (!events.is_empty())
-            .then(|| ("event".to_string(), CounterValue::Text(events.join("; "))));
-        self.counts.iter().map(one).chain(events).collect()
+        let mut all = FinalCounters::new();
+        for ((what, status), (count, first)) in &self.counts {
+            let words = words(*status, |verbs| verbs.ibv_wc_status_str);
+            let text = format!("{count} ({words}; first: wr_id {first})");
+            all.insert(format!("error.{what}.{}", known(*status).0), CounterValue::Text(text));
+        }
+        let events = self.events.iter().map(|(event, count)| {
+            format!("{count} ({})", words(*event, |verbs| verbs.ibv_event_type_str))
+        });
+        let events = events.collect::<Vec<_>>().join("; ");
+        if !events.is_empty() {
+            all.insert("event".into(), CounterValue::Text(events));
+        }
+        all
     }
 }
 

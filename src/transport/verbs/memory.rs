@@ -90,24 +90,6 @@ fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw, SetupError> {
     })
 }
 
-/// Eight bytes of a message that may be written while it is posted.
-pub struct Word {
-    mapping: Arc<MmapRaw>,
-    at: usize,
-}
-
-impl LiveWord for Word {
-    #[inline(always)]
-    fn store(&self, value: u64) {
-        // SAFETY: `live` has checked that the word lies in the mapping, aligned; the mapping is
-        // kept alive; whoever writes it sees to it that nobody else looks at these bytes meanwhile.
-        let word = unsafe { self.mapping.as_mut_ptr().add(self.at).cast::<u64>() };
-        // SAFETY: as above.
-        let word = unsafe { AtomicU64::from_ptr(word) };
-        word.store(value.to_le(), Ordering::Relaxed);
-    }
-}
-
 /// Memory that the adapter reads and writes.
 pub struct Memory {
     // Dropped in this order: the adapter first.
@@ -151,9 +133,15 @@ impl Memory {
     }
 
     /// Eight bytes that may be written while they are posted.
-    pub fn live(&self, at: usize) -> Option<Word> {
-        let fits = at.is_multiple_of(8) && at + 8 <= self.mapping.len();
-        fits.then(|| Word { mapping: Arc::clone(&self.mapping), at })
+    pub fn live(&self, at: usize) -> Option<LiveWord> {
+        let (fits, mapping) = (at.is_multiple_of(8) && at + 8 <= self.mapping.len(), &self.mapping);
+        let mapping = fits.then(|| Arc::clone(mapping))?;
+        Some(Box::new(move |value| {
+            // SAFETY: the word lies in the mapping, aligned, as has been seen; the mapping is kept
+            // alive; whoever writes it sees to it that nobody else looks at these bytes meanwhile.
+            let word = unsafe { AtomicU64::from_ptr(mapping.as_mut_ptr().add(at).cast()) };
+            word.store(value.to_le(), Ordering::Relaxed);
+        }))
     }
 
     /// Reads one byte that the other end's adapter may be writing.

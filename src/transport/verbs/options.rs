@@ -36,18 +36,6 @@ impl Service {
     }
 }
 
-named_enum! {
-    /// How the two queue pairs learn of each other.
-    #[derive(Default)]
-    pub enum Connect {
-        /// By the control channel.
-        #[default]
-        Exchange = "exchange",
-        /// By the RDMA connection manager.
-        Cm = "cm",
-    }
-}
-
 /// Up to which size payloads are copied into the work requests instead of being read by the
 /// adapter, which must grant it; `None`: up to [`INLINE_AUTO`] where the adapter can.
 fn inline_up_to(text: &str) -> Result<Option<u32>, String> {
@@ -75,38 +63,14 @@ fn signal_every(text: &str) -> Result<Option<u32>, String> {
 }
 
 named_enum! {
-    /// Which calls post.
+    /// Which calls post and take completions.
     #[derive(Default)]
-    pub enum Posting {
-        /// `ibv_post_send`, with a list.
+    pub enum Calls {
+        /// `ibv_post_send` with a list, and `ibv_poll_cq`.
         #[default]
         Classic = "classic",
-        /// `ibv_wr_start` to `ibv_wr_complete`.
+        /// `ibv_wr_start` to `ibv_wr_complete`, and `ibv_start_poll` to `ibv_end_poll`.
         Extended = "extended",
-    }
-}
-
-named_enum! {
-    /// Which calls take completions.
-    #[derive(Default)]
-    pub enum Polling {
-        /// `ibv_poll_cq`.
-        #[default]
-        Classic = "classic",
-        /// `ibv_start_poll` to `ibv_end_poll`.
-        Extended = "extended",
-    }
-}
-
-named_enum! {
-    /// Whose clock stamps the completion of a send.
-    #[derive(Default)]
-    pub enum StampComplete {
-        /// The CPU's, when the loop takes the completion.
-        #[default]
-        Cpu = "cpu",
-        /// The device's, when it completes.
-        Device = "device",
     }
 }
 
@@ -126,8 +90,9 @@ pub const TABLE: OptionTable = &[
         .default_note("RoCE v2 before v1, IPv4 before IPv6"),
     OptionDef::choice::<Service>("service", "Service type of the queue pairs").default("rc"),
     settings::OPERATION,
-    OptionDef::choice::<Connect>(
+    OptionDef::one_of(
         "connect",
+        || vec!["exchange", "cm"],
         "Connect queue pairs by the control channel (exchange) or the RDMA connection manager (cm)",
     )
     .default("exchange"),
@@ -151,9 +116,9 @@ pub const TABLE: OptionTable = &[
     OptionDef::count("receive-depth", "Posted receives")
         .limits(1, MOST_DEPTH as u64)
         .default_note("512 for a stream, else twice the burst"),
-    OptionDef::choice::<Posting>("post", "Post by ibv_post_send (classic) or ibv_wr_* (extended)")
+    OptionDef::choice::<Calls>("post", "Post by ibv_post_send (classic) or ibv_wr_* (extended)")
         .default("classic"),
-    OptionDef::choice::<Polling>(
+    OptionDef::choice::<Calls>(
         "poll",
         "Poll by ibv_poll_cq (classic) or ibv_start_poll (extended)",
     )
@@ -175,8 +140,9 @@ pub const TABLE: OptionTable = &[
         "stamp-send",
         "Rewrite the timestamp in the message until the adapter reads it: adds metric transfer",
     ),
-    OptionDef::choice::<StampComplete>(
+    OptionDef::one_of(
         "stamp-complete",
+        || vec!["cpu", "device"],
         "Clock that stamps send completions: the CPU's, or the device's (oneway only)",
     )
     .metavar("CLOCK")
@@ -209,18 +175,18 @@ pub fn signalled(settings: &Settings) -> Option<u32> {
 
 /// Whether completions of sends are stamped by the device's own clock.
 pub fn stamps_complete(settings: &Settings) -> bool {
-    settings.choice("stamp-complete") == Some(StampComplete::Device)
+    settings.text("stamp-complete") == Some("device")
 }
 
 /// Whether the connection manager connects.
 pub fn by_manager(settings: &Settings) -> bool {
-    settings.choice("connect") == Some(Connect::Cm)
+    settings.text("connect") == Some("cm")
 }
 
 /// Which calls take completions: those that the stamps need.
-pub fn polling(settings: &Settings) -> Polling {
+pub fn polling(settings: &Settings) -> Calls {
     match stamps_complete(settings) {
-        true => Polling::Extended,
+        true => Calls::Extended,
         false => settings.choice("poll").unwrap_or_default(),
     }
 }
@@ -259,7 +225,7 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
             .into()
     } else if stamps_complete && signalled(settings).is_some_and(|every| every > 1) {
         "--stamp-complete device needs a completion of every send: use --signal-every 1".into()
-    } else if stamps_complete && settings.choice("poll") == Some(Polling::Classic) {
+    } else if stamps_complete && settings.choice("poll") == Some(Calls::Classic) {
         "--stamp-complete device needs timestamps in completions: use --poll extended".into()
     } else if service == Service::Uc && by_manager(settings) {
         "--service uc does not support --connect cm: use --connect exchange".into()

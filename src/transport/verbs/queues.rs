@@ -1,7 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
-use super::options::{self, INLINE_AUTO, Polling, Posting, Service};
+use super::options::{self, Calls, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps;
 use crate::transport::{Operation, Setup, SetupError, Traffic};
@@ -85,7 +85,7 @@ impl Queues {
         if stamps {
             stamps::check(&domain.parent, &adapter.name)?;
         }
-        let is_extended = options::polling(settings) == Polling::Extended;
+        let is_extended = options::polling(settings) == Calls::Extended;
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
         let queue = |entries, stamps| {
@@ -93,10 +93,8 @@ impl Queues {
         };
         let send = queue((depths.send + 1) * depths.pairs, stamps)?;
         let receive = queue(depths.receives, false)?;
-        let shared = match settings.flag("shared-receive-queue") {
-            true => Some(SharedReceives::new(domain, depths.receives)?),
-            false => None,
-        };
+        let shared = settings.flag("shared-receive-queue");
+        let shared = shared.then(|| SharedReceives::new(domain, depths.receives)).transpose()?;
         let mut queues =
             Queues { pairs: Vec::new(), shared, send, receive, inline: false, inline_granted: 0 };
         for _ in 0..depths.pairs {
@@ -117,7 +115,7 @@ impl Queues {
         let length = (setup.size + marker) as u32;
         let most = asked.unwrap_or(INLINE_AUTO);
         let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
-        let extended = settings.choice("post") == Some(Posting::Extended);
+        let extended = settings.choice("post") == Some(Calls::Extended);
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
             recv_cq: self.receive.raw(),

@@ -342,16 +342,13 @@ impl CompletionQueue {
     /// must have been made as an extended one.
     #[inline(always)]
     pub fn poll_extended(&self, into: &mut [ibv_wc], stamps: &mut [u64]) -> c_int {
-        let mut found = 0;
-        while found < into.len() {
-            let most = self.most_at_once.min(into.len() - found);
-            let (some, stamps) = (found..found + most, &mut *stamps);
-            let (some, stamps) = (&mut into[some.clone()], &mut stamps[some]);
+        let (mut found, most) = (0, self.most_at_once);
+        for (some, stamps) in into.chunks_mut(most).zip(stamps.chunks_mut(most)) {
             // SAFETY: the queue is live and was made as an extended one.
             match unsafe { poll_some(self.queue.raw.cast(), some, stamps) } {
-                Some(Ok(some)) => {
-                    found += some;
-                    if some < most {
+                Some(Ok(taken)) => {
+                    found += taken;
+                    if taken < some.len() {
                         break;
                     }
                 }

@@ -3,14 +3,17 @@
 use super::resources::Context;
 use crate::clock::{DeviceStamps, DeviceTicks};
 use crate::transport::SetupError;
+use crate::transport::optional::DeviceClock;
 use fabric_sys::verbs::extended;
 use fabric_sys::verbs::types::*;
+use std::sync::Arc;
 
 /// Sends of which stamps are kept (8 MiB): later ones have no time of completion.
 const MOST: usize = 1 << 20;
 
 /// The stamps of an end.
 pub(super) struct Stamps {
+    context: Arc<Context>,
     mask: u64,
     of_send: Vec<DeviceTicks>,
 }
@@ -20,8 +23,9 @@ impl Stamps {
     ///
     /// # Errors
     /// The adapter has no clock by which it stamps.
-    pub fn of(context: &Context, device: &str) -> Result<Stamps, SetupError> {
-        Ok(Stamps { mask: check(context, device)?, of_send: vec![DeviceTicks(0); MOST] })
+    pub fn of(context: &Arc<Context>, device: &str) -> Result<Stamps, SetupError> {
+        let (mask, context) = (check(context, device)?, Arc::clone(context));
+        Ok(Stamps { context, mask, of_send: vec![DeviceTicks(0); MOST] })
     }
 
     /// Keeps the stamp of a send. Called where time is measured.
@@ -31,9 +35,14 @@ impl Stamps {
             *place = DeviceTicks(stamp);
         }
     }
+}
 
-    /// All of them.
-    pub fn all(&self) -> DeviceStamps<'_> {
+impl DeviceClock for Stamps {
+    fn now(&self) -> Option<DeviceTicks> {
+        read(&self.context)
+    }
+
+    fn stamps(&self) -> DeviceStamps<'_> {
         DeviceStamps { mask: self.mask, of_send: &self.of_send }
     }
 }
@@ -57,7 +66,7 @@ pub(super) fn check(context: &Context, device: &str) -> Result<u64, SetupError> 
 }
 
 /// Reads the adapter's clock; `None` where it has none, or says nothing.
-pub(super) fn read(context: &Context) -> Option<DeviceTicks> {
+fn read(context: &Context) -> Option<DeviceTicks> {
     let mut values = ibv_values_ex { comp_mask: IBV_VALUES_MASK_RAW_CLOCK, ..Default::default() };
     // SAFETY: a live context and room for the answer.
     let error = unsafe { extended::query_rt_values(context.raw(), &mut values) };
