@@ -295,17 +295,12 @@ pub trait Endpoint: Any + Send {
 
 /// Passes calls on to the end in the box.
 macro_rules! pass_on {
-    (
-        shared { $(fn $read:ident() -> $value:ty;)+ }
-        exclusive { $(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+ }
-    ) => {
+    ($(
+        [$($by:tt)+] fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;
+    )+) => {
         impl Endpoint for Box<dyn Endpoint> {
             $(#[inline(always)]
-            fn $read(&self) -> $value {
-                (**self).$read()
-            })+
-            $(#[inline(always)]
-            fn $name(&mut self, $($argument: $type),*) $(-> $result)? {
+            fn $name($($by)+ self, $($argument: $type),*) $(-> $result)? {
                 (**self).$name($($argument),*)
             })+
         }
@@ -313,23 +308,19 @@ macro_rules! pass_on {
 }
 
 pass_on! {
-    shared {
-        fn slots() -> u32;
-        fn rejected_peers() -> u64;
-        fn final_counters() -> FinalCounters;
-        fn descriptor() -> Option<BorrowedFd<'_>>;
-        fn receiver() -> Option<Box<dyn Endpoint>>;
-        fn device_clock() -> Option<&dyn DeviceClock>;
-    }
-    exclusive {
-        fn payload(slot: Slot) -> &mut [u8];
-        fn post(slot: Slot, length: usize) -> Posted;
-        fn flush();
-        fn poll(events: &mut Events) -> bool;
-        fn wait(events: &mut Events);
-        fn progress();
-        fn live_word(slot: Slot, at: usize) -> Option<LiveWord>;
-    }
+    [&] fn slots() -> u32;
+    [&] fn rejected_peers() -> u64;
+    [&] fn final_counters() -> FinalCounters;
+    [&] fn descriptor() -> Option<BorrowedFd<'_>>;
+    [&] fn receiver() -> Option<Box<dyn Endpoint>>;
+    [&] fn device_clock() -> Option<&dyn DeviceClock>;
+    [&mut] fn payload(slot: Slot) -> &mut [u8];
+    [&mut] fn post(slot: Slot, length: usize) -> Posted;
+    [&mut] fn flush();
+    [&mut] fn poll(events: &mut Events) -> bool;
+    [&mut] fn wait(events: &mut Events);
+    [&mut] fn progress();
+    [&mut] fn live_word(slot: Slot, at: usize) -> Option<LiveWord>;
 }
 
 /// Connects a half-open end to the end of this address.

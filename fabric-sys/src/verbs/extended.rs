@@ -4,6 +4,7 @@
 use super::types::*;
 use std::ffi::c_int;
 use std::mem::offset_of;
+use std::ptr::null_mut;
 
 /// EOPNOTSUPP of asm-generic/errno.h: what a provider that lacks a call is taken to have returned.
 const UNSUPPORTED: c_int = 95;
@@ -17,7 +18,7 @@ unsafe fn around(context: *mut ibv_context) -> *mut verbs_context {
     const EXTENDED: usize = usize::MAX;
     // SAFETY: a live context can be read.
     if unsafe { (*context).abi_compat } as usize != EXTENDED {
-        return std::ptr::null_mut();
+        return null_mut();
     }
     // SAFETY: an extended context is the last member of a verbs_context.
     unsafe { context.byte_sub(offset_of!(verbs_context, context)).cast() }
@@ -34,97 +35,63 @@ unsafe fn reaches(around: *mut verbs_context, member: usize) -> bool {
     unsafe { (*around).sz >= least + size_of::<ibv_context>() }
 }
 
-/// Makes an extended queue pair; null (with errno) where the provider cannot.
-///
-/// # Safety
-/// `context` is live and `attributes` well formed.
-pub unsafe fn create_qp_ex(
-    context: *mut ibv_context,
-    attributes: *mut ibv_qp_init_attr_ex,
-) -> *mut ibv_qp {
-    // SAFETY: passed on to the caller.
-    let around = unsafe { around(context) };
-    if around.is_null() {
-        return std::ptr::null_mut();
-    }
-    // SAFETY: as above; the member is read where the table reaches so far.
-    unsafe {
-        match (*around).create_qp_ex {
-            Some(create) if reaches(around, offset_of!(verbs_context, create_qp_ex)) => {
-                create(context, attributes)
+/// Declares calls through the table before the context, where it reaches so far.
+macro_rules! extended {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($argument:ident: $of:ty),+) -> $result:ty, else $without:expr;
+    )+) => {$(
+        $(#[$doc])*
+        pub unsafe fn $name(context: *mut ibv_context, $($argument: $of),+) -> $result {
+            // SAFETY: passed on to the caller.
+            let around = unsafe { around(context) };
+            if around.is_null() {
+                return $without;
             }
-            _ => std::ptr::null_mut(),
+            // SAFETY: as above; the member is read where the table reaches so far.
+            unsafe {
+                match (*around).$name {
+                    Some(call) if reaches(around, offset_of!(verbs_context, $name)) => {
+                        call(context, $($argument),+)
+                    }
+                    _ => $without,
+                }
+            }
         }
-    }
+    )+};
 }
 
-/// Makes an extended completion queue; null (with errno) where the provider cannot.
-///
-/// # Safety
-/// As for [`create_qp_ex`].
-pub unsafe fn create_cq_ex(
-    context: *mut ibv_context,
-    attributes: *mut ibv_cq_init_attr_ex,
-) -> *mut ibv_cq_ex {
-    // SAFETY: passed on to the caller.
-    let around = unsafe { around(context) };
-    if around.is_null() {
-        return std::ptr::null_mut();
-    }
-    // SAFETY: as above. The table names a function of the library around the provider's, which
-    // fills in the channel and the locks.
-    unsafe {
-        match (*around).create_cq_ex {
-            Some(create) if reaches(around, offset_of!(verbs_context, create_cq_ex)) => {
-                create(context, attributes)
-            }
-            _ => std::ptr::null_mut(),
-        }
-    }
-}
+extended! {
+    /// Makes an extended queue pair; null (with errno) where the provider cannot.
+    ///
+    /// # Safety
+    /// `context` is live and `attributes` well formed.
+    fn create_qp_ex(attributes: *mut ibv_qp_init_attr_ex) -> *mut ibv_qp, else null_mut();
 
-/// Asks for the attributes of a device beyond the plain ones; an errno where the provider cannot.
-///
-/// # Safety
-/// `context` is live and `attributes` may be written.
-pub unsafe fn query_device_ex(
-    context: *mut ibv_context,
-    attributes: *mut ibv_device_attr_ex,
-) -> c_int {
-    // SAFETY: passed on to the caller.
-    let around = unsafe { around(context) };
-    if around.is_null() {
-        return UNSUPPORTED;
-    }
-    // SAFETY: as above; no further attributes are asked for.
-    unsafe {
-        match (*around).query_device_ex {
-            Some(query) if reaches(around, offset_of!(verbs_context, query_device_ex)) => {
-                query(context, std::ptr::null(), attributes, size_of::<ibv_device_attr_ex>())
-            }
-            _ => UNSUPPORTED,
-        }
-    }
-}
+    /// Makes an extended completion queue; null (with errno) where the provider cannot. The table
+    /// names a function of the library around the provider's, which fills in the channel and the
+    /// locks.
+    ///
+    /// # Safety
+    /// As for [`create_qp_ex`].
+    fn create_cq_ex(attributes: *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex, else null_mut();
 
-/// Reads what the mask of `values` asks for, the device's raw clock; an errno where the provider
-/// cannot.
-///
-/// # Safety
-/// `context` is live and `values` may be written.
-pub unsafe fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
-    // SAFETY: passed on to the caller.
-    let around = unsafe { around(context) };
-    if around.is_null() {
-        return UNSUPPORTED;
-    }
-    // SAFETY: as above.
-    unsafe {
-        match (*around).query_rt_values {
-            Some(query) if reaches(around, offset_of!(verbs_context, query_rt_values)) => {
-                query(context, values)
-            }
-            _ => UNSUPPORTED,
-        }
-    }
+    /// Asks for the attributes of a device beyond the plain ones; an errno where the provider
+    /// cannot.
+    ///
+    /// # Safety
+    /// `context` is live, `input` null or well formed, and `attributes` may be written, of this
+    /// size.
+    fn query_device_ex(
+        input: *const ibv_query_device_ex_input,
+        attributes: *mut ibv_device_attr_ex,
+        size: usize
+    ) -> c_int, else UNSUPPORTED;
+
+    /// Reads what the mask of `values` asks for, the device's raw clock; an errno where the
+    /// provider cannot.
+    ///
+    /// # Safety
+    /// `context` is live and `values` may be written.
+    fn query_rt_values(values: *mut ibv_values_ex) -> c_int, else UNSUPPORTED;
 }

@@ -7,85 +7,58 @@ use std::ffi::c_int;
 /// What a provider that lacks an operation is taken to have returned.
 const UNSUPPORTED: c_int = 95; // EOPNOTSUPP
 
-/// Posts a list of sends; 0 or an errno. `bad` points to the first that was not taken.
-///
-/// # Safety
-/// `qp` is a live queue pair, the list is well formed, and its memory is registered and stays until
-/// completion.
-#[inline(always)]
-pub unsafe fn post_send(
-    qp: *mut ibv_qp,
-    list: *mut ibv_send_wr,
-    bad: *mut *mut ibv_send_wr,
-) -> c_int {
-    // SAFETY: a live queue pair has a live context whose table the provider has filled.
-    match unsafe { (*(*qp).context).ops.post_send } {
-        // SAFETY: passed on to the caller.
-        Some(post) => unsafe { post(qp, list, bad) },
-        None => UNSUPPORTED,
-    }
+/// Declares calls through the table in the context of their first argument.
+macro_rules! in_line {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($object:ident: $type:ty, $($argument:ident: $of:ty),+) else $without:expr;
+    )+) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub unsafe fn $name($object: $type, $($argument: $of),+) -> c_int {
+            // SAFETY: a live object has a live context whose table the provider has filled.
+            match unsafe { (*(*$object).context).ops.$name } {
+                // SAFETY: passed on to the caller.
+                Some(call) => unsafe { call($object, $($argument),+) },
+                None => $without,
+            }
+        }
+    )+};
 }
 
-/// Posts a list of receives; 0 or an errno.
-///
-/// # Safety
-/// As for [`post_send`].
-#[inline(always)]
-pub unsafe fn post_recv(
-    qp: *mut ibv_qp,
-    list: *mut ibv_recv_wr,
-    bad: *mut *mut ibv_recv_wr,
-) -> c_int {
-    // SAFETY: as for `post_send`.
-    match unsafe { (*(*qp).context).ops.post_recv } {
-        // SAFETY: passed on to the caller.
-        Some(post) => unsafe { post(qp, list, bad) },
-        None => UNSUPPORTED,
-    }
-}
+in_line! {
+    /// Posts a list of sends; 0 or an errno. `bad` points to the first that was not taken.
+    ///
+    /// # Safety
+    /// `qp` is a live queue pair, the list is well formed, and its memory is registered and stays
+    /// until completion.
+    fn post_send(qp: *mut ibv_qp, list: *mut ibv_send_wr, bad: *mut *mut ibv_send_wr)
+        else UNSUPPORTED;
 
-/// Posts a list of receives to a shared receive queue; 0 or an errno.
-///
-/// # Safety
-/// As for [`post_send`], of a live shared receive queue.
-#[inline(always)]
-pub unsafe fn post_srq_recv(
-    srq: *mut ibv_srq,
-    list: *mut ibv_recv_wr,
-    bad: *mut *mut ibv_recv_wr,
-) -> c_int {
-    // SAFETY: as for `post_send`.
-    match unsafe { (*(*srq).context).ops.post_srq_recv } {
-        // SAFETY: passed on to the caller.
-        Some(post) => unsafe { post(srq, list, bad) },
-        None => UNSUPPORTED,
-    }
-}
+    /// Posts a list of receives; 0 or an errno.
+    ///
+    /// # Safety
+    /// As for [`post_send`].
+    fn post_recv(qp: *mut ibv_qp, list: *mut ibv_recv_wr, bad: *mut *mut ibv_recv_wr)
+        else UNSUPPORTED;
 
-/// Takes up to `most` completions; how many, or below 0.
-///
-/// # Safety
-/// `cq` is a live completion queue, and `into` has room for `most`.
-#[inline(always)]
-pub unsafe fn poll_cq(cq: *mut ibv_cq, most: c_int, into: *mut ibv_wc) -> c_int {
-    // SAFETY: as for `post_send`.
-    match unsafe { (*(*cq).context).ops.poll_cq } {
-        // SAFETY: passed on to the caller.
-        Some(poll) => unsafe { poll(cq, most, into) },
-        None => -UNSUPPORTED,
-    }
-}
+    /// Posts a list of receives to a shared receive queue; 0 or an errno.
+    ///
+    /// # Safety
+    /// As for [`post_send`], of a live shared receive queue.
+    fn post_srq_recv(srq: *mut ibv_srq, list: *mut ibv_recv_wr, bad: *mut *mut ibv_recv_wr)
+        else UNSUPPORTED;
 
-/// Asks for an event at the next completion; 0 or an errno.
-///
-/// # Safety
-/// `cq` is a live completion queue with a channel.
-#[inline]
-pub unsafe fn req_notify_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: as for `post_send`.
-    match unsafe { (*(*cq).context).ops.req_notify_cq } {
-        // SAFETY: passed on to the caller.
-        Some(arm) => unsafe { arm(cq, 0) },
-        None => UNSUPPORTED,
-    }
+    /// Takes up to `most` completions; how many, or below 0.
+    ///
+    /// # Safety
+    /// `cq` is a live completion queue, and `into` has room for `most`.
+    fn poll_cq(cq: *mut ibv_cq, most: c_int, into: *mut ibv_wc) else -UNSUPPORTED;
+
+    /// Asks for an event at the next completion, or with 1 at the next that was solicited; 0 or an
+    /// errno.
+    ///
+    /// # Safety
+    /// `cq` is a live completion queue with a channel.
+    fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) else UNSUPPORTED;
 }

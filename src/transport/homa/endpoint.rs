@@ -27,24 +27,6 @@ mod tests;
 /// it has answered one. Patterns answer what one poll brought before the next one.
 const MOST_UNANSWERED: usize = 1024;
 
-/// A request that has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// Its number among this end's, from 1; 0 for one that came from the other end.
-    pub number: u64,
-    /// Why.
-    pub errno: Errno,
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.number {
-            0 => write!(f, "one of the other end's: {}", self.errno),
-            number => write!(f, "number {number}: {}", self.errno),
-        }
-    }
-}
-
 /// The end of a connection.
 pub type HomaEndpoint<S = Socket> = MessageEndpoint<HomaWire<S>>;
 
@@ -62,10 +44,12 @@ pub struct HomaWire<S> {
     /// Requests that were sent.
     requests: u64,
     rejected: u64,
-    failed: Option<Failed>,
+    /// A request that has failed, and why: its number among this end's, from 1; 0 for one that came
+    /// from the other end.
+    failed: Option<(u64, Errno)>,
 }
 
-impl<S: Calls + Send + 'static> HomaWire<S> {
+impl<S: Calls> HomaWire<S> {
     /// The end of this role, for messages of `size` bytes, whose other end is `peer`. So many peers
     /// were rejected before.
     pub(super) fn new(
@@ -113,7 +97,7 @@ impl<S: Calls + Send + 'static> HomaWire<S> {
     }
 }
 
-impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
+impl<S: Calls> Wire for HomaWire<S> {
     #[inline]
     fn send(&self, message: &[u8]) -> Result<(), Errno> {
         let mut arguments = match self.role {
@@ -149,8 +133,8 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
             let incoming = match self.inbox.receive(sleeps) {
                 Ok(incoming) => incoming,
                 Err(Failure::Nothing) => return Ok(None),
-                Err(Failure::Request { cookie: number, errno }) => {
-                    self.failed = Some(Failed { number, errno });
+                Err(Failure::Request { cookie, errno }) => {
+                    self.failed = Some((cookie, errno));
                     return Err(self.link_after(errno));
                 }
                 Err(Failure::Socket(errno)) => return Err(self.link_after(errno)),
@@ -195,8 +179,8 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
 
     /// Of a client only: the open requests of a server belong to its one thread.
     fn second(&self) -> Option<HomaWire<S>> {
-        let inbox = self.inbox.second().filter(|_| self.role == Role::Client)?;
-        Some(HomaWire::new(inbox, self.role, self.peer, self.size, 0))
+        (self.role == Role::Client)
+            .then(|| HomaWire::new(self.inbox.second(), self.role, self.peer, self.size, 0))
     }
 
     fn rejected_peers(&self) -> u64 {
@@ -204,9 +188,12 @@ impl<S: Calls + Send + 'static> Wire for HomaWire<S> {
     }
 
     fn final_counters(&self) -> FinalCounters {
-        let failed = self.failed.map(|failed| CounterValue::Text(failed.to_string()));
         let mut all = seen("gathered", self.inbox.gatherings);
-        all.extend(failed.map(|failed| ("error.request".to_string(), failed)));
+        let failed = self.failed.map(|failed| match failed {
+            (0, errno) => format!("one of the other end's: {errno}"),
+            (number, errno) => format!("number {number}: {errno}"),
+        });
+        all.extend(failed.map(|text| ("error.request".to_string(), CounterValue::Text(text))));
         all
     }
 }

@@ -93,7 +93,7 @@ impl Transport for Homa {
 }
 
 /// Lets the ends find each other; `other` is the server's address.
-fn join<S: Calls + Send + 'static>(
+fn join<S: Calls>(
     socket: S,
     own: SocketAddr,
     other: &Blob,

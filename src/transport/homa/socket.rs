@@ -16,8 +16,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The calls of a Homa socket. The kernel's is [`Socket`]; tests have one of their own.
-pub trait Calls {
+/// The calls of a Homa socket. The kernel's is [`Socket`]; tests have one of their own. A copy is a
+/// second handle on the same socket and its region, for another thread: a page belongs to the
+/// handle whose `receive` it was handed over by.
+pub trait Calls: Clone + Send + 'static {
     /// Sends a message without waiting.
     fn send(&self, args: &mut SendArgs, to: &SockAddr, message: &[u8]) -> Result<(), Errno>;
 
@@ -40,12 +42,6 @@ pub trait Calls {
 
     /// What the kernel says is readable when a message has come.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-
-    /// A second handle on the same socket and its region, for another thread. A page belongs to the
-    /// handle whose `receive` it was handed over by.
-    fn second(&self) -> Option<Self>
-    where
-        Self: Sized;
 }
 
 /// The option [`abi::SO_RCVBUF`].
@@ -62,9 +58,10 @@ setsockopt_impl!(Server, LEVEL, abi::SO_SERVER, bool, SetBool);
 const LEVEL: libc::c_int = abi::PROTOCOL as libc::c_int;
 
 /// A Homa socket with the memory in which its messages arrive.
+#[derive(Clone)]
 pub struct Socket {
     // Dropped in this order: a socket whose last handle is closed writes to its region no more.
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     region: Arc<MmapRaw>,
     /// The address and the port that others send to.
     pub own: SocketAddr,
@@ -107,7 +104,7 @@ impl Socket {
         let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
         let mut own = own;
         own.set_port(port);
-        Ok(Socket { fd, region, own })
+        Ok(Socket { fd: Arc::new(fd), region, own })
     }
 }
 
@@ -179,11 +176,6 @@ impl Calls for Socket {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.fd.as_fd())
     }
-
-    fn second(&self) -> Option<Socket> {
-        let fd = self.fd.try_clone().ok()?;
-        Some(Socket { fd, region: Arc::clone(&self.region), own: self.own })
-    }
 }
 
 #[cfg(test)]
@@ -198,7 +190,7 @@ mod tests {
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let fd: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
         let own = SocketAddr::try_from(rustix::net::getsockname(&fd).unwrap()).unwrap();
-        (Socket { fd, region: region(2 * abi::BPAGE).unwrap(), own }, other)
+        (Socket { fd: Arc::new(fd), region: region(2 * abi::BPAGE).unwrap(), own }, other)
     }
 
     #[test]
@@ -239,7 +231,7 @@ mod tests {
     #[test]
     fn a_second_handle_has_the_same_socket_and_region() {
         let (socket, other) = over_udp();
-        let second = socket.second().unwrap();
+        let second = socket.clone();
         let inbox = Inbox::new(socket, 1);
         // SAFETY: no kernel writes this region.
         unsafe { &mut *inbox.part(9, 1) }.fill(7);

@@ -92,10 +92,8 @@ impl Transport for SocketTransport {
         let own = self.own_address(&setup.site)?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
-        let socket = match listens || !self.is_stream {
-            true => Some(self.bound(&own).map_err(SetupError::system(&what))?),
-            false => None,
-        };
+        let socket = (listens || !self.is_stream).then(|| self.bound(&own)).transpose();
+        let socket = socket.map_err(SetupError::system(&what))?;
         if let Some(listener) = socket.as_ref().filter(|_| listens) {
             options::apply_before_handshake(listener, &setup.settings)?;
             listener.listen(BACKLOG).map_err(SetupError::system(what))?;

@@ -7,31 +7,13 @@ use crate::units::Span;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Delay {
     /// Always the same.
-    Constant {
-        /// The delay.
-        ns: f64,
-    },
-    /// Normal; draws below zero count as zero.
-    Normal {
-        /// Mean.
-        mean_ns: f64,
-        /// Standard deviation.
-        sd_ns: f64,
-    },
-    /// A least delay and an exponential part.
-    Exponential {
-        /// The least delay.
-        least_ns: f64,
-        /// Mean of the exponential part.
-        mean_ns: f64,
-    },
-    /// Uniform.
-    Uniform {
-        /// Lower end.
-        low_ns: f64,
-        /// Upper end.
-        high_ns: f64,
-    },
+    Constant(f64),
+    /// Normal, by mean and standard deviation; draws below zero count as zero.
+    Normal(f64, f64),
+    /// A least delay, and the mean of an exponential part.
+    Exponential(f64, f64),
+    /// Uniform, from a lower to an upper end.
+    Uniform(f64, f64),
 }
 
 /// A share of slow messages.
@@ -73,7 +55,7 @@ pub struct Synthetic {
 impl Default for Synthetic {
     fn default() -> Self {
         Synthetic {
-            delay: Delay::Normal { mean_ns: 1000.0, sd_ns: 100.0 },
+            delay: Delay::Normal(1000.0, 100.0),
             stalls: Vec::new(),
             slow: None,
             loss: 0.0,
@@ -116,16 +98,14 @@ impl Synthetic {
         let inner = rest.strip_suffix(')')?;
         let parts: Vec<&str> = inner.split(',').collect();
         match (name, parts.as_slice()) {
-            ("constant", [t]) => self.delay = Delay::Constant { ns: ns(t)? },
-            ("normal", [mean, sd]) => {
-                self.delay = Delay::Normal { mean_ns: ns(mean)?, sd_ns: ns(sd)? };
-            }
+            ("constant", [t]) => self.delay = Delay::Constant(ns(t)?),
+            ("normal", [mean, sd]) => self.delay = Delay::Normal(ns(mean)?, ns(sd)?),
             ("exponential", [least, mean]) => {
-                self.delay = Delay::Exponential { least_ns: ns(least)?, mean_ns: ns(mean)? };
+                self.delay = Delay::Exponential(ns(least)?, ns(mean)?);
             }
             ("uniform", [low, high]) => {
-                let (low_ns, high_ns) = (ns(low)?, ns(high)?);
-                self.delay = (low_ns <= high_ns).then_some(Delay::Uniform { low_ns, high_ns })?;
+                let (low, high) = (ns(low)?, ns(high)?);
+                self.delay = (low <= high).then_some(Delay::Uniform(low, high))?;
             }
             ("stall", [stall]) => {
                 let (t, message) = stall.split_once('@')?;
@@ -199,7 +179,7 @@ mod tests {
     fn a_specification_is_read_word_by_word() {
         let spec: Synthetic =
             "normal(1us,300ns) stall(5ms@500) loss(1%) split(3:1) drift(-20ppm)".parse().unwrap();
-        assert_eq!(spec.delay, Delay::Normal { mean_ns: 1000.0, sd_ns: 300.0 });
+        assert_eq!(spec.delay, Delay::Normal(1000.0, 300.0));
         assert_eq!(spec.stalls, [(500, 5e6)]);
         assert_eq!((spec.loss, spec.forward_share, spec.drift_ppm), (0.01, 0.75, -20.0));
     }

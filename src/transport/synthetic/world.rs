@@ -71,16 +71,16 @@ impl World {
     /// The delay of a message, or `None` when it is lost.
     fn draw(&mut self, message: u64) -> Option<f64> {
         let delay = match self.spec.delay {
-            Delay::Constant { ns } => ns,
-            Delay::Normal { mean_ns, sd_ns } => {
+            Delay::Constant(ns) => ns,
+            Delay::Normal(mean_ns, sd_ns) => {
                 let z: f64 = StandardNormal.sample(&mut self.random);
                 (mean_ns + sd_ns * z).max(0.0)
             }
-            Delay::Exponential { least_ns, mean_ns } => {
+            Delay::Exponential(least_ns, mean_ns) => {
                 let e: f64 = Exp1.sample(&mut self.random);
                 least_ns + mean_ns * e
             }
-            Delay::Uniform { low_ns, high_ns } => {
+            Delay::Uniform(low_ns, high_ns) => {
                 low_ns + (high_ns - low_ns) * self.random.random::<f64>()
             }
         };

@@ -1,12 +1,12 @@
 //! Chooses the device, port and GID of an end, or says why there is none.
 
 use super::resources::{Context, Domain, Owned, errno};
+use crate::host::Tree;
 use crate::transport::{Settings, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{self, Verbs};
 use std::ffi::CStr;
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The port that an end uses.
@@ -71,15 +71,15 @@ impl Adapter {
     ) -> Result<Adapter, SetupError> {
         let context = Arc::new(Context::open(verbs, device, &name)?);
         let attributes = context.device_attributes()?;
-        let ports: Vec<u8> = match settings.get("port") {
-            Some(port) if (1..=attributes.phys_port_cnt).contains(&port) => vec![port],
-            Some(port) => {
-                let most = attributes.phys_port_cnt;
+        let most = attributes.phys_port_cnt;
+        let ports = match settings.get("port") {
+            Some(port) if !(1..=most).contains(&port) => {
                 return Err(SetupError::NotAllowed(format!(
                     "--port {port} is out of range: {name} has ports 1 to {most}"
                 )));
             }
-            None => (1..=attributes.phys_port_cnt).collect(),
+            Some(port) => port..=port,
+            None => 1..=most,
         };
         let mut state = "no port".to_string();
         for port in ports {
@@ -167,8 +167,8 @@ fn name_of(verbs: &Verbs, device: *mut ibv_device) -> String {
 }
 
 /// The folder of a port in sysfs.
-pub fn port_folder(device: &str, port: u8) -> PathBuf {
-    PathBuf::from(format!("/sys/class/infiniband/{device}/ports/{port}"))
+pub fn port_folder(device: &str, port: u8) -> String {
+    format!("/sys/class/infiniband/{device}/ports/{port}")
 }
 
 /// What a GID is worth: RoCE v2 before others, IPv4 before IPv6, a global address before one of the
@@ -198,15 +198,15 @@ fn choose_gid(
             Some(gid) => Ok((index, gid)),
             None => Err(SetupError::NotAllowed(format!(
                 "--gid-index {index}: that entry of {name} port {port} is empty (see {}/gids)",
-                port_folder(name, port).display()
+                port_folder(name, port)
             ))),
         };
     }
-    let types = port_folder(name, port).join("gid_attrs/types");
+    let types = format!("{}/gid_attrs/types", port_folder(name, port));
     let best = (0..length)
         .filter_map(|index| {
             let gid = context.gid(port, index)?;
-            let kind = std::fs::read_to_string(types.join(index.to_string())).unwrap_or_default();
+            let kind = Tree::default().text(&format!("{types}/{index}")).unwrap_or_default();
             // The first of equals: a later one is worth a little less.
             Some((worth(&gid, &kind)? * 1000 - u32::from(index), index, gid))
         })

@@ -221,11 +221,10 @@ impl Connection {
         // which member was written, and the data is as long as it says.
         unsafe {
             let event = &*raw;
+            let (ud, connected) = (&event.param.ud, &event.param.conn);
             let (data, length) = match self.service {
-                Service::Ud => (event.param.ud.private_data, event.param.ud.private_data_len),
-                Service::Rc | Service::Uc => {
-                    (event.param.conn.private_data, event.param.conn.private_data_len)
-                }
+                Service::Ud => (ud.private_data, ud.private_data_len),
+                Service::Rc | Service::Uc => (connected.private_data, connected.private_data_len),
             };
             let has_data = event.event == RDMA_CM_EVENT_CONNECT_REQUEST && !data.is_null();
             let data = match has_data {
@@ -349,14 +348,11 @@ fn address_of(adapter: &Adapter) -> Result<SocketAddr, SetupError> {
 
 /// The interface that a link-local address belongs to; 0 for any other.
 fn scope_of(adapter: &Adapter, address: Ipv6Addr) -> u32 {
-    if !address.is_unicast_link_local() {
-        return 0;
-    }
-    let index = adapter.gid_index.to_string();
-    let device = port_folder(&adapter.name, adapter.port).join("gid_attrs/ndevs").join(index);
-    let name = std::fs::read_to_string(device).unwrap_or_default();
-    let number = format!("/sys/class/net/{}/ifindex", name.trim());
-    std::fs::read_to_string(number).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    let port = port_folder(&adapter.name, adapter.port);
+    let device = format!("{port}/gid_attrs/ndevs/{}", adapter.gid_index);
+    let name = Tree::default().text(&device).filter(|_| address.is_unicast_link_local());
+    let number = |name| Tree::default().number(&format!("/sys/class/net/{name}/ifindex"));
+    name.and_then(number).unwrap_or(0)
 }
 
 /// A socket address as the library takes it: it reads it, whatever its header says.

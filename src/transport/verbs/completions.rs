@@ -55,7 +55,7 @@ impl VerbsEndpoint {
                 self.failed(&completion, self.config.operation.name());
             } else {
                 self.order.completed(completion.wr_id);
-                if let Some(stamps) = &mut self.stamps {
+                if let Some(stamps) = &mut self.queues.stamps {
                     stamps.keep(completion.wr_id, self.lists.stamps[number]);
                 }
             }

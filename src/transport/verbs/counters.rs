@@ -1,43 +1,41 @@
 //! What the kernel counts at a port: read before and after, kept as differences.
 
 use super::adapter::port_folder;
+use crate::host::Tree;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The counters of one port at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Counters {
+    tree: Tree,
     /// The port's folder.
-    port: PathBuf,
+    port: String,
     counts: BTreeMap<String, u64>,
 }
 
 impl Counters {
     /// Reads those of a port; none where the kernel has none.
     pub fn of_port(device: &str, port: u8) -> Counters {
-        Counters::below(&port_folder(device, port))
+        Counters::below(Tree::default(), port_folder(device, port))
     }
 
-    fn below(port: &Path) -> Counters {
-        let mut all = BTreeMap::new();
-        for folder in ["counters", "hw_counters"] {
-            let Ok(entries) = std::fs::read_dir(port.join(folder)) else { continue };
-            for entry in entries.flatten() {
-                let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-                if let Ok(value) = text.trim().parse() {
-                    all.insert(entry.file_name().to_string_lossy().into_owned(), value);
-                }
+    fn below(tree: Tree, port: String) -> Counters {
+        let mut counts = BTreeMap::new();
+        for folder in ["counters", "hw_counters"].map(|folder| format!("{port}/{folder}")) {
+            for name in tree.names(&folder) {
+                let count = tree.number(&format!("{folder}/{name}"));
+                counts.extend(count.map(|count| (name, count)));
             }
         }
         // How often the kernel asks the device: a setting, not a count.
-        all.remove("lifespan");
-        Counters { port: port.to_owned(), counts: all }
+        counts.remove("lifespan");
+        Counters { tree, port, counts }
     }
 
     /// What has been counted from then to now.
     pub fn moved(&self) -> FinalCounters {
-        Counters::below(&self.port).since(self)
+        Counters::below(self.tree.clone(), self.port.clone()).since(self)
     }
 
     /// What has been counted since: those that moved, by name.
@@ -68,14 +66,15 @@ mod tests {
         write("hw_counters/rnr_nak_retry_err", "0\n");
         write("hw_counters/lifespan", "10\n");
         write("hw_counters/odd", "N/A (no PMA)\n");
-        let before = Counters::below(&folder);
+        let read = || Counters::below(Tree::at(&folder), String::new());
+        let before = read();
         write("counters/port_xmit_packets", "175\n");
         write("hw_counters/lifespan", "12\n");
-        let after = Counters::below(&folder);
+        let after = read();
         std::fs::remove_dir_all(&folder).unwrap();
         let moved = after.since(&before);
         let expected = ("counter.port_xmit_packets".to_string(), CounterValue::OfPort(75));
         assert_eq!(moved, FinalCounters::from([expected]));
-        assert!(Counters::below(Path::new("/nonexistent")).since(&before).is_empty());
+        assert!(read().since(&before).is_empty(), "there is no such folder any more");
     }
 }

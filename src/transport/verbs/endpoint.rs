@@ -13,7 +13,6 @@ use super::options::{Calls, Service};
 use super::order::Order;
 use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
-use super::stamps::Stamps;
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
@@ -92,8 +91,6 @@ pub struct VerbsEndpoint {
     pub(super) errors: Errors,
     /// The port's, when the ends were connected.
     before: Counters,
-    /// The device's own stamps of completed sends, where they were asked for.
-    pub(super) stamps: Option<Stamps>,
 }
 
 // SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
@@ -116,7 +113,6 @@ impl VerbsEndpoint {
         route: Option<(AddressHandle, u32)>,
         config: EndpointConfig,
         before: Counters,
-        stamps: Option<Stamps>,
     ) -> VerbsEndpoint {
         // SAFETY: numbers, null pointers and unions of them, as their defaults are.
         let lists: Lists = unsafe { std::mem::zeroed() };
@@ -143,7 +139,6 @@ impl VerbsEndpoint {
             link: Link::Up,
             errors: Errors::default(),
             before,
-            stamps,
         };
         endpoint.prepare();
         endpoint
@@ -368,7 +363,7 @@ impl Endpoint for VerbsEndpoint {
     }
 
     fn device_clock(&self) -> Option<&dyn DeviceClock> {
-        self.stamps.as_ref().map(|stamps| stamps as &dyn DeviceClock)
+        self.queues.stamps.as_ref().map(|stamps| stamps as &dyn DeviceClock)
     }
 
     /// Errors, and what the port has counted since the connection.
@@ -386,10 +381,10 @@ impl Endpoint for VerbsEndpoint {
         // An event between the last poll and the arming would be missed.
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {
-            inline::req_notify_cq(self.queues.receive.raw())
+            inline::req_notify_cq(self.queues.receive.raw(), 0)
                 | match self.config.reaps_busily {
                     true => 0,
-                    false => inline::req_notify_cq(self.queues.send.raw()),
+                    false => inline::req_notify_cq(self.queues.send.raw(), 0),
                 }
         };
         if error != 0 {

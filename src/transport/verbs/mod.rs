@@ -38,7 +38,6 @@ pub use endpoint::VerbsEndpoint;
 use memory::{Layout, Memory};
 use options::Service;
 use queues::{Depths, Queues};
-use stamps::Stamps;
 use std::net::Ipv6Addr;
 
 /// The verbs transport.
@@ -170,10 +169,7 @@ impl HalfOpen {
         };
         let route = route.map(|route| (route, datagram_key(&setup)));
         let before = Counters::of_port(&adapter.name, adapter.port);
-        let stamps = (options::stamps_complete(&setup.settings) && setup.role == Role::Client)
-            .then(|| Stamps::of(&adapter.domain.parent, &adapter.name))
-            .transpose()?;
-        let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before, stamps);
+        let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
         if !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
@@ -227,7 +223,7 @@ impl HalfOpen {
     /// What the two ends have agreed on, and what the adapter allows.
     fn effective_settings(&self, config: &EndpointConfig, other: &Address) -> NamedValues {
         let adapter = &self.adapter;
-        let rate = std::fs::read_to_string(port_folder(&adapter.name, adapter.port).join("rate"));
+        let rate = format!("{}/rate", port_folder(&adapter.name, adapter.port));
         let on = |is_on| if is_on { "on" } else { "off" }.to_string();
         let address = match self.own.lid {
             0 => ("gid", Ipv6Addr::from(adapter.gid).to_string()),
@@ -238,7 +234,7 @@ impl HalfOpen {
         let mut all = vec![
             ("device", adapter.name.clone()),
             ("port", adapter.port.to_string()),
-            ("link_rate", rate.unwrap_or_default().trim().to_string()),
+            ("link_rate", crate::host::Tree::default().text(&rate).unwrap_or_default()),
             ("service", config.service.name().into()),
             ("operation", config.operation.name().into()),
             ("connect", settings.text("connect").unwrap_or_default().into()),

@@ -3,8 +3,8 @@
 use super::adapter::Adapter;
 use super::options::{self, Calls, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
-use super::stamps;
-use crate::transport::{Operation, Setup, SetupError, Traffic};
+use super::stamps::Stamps;
+use crate::transport::{Operation, Role, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
 
 /// How deep the queues are.
@@ -74,6 +74,8 @@ pub(super) struct Queues {
     /// Whether payloads are copied into the work requests, and how much the adapter grants.
     pub inline: bool,
     pub inline_granted: u32,
+    /// The device's own stamps of completed sends, where they were asked for.
+    pub stamps: Option<Stamps>,
 }
 
 impl Queues {
@@ -82,21 +84,20 @@ impl Queues {
         let (domain, settings) = (&adapter.domain, &setup.settings);
         let channel = Channel::new(&domain.parent)?;
         let stamps = options::stamps_complete(settings);
-        if stamps {
-            stamps::check(&domain.parent, &adapter.name)?;
-        }
+        let stamps = stamps.then(|| Stamps::of(&domain.parent, &adapter.name)).transpose()?;
         let is_extended = options::polling(settings) == Calls::Extended;
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
         let queue = |entries, stamps| {
             CompletionQueue::new(&channel, entries, is_extended.then_some(stamps), at_once)
         };
-        let send = queue((depths.send + 1) * depths.pairs, stamps)?;
+        let send = queue((depths.send + 1) * depths.pairs, stamps.is_some())?;
         let receive = queue(depths.receives, false)?;
         let shared = settings.flag("shared-receive-queue");
         let shared = shared.then(|| SharedReceives::new(domain, depths.receives)).transpose()?;
-        let mut queues =
-            Queues { pairs: Vec::new(), shared, send, receive, inline: false, inline_granted: 0 };
+        let (pairs, inline, inline_granted) = (Vec::new(), false, 0);
+        let stamps = stamps.filter(|_| setup.role == Role::Client);
+        let mut queues = Queues { pairs, shared, send, receive, inline, inline_granted, stamps };
         for _ in 0..depths.pairs {
             queues.add_pair(setup, adapter, depths)?;
         }

@@ -24,8 +24,21 @@ impl Stamps {
     /// # Errors
     /// The adapter has no clock by which it stamps.
     pub fn of(context: &Arc<Context>, device: &str) -> Result<Stamps, SetupError> {
-        let (mask, context) = (check(context, device)?, Arc::clone(context));
-        Ok(Stamps { context, mask, of_send: vec![DeviceTicks(0); MOST] })
+        let mut attributes = ibv_device_attr_ex::default();
+        let (none, size) = (std::ptr::null(), size_of_val(&attributes));
+        // SAFETY: a live context and room for the answer.
+        let error =
+            unsafe { extended::query_device_ex(context.raw(), none, &mut attributes, size) };
+        let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
+        let (context, of_send) = (Arc::clone(context), vec![DeviceTicks(0); MOST]);
+        let stamps = Stamps { context, mask, of_send };
+        if error != 0 || mask == 0 || khz == 0 || stamps.now().is_none() {
+            return Err(SetupError::NotAllowed(format!(
+                "{device} does not support --stamp-complete device, since it has no clock that \
+                 stamps completions: use --stamp-complete cpu"
+            )));
+        }
+        Ok(stamps)
     }
 
     /// Keeps the stamp of a send. Called where time is measured.
@@ -39,38 +52,16 @@ impl Stamps {
 
 impl DeviceClock for Stamps {
     fn now(&self) -> Option<DeviceTicks> {
-        read(&self.context)
+        let comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+        let mut values = ibv_values_ex { comp_mask, ..Default::default() };
+        // SAFETY: a live context and room for the answer.
+        let error = unsafe { extended::query_rt_values(self.context.raw(), &mut values) };
+        let answered = error == 0 && values.comp_mask & comp_mask != 0;
+        // The raw clock stands in the nanoseconds, whatever its unit is (ibv_query_rt_values_ex(3)).
+        answered.then_some(DeviceTicks(values.raw_clock.tv_nsec as u64))
     }
 
     fn stamps(&self) -> DeviceStamps<'_> {
         DeviceStamps { mask: self.mask, of_send: &self.of_send }
     }
-}
-
-/// The bits of the clock by which an adapter stamps completions.
-///
-/// # Errors
-/// It has none.
-pub(super) fn check(context: &Context, device: &str) -> Result<u64, SetupError> {
-    let mut attributes = ibv_device_attr_ex::default();
-    // SAFETY: a live context and room for the answer.
-    let error = unsafe { extended::query_device_ex(context.raw(), &mut attributes) };
-    let (mask, khz) = (attributes.completion_timestamp_mask, attributes.hca_core_clock);
-    if error != 0 || mask == 0 || khz == 0 || read(context).is_none() {
-        return Err(SetupError::NotAllowed(format!(
-            "{device} does not support --stamp-complete device, since it has no clock that stamps \
-             completions: use --stamp-complete cpu"
-        )));
-    }
-    Ok(mask)
-}
-
-/// Reads the adapter's clock; `None` where it has none, or says nothing.
-fn read(context: &Context) -> Option<DeviceTicks> {
-    let mut values = ibv_values_ex { comp_mask: IBV_VALUES_MASK_RAW_CLOCK, ..Default::default() };
-    // SAFETY: a live context and room for the answer.
-    let error = unsafe { extended::query_rt_values(context.raw(), &mut values) };
-    let answered = error == 0 && values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK != 0;
-    // The raw clock stands in the nanoseconds, whatever its unit is (ibv_query_rt_values_ex(3)).
-    answered.then_some(DeviceTicks(values.raw_clock.tv_nsec as u64))
 }

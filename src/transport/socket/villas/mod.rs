@@ -27,20 +27,14 @@ fn node(settings: &Settings) -> Option<(SocketAddr, SocketAddr)> {
     Some((settings.get("node-in")?, settings.get("node-out")?))
 }
 
-const NODE_IN: OptionDef = OptionDef::text(
-    "node-in",
-    settings::check_address,
-    "Address at which a socket node of VILLASnode receives (its in.address)",
-)
-.metavar("ADDRESS:PORT")
-.needs(&["node-out"]);
-const NODE_OUT: OptionDef = OptionDef::text(
-    "node-out",
-    settings::check_address,
-    "Address to which that node sends (its out.address)",
-)
-.metavar("ADDRESS:PORT")
-.needs(&["node-in"]);
+const NODE_IN: OptionDef = address("node-in", &["node-out"])
+    .help("Address at which a socket node of VILLASnode receives (its in.address)");
+const NODE_OUT: OptionDef =
+    address("node-out", &["node-in"]).help("Address to which that node sends (its out.address)");
+
+const fn address(name: &'static str, needs: &'static [&'static str]) -> OptionDef {
+    OptionDef::text(name, settings::check_address, "").metavar("ADDRESS:PORT").needs(needs)
+}
 
 const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
                      ADDRESS:PORT, where it sends";
