@@ -286,11 +286,6 @@ impl Model {
         let nearest = |a: &&Piece, b: &&Piece| a.distance(at).total_cmp(&b.distance(at));
         self.pieces.iter().min_by(nearest).map(Piece::drift)
     }
-
-    /// How many lines there are.
-    pub fn pieces(&self) -> usize {
-        self.pieces.len()
-    }
 }
 
 /// How many exchanges from the first on (or up to the last) a line fits, at least one.

@@ -189,7 +189,7 @@ fn available(
 /// The graphs with what is drawn beside them.
 fn graphs(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<Vec<Graph>, CommandError> {
     let runs = |name: &String| requests.iter().any(|(series, _)| series == name);
-    let link = link_rate(&host::rdma_links());
+    let link = link_rate(&host::rdma_links(&host::Tree::default()));
     let mut graphs = Vec::new();
     for asked in &parsed.graphs {
         let mut graph = asked.graph.clone();

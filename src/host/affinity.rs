@@ -160,11 +160,7 @@ impl Place {
 /// another node, and one far from the adapter, only makes it larger. Isolation removes outliers; a
 /// shared cache is what two neighbours on one node usually have; CPU 0 gets the interrupts that
 /// nobody placed.
-fn faults(
-    (a, b): (&Place, &Place),
-    near: Option<u32>,
-    many: bool,
-) -> (bool, u32, bool, u32, bool, bool, u32, u32) {
+fn faults((a, b): (&Place, &Place), near: Option<u32>, many: bool) -> impl Ord + use<> {
     let is_remote = |place: &Place| u32::from(near.is_some() && place.node != near);
     (
         a.siblings.contains(&b.cpu),

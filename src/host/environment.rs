@@ -102,7 +102,10 @@ impl Environment {
             discipline: Discipline::read_from(tree),
             interfaces: Interface::read_all(tree),
             sysctls: sysctls(tree),
-            load_average: tree.text("/proc/loadavg").and_then(|text| load_average(&text)),
+            load_average: tree.text("/proc/loadavg").and_then(|text| {
+                let numbers = text.split_whitespace().take(3).map(|number| number.parse().ok());
+                numbers.collect::<Option<Vec<f64>>>()?.try_into().ok()
+            }),
             versions: BTreeMap::from([tool]),
         }
     }
@@ -167,11 +170,6 @@ fn hypervisor_vendor() -> Option<String> {
     None
 }
 
-fn load_average(text: &str) -> Option<[f64; 3]> {
-    let mut numbers = text.split_whitespace().map(|n| n.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
-}
-
 impl Memory {
     fn read(tree: &Tree) -> Memory {
         let info = tree.text("/proc/meminfo").unwrap_or_default();
@@ -180,26 +178,20 @@ impl Memory {
             kib.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
         };
         let huge = tree.text("/sys/kernel/mm/transparent_hugepage/enabled");
+        // The soft limit: `Max locked memory  8388608  8388608  bytes`.
+        let limits = tree.text("/proc/self/limits").unwrap_or_default();
+        let mut limits = limits.lines().filter_map(|line| line.strip_prefix("Max locked memory"));
+        let limit = limits.next().and_then(|line| line.split_whitespace().next());
         Memory {
             total_bytes: bytes("MemTotal"),
             available_bytes: bytes("MemAvailable"),
             huge_pages: value_of(&info, "HugePages_Total", ':').and_then(|n| n.parse().ok()),
-            transparent_huge_pages: huge.and_then(|text| chosen(&text)),
-            lock_limit: tree.text("/proc/self/limits").and_then(|text| lock_limit(&text)),
+            // The word in brackets: `always [madvise] never`.
+            transparent_huge_pages: huge
+                .and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_string())),
+            lock_limit: limit.map(str::to_string),
         }
     }
-}
-
-/// The word in brackets: `always [madvise] never`.
-fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(word, _)| word.to_string())
-}
-
-/// The soft limit in `/proc/self/limits`: `Max locked memory  8388608  8388608  bytes`.
-fn lock_limit(limits: &str) -> Option<String> {
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max locked memory"))?;
-    line.split_whitespace().next().map(str::to_string)
 }
 
 #[cfg(test)]
@@ -257,10 +249,15 @@ mod tests {
 
     #[test]
     fn strange_contents_are_none() {
-        assert_eq!(load_average("1.0 x 2.0"), None);
-        assert_eq!(load_average("1.0"), None);
-        assert_eq!(chosen("always"), None);
-        assert_eq!(lock_limit("Max locked memory"), None);
+        for load in ["1.0 x 2.0", "1.0"] {
+            let fake = Fake::new(&[
+                ("proc/loadavg", load),
+                ("sys/kernel/mm/transparent_hugepage/enabled", "always\n"),
+                ("proc/self/limits", "Max locked memory\n"),
+            ]);
+            let found = Environment::read_from(&fake.tree, &[]);
+            assert_eq!((found.load_average, found.memory), (None, Memory::default()));
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub mod child;
 mod descriptors;
 mod discipline;
 mod environment;
-mod inherited;
 pub mod interrupt;
 mod memory;
 mod network;
@@ -29,10 +28,9 @@ pub use address::{
     own_addresses, session_address,
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
-pub use descriptors::allow_descriptors;
+pub use descriptors::{allow_descriptors, inherited};
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
-pub use inherited::inherited;
 pub use memory::{lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};

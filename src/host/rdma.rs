@@ -16,23 +16,15 @@ pub struct RdmaLink {
     pub emulated: bool,
 }
 
-/// All ports of this machine.
-pub fn rdma_links() -> Vec<RdmaLink> {
-    read(&Tree::default())
-}
-
 /// The NUMA node of an RDMA device, or of the first one; `None` where the kernel knows none (-1).
-pub fn rdma_node(device: Option<&str>) -> Option<u32> {
-    node_in(&Tree::default(), device)
-}
-
-fn node_in(tree: &Tree, device: Option<&str>) -> Option<u32> {
+pub fn rdma_node(tree: &Tree, device: Option<&str>) -> Option<u32> {
     let first = || tree.names("/sys/class/infiniband").into_iter().next();
     let device = device.map(str::to_owned).or_else(first)?;
     tree.number(&format!("/sys/class/infiniband/{device}/device/numa_node"))
 }
 
-fn read(tree: &Tree) -> Vec<RdmaLink> {
+/// All ports of a machine.
+pub fn rdma_links(tree: &Tree) -> Vec<RdmaLink> {
     let mut links = Vec::new();
     for device in tree.names("/sys/class/infiniband").iter().take(MOST) {
         let folder = format!("/sys/class/infiniband/{device}");
@@ -70,7 +62,7 @@ mod tests {
             ("sys/class/infiniband/mlx5_0/device/numa_node", "1\n"),
             ("sys/class/infiniband/mlx5_1/device/numa_node", "-1\n"),
         ]);
-        let node = |device| node_in(&fake.tree, device);
+        let node = |device| rdma_node(&fake.tree, device);
         assert_eq!((node(None), node(Some("mlx5_0"))), (Some(1), Some(1)));
         assert_eq!((node(Some("mlx5_1")), node(Some("rxe0"))), (None, None));
     }
@@ -83,7 +75,7 @@ mod tests {
             ("sys/class/infiniband/soft/parent", "eth0\n"),
             ("sys/class/infiniband/soft/ports/1/rate", "10 Gb/sec (4X SDR)\n"),
         ]);
-        let links = read(&fake.tree);
+        let links = rdma_links(&fake.tree);
         let seen: Vec<(&str, Option<&str>, bool)> =
             links.iter().map(|l| (l.name.as_str(), l.generation.as_deref(), l.emulated)).collect();
         assert_eq!(

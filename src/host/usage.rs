@@ -12,7 +12,7 @@ pub struct ResourceUse {
     pub user_ns: f64,
     /// System CPU time in nanoseconds, as coarse.
     pub system_ns: f64,
-    /// CPU time of both kinds in nanoseconds, exact: of the thread or the process by its own clock.
+    /// CPU time of both kinds in nanoseconds, exact: by the clock of the thread.
     pub cpu_ns: f64,
     /// Context switches that were asked for (a blocking call).
     pub voluntary_switches: u64,
@@ -23,19 +23,10 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
-    /// Of the whole process, so far.
-    pub fn of_process() -> ResourceUse {
-        ResourceUse::read(UsageWho::RUSAGE_SELF, ClockId::ProcessCPUTime)
-    }
-
     /// Of the calling thread, so far.
     pub fn of_thread() -> ResourceUse {
-        ResourceUse::read(UsageWho::RUSAGE_THREAD, ClockId::ThreadCPUTime)
-    }
-
-    fn read(who: UsageWho, clock: ClockId) -> ResourceUse {
-        let cpu = clock_gettime(clock);
-        let Ok(usage) = getrusage(who) else { return ResourceUse::default() };
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return ResourceUse::default() };
         let ns = |time: TimeVal| time.num_microseconds() as f64 * 1e3;
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         ResourceUse {
@@ -83,7 +74,7 @@ mod tests {
         let mut region = vec![0u8; 64 * rustix::param::page_size()];
         super::super::touch(&mut region);
         let used = ResourceUse::of_thread().since(&before);
-        assert!(ResourceUse::of_process().page_faults >= used.page_faults);
+        assert!(ResourceUse::of_thread().page_faults >= used.page_faults);
         assert_eq!(before.since(&before), ResourceUse::default());
     }
 

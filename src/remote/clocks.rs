@@ -95,10 +95,9 @@ impl Comparison {
         injected_error: Option<InjectedClockError>,
     ) -> Result<Comparison, Fault> {
         let cookie: Cookie = secret::fresh()?;
-        let site = |role| match (interface, role) {
-            (Some(names), Role::Client) => Site::Interface(names.client.clone()),
-            (Some(names), Role::Server) => Site::Interface(names.server.clone()),
-            (None, role) => host.site(role).unwrap_or_default(),
+        let site = |role: Role| match interface {
+            Some(names) => Site::Interface(role.pick(&names.client, &names.server).clone()),
+            None => host.site(role).unwrap_or_default(),
         };
         let request = AnswerClock {
             site: site(Role::Server),

@@ -142,20 +142,16 @@ impl Identity {
     }
 
     fn read(file: &Path, text: &str) -> Result<Identity, String> {
-        let wrong = |what: &dyn std::fmt::Display| {
-            format!("{} holds no valid identity ({what}): remove it and pair again", file.display())
-        };
-        let mode = file.metadata().map_err(|error| wrong(&error))?.mode();
-        if mode & 0o077 != 0 {
-            return Err(format!(
-                "{0} is readable by other users: run `chmod 600 {0}`",
-                file.display()
-            ));
+        let shown = file.display();
+        if !file.metadata().is_ok_and(|found| found.mode() & 0o077 == 0) {
+            return Err(format!("{shown} is readable by other users: run `chmod 600 {shown}`"));
         }
-        let certificate =
-            CertificateDer::from_pem_slice(text.as_bytes()).map_err(|error| wrong(&error))?;
-        let key =
-            PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|error| wrong(&error))?;
+        let certificate = CertificateDer::from_pem_slice(text.as_bytes());
+        let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes());
+        let both = certificate.and_then(|certificate| Ok((certificate, key?)));
+        let (certificate, key) = both.map_err(|error| {
+            format!("{shown} holds no valid identity ({error}): remove it and pair again")
+        })?;
         let at = text.find("-----BEGIN CERTIFICATE").unwrap_or_default();
         Ok(Identity { certificate, pem: text[at..].to_string(), key })
     }

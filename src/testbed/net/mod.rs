@@ -16,6 +16,7 @@ mod wiring;
 
 use super::Ended;
 use super::tools::{Needed, lacking, require, signals, wait_until};
+use crate::host::child;
 use crate::options::named_enum;
 use crate::units::{BitRate, Span};
 use hosts::Hosts;
@@ -104,22 +105,14 @@ fn watch(mut child: Child, signal: &AtomicUsize) -> io::Result<Ended> {
         }
     };
     // A terminal sends SIGINT to the whole group; the others are for this process alone.
-    let has_ended =
-        number == signal_hook::consts::SIGINT as usize && ends_within(&mut child, GRACE);
-    if !has_ended {
+    let had_its_own = number == signal_hook::consts::SIGINT as usize;
+    let deadline = Instant::now() + GRACE;
+    if !had_its_own || wait_until(deadline, || over(&mut child)).is_none() {
         let pid = rustix::process::Pid::from_child(&child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        if !ends_within(&mut child, LAST_GRACE) {
-            // The child is ours and was not waited for: its number cannot be another's.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = child::wait(&mut child, LAST_GRACE, || false);
     }
     Ok(Ended::Signalled(number as u8))
-}
-
-fn ends_within(child: &mut Child, limit: Duration) -> bool {
-    wait_until(Instant::now() + limit, || over(child)).is_some()
 }
 
 fn over(child: &mut Child) -> Option<ExitStatus> {

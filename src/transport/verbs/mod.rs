@@ -27,6 +27,7 @@ mod resources;
 mod sends;
 mod stamps;
 
+use crate::host::{Tree, rdma_node};
 use crate::transport::*;
 use crate::units::Bytes;
 use adapter::{Adapter, is_ethernet, port_folder};
@@ -92,7 +93,7 @@ impl Transport for Verbs {
     }
 
     fn numa_node(&self, settings: &Settings) -> Option<u32> {
-        crate::host::rdma_node(settings.text("device"))
+        rdma_node(&Tree::default(), settings.text("device"))
     }
 
     fn completes_each(&self, settings: &Settings) -> bool {
@@ -253,7 +254,7 @@ impl HalfOpen {
             ("poll", config.polling.name().into()),
             ("pages", pages.into()),
         ];
-        let node = crate::host::rdma_node(Some(&adapter.name));
+        let node = rdma_node(&Tree::default(), Some(&adapter.name));
         all.extend(node.map(|node| ("numa_node", node.to_string())));
         all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
