@@ -285,7 +285,7 @@ const PAIR: CommandDef = CommandDef {
   wiregauge pair node07",
     operands: &[AGENT_ADDRESS],
     ..CommandDef::new("pair", |typed| {
-        agent_address(&typed).map(|(host, port)| Command::Pair { host, port })
+        agent_address(&typed).map(|(host, port)| Command::Pair(host, port))
     })
 };
 
@@ -329,7 +329,7 @@ const DIAL_AGENT: CommandDef = CommandDef {
     is_hidden: true,
     operands: &[AGENT_ADDRESS],
     ..CommandDef::new("dial-agent", |typed| {
-        agent_address(&typed).map(|(host, port)| Command::Dial { host, port })
+        agent_address(&typed).map(|(host, port)| Command::Dial(host, port))
     })
 };
 

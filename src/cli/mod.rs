@@ -172,22 +172,12 @@ pub enum Command {
     Text(Vec<u8>),
     /// Run an agent daemon, or offer a pairing with one.
     Agent(Box<DaemonOptions>),
-    /// Pair with one.
-    Pair {
-        /// Its host.
-        host: String,
-        /// Its port.
-        port: u16,
-    },
+    /// Pair with one at this host and port.
+    Pair(String, u16),
     /// Be the agent of one round.
     RunRole,
-    /// Carry a control channel to an agent daemon.
-    Dial {
-        /// Its host.
-        host: String,
-        /// Its port.
-        port: u16,
-    },
+    /// Carry a control channel to an agent daemon at this host and port.
+    Dial(String, u16),
 }
 
 /// How an agent daemon runs.

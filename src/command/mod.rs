@@ -143,9 +143,9 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Selftest { json } => selftest::selftest(json),
         Command::Text(text) => console::print(&text),
         Command::Agent(options) => agent::agent(*options),
-        Command::Pair { host, port } => agent::pair(&host, port),
+        Command::Pair(host, port) => agent::pair(&host, port),
         // Standard output is the control channel: nothing else may write to it.
         Command::RunRole => std::process::exit(serve::main(registry::FOR_AGENTS).into()),
-        Command::Dial { host, port } => std::process::exit(dial::main(&host, port).into()),
+        Command::Dial(host, port) => std::process::exit(dial::main(&host, port).into()),
     }
 }

@@ -138,7 +138,7 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let unit = written.one_of("unit", fields.get("unit")?)?;
     let columns: Vec<String> = fields.get("columns")?;
     let rows: Field<'_> = fields.get("rows")?;
-    let rows_place = rows.place.clone();
+    let rows_place = rows.span();
     let rows: Vec<Field<'_>> = Vec::read(written, "rows", rows)?;
     if rows.is_empty() || rows.len() > MOST_ROWS || columns.is_empty() {
         let sentence = format!("a table has columns and 1 to {MOST_ROWS} rows");
@@ -163,7 +163,7 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
 
 /// `[4, 0.92, 0.86]` or `["RC", 50.18]`; `nan` where nothing was published.
 fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Misplaced> {
-    let place = row.place.clone();
+    let place = row.span();
     let mut parts = Vec::<Field<'_>>::read(written, "rows", row)?.into_iter();
     let Some(key) = parts.next() else {
         return Err(written.wrong(&place, "a row begins with its size in bytes or its name"));
@@ -172,8 +172,8 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
         let sentence = format!("a row has {} figures, and the table {width} columns", parts.len());
         return Err(written.wrong(&place, sentence));
     }
-    let key = match key.value {
-        DeValue::String(name) => Key::Name(name.into_owned()),
+    let key = match key.get_ref() {
+        DeValue::String(name) => Key::Name(name.clone().into_owned()),
         _ => match Read::read(written, "a size", key)? {
             (size, _) if size >= 1.0 && f64::fract(size) == 0.0 => Key::Size(Bytes(size as u64)),
             (_, place) => return Err(written.wrong(&place, "a size is a whole number of bytes")),

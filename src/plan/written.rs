@@ -89,7 +89,8 @@ impl Written {
             let place = error.span().unwrap_or(0..0);
             self.wrong(&place, format!("invalid TOML: {}", error.message()))
         })?;
-        Ok(Fields::of(self, table.into_inner(), 0..0, what.to_owned()))
+        let (left, what) = (table.into_inner(), what.to_owned());
+        Ok(Fields { written: self, place: 0..0, what, left, asked: Vec::new() })
     }
 }
 
@@ -114,15 +115,8 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// A value, where it stands and where its key does.
-pub struct Field<'a> {
-    /// Where the key stands.
-    pub key_place: Place,
-    /// Where the value stands.
-    pub place: Place,
-    /// The value.
-    pub value: DeValue<'a>,
-}
+/// A value and where it stands.
+pub type Field<'a> = Spanned<DeValue<'a>>;
 
 /// The fields of a table that have not been read yet.
 pub struct Fields<'a> {
@@ -132,32 +126,22 @@ pub struct Fields<'a> {
     pub place: Place,
     /// What it is called in refusals.
     pub what: String,
-    left: Vec<(String, Field<'a>)>,
+    left: DeTable<'a>,
     asked: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
-    fn of(written: &'a Written, table: DeTable<'a>, place: Place, what: String) -> Fields<'a> {
-        let part = |(key, value): (Spanned<Cow<'a, str>>, Spanned<DeValue<'a>>)| {
-            let (key_place, place) = (key.span(), value.span());
-            let field = Field { key_place, place, value: value.into_inner() };
-            (key.into_inner().into_owned(), field)
-        };
-        let mut left: Vec<(String, Field<'a>)> = table.into_iter().map(part).collect();
-        left.sort_by_key(|(_, field)| field.key_place.start);
-        Fields { written, place, what, left, asked: Vec::new() }
-    }
-
     /// Takes a field.
     pub fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.asked.push(key);
-        let at = self.left.iter().position(|(name, _)| name == key)?;
-        Some(self.left.remove(at).1)
+        self.left.remove(key)
     }
 
-    /// All that is left, in the order in which it is written.
-    pub fn rest(&mut self) -> Vec<(String, Field<'a>)> {
-        std::mem::take(&mut self.left)
+    /// All that is left, in the order in which it is written: names and values.
+    pub fn rest(&mut self) -> Vec<(Spanned<Cow<'a, str>>, Field<'a>)> {
+        let mut rest: Vec<_> = std::mem::take(&mut self.left).into_iter().collect();
+        rest.sort_by_key(|(key, _)| key.span().start);
+        rest
     }
 
     /// Takes a field as what its type reads in it.
@@ -172,10 +156,11 @@ impl<'a> Fields<'a> {
 
     /// Refuses what has not been asked for.
     pub fn done(self) -> Result<(), Misplaced> {
-        let Some((name, field)) = self.left.first() else { return Ok(()) };
-        let allowed = self.asked.join(", ");
+        let first = self.left.keys().min_by_key(|key| key.span().start);
+        let Some(key) = first else { return Ok(()) };
+        let (name, allowed) = (key.get_ref(), self.asked.join(", "));
         let sentence = format!("{} has no key '{name}': use {allowed}", self.what);
-        Err(self.written.wrong(&field.key_place, sentence))
+        Err(self.written.wrong(&key.span(), sentence))
     }
 }
 
@@ -198,9 +183,9 @@ impl<'a> Read<'a> for Field<'a> {
 
 impl<'a> Read<'a> for Text {
     fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
-        match field.value {
-            DeValue::String(text) => Ok((text.into_owned(), field.place)),
-            other => Err(written.kind(&field.place, key, &other, "a text in quotes")),
+        match field.get_ref() {
+            DeValue::String(text) => Ok((text.clone().into_owned(), field.span())),
+            other => Err(written.kind(&field.span(), key, other, "a text in quotes")),
         }
     }
 }
@@ -214,16 +199,15 @@ impl<'a> Read<'a> for String {
 /// A number, and where it stands.
 impl<'a> Read<'a> for (f64, Place) {
     fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
-        let digits = match &field.value {
+        let digits = match field.get_ref() {
             DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
             DeValue::Float(number) => Some(number.as_str()),
             _ => None,
         };
         let number = digits.and_then(|digits| digits.replace('_', "").parse().ok());
-        match number {
-            Some(number) => Ok((number, field.place)),
-            None => Err(written.kind(&field.place, key, &field.value, "a number")),
-        }
+        number
+            .map(|number| (number, field.span()))
+            .ok_or_else(|| written.kind(&field.span(), key, field.get_ref(), "a number"))
     }
 }
 
@@ -234,14 +218,12 @@ impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
     }
 
     fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
-        let part = |value: Spanned<DeValue<'a>>| {
-            let place = value.span();
-            let field = Field { key_place: place.clone(), place, value: value.into_inner() };
-            T::read(written, key, field)
-        };
-        match field.value {
-            DeValue::Array(parts) => parts.into_iter().map(part).collect(),
-            other => Err(written.kind(&field.place, key, &other, "a list in [ ]")),
+        let place = field.span();
+        match field.into_inner() {
+            DeValue::Array(parts) => {
+                parts.into_iter().map(|part| T::read(written, key, part)).collect()
+            }
+            other => Err(written.kind(&place, key, &other, "a list in [ ]")),
         }
     }
 }
@@ -259,11 +241,10 @@ impl<'a, T: Read<'a>> Read<'a> for Option<T> {
 /// A table, called by its key in refusals.
 impl<'a> Read<'a> for Fields<'a> {
     fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
-        match field.value {
-            DeValue::Table(table) => {
-                Ok(Fields::of(written, table, field.place, format!("a {key}")))
-            }
-            other => Err(written.kind(&field.place, key, &other, "a table")),
+        let (place, what) = (field.span(), format!("a {key}"));
+        match field.into_inner() {
+            DeValue::Table(left) => Ok(Fields { written, place, what, left, asked: Vec::new() }),
+            other => Err(written.kind(&place, key, &other, "a table")),
         }
     }
 }

@@ -175,7 +175,7 @@ fn shipped() -> Result<Vec<Workload>, Misplaced> {
         let (name, of): (String, String) = (fields.get("name")?, fields.get("what")?);
         let (mut steps, mut largest) = (Vec::new(), Bytes(0));
         for share in fields.get::<Vec<Field<'_>>>("shares")? {
-            let place = share.place.clone();
+            let place = share.span();
             let parts: Vec<(f64, Place)> = Vec::read(&written, "shares", share)?;
             let [(cumulative, _), (mean, _), (most, _)] = parts.as_slice() else {
                 return Err(written.wrong(&place, "a share has three numbers"));

@@ -7,6 +7,8 @@ use super::{Graph, GraphKind};
 use crate::options::each_once;
 use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
 use crate::units::Bytes;
+use std::borrow::Cow;
+use toml::Spanned;
 use toml::de::DeValue;
 
 /// Most entries, most graphs, and most references of a graph.
@@ -192,10 +194,11 @@ fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
 /// All that is left of a table as words.
 fn words(mut table: Fields<'_>) -> Result<Vec<Word>, Misplaced> {
     let written = table.written;
-    let word = |(key, field): (String, Field<'_>)| {
-        let (key_place, place) = (field.key_place.clone(), field.place.clone());
-        let value = match field.value {
-            DeValue::Boolean(on) => WordValue::Switch(on),
+    let word = |(key, field): (Spanned<Cow<'_, str>>, Field<'_>)| {
+        let (key_place, place) = (key.span(), field.span());
+        let key = key.into_inner().into_owned();
+        let value = match field.get_ref() {
+            DeValue::Boolean(on) => WordValue::Switch(*on),
             DeValue::Array(_) => {
                 let parts: Vec<Plain> = Vec::read(written, &key, field)?;
                 let parts: Vec<String> = parts.into_iter().map(|Plain(text, _)| text).collect();
@@ -214,17 +217,17 @@ struct Plain(String, Place);
 
 impl<'a> Read<'a> for Plain {
     fn read(written: &'a Written, key: &str, field: Field<'a>) -> Result<Self, Misplaced> {
-        let text = match &field.value {
+        let text = match field.get_ref() {
             DeValue::String(text) => text.clone().into_owned(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
             DeValue::Float(number) => number.as_str().replace('_', ""),
             other => {
                 let write = "a quoted string, a decimal number, true, false or a list of strings \
                              and numbers";
-                return Err(written.kind(&field.place, key, other, write));
+                return Err(written.kind(&field.span(), key, other, write));
             }
         };
-        Ok(Plain(text, field.place))
+        Ok(Plain(text, field.span()))
     }
 }
 
