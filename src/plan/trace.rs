@@ -1,6 +1,6 @@
 //! A schedule that was written down: a line a message, its time and, where one wants, its size.
 
-use super::written::{Written, words};
+use super::written::Written;
 use crate::units::{Bytes, MessageRate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -27,37 +27,39 @@ impl Trace {
     /// A sentence that begins with `file:line:column`.
     pub fn parse(file: &str, text: &str) -> Result<Trace, String> {
         let mut trace = Trace { file: file.into(), times_ns: Vec::new(), sizes: Vec::new() };
-        let wrong = |at: usize, sentence: &str| {
+        let wrong = |word: &str, sentence: &str| {
+            // A word is a slice of the text.
+            let at = word.as_ptr() as usize - text.as_ptr() as usize;
             Written { file: file.into(), text: text.into() }.wrong(&(at..at), sentence).to_string()
         };
         for line in text.lines() {
-            let content = line.split('#').next().unwrap_or_default();
-            let begin = line.as_ptr() as usize - text.as_ptr() as usize;
-            let mut words = words(content).map(|(at, word)| (begin + at, word));
-            let Some((at, time)) = words.next() else { continue };
-            let time: Span = time.parse().map_err(|error: String| wrong(at, &error))?;
-            if trace.times_ns.last().is_some_and(|last| *last > time.0) {
-                return Err(wrong(at, "a time before that of the line above: use rising times"));
+            let (content, _) = line.split_once('#').unwrap_or((line, ""));
+            let mut words = content.split_whitespace();
+            let Some(time) = words.next() else { continue };
+            let Span(ns) = time.parse().map_err(|error: String| wrong(time, &error))?;
+            if trace.times_ns.last().is_some_and(|last| *last > ns) {
+                return Err(wrong(time, "a time before that of the line above: use rising times"));
             }
             let size = words.next();
             let is_first = trace.times_ns.is_empty();
             if !is_first && size.is_some() == trace.sizes.is_empty() {
-                let at = size.map_or(begin + content.len(), |(at, _)| at);
+                let end = &content[content.len()..];
+                let at = size.unwrap_or(end);
                 return Err(wrong(at, "write a size on every line or on none"));
             }
-            if let Some((at, size)) = size {
-                trace.sizes.push(size.parse().map_err(|error: String| wrong(at, &error))?);
+            if let Some(size) = size {
+                trace.sizes.push(size.parse().map_err(|error: String| wrong(size, &error))?);
             }
-            if let Some((at, _)) = words.next() {
-                return Err(wrong(at, "a third field: a line has a time and at most a size"));
+            if let Some(third) = words.next() {
+                return Err(wrong(third, "a third field: a line has a time and at most a size"));
             }
-            trace.times_ns.push(time.0);
+            trace.times_ns.push(ns);
             if trace.times_ns.len() > MOST {
-                return Err(wrong(begin, &format!("a trace has at most {MOST} messages")));
+                return Err(wrong(line, &format!("a trace has at most {MOST} messages")));
             }
         }
         match trace.times_ns.len() {
-            0 | 1 => Err(wrong(0, "a trace has at least 2 messages")),
+            0 | 1 => Err(wrong(text, "a trace has at least 2 messages")),
             _ => Ok(trace),
         }
     }

@@ -94,12 +94,6 @@ impl Written {
     }
 }
 
-/// The words of a line, each with the byte of the line at which it begins.
-pub fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    let start = line.as_ptr() as usize;
-    line.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
-}
-
 /// The last boundary of characters that is not behind `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
