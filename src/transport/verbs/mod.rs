@@ -164,10 +164,9 @@ impl HalfOpen {
         let config = self.config();
         let effective_settings = self.effective_settings(&config, &other);
         let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;
-        let route = match config.service {
-            Service::Ud => Some(adapter.domain.address(address::route(&adapter, &other))?),
-            Service::Rc | Service::Uc => None,
-        };
+        let route = (config.service == Service::Ud)
+            .then(|| adapter.domain.address(address::route(&adapter, &other)))
+            .transpose()?;
         let route = route.map(|route| (route, datagram_key(&setup)));
         let before = Counters::of_port(&adapter.name, adapter.port);
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
