@@ -58,7 +58,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    fn parse(self, text: &str) -> Result<u64, String> {
+    pub(super) fn parse(self, text: &str) -> Result<u64, String> {
         match self {
             Unit::One => parse_count(text),
             Unit::Byte => text.parse().map(|Bytes(bytes)| bytes),

@@ -1,7 +1,9 @@
 //! The values that were given.
 
-use super::{Named, OptionDef, OptionTable, UsageError, parse_count};
+use super::{Kind, Named, OptionDef, OptionTable, UsageError, parse_count};
 use crate::units::{Bytes, Span};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -118,6 +120,21 @@ impl Given {
         parts.filter_map(|one| parse(one).ok()).collect()
     }
 
+    /// A type whose fields are named as options: each has the value of its option.
+    pub fn fields<T: DeserializeOwned>(&self) -> Result<T, UsageError> {
+        let field = |one: &&'static OptionDef| {
+            let text = self.text(one.name)?;
+            let value: Value = match one.kind {
+                Kind::Number { unit, .. } => unit.parse(text).ok()?.into(),
+                Kind::Text(_) => text.parse::<f64>().ok()?.into(),
+                _ => text.into(),
+            };
+            Some((one.name.replace('-', "_"), value))
+        };
+        let fields: Map<String, Value> = self.definitions.iter().filter_map(field).collect();
+        serde_json::from_value(fields.into()).map_err(|error| UsageError(error.to_string()))
+    }
+
     /// What a type reads in each value of a list.
     pub fn list<T: FromStr>(&self, name: &str) -> Vec<T> {
         self.read_list(name, str::parse)
@@ -199,7 +216,6 @@ pub fn grouped<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Kind;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Colour {
@@ -247,6 +263,20 @@ mod tests {
         assert_eq!(some.choices::<Colour>("colour"), [Colour::Green, Colour::Red]);
         assert_eq!(some.switch("nodelay"), Some(false));
         assert!(some.is_given("mss") && !some.is_given("depth"));
+    }
+
+    #[test]
+    fn fields_have_the_values_of_the_options_of_their_names() {
+        #[derive(Debug, PartialEq, serde::Deserialize)]
+        struct Fields {
+            depth: u32,
+            colour: String,
+            pause: Span,
+            gain: f64,
+        }
+        let given = given(&[("depth", "8"), ("pause", "2us"), ("gain", "1.5")]).unwrap();
+        let colour = "red".to_string();
+        assert_eq!(given.fields(), Ok(Fields { depth: 8, colour, pause: Span(2000), gain: 1.5 }));
     }
 
     #[test]

@@ -149,12 +149,6 @@ impl PatternOptions for Bandwidth {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        let usual = Spec::default();
-        let spec = Spec {
-            burst: given.count32("burst").unwrap_or(usual.burst),
-            window: given.count32("window").unwrap_or(usual.window),
-            direction: given.choice("direction").unwrap_or(usual.direction),
-        };
-        Ok(with_sizes(given, request(spec)))
+        Ok(with_sizes(given, request(given.fields()?)))
     }
 }

@@ -5,5 +5,5 @@ mod figures;
 pub mod one_sided;
 mod spec;
 
+pub(in crate::pattern) use spec::OPTIONS;
 pub use spec::{Latency, Spec, request};
-pub(in crate::pattern) use spec::{OPTIONS, spec};

@@ -57,15 +57,6 @@ impl PatternRequest for Spec {
 
 pub(in crate::pattern) const OPTIONS: OptionTable = &[SIZE, BURST, PAUSE];
 
-/// Bursts and pauses.
-pub(in crate::pattern) fn spec(given: &Given) -> Spec {
-    let usual = Spec::default();
-    Spec {
-        pause: given.time("pause").unwrap_or(usual.pause),
-        burst: given.count32("burst").unwrap_or(usual.burst),
-    }
-}
-
 impl PatternOptions for Latency {
     fn about(&self) -> &'static str {
         "Measure round-trip latency: ping-pong, one message (or burst) at a time"
@@ -83,6 +74,6 @@ impl PatternOptions for Latency {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        Ok(with_sizes(given, request(spec(given))))
+        Ok(with_sizes(given, request(given.fields()?)))
     }
 }

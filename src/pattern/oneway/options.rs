@@ -1,7 +1,6 @@
 //! The options of oneway.
 
-use super::{Oneway, Spec, request};
-use crate::pattern::latency;
+use super::{Oneway, request};
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ARRIVALS, ArrivalProcess, OFF, ON, TIMER, TRACE, schedule};
 use crate::units::InjectedClockError;
@@ -46,7 +45,7 @@ impl PatternOptions for Oneway {
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
         let (schedule, trace) = schedule(given, given.get("rate"), ArrivalProcess::Periodic)?;
-        let request = with_sizes(given, request(Spec(latency::spec(given))));
+        let request = with_sizes(given, request(given.fields()?));
         let (timer, injected_clock_error) =
             (given.choice("timer"), given.get("injected-clock-error"));
         Ok(Request { schedule, trace, timer, injected_clock_error, ..request })

@@ -95,7 +95,8 @@ pub(in crate::pattern) fn refuse_one_sided(request: &Request) -> Result<(), Usag
     refuse_found(Some(operation).filter(|one| one.is_one_sided(false)), |operation| {
         let (pattern, name) = (request.pattern.name(), operation.name());
         format!(
-            "{pattern} does not support --operation {name}, which the other end does not see: use latency"
+            "{pattern} does not support --operation {name}, which the other end does not see: use \
+             latency"
         )
     })
 }

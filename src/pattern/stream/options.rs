@@ -50,19 +50,6 @@ const OPTIONS: OptionTable = &[
     TIMER,
 ];
 
-fn shape(given: &Given) -> Shape {
-    let usual = Shape::default();
-    Shape {
-        signal: given.choice("signal").unwrap_or(usual.signal),
-        kind: given.choice("kind").unwrap_or(usual.kind),
-        frequency: given.get("frequency").unwrap_or(usual.frequency),
-        amplitude: given.get("amplitude").unwrap_or(usual.amplitude),
-        offset: given.get("offset").unwrap_or(usual.offset),
-        phase: given.get("phase").unwrap_or(usual.phase),
-        deviation: given.get("deviation").unwrap_or(usual.deviation),
-    }
-}
-
 impl PatternOptions for Stream {
     fn about(&self) -> &'static str {
         "Measure a stream of samples as a real-time simulator sends them, one per time step"
@@ -80,7 +67,7 @@ impl PatternOptions for Stream {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        let shape = shape(given);
+        let shape: Shape = given.fields()?;
         let format = given.choice("format").unwrap_or_default();
         let path = given.text("file").map(PathBuf::from);
         let keep = path.map(|path| Keep { path, format, kind: shape.kind });
