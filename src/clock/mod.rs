@@ -81,11 +81,11 @@ pub trait Clock: Copy {
 
 /// An operator that a measured loop uses.
 macro_rules! operator {
-    ($left:ty, $trait:ident $method:ident $right:ty => $out:ty, |$a:ident, $b:ident| $body:expr) => {
+    ($left:ty, $trait:ident $call:ident $right:ty => $out:ty, |$a:ident, $b:ident| $body:expr) => {
         impl $trait<$right> for $left {
             type Output = $out;
             #[inline(always)]
-            fn $method(self, $b: $right) -> $out {
+            fn $call(self, $b: $right) -> $out {
                 let $a = self;
                 $body
             }
