@@ -1,6 +1,6 @@
 //! The agent's half of the clock comparison: it answers clock exchanges while rounds run.
 
-use crate::agent::error::AgentError;
+use crate::agent::error::{AgentError, unable};
 use crate::clock::exchange::Answering;
 use crate::control::frame;
 use crate::control::protocol::{AnswerClock, FromAgent, ToAgent};
@@ -21,16 +21,14 @@ pub(crate) fn answer(
 ) -> Result<(), AgentError> {
     host::stay_off(&task.leaves);
     let before = ResourceUse::of_thread();
-    let failed = |error: &dyn std::fmt::Display| {
-        AgentError::Unable(format!("answering clock exchanges: {error}"))
-    };
-    let address = address_of_site(&task.site).map_err(|error| failed(&error))?;
+    const WHAT: &str = "answering clock exchanges";
+    let address = address_of_site(&task.site).map_err(unable(WHAT))?;
     let bind = |address| Answering::at(address, task.clock, task.cookie);
-    let mut answering = bind_within_limits(address, bind).map_err(|error| failed(&error))?;
-    let address = answering.address().map_err(|error| failed(&error))?;
+    let mut answering = bind_within_limits(address, bind).map_err(unable(WHAT))?;
+    let address = answering.address().map_err(unable(WHAT))?;
     frame::write(output, &FromAgent::ClockAddress(address))?;
     while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
-        answering.answer(CHECK).map_err(|error| failed(&error))?;
+        answering.answer(CHECK).map_err(unable(WHAT))?;
     }
     let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
     // Fails only where the controller is gone.

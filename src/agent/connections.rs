@@ -17,7 +17,8 @@ pub type Endpoints = EndpointSet<Box<dyn Endpoint>>;
 pub(crate) struct Connections {
     /// The endpoints.
     pub set: Endpoints,
-    effective_settings: NamedValues,
+    /// Settings that are in effect.
+    pub effective_settings: NamedValues,
     rejected_peers: u64,
     /// Whether each message chooses a connection.
     is_mesh: bool,
@@ -51,17 +52,6 @@ impl Connections {
         let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
         let set = EndpointSet::new(ends, patience).map_err(SetupError::system(WATCHING))?;
         Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
-    }
-
-    /// Connects one endpoint of a transport that simulates the other end.
-    pub fn simulated(case: &Case, setup: &Setup) -> Result<Connections, SetupError> {
-        let opening = case.transport.open(setup)?;
-        Connections::connect(case, vec![opening], &[Blob::default()])
-    }
-
-    /// Settings that are in effect.
-    pub fn effective_settings(&self) -> NamedValues {
-        self.effective_settings.clone()
     }
 
     /// Peers that were rejected, until now.

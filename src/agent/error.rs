@@ -2,7 +2,7 @@
 
 use crate::control::frame::FrameError;
 use crate::transport::SetupError;
-use std::io;
+use std::fmt::Display;
 
 /// Why an agent ends before its round is over.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ impl From<SetupError> for AgentError {
     }
 }
 
-/// An input or output error with what was tried.
-pub(crate) fn unable(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+/// An error with what was tried.
+pub(crate) fn unable<E: Display>(what: &'static str) -> impl FnOnce(E) -> AgentError {
     move |error| AgentError::Unable(format!("{what}: {error}"))
 }

@@ -17,7 +17,7 @@ use crate::plan::{Case, FindPattern};
 use crate::sample::arena::Arena;
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::transport::counter::FinalCounters;
-use crate::transport::{Role, SetupError};
+use crate::transport::{Blob, Role, SetupError};
 use crate::units::Span;
 
 /// Finds what an agent needs of the pattern of a name.
@@ -123,7 +123,8 @@ impl ThreadContext<'_> {
     ) -> Result<(MessageCounts, Ended), AgentError> {
         let ThreadContext { case, role, .. } = *self;
         let (plan, mut role_loop) = self.prepare(pattern)?;
-        let mut connections = Connections::simulated(case, &setup(case, role, cookie))?;
+        let opening = case.transport.open(&setup(case, role, cookie))?;
+        let mut connections = Connections::connect(case, vec![opening], &[Blob::default()])?;
         let generator = match role {
             Role::Client => Generator::of(case, self.time).map_err(unable("the timer"))?,
             Role::Server => None,

@@ -33,18 +33,16 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         source: clock.source,
         time: clock.base,
         clock: clock.report(),
-        address: address.map(|address| address.ip()).filter(|ip| !is_link_local(*ip)),
+        // A link-local one needs the number of an interface, which differs between hosts.
+        address: address
+            .map(|address| address.ip())
+            .filter(|ip| !matches!(ip, IpAddr::V6(address) if address.is_unicast_link_local())),
         unavailable: request
             .transports
             .iter()
             .filter_map(|transport| Some((*transport, works(transport)?)))
             .collect(),
     })
-}
-
-/// Whether an address needs the number of an interface, which differs between hosts.
-fn is_link_local(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 #[cfg(test)]

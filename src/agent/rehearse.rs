@@ -43,10 +43,8 @@ const WARMUP: u64 = 64;
 
 /// Measures both; nothing where no memory can be had.
 pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> Rehearsal {
-    if messages == 0 {
-        return Rehearsal::default();
-    }
-    let Ok(mut arena) = Arena::create(messages as usize + WARMUP as usize) else {
+    let rows = messages as usize + WARMUP as usize;
+    let Some(mut arena) = Arena::create(rows).ok().filter(|_| messages > 0) else {
         return Rehearsal::default();
     };
     let overhead = overhead(clock, plan, messages, &mut arena).unwrap_or_default();

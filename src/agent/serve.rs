@@ -226,8 +226,7 @@ impl AgentThreads {
             return played;
         }
         // All drop their endpoints at once: an adapter takes some time for each.
-        let take = |AgentThread { thread, .. }: AgentThread| thread;
-        let threads: Vec<JoinHandle<()>> = self.threads.drain(..).map(take).collect();
+        let threads: Vec<_> = self.threads.drain(..).map(|one| one.thread).collect();
         for thread in threads {
             // A panic has ended the process.
             let _ = thread.join();

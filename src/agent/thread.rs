@@ -165,7 +165,7 @@ impl RoleRunner {
         role_loop.connected(&connections.set)?;
         let rehearsal = rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
-        self.report(ThreadReport::Connected(connections.effective_settings()));
+        self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
         let gate = &self.control.gate;

@@ -48,7 +48,7 @@ pub enum Fault {
         why: String,
     },
     /// Processes died.
-    #[error("{}{}", .after.iter().map(|fault| format!("{fault}; ")).collect::<String>(), .deaths.join("; "))]
+    #[error("{}{}", before(after), .deaths.join("; "))]
     Died {
         /// How each of them did.
         deaths: Vec<String>,
@@ -73,6 +73,10 @@ fn early(ended: &Ended) -> Cow<'static, str> {
         }
         Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }
+}
+
+fn before(fault: &Option<Box<Fault>>) -> String {
+    fault.iter().map(|fault| format!("{fault}; ")).collect()
 }
 
 fn shown(handled: &[Handled]) -> String {

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Ticks};
 use crate::plan::MOST_BURST;
 use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
-use crate::transport::{Arrival, Endpoint, Events, Link, Posted, Role, Slot};
+use crate::transport::{Endpoint, Events, Link, Posted, Role, Slot};
 
 /// What a receiver does with a message beside stamping it.
 pub trait Taker {
@@ -192,8 +192,29 @@ fn take<E: Endpoint>(
         }
     }
     for arrival in events.arrivals() {
-        burst.answered += answer(endpoint, *arrival, receive, plan, burst, recorder);
         burst.last = receive;
+        let message = endpoint.payload(arrival.slot);
+        let message = &message[..(arrival.length as usize).min(message.len())];
+        let sequence = payload::sequence(message, burst.first + u64::from(burst.length) / 2);
+        let index = sequence.wrapping_sub(burst.first);
+        let mut flags = Flags::default();
+        if plan.check && !payload::verify(message, sequence) {
+            flags = Flags::CORRUPT;
+            recorder.seen.corrupt += 1;
+        }
+        if index >= u64::from(burst.length) || burst.submitted[index as usize].0 == 0 {
+            recorder.straggler(sequence, receive);
+            continue;
+        }
+        if sequence + 1 < burst.highest {
+            flags = flags.with(Flags::REORDERED);
+            recorder.seen.reordered += 1;
+        }
+        burst.highest = burst.highest.max(sequence + 1);
+        recorder.seen.received += 1;
+        let submit = std::mem::take(&mut burst.submitted[index as usize]);
+        recorder.round_trip(sequence, submit, receive, flags);
+        burst.answered += 1;
     }
 }
 
@@ -240,40 +261,6 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
         give_up_rest(burst, plan, recorder, lost);
     }
     Ok(burst.last)
-}
-
-/// Takes one answer; how many of the awaited ones it is (0 or 1).
-#[inline(always)]
-fn answer<E: Endpoint>(
-    endpoint: &mut E,
-    arrival: Arrival,
-    receive: Ticks,
-    plan: &Loop,
-    burst: &mut Burst,
-    recorder: &mut Recorder<'_>,
-) -> u64 {
-    let message = endpoint.payload(arrival.slot);
-    let message = &message[..(arrival.length as usize).min(message.len())];
-    let sequence = payload::sequence(message, burst.first + u64::from(burst.length) / 2);
-    let index = sequence.wrapping_sub(burst.first);
-    let mut flags = Flags::default();
-    if plan.check && !payload::verify(message, sequence) {
-        flags = Flags::CORRUPT;
-        recorder.seen.corrupt += 1;
-    }
-    if index >= u64::from(burst.length) || burst.submitted[index as usize].0 == 0 {
-        recorder.straggler(sequence, receive);
-        return 0;
-    }
-    if sequence + 1 < burst.highest {
-        flags = flags.with(Flags::REORDERED);
-        recorder.seen.reordered += 1;
-    }
-    burst.highest = burst.highest.max(sequence + 1);
-    recorder.seen.received += 1;
-    let submit = std::mem::take(&mut burst.submitted[index as usize]);
-    recorder.round_trip(sequence, submit, receive, flags);
-    1
 }
 
 /// Keeps what of a burst was not answered: as lost where it should have been, else as sent.

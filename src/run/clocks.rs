@@ -91,6 +91,7 @@ impl Comparisons {
 
     /// Ends them; what each has cost.
     pub fn end(self) -> Vec<Option<ClockCost>> {
+        let end = |one: Comparison| cost(&one.exchanges().unwrap_or_default(), one.end());
         self.running.into_iter().map(|one| one.map(end)).collect()
     }
 }
@@ -256,12 +257,6 @@ impl ClockOffset {
             exchanged: None,
         })
     }
-}
-
-/// Ends a comparison; what it took.
-fn end(comparison: Comparison) -> ClockCost {
-    let exchanges = comparison.exchanges().unwrap_or_default();
-    cost(&exchanges, comparison.end())
 }
 
 /// What the exchanges took.

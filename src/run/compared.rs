@@ -121,7 +121,14 @@ fn history(exchanges: &[Exchange], truth: &Truth) -> Option<ClockHistory> {
     let known = (1..=ROWS).filter_map(|number| {
         let after_ns = length_ns * f64::from(number) / f64::from(ROWS);
         let until = exchanges.partition_point(|exchange| exchange.heard - begin <= after_ns);
-        known_by(&exchanges[..until], begin, truth)
+        let known = &exchanges[..until];
+        let (at, model) = (known.last()?.heard, Model::fit(known)?);
+        Some(ClockKnown {
+            after_s: (at - begin) / 1e9,
+            clock: ClockOffset::at(&model, known, at)?,
+            true_offset_ns: truth.offset_ns(at),
+            true_drift_ppm: truth.drift_ppm(at),
+        })
     });
     let known: Vec<ClockKnown> = known.collect();
     let model = Model::fit(exchanges)?;
@@ -143,17 +150,5 @@ fn history(exchanges: &[Exchange], truth: &Truth) -> Option<ClockHistory> {
         later: point(length_ns + AHEAD_NS)?,
         known,
         ..ClockHistory::default()
-    })
-}
-
-/// What these exchanges tell of the time of the last of them.
-fn known_by(exchanges: &[Exchange], begin: LocalNs, truth: &Truth) -> Option<ClockKnown> {
-    let at = exchanges.last()?.heard;
-    let model = Model::fit(exchanges)?;
-    Some(ClockKnown {
-        after_s: (at - begin) / 1e9,
-        clock: ClockOffset::at(&model, exchanges, at)?,
-        true_offset_ns: truth.offset_ns(at),
-        true_drift_ppm: truth.drift_ppm(at),
     })
 }

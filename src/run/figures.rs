@@ -128,7 +128,13 @@ impl RunSoFar {
             let overhead = outcome.overhead.iter().map(|&t| f64::from(t) * base.ns_per_tick);
             self.overhead.push(overhead.collect());
             self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
-            for (metric, beyond) in counted_latencies(&outcome.beyond, base) {
+            let Beyond { service, response, lateness } = &outcome.beyond;
+            let (service, response) = ((Metric::Service, service), (Metric::Response, response));
+            for (metric, sparse) in [service, response, (Metric::Lateness, lateness)] {
+                let Some(mut sparse) = sparse.clone() else { continue };
+                // The agent counted in ticks; what a tick is is known here.
+                sparse.totals.unit_ns = base.ns_per_tick;
+                let Ok(beyond) = LiveHistogram::from_sparse(&sparse) else { continue };
                 // Two that cannot be put together would hold more samples than can be counted.
                 let merged = |all: &mut LiveHistogram| all.merge(&beyond).unwrap_or_default();
                 all.entry(metric).and_modify(merged).or_insert(beyond);
@@ -283,22 +289,6 @@ fn take_threads(each: Vec<Thread>, round: &mut Round) {
     if each.len() > 1 {
         round.threads = each;
     }
-}
-
-/// Latencies of messages for which there was no row, by the metric that they were counted as.
-fn counted_latencies(beyond: &Beyond, base: &Timebase) -> BTreeMap<Metric, LiveHistogram> {
-    let all = [
-        (Metric::Service, &beyond.service),
-        (Metric::Response, &beyond.response),
-        (Metric::Lateness, &beyond.lateness),
-    ];
-    let live = all.into_iter().filter_map(|(metric, sparse)| {
-        // The agent counted in ticks; what a tick is is known here.
-        let mut sparse = sparse.clone()?;
-        sparse.totals.unit_ns = base.ns_per_tick;
-        Some((metric, LiveHistogram::from_sparse(&sparse).ok()?))
-    });
-    live.collect()
 }
 
 /// The metric under which a metric's messages without a row were counted.

@@ -144,9 +144,9 @@ pub fn run(
     warnings.extend(hosts.iter().flat_map(summary::warnings_there));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_complete);
     let instrument = summary::instrument(&runs, &time);
-    let completions: Vec<_> = (0..runs.len())
-        .map(|number| context.analysis(&runs[number].case).complete(plan, &runs, number))
-        .collect();
+    let complete_run =
+        |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
+    let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
     let completed = runs.into_iter().zip(completions);
     let runs: Vec<_> = completed.map(|(run, completion)| run.into_run(plan, completion)).collect();
     Ok(Record {

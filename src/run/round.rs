@@ -4,7 +4,6 @@ use crate::agent::remote_memory::REPORT;
 use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::control::fault::{Fault, Handled};
-use crate::control::frame::FrameError;
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
@@ -179,10 +178,6 @@ impl<'a> RunningRank<'a> {
             false => Err(Fault::new(format!("the {} sent unrequested samples", self.role.name()))),
         }
     }
-
-    fn refused(&self, wrong_use: bool, sentence: &str) -> Fault {
-        Fault::of_agent(wrong_use, format!("the {}: {sentence}", self.role.name()))
-    }
 }
 
 struct Round<'a> {
@@ -261,11 +256,6 @@ impl Round<'_> {
         order
     }
 
-    /// Whether any rank is on another host.
-    fn is_remote(&self) -> bool {
-        self.ranks.iter().any(|rank| rank.host.is_some())
-    }
-
     /// The interface or address of a rank's end; `None`: as the case says.
     fn site(&self, rank: usize) -> Option<Site> {
         if self.case.settings.interfaces().is_some() {
@@ -306,7 +296,8 @@ impl Round<'_> {
         Assignment {
             role: *role,
             slots: threads.iter().enumerate().map(slot).collect(),
-            others: if self.is_remote() { Vec::new() } else { others.collect() },
+            // CPUs of another host say nothing of this one's.
+            others: others.filter(|_| self.ranks.iter().all(|rank| rank.host.is_none())).collect(),
             server_arena: server.map(|thread| thread.arena.path()),
             remote: host.map(|_| RemoteSettings { rows, injected_clock_error }),
             site: self.site(rank),
@@ -329,32 +320,43 @@ impl Round<'_> {
         let deadline = Instant::now() + patience;
         let mut missing = self.ranks.iter().filter(|rank| rank.agent.is_some()).count();
         while missing > 0 {
-            if self.conditions.context.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault::Interrupted);
-            }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.rx.recv_timeout(left.min(CHECK)) {
-                Ok(AgentMessage { rank, message }) => {
-                    let rank = &mut self.ranks[rank];
-                    let message = message.map_err(|error| gone(rank.role, &error))?;
-                    if let FromAgent::Refused { wrong_use, sentence } = message {
-                        return Err(rank.refused(wrong_use, &sentence));
-                    }
-                    if !take(rank, message) {
-                        return Err(unexpected(rank.role));
-                    }
-                    missing -= 1;
-                }
-                Err(_) if left.is_zero() => {
+            match self.next_message(left)? {
+                Some((rank, message)) if take(&mut self.ranks[rank], message) => missing -= 1,
+                Some((rank, _)) => return Err(unexpected(self.ranks[rank].role)),
+                None if left.is_zero() => {
                     let seconds = patience.as_secs_f64();
                     return Err(Fault::new(format!(
                         "an agent did not finish {step} within {seconds} s"
                     )));
                 }
-                Err(_) => {}
+                None => {}
             }
         }
         Ok(())
+    }
+
+    /// The next message of an agent, if it comes before the next check. A refusal, and the end of a
+    /// channel, are faults.
+    fn next_message(&self, patience: Duration) -> Result<Option<(usize, FromAgent)>, Fault> {
+        if self.conditions.context.interrupted.load(Ordering::Relaxed) {
+            return Err(Fault::Interrupted);
+        }
+        let AgentMessage { rank, message } = match self.rx.recv_timeout(patience.min(CHECK)) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::new("lost the connections to all agents"));
+            }
+        };
+        let role = self.ranks[rank].role;
+        match message {
+            Ok(FromAgent::Refused { wrong_use, sentence }) => {
+                Err(Fault::of_agent(wrong_use, format!("the {}: {sentence}", role.name())))
+            }
+            Ok(message) => Ok(Some((rank, message))),
+            Err(error) => Err(Fault::Gone { role, why: error.to_string() }),
+        }
     }
 
     /// Watches the running round until all ranks have ended.
@@ -362,21 +364,13 @@ impl Round<'_> {
         let patience = patience(self.case);
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
-            match self.rx.recv_timeout(CHECK) {
-                Ok(AgentMessage { rank, message: Ok(FromAgent::Progress(messages)) }) => {
-                    self.ranks[rank].reported = messages;
-                }
-                Ok(message) => {
-                    self.note(message)?;
+            match self.next_message(CHECK)? {
+                Some((rank, FromAgent::Progress(messages))) => self.ranks[rank].reported = messages,
+                Some((rank, message)) => {
+                    self.note(rank, message)?;
                     self.all_moved();
                 }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Fault::new("lost the connections to all agents"));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if self.conditions.context.interrupted.load(Ordering::Relaxed) {
-                return Err(Fault::Interrupted);
+                None => {}
             }
             self.ranks.iter_mut().for_each(RunningRank::update_progress);
             watch(self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0));
@@ -418,10 +412,10 @@ impl Round<'_> {
     }
 
     /// Takes a message of a running agent. An unplanned end is a fault.
-    fn note(&mut self, AgentMessage { rank, message }: AgentMessage) -> Result<(), Fault> {
+    fn note(&mut self, rank: usize, message: FromAgent) -> Result<(), Fault> {
         let own = &mut self.ranks[rank];
         let role = own.role;
-        match message.map_err(|error| gone(role, &error))? {
+        match message {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.counts.sent);
                 own.keep(thread, *outcome);
@@ -441,7 +435,6 @@ impl Round<'_> {
                 }
                 Ok(())
             }
-            FromAgent::Refused { wrong_use, sentence } => Err(own.refused(wrong_use, &sentence)),
             FromAgent::Rows { thread, rows } => own.take(thread, &rows),
             _ => Err(unexpected(role)),
         }
@@ -487,8 +480,4 @@ impl Round<'_> {
 
 fn unexpected(role: Role) -> Fault {
     Fault::new(format!("the {} sent an unexpected message", role.name()))
-}
-
-fn gone(role: Role, error: &FrameError) -> Fault {
-    Fault::Gone { role, why: error.to_string() }
 }

@@ -6,7 +6,7 @@ use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::record::schema::{Begin, Start};
 use crate::run::conditions::Conditions;
-use crate::run::round::{RoundResult, ThreadResult};
+use crate::run::round::RoundResult;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::warning::Warning;
@@ -45,17 +45,14 @@ pub fn of_rounds(
     let one = |(case, finished): (&Case, &Result<RoundResult, Fault>)| {
         let finished = finished.as_ref().ok()?;
         let agreed = finished.start?;
-        let of = |role: Role, parts: &[ThreadResult]| {
+        let of = |role: Role| {
             let end = conditions.clock_of(case.host_of(role))?;
+            let parts = finished.threads_of(role);
             let spans = parts.iter().filter_map(|part| Some(part.outcome.as_ref()?.span));
             let began = spans.map(|(began, _)| end.time.local(began).0).reduce(f64::max)?;
             Some(begin(agreed, LocalNs(began), end))
         };
-        Some(Start {
-            client: of(Role::Client, finished.threads_of(Role::Client)),
-            server: of(Role::Server, finished.threads_of(Role::Server)),
-            spread_ns: 0.0,
-        })
+        Some(Start { client: of(Role::Client), server: of(Role::Server), spread_ns: 0.0 })
     };
     let mut starts: Vec<Option<Start>> = cases.iter().zip(finished).map(one).collect();
     let spread_ns = spread_ns(starts.iter().flatten().flat_map(Start::begins));

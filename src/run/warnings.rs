@@ -3,7 +3,7 @@
 use super::analysis::RunSoFar;
 use crate::loops::Ended;
 use crate::plan::{Case, Plan, Schedule};
-use crate::record::schema::{Figure, OffsetCheck, RateFigure, Round, RoundEnd};
+use crate::record::schema::{ClockOffset, Figure, OffsetCheck, RateFigure, Round, RoundEnd};
 use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
@@ -35,9 +35,9 @@ impl RunSoFar {
         found.extend(self.process_warnings());
         found.extend(self.not_on_the_wire().filter(|_| !self.case.topology.is_between_hosts()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
-        let only: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
-        if only > 0 {
-            found.push(Warning::HistogramOnly { count: only, of: kept + only });
+        let count: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
+        if count > 0 {
+            found.push(Warning::HistogramOnly { count, of: kept + count });
         }
         found.extend(self.cut_short());
         found.extend(self.generator_warnings(rates));
@@ -130,16 +130,13 @@ impl RunSoFar {
 
     /// What contradicts the clocks, each at its worst.
     fn clocks_disagree(&self) -> Vec<Warning> {
-        let clocks: Vec<_> = self.rounds.iter().filter_map(|round| round.clock.as_ref()).collect();
-        let sources = [
-            ("the measured traffic", clocks.iter().filter_map(|clock| clock.traffic).collect()),
-            ("the clock exchanges", clocks.iter().filter_map(|clock| clock.exchanged).collect()),
-        ];
-        let worst = sources.into_iter().map(|(by, checks): (&'static str, Vec<OffsetCheck>)| {
-            (by, checks.iter().map(|check| check.beyond_ns).fold(0.0, f64::max))
-        });
-        let beyond = worst.filter(|(_, beyond_ns)| *beyond_ns > 0.0);
-        beyond.map(|(by, beyond_ns)| Warning::ClocksDisagree { by, beyond_ns }).collect()
+        let worst = |by, check: fn(&ClockOffset) -> Option<OffsetCheck>| {
+            let checks = self.rounds.iter().filter_map(|round| check(round.clock.as_ref()?));
+            let beyond_ns = checks.map(|check| check.beyond_ns).fold(0.0, f64::max);
+            (beyond_ns > 0.0).then_some(Warning::ClocksDisagree { by, beyond_ns })
+        };
+        let traffic = worst("the measured traffic", |clock| clock.traffic);
+        traffic.into_iter().chain(worst("the clock exchanges", |clock| clock.exchanged)).collect()
     }
 
     /// Drops figures below the clock-error bound.
@@ -153,12 +150,12 @@ impl RunSoFar {
             let Some(bound_ns) = figure.clock_bound_ns else { return true };
             let half = figure.summary.quantile(0.5);
             let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
-            let is_told = p50_ns > bound_ns;
-            if !is_told {
+            let is_above = p50_ns > bound_ns;
+            if !is_above {
                 let metric = figure.metric.name();
                 self.warnings.push(Warning::BelowClockBound { metric, bound_ns, p50_ns });
             }
-            is_told
+            is_above
         });
     }
 }

@@ -56,17 +56,6 @@ pub struct PoolUse {
     pub buffer_full_ticks: i64,
 }
 
-/// The times of a request.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// When the schedule wanted it sent; 0: no schedule.
-    pub intended: Ticks,
-    /// Before the post.
-    pub submit: Ticks,
-    /// When the answer was there.
-    pub receive: Ticks,
-}
-
 /// Latencies in ticks of messages for which there was no row.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Beyond {
@@ -266,10 +255,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A request was answered.
+    /// A request was answered; one without a schedule was intended at 0.
     #[inline(always)]
-    pub fn answered(&mut self, sequence: u64, times: Times, flags: Flags) {
-        let Times { intended, submit, receive } = times;
+    pub fn answered(
+        &mut self,
+        sequence: u64,
+        [intended, submit, receive]: [Ticks; 3],
+        flags: Flags,
+    ) {
         self.arrived += 1;
         self.seen.received += 1;
         if sequence + 1 < self.highest {

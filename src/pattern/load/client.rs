@@ -6,7 +6,6 @@ use super::spec::MOST_OUTSTANDING;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::POLLS;
 use crate::pattern::prelude::*;
-use crate::sample::recorder::Times;
 
 /// Requests that are sent in one go before answers are looked for again, so that a late generator
 /// does not stamp answers late.
@@ -366,7 +365,7 @@ fn answered(
     match requests.take(sequence) {
         None => recorder.straggler(sequence, receive),
         Some(Sent { intended, submit, .. }) => {
-            recorder.answered(sequence, Times { intended, submit, receive }, flags);
+            recorder.answered(sequence, [intended, submit, receive], flags);
         }
     }
 }
