@@ -64,17 +64,14 @@ pub fn counts(
     }
     let both = arrivals == Arrivals::AtBoth;
     let receiver = if arrivals == Arrivals::AtClient { at_client } else { at_server };
+    let ends = [Some(client), server].into_iter().flatten();
+    let rejected_peers = ends.filter_map(|part| Some(part.outcome.as_ref()?.rejected_peers));
     let mut counts = Counts {
         sent: at_client.sent + if both { at_server.sent } else { 0 },
         received: receiver.received + if both { at_client.received } else { 0 },
         duplicates: receiver.duplicates,
         reordered: receiver.reordered,
-        rejected_peers: [Some(client), server]
-            .into_iter()
-            .flatten()
-            .filter_map(|part| part.outcome.as_ref())
-            .map(|outcome| outcome.rejected_peers)
-            .sum(),
+        rejected_peers: rejected_peers.sum(),
         missed_steps: at_client.missed_steps,
         gaps: receiver.gaps,
         held_up: at_client.held_up,

@@ -322,8 +322,12 @@ impl Round<'_> {
         while missing > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.next_message(left)? {
-                Some((rank, message)) if take(&mut self.ranks[rank], message) => missing -= 1,
-                Some((rank, _)) => return Err(unexpected(self.ranks[rank].role)),
+                Some((rank, message)) => {
+                    if !take(&mut self.ranks[rank], message) {
+                        return Err(unexpected(self.ranks[rank].role));
+                    }
+                    missing -= 1;
+                }
                 None if left.is_zero() => {
                     let seconds = patience.as_secs_f64();
                     return Err(Fault::new(format!(
