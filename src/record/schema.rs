@@ -1,6 +1,7 @@
 //! `record.json`, field by field: `docs/record.md` describes the same for its readers.
 //!
-//! A field is added with a default, which `None` needs not say; a changed meaning raises [`VERSION`].
+//! A field is added with a default, which `None` needs not say; a changed meaning raises
+//! [`VERSION`].
 #![warn(missing_docs)]
 
 pub use crate::host::Environment;

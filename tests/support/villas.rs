@@ -1,5 +1,5 @@
-//! Reads the forms in which VILLASnode keeps samples, for tests and fuzzing: wiregauge itself writes
-//! files and never reads one. Included by `#[path]`, also from within the crate.
+//! Reads the forms in which VILLASnode keeps samples, for tests and fuzzing: wiregauge itself
+//! writes files and never reads one. Included by `#[path]`, also from within the crate.
 
 use serde_json::Value as Json;
 use wiregauge::signal::format::{Format, binary};

@@ -57,7 +57,7 @@ impl DeviceClock for Stamps {
         // SAFETY: a live context and room for the answer.
         let error = unsafe { extended::query_rt_values(self.context.raw(), &mut values) };
         let answered = error == 0 && values.comp_mask & comp_mask != 0;
-        // The raw clock stands in the nanoseconds, whatever its unit is (ibv_query_rt_values_ex(3)).
+        // The raw clock stands in the nanoseconds, whatever its unit (ibv_query_rt_values_ex(3)).
         answered.then_some(DeviceTicks(values.raw_clock.tv_nsec as u64))
     }
 
