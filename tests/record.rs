@@ -65,7 +65,8 @@ fn a_run_directory_is_read_back_exactly() {
     assert_eq!(bits(&back), bits(&rounds));
     let full: Vec<_> = rounds.iter().filter(|r| !r.samples.is_empty()).collect();
     assert_eq!(back.len(), full.len());
-    assert_eq!(SampleReader::open(&dir.join(SAMPLES)).unwrap().rows(), 5 + 1 + 5000);
+    let rows: usize = back.iter().map(|round| round.samples.len()).sum();
+    assert_eq!(rows, 5 + 1 + 5000);
 }
 
 #[test]
@@ -90,7 +91,6 @@ fn a_round_of_several_row_groups_is_one_round() {
     let rounds = [realistic_round(0, 0, count), realistic_round(0, 1, 2)];
     let mut writer = sample_writer(&path);
     rounds.iter().for_each(|r| writer.append(r).unwrap());
-    assert_eq!(writer.rows(), count + 2);
     writer.finish().unwrap();
     assert_eq!(bits(&read_all(&path).unwrap()), bits(&rounds));
     let mut reader = SampleReader::open(&path).unwrap();

@@ -31,7 +31,7 @@ fn records_of_older_versions_are_read_and_shown() {
         for run in &record.runs {
             assert!(text.contains(run.case.transport.name()), "{text}");
             for warning in run.warnings.iter().chain(&record.warnings) {
-                assert!(text.contains(&format!("{}: ", warning.severity)), "{text}");
+                assert!(text.contains(&format!("{}: ", warning.severity.name())), "{text}");
                 assert!(page.contains(&format!("<code>{}</code>", warning.kind)), "{page}");
             }
         }

@@ -10,7 +10,6 @@ use crate::host::CpuPair;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
-use crate::report::number::short;
 use crate::report::table::{Cell, Grid};
 use crate::report::warnings;
 use crate::transport::{Interfaces, Role, TransportKind};
@@ -165,19 +164,19 @@ fn table(reports: &[HostReport]) -> String {
         "host", "reached", "address", "version", "kernel", "CPU", "clock", "within ppm",
         "transports", "warnings",
     ]);
-    let text = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::from);
+    let text = |text: &Option<String>| Cell::from(text.as_deref());
     for one in reports {
         grid.row([
             one.host.as_str().into(),
             if one.reached { "yes" } else { "no" }.into(),
             text(&one.address),
-            one.tool.map_or_else(Cell::none, Cell::from),
+            one.tool.into(),
             text(&one.kernel),
             text(&one.processor),
             text(&one.clock),
-            one.clock_residual_ppb.map_or_else(Cell::none, |ppb| Cell::Number(short(ppb / 1e3))),
+            one.clock_residual_ppb.map(|ppb| Cell::number(ppb / 1e3)).into(),
             one.transports.join(" ").into(),
-            Cell::count(one.warnings.len() as u64),
+            Cell::Count(one.warnings.len() as u64),
         ]);
     }
     let mut lines = grid.to_string();

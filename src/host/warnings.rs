@@ -114,6 +114,7 @@ fn names(states: &[&&CpuState]) -> String {
 mod tests {
     use super::super::Processor;
     use super::*;
+    use crate::warning::RecordedWarning;
 
     /// A CPU with nothing wrong about it.
     fn good(cpu: u32) -> CpuState {
@@ -132,9 +133,10 @@ mod tests {
         Environment { cpus: vec![a, b], processor, ..Environment::default() }
     }
 
-    fn kinds(environment: &Environment) -> Vec<&'static str> {
+    fn kinds(environment: &Environment) -> Vec<String> {
         let cpus: Vec<u32> = environment.cpus.iter().map(|s| s.cpu).collect();
-        environment.warnings(&cpus).iter().map(Warning::kind).collect()
+        let warnings = environment.warnings(&cpus);
+        warnings.iter().map(|warning| RecordedWarning::from(warning).kind).collect()
     }
 
     #[test]

@@ -44,14 +44,11 @@ impl RunDirectory {
     /// Whatever can be refused is refused here, before the run: an existing target, a parent that
     /// cannot be written, and less free space than `need`.
     pub fn create(path: &Path, need: Bytes) -> Result<Writer, RecordError> {
-        let name = match path.file_name() {
-            Some(name) => name.to_os_string(),
-            None => {
-                let path = shown(path);
-                return refuse(format!(
-                    "'{path}' is not the path of a directory: use one that ends in a plain name"
-                ));
-            }
+        let Some(name) = path.file_name() else {
+            let path = shown(path);
+            return refuse(format!(
+                "'{path}' is not the path of a directory: use one that ends in a plain name"
+            ));
         };
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -72,25 +69,18 @@ impl RunDirectory {
             ));
         }
         let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(&name);
+        hidden.push(name);
         hidden.push(format!(".partial-{}", std::process::id()));
         let partial = parent.join(hidden);
         fs::create_dir(&partial).map_err(refused)?;
         // As it was named: `run` and not `./run`.
         let target = match parent.as_os_str() == "." {
-            true => PathBuf::from(&name),
-            false => parent.join(&name),
+            true => PathBuf::from(name),
+            false => parent.join(name),
         };
-        let mut writer = Writer {
-            parent,
-            partial,
-            target,
-            samples: None,
-            stem: None,
-            closed: false,
-            keep: false,
-        };
-        let file = writer.partial.join(SAMPLES_FILE);
+        let file = partial.join(SAMPLES_FILE);
+        let partial = Some(partial);
+        let mut writer = Writer { parent, partial, target, samples: None, stem: None };
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         writer.samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
         Ok(writer)
@@ -134,14 +124,13 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
 /// A run directory that is being written. Dropped before [`Writer::finish`] it leaves nothing.
 pub struct Writer {
     parent: PathBuf,
-    partial: PathBuf,
+    /// `None` once it has appeared, or an error has made the record useless.
+    partial: Option<PathBuf>,
     target: PathBuf,
-    /// `None` once an error has made the record useless.
+    /// `None` when their file is complete, and after an error.
     samples: Option<SampleWriter<File>>,
     /// What is counted on from, where nobody named the directory.
     stem: Option<PathBuf>,
-    closed: bool,
-    keep: bool,
 }
 
 impl Writer {
@@ -164,47 +153,49 @@ impl Writer {
     /// is made from the samples as their readers will see them.
     pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
-        let file = self.partial.join(SAMPLES_FILE);
+        let file = self.partial()?.join(SAMPLES_FILE);
         let written = samples
             .finish()
             .and_then(|sink| sink.sync_all().map_err(|e| RecordError::writing(&file, e)));
         if written.is_err() {
             self.remove();
         }
-        written.map(|()| {
-            self.closed = true;
-            file
-        })
+        written.map(|()| file)
+    }
+
+    fn partial(&self) -> Result<PathBuf, RecordError> {
+        self.partial.clone().ok_or_else(|| given_up(&self.target))
     }
 
     /// Writes what is left, waits until all is on the disk, and lets the directory appear.
     pub fn finish(mut self, record: &Record, html: &str) -> Result<PathBuf, RecordError> {
-        if !self.closed {
+        if self.samples.is_some() {
             self.close_samples()?;
         }
+        let partial = self.partial()?;
         let json = match readable(record) {
             Ok(json) => json,
             Err(why) => {
-                self.keep = true;
-                let path = shown(&self.partial);
+                self.partial = None;
+                let path = shown(&partial);
                 let sentence = format!(
                     "the record would not be readable ({why}); its samples are kept in {path}"
                 );
                 return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
-        write_file(&self.partial.join(RECORD_FILE), json.as_bytes())?;
-        write_file(&self.partial.join(REPORT_FILE), html.as_bytes())?;
-        sync_directory(&self.partial)?;
-        self.appear()?;
-        self.keep = true;
+        write_file(&partial.join(RECORD_FILE), json.as_bytes())?;
+        write_file(&partial.join(REPORT_FILE), html.as_bytes())?;
+        sync_directory(&partial)?;
+        self.appear(&partial)?;
+        self.partial = None;
         sync_directory(&self.parent)?;
         Ok(self.target.clone())
     }
 
     /// Lets the directory appear. A run that named itself in the second of another counts on.
-    fn appear(&mut self) -> Result<(), RecordError> {
-        let mut appeared = publish(&self.partial, &self.target);
+    fn appear(&mut self, partial: &Path) -> Result<(), RecordError> {
+        let mut appeared = publish(partial, &self.target);
         let Some(stem) = &self.stem else { return appeared };
         for attempt in 2..NAMES_LIMIT {
             if !matches!(appeared, Err(RecordError::Exists(_))) {
@@ -213,7 +204,7 @@ impl Writer {
             let mut name = stem.clone().into_os_string();
             name.push(format!("-{attempt}"));
             self.target = name.into();
-            appeared = publish(&self.partial, &self.target);
+            appeared = publish(partial, &self.target);
         }
         appeared
     }
@@ -221,15 +212,13 @@ impl Writer {
     /// Removes what was written. An error here has no one to tell: the first one is told.
     fn remove(&mut self) {
         self.samples = None;
-        let _ = fs::remove_dir_all(&self.partial);
+        let _ = self.partial.take().map(fs::remove_dir_all);
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.keep {
-            self.remove();
-        }
+        self.remove();
     }
 }
 

@@ -7,13 +7,11 @@
 mod case;
 pub mod directory;
 pub mod error;
-mod round_end;
+mod round;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;
-mod start;
 mod upgrade;
-mod warnings;
 
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Longest footer that is read: [`GROUPS`] groups of 11 columns at about 1 KiB each, twice.
 const FOOTER_LIMIT: u64 = 16 << 20;
 /// Largest page when unpacked. Writers make pages of about 1 MiB.
-const PAGE_LIMIT: u64 = 32 << 20;
+const PAGE_LIMIT: i32 = 32 << 20;
 /// Bytes of the shortest Parquet file: the magic word twice and the footer's length.
 const SHORTEST: u64 = 12;
 /// The footer's length and the magic word.
@@ -54,12 +54,6 @@ impl SampleReader {
         check(file.metadata(), meta.len()).map_err(|why| RecordError::samples(path, why))?;
         let path = path.to_path_buf();
         Ok(SampleReader { file, path, next: 0, ahead: None, failed: false })
-    }
-
-    /// Rows of the whole file, as its footer says.
-    pub fn rows(&self) -> u64 {
-        let groups = self.file.metadata().row_groups().iter();
-        groups.map(|g| g.num_rows().unsigned_abs()).sum()
     }
 
     /// A part of a round: one row group. The memory is bounded by [`GROUP_ROWS`].
@@ -372,13 +366,7 @@ fn page_allowed(head: &[u8]) -> bool {
     let Some([0x15, 0, 0x15, rest @ ..]) = head.get(..) else {
         return false;
     };
-    let mut value = 0u64;
-    for (index, byte) in rest.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            // Zigzag: an odd number is below zero.
-            return value.is_multiple_of(2) && value / 2 <= PAGE_LIMIT;
-        }
-    }
-    false
+    // The number is a varint in zigzag form, as postcard's are.
+    let size = postcard::take_from_bytes::<i32>(rest).map(|(size, _)| size);
+    size.is_ok_and(|size| (0..=PAGE_LIMIT).contains(&size))
 }

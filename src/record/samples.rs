@@ -95,7 +95,6 @@ fn properties(epoch: &str) -> WriterProperties {
 pub struct SampleWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     path: PathBuf,
-    rows: u64,
 }
 
 impl<W: Write + Send> SampleWriter<W> {
@@ -105,7 +104,7 @@ impl<W: Write + Send> SampleWriter<W> {
         let file = schema()
             .and_then(|schema| SerializedFileWriter::new(sink, schema, properties(epoch).into()))
             .map_err(|e| told(path, e))?;
-        Ok(SampleWriter { file, path: path.to_path_buf(), rows: 0 })
+        Ok(SampleWriter { file, path: path.to_path_buf() })
     }
 
     /// Adds a round. One without samples leaves no row.
@@ -125,13 +124,7 @@ impl<W: Write + Send> SampleWriter<W> {
             }
             self.group(run, number, samples).map_err(|e| told(&self.path, e))?;
         }
-        self.rows += count as u64;
         Ok(())
-    }
-
-    /// Rows so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Writes the footer and gives the sink back, flushed.
@@ -147,11 +140,9 @@ impl<W: Write + Send> SampleWriter<W> {
         let sequence: Vec<i64> = samples.iter().map(|s| s.sequence as i64).collect();
         column::<Int64Type>(&mut group, &sequence, None)?;
         numbers(&mut group, samples, |s| s.size.cast_signed())?;
-        stamps(&mut group, samples, |s| s.intended_ns)?;
-        stamps(&mut group, samples, |s| s.submit_ns)?;
-        stamps(&mut group, samples, |s| s.send_ns)?;
-        stamps(&mut group, samples, |s| s.receive_ns)?;
-        stamps(&mut group, samples, |s| s.complete_ns)?;
+        for kind in 0..5 {
+            stamps(&mut group, samples, |s| s.stamps()[kind])?;
+        }
         numbers(&mut group, samples, |s| s.flags.0.cast_signed())?;
         group.close().map(|_| ())
     }

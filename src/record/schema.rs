@@ -4,7 +4,7 @@
 //! [`VERSION`].
 #![warn(missing_docs)]
 
-pub use crate::host::Environment;
+pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
@@ -226,11 +226,8 @@ pub struct Instrument {
     pub recording_ns: f64,
 }
 
-pub use super::round_end::RoundEnd;
-pub use super::start::{Begin, Start};
-pub use super::warnings::RecordedWarning;
-pub use crate::host::Noise;
-pub use crate::warning::{Severity, Subject};
+pub use super::round::{Begin, RoundEnd, Start};
+pub use crate::warning::{RecordedWarning, Severity, Subject};
 
 /// A transport that could not be measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -270,14 +267,6 @@ pub struct Run {
     pub included: BTreeMap<String, String>,
     /// What weakens its figures.
     pub warnings: Vec<RecordedWarning>,
-}
-
-impl Run {
-    /// Of rounds between two hosts what was known of their clocks in the worst.
-    pub fn widest_clock(&self) -> Option<&ClockOffset> {
-        let rounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
-        rounds.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))
-    }
 }
 
 /// A distribution of one metric.
@@ -429,6 +418,12 @@ pub struct Usage {
 }
 
 impl Run {
+    /// Of rounds between two hosts what was known of their clocks in the worst.
+    pub fn widest_clock(&self) -> Option<&ClockOffset> {
+        let rounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
+        rounds.max_by(|a, b| a.bound_ns.total_cmp(&b.bound_ns))
+    }
+
     /// The summary of one metric, where the run has it.
     pub fn summary(&self, metric: Metric) -> Option<&Summary> {
         self.figures.iter().find(|f| f.metric == metric).map(|f| &f.summary)

@@ -138,14 +138,12 @@ pub fn reduce<E: std::fmt::Display>(
     record: &Record,
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> Reduced {
-    let runs: BTreeMap<u32, (&Run, Vec<Metric>)> =
-        record.runs.iter().map(|run| (run.index, (run, drawn_metrics(run)))).collect();
-    let many = runs.values().map(|(_, metrics)| metrics.len()).sum::<usize>() > MANY_CURVES;
+    let mut runs: BTreeMap<u32, Open<'_>> =
+        record.runs.iter().map(|run| (run.index, Open::new(run))).collect();
+    let many = runs.values().map(|open| open.metrics.len()).sum::<usize>() > MANY_CURVES;
     let mut out =
         Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };
     let columns = if many { COLUMNS_COARSE } else { COLUMNS };
-    let mut open: BTreeMap<u32, Open> = BTreeMap::new();
-    let mut seen = BTreeSet::new();
     for round in rounds {
         let round = match round {
             Ok(round) => round,
@@ -154,59 +152,57 @@ pub fn reduce<E: std::fmt::Display>(
                 break;
             }
         };
-        let Some((run, metrics)) = runs.get(&round.run) else {
+        let Some(open) = runs.get_mut(&round.run) else {
             out.faults.push(format!("Samples of run {}, which the record lacks.", round.run));
             continue;
         };
-        if metrics.is_empty() {
+        if open.metrics.is_empty() {
             continue;
         }
-        if !seen.insert((round.run, round.round)) || out.curves.iter().any(|c| c.run == round.run) {
+        if open.values.is_empty() || !open.rounds.insert(round.round) {
             out.faults.push(format!(
                 "Samples of run {}, round {}, which the record lacks or which came before.",
                 round.run, round.round
             ));
             continue;
         }
-        let entry = open.entry(round.run).or_insert_with(|| Open::new(metrics.len()));
-        entry.add(metrics, &round, &mut out);
-        let share = columns / (run.rounds.len().max(1) as u32);
-        out.densities.push(density(metrics[0], &round, share.max(COLUMNS_LEAST)));
-        if entry.rounds == run.rounds.len()
-            && let Some(done) = open.remove(&round.run)
-        {
-            done.close(round.run, metrics, &mut out);
+        open.add(&round, &mut out);
+        let share = columns / (open.run.rounds.len().max(1) as u32);
+        out.densities.push(density(open.metrics[0], &round, share.max(COLUMNS_LEAST)));
+        if open.rounds.len() == open.run.rounds.len() {
+            open.close(&mut out);
         }
     }
-    for (index, rest) in open {
-        if let Some((_, metrics)) = runs.get(&index) {
-            rest.close(index, metrics, &mut out);
-        }
-    }
+    runs.values_mut().for_each(|open| open.close(&mut out));
     out.curves.sort_by_key(|c| c.run);
     out.densities.sort_by_key(|d| (d.run, d.round));
     out
 }
 
-/// The samples of a run whose rounds have not all come.
-struct Open {
-    rounds: usize,
+/// A run, and its samples until all its rounds have come.
+struct Open<'a> {
+    run: &'a Run,
+    metrics: Vec<Metric>,
+    /// Those that have come.
+    rounds: BTreeSet<u32>,
+    /// Of each metric; empty once its curves are made.
     values: Vec<Vec<f64>>,
 }
 
-impl Open {
-    fn new(metrics: usize) -> Self {
-        Open { rounds: 0, values: vec![Vec::new(); metrics] }
+impl<'a> Open<'a> {
+    fn new(run: &'a Run) -> Self {
+        let metrics = drawn_metrics(run);
+        let values = vec![Vec::new(); metrics.len()];
+        Open { run, metrics, rounds: BTreeSet::new(), values }
     }
 
-    fn add(&mut self, metrics: &[Metric], round: &RoundSamples, out: &mut Reduced) {
-        self.rounds += 1;
+    fn add(&mut self, round: &RoundSamples, out: &mut Reduced) {
         for s in &round.samples {
             if s.flags.has(Flags::WARMUP) {
                 out.warmup += 1;
                 continue;
             }
-            for (metric, values) in metrics.iter().zip(&mut self.values) {
+            for (metric, values) in self.metrics.iter().zip(&mut self.values) {
                 match metric.of_sample(s) {
                     Some(ns) => values.push(ns),
                     None => out.unstamped += 1,
@@ -215,9 +211,9 @@ impl Open {
         }
     }
 
-    fn close(self, run: u32, metrics: &[Metric], out: &mut Reduced) {
-        for (metric, values) in metrics.iter().zip(self.values) {
-            out.curves.extend(curve(run, *metric, values, out.tail_step));
+    fn close(&mut self, out: &mut Reduced) {
+        for (metric, values) in self.metrics.iter().zip(std::mem::take(&mut self.values)) {
+            out.curves.extend(curve(self.run.index, *metric, values, out.tail_step));
         }
     }
 }

@@ -81,9 +81,6 @@ pub enum ExportError {
     },
 }
 
-/// What an export is called where it goes to standard output.
-const STDOUT: &str = "standard output";
-
 /// Exports to a new file, or to standard output where there is none.
 ///
 /// A file appears when it is whole. A reader of standard output that has had enough (`| head`)
@@ -96,7 +93,8 @@ pub fn export(
 ) -> Result<(), ExportError> {
     match target {
         None => {
-            let written = export_to(dir, format, selection, Path::new(STDOUT), &mut io::stdout());
+            let written =
+                export_to(dir, format, selection, Path::new("standard output"), &mut io::stdout());
             if written.as_ref().is_err_and(broken_pipe) { Ok(()) } else { written }
         }
         Some(path) => export_file(dir, format, selection, path),

@@ -8,7 +8,7 @@
 mod encode;
 
 use super::curves::{self, Reduced};
-use super::model::{Cell, Column, Data, Figure, Note, Plot, Row, Section, Surface, Table};
+use super::model::{Cell, Column, Figure, Note, Row, Section, Table};
 use super::number;
 use super::view::{self, PatternView};
 use super::warnings::{self, Group};
@@ -16,8 +16,7 @@ use crate::record::schema::{ClockOffset, Record, RecordedWarning, Run};
 use crate::sample::RoundSamples;
 use crate::warning::Warning;
 use askama::Template;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
@@ -225,24 +224,14 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// What the scripts draw of a section.
-#[derive(Serialize)]
-struct Drawn<'a> {
-    id: &'a str,
-    plots: &'a [Plot],
-    surfaces: &'a [Surface],
-    data: &'a [Data],
-}
-
 /// The plots of sections and of their parts, as JSON.
 fn plots(sections: &[Section]) -> String {
     let all = sections.iter().flat_map(|section| std::iter::once(section).chain(&section.parts));
     let drawn = all.filter(|section| section.has_drawings()).map(|section| {
         let Section { id, plots, surfaces, data, .. } = section;
-        Drawn { id, plots, surfaces, data }
+        json!({ "id": id, "plots": plots, "surfaces": surfaces, "data": data })
     });
-    let drawn: Vec<Drawn<'_>> = drawn.collect();
-    serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned())
+    Value::Array(drawn.collect()).to_string()
 }
 
 /// Where the samples and the figures of the record differ: the page shows both, and a reader must
@@ -306,7 +295,7 @@ fn script_json(json: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::report::model::{HeatCell, HeatMap, Show, figure, number, text};
+    use crate::report::model::{HeatCell, HeatMap, Plot, Show, figure, number, text};
     use crate::stats::{self, Interval};
     use askama::filters::Escaper;
 
@@ -389,12 +378,8 @@ mod tests {
         one.more_is_better = true;
         one.names = ["a", "<b>"].map(String::from).to_vec();
         for (row, value) in [(0, 1e9), (1, 4e9)] {
-            one.insert(HeatCell {
-                row,
-                column: 1 - row,
-                value: stats::Value(value),
-                run: row as u32,
-            });
+            let cell = HeatCell { value: stats::Value(value), run: row as u32 };
+            one.cells.insert((row, 1 - row), cell);
         }
         let html = html(&[Section { maps: vec![one], ..Section::default() }]);
         assert!(html.contains("--heat:1.000\" title=\"a to &lt;b&gt;: 1000 MB/s\""), "{html}");
@@ -409,7 +394,12 @@ mod tests {
         part.plots = vec![Plot { id: "study-0".into(), ..Plot::default() }];
         whole.parts = vec![part];
         assert!(html(std::slice::from_ref(&whole)).contains("<div data-plots=\"graph-0\"></div>"));
-        assert!(plots(&[whole]).starts_with("[{\"id\":\"graph-0\",\"plots\":[{\"id\":\"study-0\""));
+        let drawn: Value = serde_json::from_str(&plots(&[whole])).unwrap();
+        assert_eq!(
+            (drawn[0]["id"].as_str(), drawn.as_array().unwrap().len()),
+            (Some("graph-0"), 1)
+        );
+        assert_eq!(drawn[0]["plots"][0]["id"], "study-0");
         assert_eq!(plots(&[Section::new("empty", "Empty")]), "[]");
     }
 }

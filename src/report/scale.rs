@@ -33,23 +33,17 @@ impl Scale {
 
     /// That of a rate.
     pub fn of_rate(metric: RateMetric) -> Scale {
+        use RateMetric::*;
         match metric {
-            RateMetric::Bandwidth | RateMetric::Ceiling => Scale::Bytes,
-            RateMetric::MessageRate | RateMetric::OfferedRate | RateMetric::AchievedRate => {
-                Scale::Messages
-            }
-            RateMetric::CpuClient
-            | RateMetric::CpuServer
-            | RateMetric::BufferTime
-            | RateMetric::EmptyPollTime
-            | RateMetric::FullPollTime
-            | RateMetric::BufferPollTime
-            | RateMetric::BufferEmptyPollTime
-            | RateMetric::BufferFullPollTime => Scale::Cost,
-            RateMetric::CompletionsPerPoll | RateMetric::RequestsPerPoll => Scale::PerPoll,
-            RateMetric::EmptyPolls | RateMetric::FullPolls => Scale::PerRead,
-            RateMetric::Missed => Scale::Share,
-            RateMetric::Slowdown => Scale::Ratio,
+            Bandwidth | Ceiling => Scale::Bytes,
+            MessageRate | OfferedRate | AchievedRate => Scale::Messages,
+            CpuClient | CpuServer => Scale::Cost,
+            BufferTime | EmptyPollTime | FullPollTime => Scale::Cost,
+            BufferPollTime | BufferEmptyPollTime | BufferFullPollTime => Scale::Cost,
+            CompletionsPerPoll | RequestsPerPoll => Scale::PerPoll,
+            EmptyPolls | FullPolls => Scale::PerRead,
+            Missed => Scale::Share,
+            Slowdown => Scale::Ratio,
         }
     }
 

@@ -85,7 +85,7 @@ impl<'a> Group<'a> {
     fn text(&self) -> String {
         let line = |entry: &Entry<'_>, labels: &str| {
             let RecordedWarning { severity, sentence, .. } = entry.warning;
-            format!("{severity}: {labels}{}\n", sentence.replace('\n', " "))
+            format!("{}: {labels}{}\n", severity.name(), sentence.replace('\n', " "))
         };
         let mut text = String::new();
         for entry in self.entries.iter().filter(|entry| entry.labels.is_empty()) {

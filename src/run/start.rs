@@ -107,7 +107,7 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!(end, "the server");
-        let said = found[0].sentence();
+        let said = crate::warning::RecordedWarning::from(&found[0]).sentence;
         assert!(said.starts_with("the server started round 3 5.00 ms late"), "{said}");
         let none = Start { client: Some(late(0.0)), server: None, spread_ns: 0.0 };
         assert_eq!(warnings(0, &none, |_| String::new()), []);

@@ -212,11 +212,8 @@ impl<T: Write> Writer<T> {
     }
 
     fn write(&mut self, received: Ticks) {
-        if self.kept.fault.is_some() {
-            self.kept.left_out += 1;
-            return;
-        }
-        let Some(mut sample) = read_message(&self.message, self.kind) else {
+        let sample = read_message(&self.message, self.kind);
+        let Some(mut sample) = sample.filter(|_| self.kept.fault.is_none()) else {
             self.kept.left_out += 1;
             return;
         };

@@ -109,16 +109,6 @@ impl Source {
         Source { shape, random, walks: vec![shape.offset; values] }
     }
 
-    /// Values of a sample.
-    pub fn len(&self) -> usize {
-        self.walks.len()
-    }
-
-    /// Whether a sample has none.
-    pub fn is_empty(&self) -> bool {
-        self.walks.is_empty()
-    }
-
     /// Value `index` of the sample `number` at `seconds` since the first. Called where time is
     /// measured: no allocation.
     #[inline]

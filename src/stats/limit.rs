@@ -122,10 +122,9 @@ impl Figure {
     pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
         let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
             let (value, rounds) = of(figures.summary(metric)?);
-            let (x, interval) = (value.0, student::interval(&rounds));
-            let hull =
-                |i: Interval| Interval { low: Value(i.low.0.min(x)), high: Value(i.high.0.max(x)) };
-            (!x.is_nan()).then(|| (x, interval.map(hull)))
+            let alone = Interval { low: value, high: value };
+            let interval = student::interval(&rounds).map(|both| both.hull(alone));
+            (!value.0.is_nan()).then_some((value.0, interval))
         };
         match self {
             Figure::Quantile(metric, p) => {

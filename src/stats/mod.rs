@@ -59,6 +59,14 @@ pub struct Interval {
     pub high: Value,
 }
 
+impl Interval {
+    /// The smallest interval that holds both.
+    pub fn hull(self, other: Interval) -> Interval {
+        let (low, high) = (self.low.0.min(other.low.0), self.high.0.max(other.high.0));
+        Interval { low: Value(low), high: Value(high) }
+    }
+}
+
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.0 {

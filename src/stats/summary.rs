@@ -26,7 +26,7 @@ pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     let runs: Vec<Run> = rounds.iter().map(|r| Run::sorted(r.as_ref())).collect();
     let (mean, sd) =
         mean_sd(rounds.iter().flat_map(|r| r.as_ref().iter().copied()).filter(|x| x.is_finite()));
-    let parts = Parts { mean, sd, threshold_ns, reading: Reading::EXACT };
+    let parts = Parts { mean, sd, threshold_ns, reading: Reading::default() };
     assemble(&Pooled(runs), parts, |_, q| Some(effective_n(rounds, q)))
 }
 
@@ -76,15 +76,13 @@ struct Parts {
 }
 
 /// How far a value that was read may lie from the sample that it stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Reading {
     relative: f64,
     absolute_ns: f64,
 }
 
 impl Reading {
-    const EXACT: Reading = Reading { relative: 0.0, absolute_ns: 0.0 };
-
     /// An interval moved outward by the error of its bounds, so that it still covers.
     fn widen(self, i: Interval) -> Interval {
         let error = |x: f64| (x.abs() * self.relative).max(self.absolute_ns);
@@ -160,20 +158,10 @@ fn pooled_quantile(
     Quantile {
         p,
         value,
-        interval: hull(within, between),
+        interval: within.zip(between).map(|(a, b)| a.hull(b)).or(within).or(between),
         within,
         between,
         effective_n: effective_n.unwrap_or((rounds as u64).min(n) as f64),
-    }
-}
-
-/// The smallest interval that holds both; the one that there is where there is but one.
-fn hull(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
-    match (a, b) {
-        (Some(a), Some(b)) => {
-            Some(Interval { low: Value(a.low.0.min(b.low.0)), high: Value(a.high.0.max(b.high.0)) })
-        }
-        (a, b) => a.or(b),
     }
 }
 

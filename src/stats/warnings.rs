@@ -59,9 +59,11 @@ mod tests {
     use crate::stats::fixtures::{ar1, iid, normal, random};
     use crate::stats::rate::{Delivered, rate};
     use crate::stats::summarize;
+    use crate::warning::RecordedWarning;
 
-    fn kinds(summary: &Summary) -> Vec<&'static str> {
-        of_summary(Metric::Rtt, summary).iter().map(Warning::kind).collect()
+    fn kinds(summary: &Summary) -> Vec<String> {
+        let warnings = of_summary(Metric::Rtt, summary);
+        warnings.iter().map(|warning| RecordedWarning::from(warning).kind).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::Subject::{Cpu, Interface, Metric, Role};
 use super::number::{many, percent, time};
-use super::{Severity, Subject};
+use super::{RecordedWarning, Severity};
 use crate::units::quantile_name;
 
 /// Declares a variant a line of the table; nothing can be left out of one.
@@ -27,40 +27,17 @@ macro_rules! warnings {
         /// Every kind and its severity, in the order of the table.
         pub const KINDS: &[(&str, Severity)] = &[$(($kind, Severity::$severity)),*];
 
-        #[allow(unused_variables)] // A field is in the sentence, in the advice or in both.
-        impl Warning {
-            /// The stable name.
-            pub fn kind(&self) -> &'static str {
-                match self {
-                    $(Self::$variant $({ $($field),* })? => $kind,)*
-                }
-            }
-
-            /// How much it weakens what it is about.
-            pub fn severity(&self) -> Severity {
-                match self {
-                    $(Self::$variant $({ $($field),* })? => Severity::$severity,)*
-                }
-            }
-
-            /// The figure, role, CPU or host that it weakens, where one is known.
-            pub fn subject(&self) -> Option<Subject> {
-                match self {
-                    $(Self::$variant $({ $($field),* })? => None$(.or(Some($subject)))?,)*
-                }
-            }
-
-            /// What weakens which figure, with the numbers.
-            pub fn sentence(&self) -> String {
-                match self {
-                    $(Self::$variant $({ $($field),* })? => format!($($sentence)*),)*
-                }
-            }
-
-            /// What to do.
-            pub fn advice(&self) -> String {
-                match self {
-                    $(Self::$variant $({ $($field),* })? => format!($($advice)*),)*
+        impl From<&Warning> for RecordedWarning {
+            #[allow(unused_variables)] // A field is in the sentence, in the advice or in both.
+            fn from(warning: &Warning) -> RecordedWarning {
+                match warning {
+                    $(Warning::$variant $({ $($field),* })? => RecordedWarning {
+                        kind: $kind.into(),
+                        severity: Severity::$severity,
+                        subject: None$(.or(Some($subject)))?,
+                        sentence: format!($($sentence)*),
+                        advice: format!($($advice)*),
+                    },)*
                 }
             }
         }

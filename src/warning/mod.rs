@@ -13,8 +13,8 @@ mod tests;
 
 pub use kinds::{KINDS, Warning};
 
+use crate::options::each_once;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 crate::options::named_enum! {
     /// How much a warning weakens what it is about.
@@ -26,12 +26,6 @@ crate::options::named_enum! {
         Warning = "warning",
         /// The figure is not that of what was to be measured, or part of it is missing.
         Severe = "severe",
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -49,4 +43,31 @@ pub enum Subject {
     Interface(String),
     /// Another host, as it was typed.
     Host(String),
+}
+
+/// A warning as it stands in the record. Docs: `docs/warnings.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedWarning {
+    /// A stable name, e.g. `unpinned`.
+    pub kind: String,
+    /// How much it weakens the figure.
+    pub severity: Severity,
+    /// The figure, role, CPU or host that it weakens, where one is known.
+    pub subject: Option<Subject>,
+    /// What weakens which figure, with the numbers.
+    pub sentence: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl RecordedWarning {
+    /// A warning about another host.
+    pub fn on_host(warning: &Warning, host: &str) -> Self {
+        RecordedWarning { subject: Some(Subject::Host(host.into())), ..warning.into() }
+    }
+
+    /// Of warnings, each once.
+    pub fn each_once(warnings: &[Warning]) -> Vec<Self> {
+        each_once(warnings.iter().map(Self::from))
+    }
 }

@@ -1,6 +1,7 @@
 //! What every warning has.
 #![allow(clippy::unwrap_used)]
 
+use super::RecordedWarning;
 use super::kinds::{KINDS, Warning};
 use std::collections::BTreeSet;
 
@@ -72,20 +73,21 @@ fn of_samples() -> Vec<Warning> {
 #[test]
 fn every_kind_has_a_name_of_its_own_a_short_sentence_and_advice() {
     let all: Vec<Warning> = of_machine().into_iter().chain(of_samples()).collect();
-    let kinds: BTreeSet<_> = all.iter().map(|warning| warning.kind()).collect();
+    let all: Vec<RecordedWarning> = all.iter().map(RecordedWarning::from).collect();
+    let kinds: BTreeSet<_> = all.iter().map(|warning| warning.kind.as_str()).collect();
     assert_eq!(kinds, KINDS.iter().map(|(kind, _)| *kind).collect());
     assert_eq!(KINDS.len(), all.len());
     for warning in all {
-        let sentence = warning.sentence();
+        let RecordedWarning { kind, severity, sentence, advice, .. } = warning;
         assert!((20..=100).contains(&sentence.chars().count()), "{sentence}");
-        assert!((10..=120).contains(&warning.advice().len()), "{}", warning.advice());
-        assert!(KINDS.contains(&(warning.kind(), warning.severity())));
+        assert!((10..=120).contains(&advice.len()), "{advice}");
+        assert!(KINDS.contains(&(&kind, severity)));
     }
 }
 
 #[test]
 fn sentences_name_their_values() {
-    let said = |warning: Warning| warning.sentence();
+    let said = |warning: Warning| RecordedWarning::from(&warning).sentence;
     assert_eq!(
         said(Warning::Loss { lost: 3, sent: 1000 }),
         "3 of 1000 messages were lost (0.3 %); they count as infinitely late"

@@ -13,8 +13,7 @@ pub fn upgrade(record: &mut Value) {
         let cases = plan.get_mut("cases").and_then(Value::as_array_mut);
         cases.into_iter().flatten().for_each(|one| case(one, "", &search));
     }
-    let runs = record.get_mut("runs").and_then(Value::as_array_mut);
-    for run in runs.into_iter().flatten() {
+    for run in list(record, "runs") {
         let label = run["label"].as_str().unwrap_or_default().to_string();
         // Of a study the series stood before the label.
         let own = label.split_once(": ").filter(|_| plan_is_study).map_or(&*label, |(_, own)| own);
@@ -26,6 +25,11 @@ pub fn upgrade(record: &mut Value) {
         run.insert("headline".into(), headline);
         rename(run, "lengths", "details");
     }
+}
+
+/// The values of a list; none where there is no such list.
+pub fn list<'a>(of: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    of.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn rename(map: &mut Map<String, Value>, from: &str, to: &str) {
@@ -90,9 +94,7 @@ fn case(case: &mut Value, label: &str, search: &Value) {
     old.insert("topology".into(), topology);
     old.insert("axes".into(), axes);
     old.insert("label".into(), label.into());
-    old.insert("point".into(), Value::Null);
     old.insert("is_preparation".into(), is_preparation.into());
-    old.entry("trace").or_insert(Value::Null);
     old.entry("timer").or_insert(json!("busy"));
     let settings = super::settings1::upgrade(old.remove("options").unwrap_or_default());
     old.insert("settings".into(), settings);

@@ -1,6 +1,7 @@
 //! From version 1: `doubts` of a kind and a text become `warnings`, what ended a round is no longer
 //! a word or a sentence, and cases have the specification of their pattern.
 
+use super::case1::list;
 use crate::warning::{KINDS, Severity};
 use serde_json::{Value, json};
 
@@ -33,10 +34,6 @@ pub fn upgrade(record: &mut Value) {
             list(round, "threads").for_each(ended);
         }
     }
-}
-
-fn list<'a>(of: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
-    of.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn ended(round: &mut Value) {

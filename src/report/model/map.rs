@@ -20,21 +20,14 @@ pub struct HeatMap {
     pub cells: BTreeMap<(usize, usize), HeatCell>,
 }
 
-/// A figure and its run, by the positions of row and column.
+/// A figure and its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeatCell {
-    pub row: usize,
-    pub column: usize,
     pub value: Value,
     pub run: u32,
 }
 
 impl HeatMap {
-    /// Puts a cell in its place; one that is already there gives way.
-    pub fn insert(&mut self, cell: HeatCell) {
-        self.cells.insert((cell.row, cell.column), cell);
-    }
-
     pub fn cell(&self, row: usize, column: usize) -> Option<&HeatCell> {
         self.cells.get(&(row, column))
     }

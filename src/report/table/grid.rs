@@ -1,56 +1,57 @@
 //! Columns: words to the left, numbers on their decimal point.
 
-use crate::report::number::at_point;
+use crate::report::model::{Cell, Figure};
+use crate::report::number::{at_point, fixed, with_error};
 use std::fmt;
 
 /// Between two columns. A field holds no two spaces in a row, so this separates them.
 const GAP: &str = "  ";
 
-/// One field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// Words.
-    Text(String),
-    /// A number as shown: it is aligned on its point, or on its end where it has none.
-    Number(String),
+/// One field: words, or a number as shown, which is aligned on its point, or on its end where it
+/// has none.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    text: String,
+    is_number: bool,
 }
 
-impl Cell {
-    /// An empty field.
-    pub fn none() -> Cell {
-        Cell::Text("-".into())
+impl Field {
+    /// The text without anything that would part it in two; `-` where there is none.
+    pub(super) fn new(text: &str, is_number: bool) -> Field {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = if words.is_empty() { "-".to_owned() } else { words.join(" ") };
+        Field { text, is_number }
     }
 
-    /// A whole number.
-    pub fn count(n: u64) -> Cell {
-        Cell::Number(n.to_string())
+    pub(super) fn none() -> Field {
+        Field::new("", false)
     }
 
-    /// As shown.
-    fn text(&self) -> &str {
-        match self {
-            Cell::Text(text) | Cell::Number(text) => text,
+    /// A cell, and its error.
+    pub(super) fn of(cell: &Cell) -> (Field, Field) {
+        let words = |text| (Field::new(text, false), Field::none());
+        let number = |text: String| (Field::new(&text, true), Field::none());
+        match cell {
+            Cell::None => (Field::none(), Field::none()),
+            Cell::Text(text) => words(text),
+            Cell::Count(n) | Cell::Size(n) => number(n.to_string()),
+            Cell::TooSmall => words("n too small"),
+            Cell::NotComputed => words("not computed"),
+            Cell::Bad(cell) => Field::of(cell),
+            Cell::Figure(Figure { value, scale, decimals: Some(decimals), .. }) => {
+                number(fixed(value.0 * scale, *decimals))
+            }
+            Cell::Figure(Figure { value, interval, scale, .. }) => {
+                let (value, error) = with_error(value.0, *interval, *scale);
+                let error = error.map_or_else(Field::none, |error| Field::new(&error, true));
+                (Field::new(&value, true), error)
+            }
         }
     }
 
     /// Characters from the point on.
     fn fraction(&self) -> usize {
-        match self {
-            Cell::Text(_) => 0,
-            Cell::Number(text) => at_point(text).1.chars().count(),
-        }
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.into())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
+        if self.is_number { at_point(&self.text).1.chars().count() } else { 0 }
     }
 }
 
@@ -58,7 +59,7 @@ impl From<String> for Cell {
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     head: Vec<String>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<Field>>,
 }
 
 impl Grid {
@@ -70,8 +71,12 @@ impl Grid {
     /// Adds a row. Fields that it lacks are shown as `-`, since a line has all its fields; so is
     /// an empty one.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let mut row: Vec<Cell> = cells.into_iter().map(one_field).collect();
-        row.resize(self.head.len(), Cell::none());
+        self.fields(cells.into_iter().map(|cell| Field::of(&cell).0));
+    }
+
+    pub(super) fn fields(&mut self, fields: impl IntoIterator<Item = Field>) {
+        let mut row: Vec<Field> = fields.into_iter().collect();
+        row.resize(self.head.len(), Field::none());
         self.rows.push(row);
     }
 
@@ -79,29 +84,19 @@ impl Grid {
     /// numbers to the right.
     fn column(&self, index: usize) -> Vec<String> {
         let cells = || self.rows.iter().map(|row| &row[index]);
-        let fraction = cells().map(Cell::fraction).max().unwrap_or(0);
-        let on_point = |cell: &Cell| match cell {
-            Cell::Text(text) => text.clone(),
-            Cell::Number(text) => format!("{text}{}", " ".repeat(fraction - cell.fraction())),
+        let fraction = cells().map(Field::fraction).max().unwrap_or(0);
+        let on_point = |cell: &Field| match cell.is_number {
+            false => cell.text.clone(),
+            true => format!("{}{}", cell.text, " ".repeat(fraction - cell.fraction())),
         };
         let lines: Vec<String> =
             std::iter::once(self.head[index].clone()).chain(cells().map(on_point)).collect();
         let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-        let placed = |line: String| match cells().any(|cell| matches!(cell, Cell::Number(_))) {
+        let placed = |line: String| match cells().any(|cell| cell.is_number) {
             true => format!("{line:>width$}"),
             false => format!("{line:<width$}"),
         };
         lines.into_iter().map(placed).collect()
-    }
-}
-
-/// A field's text without anything that would part it in two.
-fn one_field(cell: Cell) -> Cell {
-    let words: Vec<&str> = cell.text().split_whitespace().collect();
-    let text = if words.is_empty() { "-".to_owned() } else { words.join(" ") };
-    match cell {
-        Cell::Text(_) => Cell::Text(text),
-        Cell::Number(_) => Cell::Number(text),
     }
 }
 
@@ -121,16 +116,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn number(text: &str) -> Cell {
-        Cell::Number(text.into())
+    fn number(text: &str) -> Field {
+        Field::new(text, true)
+    }
+
+    fn words(text: &str) -> Field {
+        Field::new(text, false)
     }
 
     #[test]
     fn decimal_points_stand_under_each_other() {
         let mut grid = Grid::new(["name", "p50 us", "n"]);
-        grid.row(["a".into(), number("15.32"), number("10")]);
-        grid.row(["bcd".into(), number("5"), number("10000")]);
-        grid.row(["e".into(), number("0.1243"), "n too small".into()]);
+        grid.fields([words("a"), number("15.32"), number("10")]);
+        grid.fields([words("bcd"), number("5"), number("10000")]);
+        grid.fields([words("e"), number("0.1243"), words("n too small")]);
         assert_eq!(
             grid.to_string(),
             "name   p50 us            n\n\
@@ -156,9 +155,8 @@ mod tests {
             let mut grid = Grid::new(["first", "second", "third"]);
             for row in &rows {
                 let mut cells = row.iter().cloned();
-                let first = Cell::Text(cells.next().unwrap_or_default());
-                let others = cells.map(|t| if numbers { Cell::Number(t) } else { Cell::Text(t) });
-                grid.row(std::iter::once(first).chain(others));
+                let first = words(&cells.next().unwrap_or_default());
+                grid.fields(std::iter::once(first).chain(cells.map(|t| Field::new(&t, numbers))));
             }
             let text = grid.to_string();
             prop_assert_eq!(text.lines().count(), rows.len() + 1);

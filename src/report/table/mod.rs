@@ -12,7 +12,8 @@ pub mod grid;
 mod notes;
 mod section;
 
-pub use grid::{Cell, Grid};
+pub use super::model::Cell;
+pub use grid::Grid;
 pub use notes::notes;
 
 use super::view::{self, PatternView};

@@ -1,8 +1,8 @@
 //! A section as text: each table as a [`Grid`], a matrix as one or as its range, notes a line each.
 
-use super::grid::{Cell as Field, Grid};
-use crate::report::model::{Cell, Figure, HeatMap, Note, Section, Table};
-use crate::report::number::{fixed, short, with_error};
+use super::grid::{Field, Grid};
+use crate::report::model::{Cell, HeatMap, Note, Section, Table};
+use crate::report::number::short;
 
 /// Most names of which a matrix is printed: more do not fit a terminal, and the page has them.
 const MOST: usize = 16;
@@ -45,34 +45,14 @@ pub fn table(table: &Table) -> Option<String> {
     for row in &table.rows {
         let cells = row.cells.iter().zip(&table.columns).zip(&shown);
         let shown = cells.filter(|(_, shown)| **shown).map(|(both, _)| both);
-        grid.row(shown.flat_map(|(cell, column)| {
-            let (value, error) = fields(cell);
+        grid.fields(shown.flat_map(|(cell, column)| {
+            let (value, error) = Field::of(cell);
             std::iter::once(value).chain(column.with_error.then_some(error))
         }));
     }
     let caption = notes(std::slice::from_ref(&table.caption));
     let caption = if table.caption.text.is_empty() { "" } else { &caption };
     Some(format!("{caption}{grid}{}", notes(&table.notes)))
-}
-
-/// A cell, and its error.
-fn fields(cell: &Cell) -> (Field, Field) {
-    let alone = |field| (field, Field::none());
-    match cell {
-        Cell::None => alone(Field::none()),
-        Cell::Text(text) => alone(Field::Text(text.clone())),
-        Cell::Count(n) | Cell::Size(n) => alone(Field::count(*n)),
-        Cell::TooSmall => alone("n too small".into()),
-        Cell::NotComputed => alone("not computed".into()),
-        Cell::Bad(cell) => fields(cell),
-        Cell::Figure(Figure { value, scale, decimals: Some(decimals), .. }) => {
-            alone(Field::Number(fixed(value.0 * scale, *decimals)))
-        }
-        Cell::Figure(Figure { value, interval, scale, .. }) => {
-            let (value, error) = with_error(value.0, *interval, *scale);
-            (Field::Number(value), error.map_or_else(Field::none, Field::Number))
-        }
-    }
 }
 
 fn map(map: &HeatMap) -> String {
@@ -87,8 +67,8 @@ fn map(map: &HeatMap) -> String {
     let mut grid = Grid::new(std::iter::once("host").chain(map.names.iter().map(String::as_str)));
     for (row, name) in map.names.iter().enumerate() {
         let cell = |column| match map.cell(row, column) {
-            Some(cell) => Field::Number(short(cell.value.0 * map.scale)),
-            None => Field::none(),
+            Some(cell) => Cell::figure(cell.value.0, None, map.scale),
+            None => Cell::None,
         };
         grid.row(std::iter::once(name.as_str().into()).chain((0..names).map(cell)));
     }
@@ -146,7 +126,7 @@ mod tests {
     fn a_large_matrix_is_its_range() {
         let mut small = HeatMap { title: "p50".into(), scale: 1e-3, ..HeatMap::default() };
         small.names = ["here", "there"].map(String::from).to_vec();
-        small.insert(HeatCell { row: 0, column: 1, value: Value(2500.0), run: 3 });
+        small.cells.insert((0, 1), HeatCell { value: Value(2500.0), run: 3 });
         let rows: Vec<String> = map(&small).lines().map(String::from).collect();
         assert_eq!(rows[2].split_whitespace().collect::<Vec<_>>(), ["here", "-", "2.500"]);
         small.names = vec![String::new(); MOST + 1];

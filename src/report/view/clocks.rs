@@ -63,10 +63,12 @@ fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
     Some(table.caption(Note::new(format!("The clock of {host}"), Show::Page)).notes([note]))
 }
 
-fn axis(record: &Record) -> Axis {
+fn plot(record: &Record, words: [&str; 3], y: Axis, series: Vec<Series>) -> Plot {
+    let [id, title, note] = words.map(String::from);
     let ends = record.clocks.iter().filter_map(|history| history.points.last());
     let last = ends.map(|point| point.after_s).fold(0.0, f64::max);
-    Axis::linear("after", Unit::Seconds, [0.0, (last * 1.02).max(1e-9)])
+    let x = Axis::linear("after", Unit::Seconds, [0.0, (last * 1.02).max(1e-9)]);
+    Plot { id, title, note, height: 320, x, y, series, ..Plot::default() }
 }
 
 /// A linear axis that holds all values, with some room.
@@ -114,19 +116,9 @@ fn offset(record: &Record) -> Plot {
     }
     let values = series.iter().flat_map(|one| &one.points).map(|point| point.y);
     let y = around("offset minus its line", Unit::Time, values.chain([0.0]), 1.0);
-    Plot {
-        id: "clock-offset".into(),
-        title: "Offset over time".into(),
-        note:
-            "Minus the straight line from the first to the last point: what is left if each clock \
-               runs at its own rate. The true value lies between the dashed lines."
-                .into(),
-        height: 320,
-        x: axis(record),
-        y,
-        series,
-        ..Plot::default()
-    }
+    let note = "Minus the straight line from the first to the last point: what is left if each \
+                clock runs at its own rate. The true value lies between the dashed lines.";
+    plot(record, ["clock-offset", "Offset over time", note], y, series)
 }
 
 fn drift(record: &Record) -> Plot {
@@ -149,16 +141,8 @@ fn drift(record: &Record) -> Plot {
     let points = series.iter().flat_map(|one| &one.points);
     let values = points.flat_map(|point| [point.low, point.high]).flatten();
     let y = around("drift", Unit::Ppm, values, 1e-3);
-    Plot {
-        id: "clock-drift".into(),
-        title: "Drift estimate at each time".into(),
-        note: "The rate at which the other clock gains. Bars: its error bound.".into(),
-        height: 320,
-        x: axis(record),
-        y,
-        series,
-        ..Plot::default()
-    }
+    let note = "The rate at which the other clock gains. Bars: its error bound.";
+    plot(record, ["clock-drift", "Drift estimate at each time", note], y, series)
 }
 
 fn data(record: &Record) -> Data {

@@ -104,9 +104,8 @@ pub fn section(record: &Record) -> Option<Section> {
     let most = series.iter().flat_map(|one| &one.points).map(|point| point.y).fold(1.0, f64::max);
     let mut data = Data::new("cpu length_from_ns gaps observed_ns");
     for noise in &cpus {
-        let gaps = noise.histogram.iter();
-        data.rows
-            .extend(gaps.map(|(from, gaps)| fields![noise.cpu, from, gaps, noise.observed_ns]));
+        let row = |(from, gaps): &(f64, u64)| fields![noise.cpu, from, gaps, noise.observed_ns];
+        data.rows.extend(noise.histogram.iter().map(row));
     }
     let names = lengths.iter().map(|from_ns| span(*from_ns)).collect();
     let plot = Plot {

@@ -7,7 +7,8 @@ use crate::report::model::{
 };
 use crate::report::number::{GIGABITS, MEGABYTES, PERCENT, quantile_name, short};
 use crate::report::scale::Scale;
-use crate::stats::{RateMetric, Value};
+use crate::stats::{Rate, RateMetric, Value};
+use std::collections::BTreeSet;
 
 /// Slow pairs that are named before the others are counted.
 const NAMED: usize = 20;
@@ -30,10 +31,10 @@ struct Halves<'a> {
 impl OfRun for Halves<'_> {}
 
 impl Halves<'_> {
-    /// A figure of the bandwidth that was found; it has none where no matching was whole.
-    fn cell(&self, scale: f64, value: f64, with_error: bool) -> Cell {
-        let interval = self.found.bandwidth.interval.filter(|_| with_error);
-        if value.is_nan() { Cell::None } else { Cell::figure(value, interval, scale) }
+    /// The bandwidth that was found; there is none where no matching was whole.
+    fn all(&self, scale: f64) -> Option<Cell> {
+        let Rate { value, interval, .. } = self.found.bandwidth;
+        (!value.is_nan()).then(|| Cell::figure(value, interval, scale))
     }
 
     fn matching(&self, better: fn(f64, f64) -> f64) -> f64 {
@@ -47,22 +48,20 @@ fn bisections(record: &Record) -> Option<Table> {
     let rows = record.pairs.iter().flat_map(|pairs| &pairs.bisections).filter_map(|found| {
         Some(Halves { found, case: record.plan.cases.get(*found.runs.first()? as usize)? })
     });
-    let all = |row: &Halves<'_>| row.found.bandwidth.value;
+    let alone = |value: f64| (!value.is_nan()).then(|| Cell::figure(value, None, MEGABYTES));
     let fields = [
         text("transport", |row: &Halves<'_>| row.case.transport.name()),
         text("wait", |row: &Halves<'_>| row.case.wait.name()),
         number("size", "B", |row: &Halves<'_>| Cell::Size(row.case.size.0)),
         number("pairs", "", |row: &Halves<'_>| Cell::Count(row.found.pairs.into())),
         number("matchings", "", |row: &Halves<'_>| Cell::Count(row.found.matchings.len() as u64)),
-        figure("all pairs", "MB/s", move |row: &Halves<'_>| row.cell(MEGABYTES, all(row), true)),
-        figure("Gb/s", "", move |row: &Halves<'_>| row.cell(GIGABITS, all(row), true)),
+        figure("all pairs", "MB/s", |row: &Halves<'_>| row.all(MEGABYTES)),
+        figure("Gb/s", "", |row: &Halves<'_>| row.all(GIGABITS)),
         number("a pair", "MB/s", move |row: &Halves<'_>| {
-            row.cell(MEGABYTES, all(row) / f64::from(row.found.pairs.max(1)), false)
+            alone(row.found.bandwidth.value / f64::from(row.found.pairs.max(1)))
         }),
-        number("least matching", "MB/s", |row: &Halves<'_>| {
-            row.cell(MEGABYTES, row.matching(f64::min), false)
-        }),
-        number("most", "", |row: &Halves<'_>| row.cell(MEGABYTES, row.matching(f64::max), false)),
+        number("least matching", "MB/s", move |row: &Halves<'_>| alone(row.matching(f64::min))),
+        number("most", "", move |row: &Halves<'_>| alone(row.matching(f64::max))),
     ];
     Some(Table::of(rows, fields)?.caption(Note::new("Effective bisection bandwidth", Show::Page)))
 }
@@ -102,14 +101,8 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     if !matches!(record.plan.pairs, Some(Pairs::All { .. })) {
         return Vec::new();
     }
-    let mut hosts: Vec<Option<u32>> = record
-        .plan
-        .cases
-        .iter()
-        .flat_map(|case| [case.hosts().client, case.hosts().server])
-        .collect();
-    hosts.sort_unstable();
-    hosts.dedup();
+    let ends = record.plan.cases.iter().map(|case| case.hosts());
+    let hosts: BTreeSet<Option<u32>> = ends.flat_map(|ends| [ends.client, ends.server]).collect();
     let mut matrices: Vec<HeatMap> = Vec::new();
     for run in &record.runs {
         for (empty, value) in figures(run) {
@@ -124,11 +117,12 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
             let HostPair { client, server } = run.case.hosts();
             let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
             let (row, column) = (place(client), place(server));
-            let cell = HeatCell { row, column, value: Value(value), run: run.index };
-            matrices[at].insert(cell);
+            let (cell, cells) =
+                (HeatCell { value: Value(value), run: run.index }, &mut matrices[at].cells);
+            cells.insert((row, column), cell);
             // A round trip is of both.
             if run.summary(Metric::HalfRtt).is_some() {
-                matrices[at].insert(HeatCell { row: column, column: row, ..cell });
+                cells.insert((column, row), cell);
             }
         }
     }

@@ -33,12 +33,6 @@ impl OfRun for Line<'_> {
     }
 }
 
-impl<'a> Line<'a> {
-    fn summary(&self) -> Option<&'a Summary> {
-        Some(&self.figure.summary)
-    }
-}
-
 /// A round trip is twice its half: one line shows both.
 fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
     let halved = run.summary(Metric::HalfRtt).is_some();
@@ -47,7 +41,7 @@ fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
 }
 
 fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
-    let quantile = |p| move |line: &Line<'_>| Cell::quantile(line.summary(), p);
+    let quantile = |p| move |line: &Line<'_>| Cell::quantile(Some(&line.figure.summary), p);
     let has_pace = runs.iter().any(|run| run.case.point.is_some());
     let pace = has_pace.then(|| text("pace", |line: &Line<'_>| line.run.case.point.clone()));
     let pair = record
@@ -62,8 +56,8 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
-        number("max", "us", |line: &Line<'_>| Cell::maximum(line.summary())),
-        text("of rounds", |line: &Line<'_>| Cell::maxima(line.summary())),
+        number("max", "us", |line: &Line<'_>| Cell::maximum(Some(&line.figure.summary))),
+        text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary))),
         number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)),
         number("lost", "", |line: &Line<'_>| Cell::lost(line.figure.summary.lost)),
         number(&format!("% {above}"), "", |line: &Line<'_>| slow(&line.figure.summary)),

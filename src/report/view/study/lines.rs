@@ -107,10 +107,9 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
         let mut runs: Vec<&Run> = record.runs.iter().filter(of).collect();
         runs.sort_by(|a, b| {
             let (x, y) = (at(a, graph.kind), at(b, graph.kind));
-            let along = x.iter().zip(&y).map(|(a, b)| a.total_cmp(b));
-            along
-                .fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
-                .then(a.case.size.cmp(&b.case.size))
+            let mut along = x.iter().zip(&y).map(|(a, b)| a.total_cmp(b));
+            let differs = along.find(|order| order.is_ne());
+            differs.unwrap_or_else(|| a.case.size.cmp(&b.case.size))
         });
         for metric in graph.metrics() {
             lines.extend(runs.iter().map(|run| {

@@ -139,22 +139,17 @@ fn tracks<'a>(graph: &Graph, lines: &'a [Line<'a>]) -> Vec<Track<'a>> {
     let mut tracks: Vec<Track<'a>> = Vec::new();
     for (series, name) in graph.series.iter().enumerate() {
         let own: Vec<&Line<'_>> = lines.iter().filter(|line| line.series == name).collect();
-        let differing: Vec<Against> =
-            [Against::Size, Against::Values, Against::Rate, Against::Clients]
-                .into_iter()
-                .filter(|axis| tells_apart(graph.kind, *axis))
-                .filter(|axis| {
-                    own.windows(2).any(|two| of(*axis, two[0].run) != of(*axis, two[1].run))
-                })
-                .collect();
+        let differ =
+            |axis: Against| own.windows(2).any(|two| of(axis, two[0].run) != of(axis, two[1].run));
+        let mut differing = vec![Against::Size, Against::Values, Against::Rate, Against::Clients];
+        differing.retain(|axis| tells_apart(graph.kind, *axis) && differ(*axis));
         let first = tracks.len();
         for metric in graph.metrics() {
             for line in own.iter().filter(|line| line.metric == metric) {
-                let apart =
-                    differing.iter().filter_map(|axis| Some(word(*axis, of(*axis, line.run)?)));
-                let apart = apart.collect::<Vec<_>>().join(" ");
-                let mut words =
-                    vec![apart.as_str(), if graph.also.is_empty() { "" } else { metric }];
+                let apart = differing.iter().filter_map(|axis| Some((*axis, of(*axis, line.run)?)));
+                let apart: Vec<String> = apart.map(|(axis, at)| word(axis, at)).collect();
+                let metric = if graph.also.is_empty() { "" } else { metric };
+                let mut words = vec![apart.join(" "), metric.into()];
                 words.retain(|word| !word.is_empty());
                 let name = words.join(", ");
                 match tracks[first..].iter_mut().find(|track| track.name == name) {
@@ -242,15 +237,10 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
             ticks: if own_ticks { ticks } else { Vec::new() },
             ..Axis::log(label, unit)
         },
-        y: Axis { log: !is_linear, range: Some(range), ..figures(graph) },
+        y: Axis { log: !is_linear, range: Some(range), ..scale(graph).axis() },
         series,
         ..Plot::default()
     }
-}
-
-/// The axis of a graph's figures.
-pub(super) fn figures(graph: &Graph) -> Axis {
-    scale(graph).axis()
 }
 
 /// How far the bars of a point widen the axis: an infinite one must not.
@@ -306,7 +296,7 @@ fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
     let most = if most > 0.0 { most } else { 1.0 };
     Plot {
         x: Axis::names((0..lines.len()).map(name).collect(), 0.6),
-        y: figures(graph).between(0.0, most * 1.12),
+        y: scale(graph).axis().between(0.0, most * 1.12),
         series,
         ..Plot::default()
     }

@@ -1,7 +1,7 @@
 //! Surfaces of a study's graphs, and the figures of a graph for other programs.
 
 use super::lines::{Line, MANY_MISSED};
-use super::plots::{figures, is_rate, note, scale, word};
+use super::plots::{is_rate, note, scale, word};
 use crate::plan::study::{Axis as Against, Graph};
 use crate::record::schema::RateMetric;
 use crate::report::model::{Axis, Data, Surface, SurfacePoint, Unit, bounds, fields};
@@ -23,7 +23,7 @@ pub fn surfaces(graph: &Graph, lines: &[Line<'_>], index: usize) -> Vec<Surface>
             ),
             x: Axis::log("samples per second", Unit::PerSecond),
             y: Axis::log("values per sample", Unit::Count),
-            z: Axis { log: !is_rate(graph), ..figures(graph) },
+            z: Axis { log: !is_rate(graph), ..scale(graph).axis() },
             points,
             data: 0,
         })

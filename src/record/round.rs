@@ -1,6 +1,22 @@
-//! How rounds began that were to begin at one instant, as it stands in the record.
+//! How rounds began that were to begin at one instant, and what ended them, as it stands in the
+//! record.
 
+use crate::loops::Ended;
 use serde::{Deserialize, Serialize};
+
+/// What ended a round, or a thread of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundEnd {
+    /// Nothing is known of its end.
+    #[default]
+    Unknown,
+    /// Something went wrong: a sentence.
+    Fault(String),
+    /// The measured loop of the client.
+    #[serde(untagged)]
+    Loop(Ended),
+}
 
 /// How the ends of a round began that were told one instant, with those of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
