@@ -113,7 +113,7 @@ class Parsers(unittest.TestCase):
         run = {
             "case": periodic,
             "counts": {"sent": 1900, "received": 1890, "lost": 10, "missed_steps": 100},
-            "rounds": [{"server": {"seen": {"file.samples": "1890"}}}],
+            "rounds": [{"server": {"final_counters": {"file.samples": "1890"}}}],
         }
         text = record(runs=[run])
         self.assertEqual(parse.wiregauge_missed_percent(text), 5)

@@ -130,7 +130,7 @@ def wiregauge_kept_megabytes_per_s(text: str) -> float:
     steps = _count(text, "missed_steps") + _count(text, "sent")
     rate = run.get("case", {}).get("schedule", {}).get("periodic", {}).get("rate")
     rounds = run.get("rounds") or [{}]
-    kept = rounds[0].get("server", {}).get("seen", {}).get("file.samples")
+    kept = rounds[0].get("server", {}).get("final_counters", {}).get("file.samples")
     if not isinstance(kept, str) or not kept.isdigit():
         raise Unreadable(f"file.samples is {kept!r}")
     seconds = steps / _number(rate, "the rate")

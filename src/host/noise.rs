@@ -158,9 +158,10 @@ pub fn observe(
         Ok(spin(cpu, source.clock(), base, length_ns))
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || one(cpu))).collect();
-        let died = |_| Err("the thread that observed it died".into());
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(died)).collect()
+        let spawned = |&cpu: &u32| (cpu, scope.spawn(move || one(cpu)));
+        let threads: Vec<_> = cpus.iter().map(spawned).collect();
+        let died = |cpu| Err(format!("the thread that observed CPU {cpu} died"));
+        threads.into_iter().map(|(cpu, one)| one.join().unwrap_or_else(|_| died(cpu))).collect()
     })
 }
 

@@ -1,10 +1,10 @@
 //! The patterns: what is measured. Read this first.
 //!
-//! A pattern is a folder: its options as data (`options.rs`), its specification (`spec.rs`: limits,
-//! what it needs of a transport), its measured loops, how its samples become figures, its tables
-//! and plots. The stages before it define what they need of a pattern as traits and are given the
-//! [`registry`]; none of them knows a pattern by name. To add one: a folder, one line in the
-//! registry, one row in METHOD.md.
+//! A pattern is a folder: its options as data, its specification (limits, what it needs of a
+//! transport), its measured loops, how its samples become figures, its tables and plots. The stages
+//! before it define what they need of a pattern as traits and are given the [`registry`]; none of
+//! them knows a pattern by name. To add one: a folder, one line in the registry, one row in
+//! METHOD.md.
 #![warn(missing_docs)]
 
 pub mod bandwidth;

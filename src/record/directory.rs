@@ -310,7 +310,8 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
         Some(found) if found < u64::from(VERSION) => {
             let newer = serde_json::from_slice(text).map(|older| upgrade(older, found));
             let newer = newer.and_then(|newer| serde_json::to_vec(&newer));
-            newer.and_then(|text| read(&text)).map_err(|e| RecordError::json(path, &e))
+            // The place would be one of the upgraded text.
+            newer.and_then(|text| read(&text)).map_err(|e| RecordError::upgraded(path, found, &e))
         }
         _ => read(text).map_err(|e| RecordError::json(path, &e)),
     }

@@ -69,11 +69,21 @@ impl RecordError {
 
     /// A parser's complaint, with its place apart from its words.
     pub(crate) fn json(path: &Path, error: &serde_json::Error) -> RecordError {
-        let said = error.to_string();
-        let why = quoted(said.rfind(" at line ").map_or(said.as_str(), |at| &said[..at]));
         let (path, line, column) = (shown(path), error.line(), error.column());
-        RecordError::Refused(format!("{path}, line {line}, column {column}: {why}"))
+        RecordError::Refused(format!("{path}, line {line}, column {column}: {}", reason(error)))
     }
+
+    /// The same of a record that was upgraded from an older version first.
+    pub(crate) fn upgraded(path: &Path, version: u64, error: &serde_json::Error) -> RecordError {
+        let (path, why) = (shown(path), reason(error));
+        RecordError::Refused(format!("{path}, upgraded from version {version}: {why}"))
+    }
+}
+
+/// A parser's complaint without its place.
+fn reason(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    quoted(said.rfind(" at line ").map_or(said.as_str(), |at| &said[..at]))
 }
 
 /// Longest text from a file or a library that is repeated in a sentence: a terminal's few lines.

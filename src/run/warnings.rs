@@ -1,6 +1,6 @@
 //! What weakens the figures of a run.
 
-use super::analysis::RunSoFar;
+use super::analysis::{Arrivals, RunSoFar};
 use crate::loops::Ended;
 use crate::plan::{Case, Plan, Schedule};
 use crate::record::schema::{ClockOffset, Figure, OffsetCheck, RateFigure, Round, RoundEnd};
@@ -60,11 +60,12 @@ impl RunSoFar {
         })
     }
 
-    /// Rounds of several threads that have no rate.
+    /// Rounds of several threads, or of two directions, that have no rate.
     fn threads_not_concurrent(&self) -> Option<Warning> {
         let apart = self.work.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
-        let is_apart = self.case.threads() > 1 && apart > 0;
-        is_apart.then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
+        let has_flows =
+            self.case.threads() > 1 || self.analysis.arrivals(&self.case) == Arrivals::AtBoth;
+        (has_flows && apart > 0).then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }
 
     /// Whether an interface was named and its wire is not in the figures.

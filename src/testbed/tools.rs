@@ -4,8 +4,10 @@ use crate::host::child;
 use fs_err as fs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -136,7 +138,8 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
 /// Makes a folder for this process alone among the temporary files; it goes with its owner.
 pub fn private_folder(kind: &str) -> io::Result<TempDir> {
     let prefix = format!("wiregauge-{kind}-{}-", std::process::id());
-    tempfile::Builder::new().prefix(&prefix).tempdir()
+    let only_ours = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(&prefix).permissions(only_ours).tempdir()
 }
 
 /// The number of the signal that told this process to end; 0 until one has.
@@ -191,6 +194,7 @@ mod tests {
     fn a_private_folder_goes_with_its_owner() {
         let private = private_folder("test").unwrap();
         let path = private.path().to_path_buf();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::write(path.join("file"), "").unwrap();
         drop(private);
         assert!(!path.exists());

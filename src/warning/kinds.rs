@@ -134,7 +134,7 @@ warnings! {
 
     /// In some rounds no time was found in which all threads were under way.
     "threads_not_concurrent" Warning ThreadsNotConcurrent { rounds: u32 }
-    says("no rate of {}: one thread finished before another had warmed up",
+    says("no rate of {}: one flow finished before another had warmed up",
          many(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
 

@@ -16,7 +16,7 @@ const SLOW: u64 = 200;
 /// What an agent may take for all of them: it has some 15 MiB without any.
 const MOST_KIB: u64 = 128 << 10;
 
-/// foreign peers of which the log tells.
+/// Rejected peers that the log counts.
 fn counted(log: &str) -> u64 {
     let of = |line: &str| match line.split_once(" more rejected") {
         Some((before, _)) => before.rsplit(' ').next()?.parse().ok(),

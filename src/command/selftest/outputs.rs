@@ -129,10 +129,15 @@ struct ExportedSample {
     thread: u32,
     sequence: u64,
     size_bytes: u32,
+    #[serde(deserialize_with = "Option::deserialize")]
     intended_ns: Option<f64>,
+    #[serde(deserialize_with = "Option::deserialize")]
     submit_ns: Option<f64>,
+    #[serde(deserialize_with = "Option::deserialize")]
     send_ns: Option<f64>,
+    #[serde(deserialize_with = "Option::deserialize")]
     receive_ns: Option<f64>,
+    #[serde(deserialize_with = "Option::deserialize")]
     complete_ns: Option<f64>,
     flags: u32,
 }

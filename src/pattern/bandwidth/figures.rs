@@ -45,9 +45,7 @@ impl PatternAnalysis for Bandwidth {
     }
 
     fn work(&self, seen: &RoundSeen<'_>) -> Work {
-        let direction = seen.case.spec::<Spec>().direction;
-        let delivered = delivered(seen.samples, seen.case.stride() as f64, direction);
-        Work { posted: None, delivered }
+        Work { posted: None, delivered: delivered(seen.samples, seen.case.stride() as f64) }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
@@ -72,27 +70,16 @@ fn marks(case: &Case, rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>) ->
 }
 
 /// What was delivered between the first stamp that counts and the last, in the time that all
-/// threads of a way share; both ways added.
-fn delivered(samples: &RoundSamples, stride: f64, direction: Direction) -> Delivered {
-    let way = |is_back: bool| {
-        let of_way = samples.samples.iter().filter(|s| s.flags.has(Flags::REVERSE) == is_back);
-        let mut flows: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for sample in of_way {
-            let flow = flows.entry(sample.thread).or_default();
-            // Of the warm-up the last stamp counts: it begins what comes after.
-            if sample.flags.has(Flags::WARMUP) {
-                flow.clear();
-            }
-            flow.push(sample.receive_ns);
+/// threads and both ways share.
+fn delivered(samples: &RoundSamples, stride: f64) -> Delivered {
+    let mut flows: BTreeMap<(u32, bool), Vec<f64>> = BTreeMap::new();
+    for sample in &samples.samples {
+        let flow = flows.entry((sample.thread, sample.flags.has(Flags::REVERSE))).or_default();
+        // Of the warm-up the last stamp counts: it begins what comes after.
+        if sample.flags.has(Flags::WARMUP) {
+            flow.clear();
         }
-        window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
-    };
-    let there = way(false);
-    if direction == Direction::Uni {
-        return there;
+        flow.push(sample.receive_ns);
     }
-    let back = way(true);
-    let rates = [there, back].map(|d| if d.seconds > 0.0 { d.work / d.seconds } else { 0.0 });
-    let seconds = there.seconds.max(back.seconds);
-    Delivered { work: (rates[0] + rates[1]) * seconds, seconds }
+    window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
 }

@@ -1,7 +1,8 @@
-//! The time in which all flows of a way were under way, and what they delivered in it.
+//! The time in which all flows were under way, and what they delivered in it. Each thread is a
+//! flow, and each of its directions where data goes both ways.
 //!
-//! A thread that is still alone, or alone again, has the transport to itself: its messages then say
-//! nothing of what many threads get together. So the window is the time that all flows have in
+//! A flow that is still alone, or alone again, has the transport to itself: its messages then say
+//! nothing of what all flows get together. So the window is the time that all flows have in
 //! common, from the latest of their first stamps to the earliest of their last, and the work is
 //! what all of them delivered within it. `METHOD.md` derives it.
 

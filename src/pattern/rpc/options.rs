@@ -2,6 +2,7 @@
 
 use super::workload::Workload;
 use super::{OUTSTANDING, Reply, Rpc, Slowdown, Spec, Sweep, request};
+use crate::pattern::load::MOST_OUTSTANDING;
 use crate::pattern::options::read_text;
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ARRIVALS, ArrivalProcess, OFF, ON, TIMER, TRACE, schedule};
@@ -47,6 +48,7 @@ const OPTIONS: OptionTable = &[
         "clients",
         "Closed loop with this number of outstanding requests per port, such as 1 or 1,2,4",
     )
+    .limits(1, MOST_OUTSTANDING as u64)
     .list()
     .default_note("1 where no load is given")
     .excludes(&["rps", "gbps", "load", "trace"]),
@@ -86,6 +88,7 @@ const OPTIONS: OptionTable = &[
         "outstanding",
         "Maximum outstanding requests of each port; a warning says when this held some back",
     )
+    .limits(1, MOST_OUTSTANDING as u64)
     .default_note("200")
     .heading(PORTS),
     ARRIVALS.default_note("poisson"),

@@ -72,7 +72,7 @@ impl PatternSpec for Stream {
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
         let values = case.spec::<Spec>().values;
         let is_open = case.schedule.is_open() && values as usize <= MOST_VALUES;
-        match is_open && u64::from(values) <= values_of(case.size) {
+        match is_open && message(values) <= case.size {
             true => Ok(()),
             false => Err("a message of a stream is as long as its values, and has a rate".into()),
         }

@@ -58,7 +58,10 @@ fn set(options: &mut Map<String, Value>, name: &str, value: Value) {
         }
         (Value::Null | Value::Array(_), _) => return,
     };
-    options.insert(option, text.into());
+    // What no option can say is left out, and the rest of the record is read.
+    if Settings::default().set(&option, text.as_str()).is_ok() {
+        options.insert(option, text.into());
+    }
 }
 
 /// How the synthetic transport behaved, in the words of its option.

@@ -5,6 +5,7 @@
 use super::identity::{Identity, NAME};
 use crate::remote::locked;
 use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{
     AcceptedAlert, Acceptor, ClientHello, NoServerSessionStorage, WebPkiClientVerifier,
@@ -51,12 +52,14 @@ pub fn listening(
 ) -> io::Result<Arc<ServerConfig>> {
     // Its own is included because an empty list is not allowed.
     let roots = roots(trusted.iter().chain([&identity.certificate]));
-    let verifier = WebPkiClientVerifier::builder(roots)
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
         // Unauthenticated peers do not learn who is trusted.
         .clear_root_hint_subjects()
         .build()
         .map_err(io::Error::other)?;
-    let mut config = ServerConfig::builder_with_protocol_versions(&[&TLS13])
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![identity.certificate.clone()], identity.key())
         .map_err(io::Error::other)?;
@@ -66,13 +69,20 @@ pub fn listening(
     Ok(Arc::new(config))
 }
 
+/// The cryptography of this program: a program that links it may have another one too.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
 /// Configuration of the dialling side, which trusts this certificate only.
 pub fn dialling(
     identity: &Identity,
     trusted: &CertificateDer<'static>,
     protocol: &[u8],
 ) -> io::Result<Arc<ClientConfig>> {
-    let mut config = ClientConfig::builder_with_protocol_versions(&[&TLS13])
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
         .with_root_certificates(roots([trusted].into_iter()))
         .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())
         .map_err(io::Error::other)?;

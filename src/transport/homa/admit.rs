@@ -17,13 +17,13 @@ use std::net::SocketAddr;
 /// The answer to the cookie.
 const WELCOME: [u8; 1] = [1];
 /// The answer to everything else, which lets the kernel forget the request.
-const STRANGER: [u8; 1] = [0];
+const REJECTION: [u8; 1] = [0];
 
 /// Answers the request of a peer that is rejected; errors do not matter.
 #[cold]
 pub fn turn_away<S: Calls>(socket: &S, id: u64, from: Option<SocketAddr>) {
     if let Some(from) = from.filter(|_| is_request(id)) {
-        let _ = socket.send(&mut SendArgs::reply(id), &from.into(), &STRANGER);
+        let _ = socket.send(&mut SendArgs::reply(id), &from.into(), &REJECTION);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::units::Span;
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.0.2:50000";
-const STRANGER: &str = "10.0.0.3:60000";
+const FOREIGN_PEER: &str = "10.0.0.3:60000";
 
 fn setup(role: Role, timeout: Span) -> Setup {
     let setup = Setup::new(role, Traffic::Echo { every: 1 }, Wait::Busy, 8);
@@ -36,10 +36,10 @@ fn the_end_that_knows_the_cookie_is_let_in() {
     let net = Net::default();
     // Both sockets are open before either end is told of the other.
     let (served, called) = (net.socket(SERVER, 0..8), net.socket(CLIENT, 0..8));
-    let stranger = net.socket(STRANGER, 0..8);
-    send(&stranger, SERVER, &[7; 31]);
-    send(&stranger, SERVER, &[[7; 31].as_slice(), &[6]].concat());
-    send(&stranger, SERVER, &[7; 33]);
+    let foreign = net.socket(FOREIGN_PEER, 0..8);
+    send(&foreign, SERVER, &[7; 31]);
+    send(&foreign, SERVER, &[[7; 31].as_slice(), &[6]].concat());
+    send(&foreign, SERVER, &[7; 33]);
     let (mut client, mut server) = std::thread::scope(|scope| {
         let server = scope.spawn(|| {
             let setup = setup(Role::Server, LONG);

@@ -3,12 +3,11 @@
 
 use crate::host::interface_with;
 use crate::transport::{NamedValues, Settings, SetupError};
-use nix::setsockopt_impl;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt};
+use nix::{getsockopt_impl, setsockopt_impl};
 use rustix::net::{SendFlags, sockopt::ip_mtu, sockopt::ipv6_mtu};
 use socket2::{Socket, Type};
 use std::collections::VecDeque;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
@@ -16,9 +15,10 @@ use std::os::fd::AsRawFd;
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 
 /// SO_ZEROCOPY: the socket takes MSG_ZEROCOPY.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct AllowZeroCopy;
 setsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, sockopt::SetBool);
+getsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, sockopt::GetBool);
 
 /// Sets what every socket knows.
 fn apply_common(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
@@ -86,7 +86,7 @@ fn is_tcp(socket: &Socket, address: Option<SocketAddr>) -> bool {
 
 /// Settings of a socket that are in effect; of an IP socket also the interface whose address it
 /// has.
-pub fn effective(socket: &Socket, settings: &Settings) -> NamedValues {
+pub fn effective(socket: &Socket) -> NamedValues {
     fn read<T: ToString, E>(name: &str, value: Result<T, E>) -> Option<(String, String)> {
         Some((name.to_string(), value.ok()?.to_string()))
     }
@@ -113,7 +113,7 @@ pub fn effective(socket: &Socket, settings: &Settings) -> NamedValues {
             read("nodelay", socket.tcp_nodelay()),
             read("congestion", congestion),
             read("mss_bytes", socket.tcp_mss()),
-            read("zerocopy", Ok::<_, io::Error>(settings.flag("zerocopy"))),
+            read("zerocopy", getsockopt(socket, AllowZeroCopy)),
         ];
         all.extend(of_tcp.into_iter().flatten());
     }

@@ -41,20 +41,27 @@ impl SocketTransport {
         Socket::new(domain, if self.is_stream { Type::STREAM } else { Type::DGRAM }, None)
     }
 
-    /// A socket that is bound to an address: of an IP one to a port that is free.
-    fn bound(self, own: &SockAddr) -> io::Result<Socket> {
-        let bind = |at: &SockAddr| {
-            let socket = self.socket(at.domain())?;
-            // A port whose last connection has just ended is free for those who listen.
-            if self.is_ip && self.is_stream {
-                socket.set_reuse_address(true)?;
-            }
-            socket.bind(at)?;
-            Ok(socket)
-        };
+    /// A socket that is bound to an address, and listens where it is a stream's.
+    fn bound_at(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
+        let socket = self.socket(own.domain())?;
+        // A port whose last connection has just ended is free for those who listen.
+        if self.is_ip && self.is_stream {
+            socket.set_reuse_address(true)?;
+        }
+        socket.bind(own)?;
+        if self.is_stream {
+            options::apply_before_handshake(&socket, settings).map_err(io::Error::other)?;
+            // Two sockets may bind the same port, but only one may listen.
+            socket.listen(BACKLOG)?;
+        }
+        Ok(socket)
+    }
+
+    /// The same at a port that is allowed here and free.
+    fn bound(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
         match own.as_socket() {
-            Some(own) => site::bind(own, |at| bind(&at.into())),
-            None => bind(own),
+            Some(own) => site::bind(own, |at| self.bound_at(&at.into(), settings)),
+            None => self.bound_at(own, settings),
         }
     }
 
@@ -85,19 +92,17 @@ impl Transport for SocketTransport {
 
     fn available(&self) -> Result<(), String> {
         let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
-        self.bound(&own).map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
+        let bound = self.bound_at(&own, &Settings::default());
+        bound.map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
     }
 
     fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
         let own = self.own_address(&setup.site)?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
-        let socket = (listens || !self.is_stream).then(|| self.bound(&own)).transpose();
-        let socket = socket.map_err(SetupError::system(&what))?;
-        if let Some(listener) = socket.as_ref().filter(|_| listens) {
-            options::apply_before_handshake(listener, &setup.settings)?;
-            listener.listen(BACKLOG).map_err(SetupError::system(what))?;
-        }
+        let bound = || self.bound(&own, &setup.settings);
+        let socket = (listens || !self.is_stream).then(bound).transpose();
+        let socket = socket.map_err(SetupError::system(what))?;
         let address = address_of(socket.as_ref());
         let end = HalfOpen { transport: *self, socket, own, setup: setup.clone() };
         Ok(Opening::new(address, move |other| end.connect(other)))
@@ -124,7 +129,7 @@ impl HalfOpen {
         };
         let setup = &self.setup;
         options::apply(&socket, &setup.settings)?;
-        let effective_settings = options::effective(&socket, &setup.settings);
+        let effective_settings = options::effective(&socket);
         let endpoint: Box<dyn Endpoint> = if is_stream {
             Box::new(StreamEndpoint::new(socket, setup))
         } else {
@@ -167,5 +172,20 @@ impl HalfOpen {
         connected.map_err(SetupError::system(to))?;
         admit::present(&socket, setup)?;
         Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TCP;
+    use super::*;
+
+    #[test]
+    fn a_port_on_which_another_listens_is_in_use() {
+        let (loopback, settings) = (Site::Loopback, Settings::default());
+        let first = TCP.bound_at(&TCP.own_address(&loopback).unwrap(), &settings).unwrap();
+        let taken = first.local_addr().unwrap();
+        let refused = TCP.bound_at(&taken, &settings).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -78,7 +78,7 @@ fn known(status: ibv_wc_status) -> (&'static str, Link) {
 }
 
 /// The library's own words for a number.
-// SAFETY: the functions that are passed take any number.
+// SAFETY: only functions that return a static string for every number are passed.
 fn words(number: u32, of: fn(&Verbs) -> unsafe extern "C" fn(u32) -> *const c_char) -> String {
     let Ok(verbs) = verbs() else { return format!("number {number}") };
     // SAFETY: ibv_wc_status_str and ibv_event_type_str, the functions that are passed, return a

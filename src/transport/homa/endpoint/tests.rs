@@ -7,7 +7,7 @@ use crate::transport::{Endpoint, Events, Posted, Slot};
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.0.2:50000";
-const STRANGER: &str = "10.0.0.3:60000";
+const FOREIGN_PEER: &str = "10.0.0.3:60000";
 
 /// One end and what its last poll found.
 struct End {
@@ -244,10 +244,10 @@ fn another_thread_takes_what_arrives() {
 #[test]
 fn a_stranger_is_turned_away_and_counted() {
     let (net, mut client, mut server) = both(8);
-    let stranger = net.socket(STRANGER, 0..4);
+    let foreign = net.socket(FOREIGN_PEER, 0..4);
     let to = SERVER.parse::<SocketAddr>().unwrap().into();
     for _ in 0..2 {
-        stranger.send(&mut SendArgs::request(9), &to, b"let me in").unwrap();
+        foreign.send(&mut SendArgs::request(9), &to, b"let me in").unwrap();
     }
     client.post(0, b"mine");
     assert_eq!((server.poll(), server.endpoint.rejected_peers()), (None, 1));
@@ -259,7 +259,7 @@ fn a_stranger_is_turned_away_and_counted() {
     );
     server.echo();
     assert_eq!(client.poll().unwrap(), b"mine");
-    let mut heard = Inbox::new(stranger, 8);
+    let mut heard = Inbox::new(foreign, 8);
     for _ in 0..2 {
         let reply = heard.receive(false).unwrap();
         assert!(heard.lay_out(reply.length));

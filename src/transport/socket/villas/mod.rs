@@ -99,7 +99,7 @@ impl Transport for Villas {
         // The ends do not speak to each other, but to the node.
         Ok(Opening::new(Blob::default(), move |_| {
             options::apply(&socket, &setup.settings)?;
-            let effective_settings = options::effective(&socket, &setup.settings);
+            let effective_settings = options::effective(&socket);
             let size = setup.size.max(METADATA);
             let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
             let endpoint = MessageEndpoint::new(samples, slots_for(setup.window, size), size);
