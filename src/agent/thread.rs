@@ -45,7 +45,7 @@ const LOOK: Span = Span(1_000_000);
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
-/// What the main thread tells one that runs a role.
+/// What the main thread sends to one that runs a role.
 pub(crate) enum ThreadCommand {
     Connect(Vec<Blob>),
     Start(Option<Ticks>),

@@ -21,7 +21,7 @@ pub struct Anchor {
     pub ticks: Ticks,
     /// CLOCK_MONOTONIC_RAW, in nanoseconds since boot.
     pub raw_ns: u64,
-    /// The kernel's clock was read within so many ticks of `ticks`, either way.
+    /// The kernel's clock was read at `ticks`, plus or minus this.
     pub half_width: TickSpan,
 }
 

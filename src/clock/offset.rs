@@ -223,7 +223,7 @@ impl Model {
                 false => fits,
             };
             let Some(piece) = Piece::over(&rest[..sure]) else {
-                // One exchange alone that goes backwards is none.
+                // A single exchange that goes backwards does not count.
                 rest = &rest[1..];
                 continue;
             };

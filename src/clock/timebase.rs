@@ -37,7 +37,7 @@ impl Timebase {
         span.0 as f64 * self.ns_per_tick
     }
 
-    /// The ticks nearest to so many nanoseconds. For deadlines and schedules, before the run.
+    /// The ticks nearest to `ns` nanoseconds. For deadlines and schedules, before the run.
     pub fn ticks_for(&self, ns: f64) -> TickSpan {
         TickSpan((ns / self.ns_per_tick).round() as i64)
     }

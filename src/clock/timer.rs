@@ -78,7 +78,7 @@ impl Timer {
         Some(clock.idle_until(at))
     }
 
-    /// Sleeps so many nanoseconds; whether to the end.
+    /// Sleeps `ns` nanoseconds. Whether it slept to the end.
     #[cold]
     fn sleep(&mut self, ns: f64) -> bool {
         let ns = ns as i64;

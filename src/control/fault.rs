@@ -6,7 +6,7 @@ use crate::transport::Role;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Ranks of which a message tells how far they have come.
+/// Most ranks whose progress is listed in a message.
 const MOST_SHOWN: usize = 8;
 
 /// What ends a round, or keeps it from starting; displayed as a sentence.
@@ -98,7 +98,7 @@ pub struct Handled {
     pub host: Option<String>,
 }
 
-/// Errors that nobody tells apart any more are their sentence.
+/// Errors that need no distinction any more become their sentence.
 macro_rules! fault_from {
     ($($error:ty),+) => {$(
         impl From<$error> for Fault {

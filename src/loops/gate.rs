@@ -4,7 +4,7 @@
 use crate::clock::{Clock, TickSpan, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What the agent's control thread tells the loop.
+/// What the agent's control thread signals to the loop.
 #[derive(Debug, Default)]
 pub struct Gate {
     stopped: AtomicBool,

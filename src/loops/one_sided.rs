@@ -17,7 +17,7 @@ pub fn past(now: Ticks, end: &mut Option<Ticks>, messages: u64, plan: &Loop) -> 
     }
 }
 
-/// The end whose memory is used: it waits until the other has done, and tells that it lives.
+/// The end whose memory is used: it waits until the other has finished, and shows that it is alive.
 pub fn memory<E, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
     let LoopContext { gate, recorder, .. } = context;
     let mut looks = 0;

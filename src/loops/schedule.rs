@@ -54,7 +54,7 @@ enum Law {
         mean: f64,
         at: f64,
     },
-    /// A Poisson process on a clock that stands still while the source is off.
+    /// A Poisson process on a clock that stops while the source is off.
     OnOff {
         mean: f64,
         /// On that clock.
@@ -69,7 +69,7 @@ enum Law {
 }
 
 impl Arrivals {
-    /// The intended times of a case in a unit of so many nanoseconds; `None`: it has no schedule.
+    /// The intended times of a case in units of `unit_ns`; `None`: it has no schedule.
     pub fn of(case: &Case, unit_ns: f64) -> Option<Arrivals> {
         let mean = |rate: f64| 1e9 / rate / unit_ns;
         let law = match case.schedule {

@@ -75,9 +75,9 @@ pub struct Plan<C = Case> {
 /// How many rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// At least so many.
+    /// At least this many.
     pub least: u32,
-    /// At most so many.
+    /// At most this many.
     pub most: u32,
     /// Stop between the two as soon as the interval of p50 and of p99 (for bandwidth: of the
     /// rate) is within this fraction of its value on either side.
@@ -85,7 +85,7 @@ pub struct Rounds {
 }
 
 impl Plan {
-    /// A short name that tells a case from the others; in a study the series comes first.
+    /// A short name that distinguishes a case from the others; in a study the series comes first.
     pub fn label(&self, number: usize) -> String {
         let Some(case) = self.cases.get(number) else { return String::new() };
         let label = match self.pairs {
@@ -218,7 +218,7 @@ impl Case {
         self.pattern.stride(self)
     }
 
-    /// A short name that tells the case from the others of a plan.
+    /// A short name that distinguishes the case from the others of a plan.
     pub fn label(&self) -> String {
         self.pattern.label(self)
     }

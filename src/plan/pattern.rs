@@ -202,12 +202,12 @@ pub trait PatternSpec: Sync {
         case.clone()
     }
 
-    /// What tells the points of a curve apart.
+    /// What distinguishes the points of a curve.
     fn point(&self, _case: &Case) -> Option<String> {
         None
     }
 
-    /// A short name that tells the case from the others of a plan.
+    /// A short name that distinguishes the case from the others of a plan.
     fn label(&self, case: &Case) -> String {
         case.label_as(self.name(), "")
     }

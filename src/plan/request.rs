@@ -24,7 +24,7 @@ pub const MOST_IN_ALL: u64 = 8000;
 pub const ROUNDS: u32 = 5;
 /// Most rounds where an interval's width ends them and nothing else is asked for.
 pub const ROUNDS_UNTIL: u32 = 30;
-/// Warm-up where nothing else is asked for: so many messages ...
+/// Default warm-up: this many messages ...
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
 pub const WARMUP_SHARE: u64 = 10;

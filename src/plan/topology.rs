@@ -50,7 +50,7 @@ pub enum Connections {
 pub enum Wiring {
     /// Each thread to the thread of the same number.
     Parallel,
-    /// Each thread to every thread of the other rank, by so many connections.
+    /// Each thread to every thread of the other rank.
     Mesh {
         /// Connections of each pair of threads.
         each: u32,

@@ -17,9 +17,9 @@ pub struct CaseRecord {
     /// The case.
     #[serde(flatten)]
     pub case: Case<String, Value>,
-    /// A short name that tells the case from others but for its hosts.
+    /// A short name that distinguishes the case from others, without its hosts.
     pub label: String,
-    /// What tells it apart from other points of a curve.
+    /// What distinguishes it from other points of a curve.
     pub point: Option<String>,
     /// Where it stands on the axes of graphs.
     pub axes: BTreeMap<Axis, f64>,

@@ -243,7 +243,7 @@ pub struct Unavailable {
 pub struct Run {
     /// Number of the run: its position in the record, and `run` in `samples.parquet`.
     pub index: u32,
-    /// A short name that tells the run from the others of the record.
+    /// A short name that distinguishes the run from the others of the record.
     pub label: String,
     /// What was measured.
     pub case: CaseRecord,
@@ -313,7 +313,7 @@ pub struct Round {
     pub samples: u64,
     /// Samples that stand only in the histogram, since the memory for raw samples was full.
     pub samples_in_histogram_only: u64,
-    /// One row of `samples.parquet` stands for so many messages (1 unless `bandwidth`).
+    /// Messages that one row of `samples.parquet` stands for (1 unless `bandwidth`).
     pub stride: u64,
     /// Messages by what became of them.
     pub counts: Counts,

@@ -16,7 +16,7 @@ pub const EXACT_HEAD: u64 = 40;
 /// share read between two points (of the samples above, or below the median) is within 1 % of
 /// itself. 10^6 samples leave about 2000 points, 10^9 about 3400.
 pub const TAIL_STEP: f64 = 1.01;
-/// Above so many curves the spacing is [`COARSE_STEP`], so that a page stays within a few MB.
+/// Above this many curves the spacing is [`COARSE_STEP`], so that a page stays within a few MB.
 pub const MANY_CURVES: usize = 24;
 /// The spacing for records of many runs: a share between two points is within 4 %.
 pub const COARSE_STEP: f64 = 1.04;

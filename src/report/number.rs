@@ -23,7 +23,7 @@ pub const PERCENT: f64 = 1e2;
 /// Most decimals of anything.
 const MOST_DECIMALS: usize = 4;
 
-/// Decimals that leave so many significant digits.
+/// Decimals that leave `digits` significant digits.
 fn decimals(v: f64, digits: i32) -> usize {
     if v == 0.0 || !v.is_finite() {
         return 0;
@@ -32,7 +32,7 @@ fn decimals(v: f64, digits: i32) -> usize {
     usize::try_from(digits - before).unwrap_or(0).min(MOST_DECIMALS)
 }
 
-/// A number with so many decimals; `inf` and `-inf` where it is infinite, `?` where it is NaN.
+/// A number with this many decimals; `inf` and `-inf` where it is infinite, `?` where it is NaN.
 pub fn fixed(v: f64, decimals: usize) -> String {
     match v {
         v if v.is_nan() => "?".into(),
@@ -47,7 +47,7 @@ pub fn fixed(v: f64, decimals: usize) -> String {
     }
 }
 
-/// As the page shows a number: with so many decimals, or as [`short`].
+/// As the page shows a number: with `decimals` decimals, or as [`short`].
 pub fn on_page(v: f64, decimals: Option<usize>) -> String {
     decimals.map_or_else(|| short(v), |decimals| fixed(v, decimals)).replace("inf", "∞")
 }

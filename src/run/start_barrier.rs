@@ -29,7 +29,7 @@ pub(crate) struct BarrierShared {
 pub struct StartBarrier<'a>(Option<&'a BarrierShared>);
 
 impl BarrierShared {
-    /// For so many rounds; with `clock` they start at one instant.
+    /// For `rounds` concurrent rounds; with `clock` they start at one instant.
     pub fn new(rounds: usize, clock: Option<(Source, Timebase)>) -> BarrierShared {
         BarrierShared { missing: Mutex::new(rounds), clock, ..BarrierShared::default() }
     }

@@ -27,7 +27,7 @@ pub struct Row {
     pub receive: Ticks,
     /// When the completion of the post was seen.
     pub complete: Ticks,
-    /// What is to be said of it.
+    /// Its flags.
     pub flags: Flags,
     /// Of a bandwidth run: nothing; else the order of arrival, from 1.
     pub order: u32,
@@ -54,7 +54,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Makes one for so many rows (controller).
+    /// Creates one for `rows` rows (controller).
     pub fn create(rows: usize) -> io::Result<Arena> {
         let file = rustix::fs::memfd_create("wiregauge-samples", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, Self::bytes_for(rows) as u64)?;
@@ -77,7 +77,7 @@ impl Arena {
         Self::map(file.into(), rows, MmapOptions::new().populate())
     }
 
-    /// Memory that so many rows take.
+    /// Bytes of memory for `rows` rows.
     pub const fn bytes_for(rows: usize) -> usize {
         HEADER_BYTES + rows * size_of::<Row>()
     }

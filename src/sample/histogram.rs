@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 /// coarser than 1/16 ns would cost more than 0.1 % at the 30 ns of the fastest transports.
 pub const DEFAULT_UNIT_NS: f64 = 1.0 / 64.0;
 
-/// Values above so many units count as so many in the bins: 73 min in 1/64 ns, 26 h in ticks of
+/// Values above this many units go into the last bin: 73 min in 1/64 ns, 26 h in ticks of
 /// 3 GHz. The maximum and the sum stay exact.
 pub const HIGHEST_UNITS: u64 = (1 << 48) - 1;
 
-/// A histogram holds at most so many samples: an `f64` counts exactly so far, and it is 1000 days
-/// at 100 M messages/s. Only what is read from outside or merged can come near it.
+/// A histogram holds at most this many samples: an `f64` counts exactly to here, and that is 1000
+/// days at 100 M messages/s. Only what is read from outside or merged can come near it.
 pub const MOST_SAMPLES: u64 = 1 << 53;
 
 /// The relative error of a value read from the bins.
@@ -84,7 +84,7 @@ pub struct SparseHistogram {
 }
 
 impl LiveHistogram {
-    /// An empty histogram in units of so many nanoseconds, all memory allocated.
+    /// An empty histogram in units of `unit_ns` nanoseconds, all memory allocated.
     ///
     /// # Errors
     /// A unit that is not finite and positive.
@@ -112,7 +112,7 @@ impl LiveHistogram {
         self.record_many(units, 1);
     }
 
-    /// Counts a duration in units so many times.
+    /// Counts a duration, in units, `times` times.
     #[inline]
     pub fn record_many(&mut self, units: i64, times: u64) {
         if times == 0 {
@@ -126,7 +126,7 @@ impl LiveHistogram {
         totals.sum += i128::from(units) * i128::from(times);
     }
 
-    /// Counts a finite duration in nanoseconds so many times, to the nearest unit.
+    /// Counts a finite duration in nanoseconds `times` times, to the nearest unit.
     pub fn record_ns_many(&mut self, ns: f64, times: u64) {
         self.record_many((ns / self.totals.unit_ns).round() as i64, times);
     }

@@ -10,7 +10,7 @@ pub mod recorder;
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be said of one sample beside its stamps. A set of bits, the same in memory and in
+/// Properties of one sample beside its stamps. A set of bits, the same in memory and in
 /// `samples.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -67,7 +67,7 @@ pub struct Sample {
     pub receive_ns: f64,
     /// When the completion of the post was seen.
     pub complete_ns: f64,
-    /// What is to be said of it.
+    /// Its flags.
     pub flags: Flags,
 }
 

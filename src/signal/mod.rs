@@ -124,7 +124,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Bytes of a message of so many values.
+/// Bytes of a message of `values` values.
 pub const fn message_bytes(values: usize) -> usize {
     METADATA + VALUE * values
 }

@@ -103,7 +103,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source of samples of so many values.
+    /// A source of samples of `values` values each.
     pub fn new(shape: Shape, values: usize, seed: u64) -> Source {
         let random = ChaCha8Rng::seed_from_u64(seed);
         Source { shape, random, walks: vec![shape.offset; values] }

@@ -12,7 +12,7 @@
 use super::quantile::NORMAL_975;
 use super::student::t_975;
 
-/// A window of summed lags is long enough at so many tau (Sokal 1997, Monte Carlo Methods in
+/// A window of summed lags is long enough at this many tau (Sokal 1997, Monte Carlo Methods in
 /// Statistical Mechanics, 3). Where correlation decays exponentially the lags left out hold
 /// exp(-10) of the sum; longer windows only add noise, of relative variance 2(2M+1)/n.
 const WINDOW: f64 = 5.0;
@@ -22,9 +22,9 @@ const LAGS: usize = 64;
 const LAGS_OF_SHORT: usize = 1024;
 /// Words of bits combined per quantile where a series is short.
 const WORK_OF_SHORT: usize = 1 << 22;
-/// A level of blocks says something where there are so many of them in all, ...
+/// A level of blocks counts if it has at least this many in all rounds, ...
 const LEAST_BLOCKS: usize = 64;
-/// ... and so many in a round: the round's own mean takes one degree of freedom.
+/// ... and this many in one round: the round's own mean takes one degree of freedom.
 const LEAST_BLOCKS_OF_ROUND: usize = 16;
 /// Blocks contradict the window below them where their variance is above what it foretells by so
 /// many standard errors, sqrt(2/m) each.

@@ -11,7 +11,7 @@ use crate::warning::Warning;
 
 /// Windows of a round. With 20 a perfect trend has |z| = 6.1, twice what is asked.
 pub const WINDOWS: usize = 20;
-/// A window has at least so many samples, or the round is not judged: the median of 20 normal
+/// A window has at least this many samples, or no drift is judged: the median of 20 normal
 /// samples has a standard error of 0.28 standard deviations.
 pub const LEAST_OF_WINDOW: usize = 20;
 /// Samples looked at per window, evenly spread: the standard error of a median of 4096 is 2 % of a

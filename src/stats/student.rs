@@ -3,7 +3,7 @@
 use super::{CONFIDENCE, Interval, Value};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The two-sided 95 % point of Student's t with so many degrees of freedom; `None` for none.
+/// The two-sided 95 % point of Student's t for these degrees of freedom; `None` below 1.
 pub fn t_975(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))

@@ -5,9 +5,9 @@ use super::stationarity::{drift, short_warmup};
 use super::{Metric, QUANTILES, Quantile, Rate, RateMetric, Summary};
 use crate::warning::Warning;
 
-/// Rounds disagree where the interval between them is so many times as wide as that within.
+/// Rounds disagree if the interval between them is this many times as wide as the one within.
 pub const DISAGREEMENT: f64 = 4.0;
-/// Samples are highly correlated where so many are worth one.
+/// Samples are highly correlated if at least this many are worth one.
 pub const CORRELATION: f64 = 10.0;
 
 /// What weakens the figures of one distribution.

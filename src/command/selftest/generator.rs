@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Intervals that are tested for being exponential.
 const TESTED: usize = 200_000;
-/// A Poisson process of so many messages has a rate right within 0.05 % (one sigma).
+/// The rate of a Poisson process of this many messages is within 0.05 % (one sigma).
 const MESSAGES: u64 = 4_000_000;
 /// Of the highest rate that the generator could make if it did nothing else, the share that it is
 /// said to hold: at all of it there is no idle time to make up for an interruption.
@@ -26,14 +26,14 @@ const ON_TIME_NS: f64 = 1000.0;
 const RUN_S: f64 = 0.2;
 /// The share of the messages that lie between the first and the last that are on time.
 const COVERED: f64 = 0.9;
-/// A machine that does not hold so many messages per second holds none.
+/// A machine that cannot hold this many messages per second is not judged.
 const LEAST_RATE: f64 = 1e3;
 /// Seed of all.
 const SEED: u64 = 8;
 
-/// T7: a server that stands still, asked by a client with one buffer.
+/// T7: a server that stops for a time, and a client with one buffer.
 ///
-/// The server takes s = 1 us a request and stands still once, for D = 100 ms of T = 5 s. Requests
+/// The server takes s = 1 us a request and stops once, for D = 100 ms of T = 5 s. Requests
 /// come at 100 k/s, so that rho = 0.1. One that is intended a time t after the stall began is
 /// answered D minus t (1 minus rho) later: those that waited before it take s each. So the share of
 /// responses above x is (D minus x) / (1 minus rho) / T, and the p99 is D minus 0.01 T (1 minus

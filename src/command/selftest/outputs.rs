@@ -60,7 +60,7 @@ fn forms_without_stall(kept: &Kept) -> Fallible<Vec<&'static str>> {
     let page = std::fs::read_to_string(kept.dir.join(REPORT_FILE))?;
     let table = table::runs(&record, &registry::views());
     let mut forms = vec![
-        // The table tells a round trip by its half, in us.
+        // The table shows half of a round trip, in us.
         ("table", table.split_whitespace().any(|field| field == "2500")),
         ("record.json", json.is_some_and(|summary| summary.max.0 == 5e6)),
         // The page's table holds the exact value in ns beside the one that is shown; it shows

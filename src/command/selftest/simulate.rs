@@ -30,7 +30,7 @@ pub fn round_trips() -> Request {
     latency::request(latency::Spec::default())
 }
 
-/// Round trips on the synthetic transport: so many messages of 8 B, no warm-up.
+/// Round trips on the synthetic transport: `count` messages of 8 B, no warm-up.
 pub fn ping_pong(synthetic: &str, count: u64) -> Fallible<Case> {
     case(Request { sizes: vec![SIZE], ..round_trips() }, synthetic, count)
 }

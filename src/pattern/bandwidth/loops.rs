@@ -20,7 +20,7 @@ impl Count {
         Count { messages: 0, next_mark: plan.stride, row: 0 }
     }
 
-    /// Stamps where a stride is full. `receives` tells whose stamp it is.
+    /// Stamps where a stride is full. `receives` says which end's stamp it is.
     #[inline(always)]
     pub(super) fn mark<C: Clock>(
         &mut self,

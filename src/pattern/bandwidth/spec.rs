@@ -9,10 +9,10 @@ pub struct Bandwidth;
 
 /// Time of a round where neither a time nor a count is given.
 const TIME: Span = Span(200_000_000);
-/// One sample stands for about so many bytes, so that a clock reading (about 20 ns) stays below a
+/// One sample stands for about this many bytes, so that a clock reading (about 20 ns) stays below a
 /// hundredth of the time that they take at 100 GB/s ...
 const STRIDE_BYTES: u64 = 16 << 10;
-/// ... and for at most so many messages.
+/// ... and for at most this many messages.
 const MOST_STRIDE: u64 = 256;
 
 named_enum! {

@@ -1,5 +1,5 @@
-//! The roles of requests: a client that asks by a schedule or so many at a time, and the server
-//! with its table.
+//! The roles of requests: a client that sends on a schedule or keeps a number outstanding, and the
+//! server with its table.
 
 use super::client::{self, Clients, OneServer, RequestPath};
 use super::server::{self, Store};

@@ -13,7 +13,7 @@ pub const OBJECT_SIZE: Bytes = Bytes(100);
 pub const OBJECTS: u64 = 100_000;
 /// Most bytes of a table.
 pub const MOST_TABLE: u64 = 1 << 30;
-/// Most buffers of a pool: an endpoint has so many slots.
+/// Most buffers of a pool: as many as an endpoint can have slots.
 pub const MOST_BUFFERS: u32 = crate::transport::MOST_EVENTS as u32;
 /// Most requests that may be outstanding: what the client keeps of them takes 2 MiB.
 pub const MOST_OUTSTANDING: u32 = 1 << 16;

@@ -49,7 +49,7 @@ impl PatternView for Load {
 
 /// The runs of one server, from idle to saturation.
 struct Curve<'a> {
-    /// What tells it from the others: of a study the series, else transport and way to wait, and
+    /// What distinguishes it from the others: in a study the series, else transport, wait mode, and
     /// what else differs.
     name: String,
     /// Closed loops by their clients.

@@ -52,7 +52,7 @@ pub fn request(sweep: Sweep) -> Request {
     Request::new(&Rpc, sweep, SHORTEST)
 }
 
-/// Slots of one connection: so many that their memory stays within what a cache holds, since the
+/// Slots of one connection: few enough for their memory to fit into a cache, since the
 /// kernel's buffers, or the ring's, are queues of their own.
 fn slots(longest: Bytes) -> u32 {
     (SLOT_BYTES / longest.0.max(1)).clamp(2, u64::from(MOST_BUFFERS)) as u32

@@ -30,7 +30,7 @@ impl PatternView for Rpc {
     }
 }
 
-/// What tells a run from the others.
+/// What distinguishes a run from the others.
 fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> &Sent<'_> + Copy + 'a) -> [TableField<'a, T>; 4] {
     [
         text("transport", move |row: &T| {

@@ -29,7 +29,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Samples at so many a second. `epoch_of_day_ns` is the time of day, in nanoseconds since
+    /// Samples at `rate` per second. `epoch_of_day_ns` is the time of day, in nanoseconds since
     /// 1970, at the epoch of `time`.
     pub fn new(source: Source, rate: f64, time: Timebase, epoch_of_day_ns: u64) -> Steps {
         Steps { source, interval_ns: 1e9 / rate, time, epoch_of_day_ns, first_ns: 0 }

@@ -3,7 +3,7 @@
 use super::GraphKind;
 
 crate::options::named_enum! {
-    /// A quantity that tells the cases of a series apart.
+    /// A quantity in which the cases of a series differ.
     #[derive(PartialOrd, Ord)]
     pub enum Axis {
         /// Payload of a message, in bytes.

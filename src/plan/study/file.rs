@@ -114,7 +114,7 @@ pub struct ReferenceAsked {
     pub place: Place,
 }
 
-/// Whether a word of a command is none of a study.
+/// Whether an argument of a command is not allowed in a study.
 pub fn is_elsewhere(word: &str) -> bool {
     ELSEWHERE.iter().any(|(key, _)| *key == word)
 }

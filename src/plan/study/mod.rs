@@ -163,9 +163,9 @@ impl Study {
 
 /// Rounds of a quick run ...
 const QUICK_ROUNDS: u32 = 3;
-/// ... each of at most so many messages, enough for p99 ...
+/// ... each of at most this many messages, enough for p99 ...
 const QUICK_COUNT: u64 = 1000;
-/// ... or so long; what a case asks for is cut to a tenth before.
+/// ... or this long; first, what a case asks for is cut to a tenth.
 const QUICK_TIME: Span = Span(20_000_000);
 
 /// One plan of all requests, interleaved; each is given with its series. Rounds and threshold are

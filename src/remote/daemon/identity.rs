@@ -224,7 +224,8 @@ pub(super) fn write(file: &Path, text: &str, replaces: bool) -> Result<(), Strin
         unfinished.write_all(text.as_bytes())?;
         unfinished.as_file().sync_all()?;
         if replaces {
-            return Ok(drop(unfinished.persist(file)?));
+            unfinished.persist(file)?;
+            return Ok(());
         }
         match unfinished.persist_noclobber(file) {
             Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),

@@ -165,7 +165,7 @@ fn slurm(environment: Environment<'_>) -> Result<Option<Rank>, String> {
     Ok(Some(Rank { rank, ranks, local_rank, leader, run, launcher: Launcher::Slurm }))
 }
 
-/// mpirun of Open MPI, which tells only its own addresses.
+/// mpirun of Open MPI, which gives only its own addresses.
 fn open_mpi(environment: Environment<'_>) -> Result<Option<Rank>, String> {
     let Some(rank) = number(environment, "OMPI_COMM_WORLD_RANK")? else { return Ok(None) };
     let ranks = needed(environment, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")?;

@@ -125,7 +125,7 @@ impl Cell {
         Figure::new(value, None, 1.0).into()
     }
 
-    /// The same with so many decimals.
+    /// The same with this number of decimals.
     pub fn fixed(value: f64, decimals: usize) -> Cell {
         Figure { decimals: Some(decimals), ..Figure::new(value, None, 1.0) }.into()
     }

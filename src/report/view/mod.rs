@@ -31,7 +31,7 @@ pub trait PatternView: Sync {
         None
     }
 
-    /// Whether its section stands for all results: nothing else is said of these runs.
+    /// Whether its section replaces all other results of these runs.
     fn is_whole(&self) -> bool {
         false
     }

@@ -120,7 +120,7 @@ fn rounds(figure: &Figure<'_>, x: f64, slot: f64, shown: &impl Fn(f64) -> String
     figure.rounds.iter().enumerate().filter_map(point).collect()
 }
 
-/// What tells the runs apart, a line each; where there is no room, the number of the run.
+/// What distinguishes the runs, a line each; if there is no room, the number of the run.
 fn labels(runs: &[&Run]) -> Vec<String> {
     if runs.len() > NAMED {
         return runs.iter().map(|run| format!("#{}", run.index)).collect();

@@ -29,7 +29,7 @@ pub fn write(sample: &Sample, out: &mut Vec<u8>) {
     values.iter().for_each(|value| out.extend(word(*value).to_be_bytes()));
 }
 
-/// Bytes of the datagram of a sample of so many values.
+/// Bytes of the datagram of a sample of `values` values.
 pub const fn datagram_bytes(values: usize) -> usize {
     HEADER + WORD * values
 }
@@ -52,8 +52,8 @@ pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
     }
 }
 
-/// Writes a datagram of this form as a message of ours, and gives its origin; `None`: it is none,
-/// or its values are not as many. Called where time is measured: no allocation.
+/// Writes a datagram of this form as a message of ours, and gives its origin; `None`: it is none, or
+/// its values are not as many. Called where time is measured: no allocation.
 #[inline]
 pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfDay> {
     let header = datagram.get(..HEADER)?;

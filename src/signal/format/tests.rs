@@ -1,4 +1,4 @@
-//! Samples in each format, and what is none.
+//! Samples in each format, and inputs that are refused.
 
 use super::*;
 use crate::signal::{Kind, METADATA, TimeOfDay, VALUE, Value, message_bytes, put_metadata};
@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn what_is_written_as_lines_is_read_back((kind, samples) in samples()) {
         for format in [Format::Human, Format::Csv, Format::Json] {
-            // In JSON a value's form tells its kind, and a whole float is one.
+            // In JSON the form of a value shows its kind, and a whole float is one.
             let mut text = Vec::new();
             format.head(3, &mut text);
             samples.iter().for_each(|sample| format.write(sample, &mut text));

@@ -54,7 +54,7 @@ fn words(separator: u8, sample: &Sample, out: &mut Vec<u8>) {
 }
 
 /// `json`: an object a line, with `ts.origin` and `ts.received` as `[seconds, nanoseconds]`,
-/// `sequence` and `data`. A value's own form tells its kind: a number with a point or exponent, a
+/// `sequence` and `data`. The form of a value shows its kind: a number with a point or exponent, a
 /// whole number, true or false, or an object with `real` and `imag`.
 pub fn json(sample: &Sample, out: &mut Vec<u8>) {
     let time = |time: TimeOfDay| json!([time.seconds, time.nanoseconds]);

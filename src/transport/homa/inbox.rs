@@ -57,7 +57,7 @@ pub enum Failure {
 }
 
 impl<S: Calls> Inbox<S> {
-    /// Over a socket, for messages of at most so many bytes.
+    /// Over a socket, for messages of at most `largest` bytes.
     pub fn new(socket: S, largest: usize) -> Inbox<S> {
         Inbox {
             socket,

@@ -45,7 +45,7 @@ impl Layout {
         Self::for_size(setup.size, most.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS))
     }
 
-    /// For messages of at most `size` bytes, in at most so many cells (a power of two).
+    /// For messages of at most `size` bytes, in at most `most` cells (a power of two).
     pub fn for_size(size: usize, most: u64) -> Layout {
         let stride = (size_of::<u64>() + size.max(INLINE)).next_multiple_of(LINE);
         let fit = (Self::RING_BYTES / stride) as u64;

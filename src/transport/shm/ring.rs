@@ -154,7 +154,7 @@ impl<M: Memory> Consumer<M> {
         place
     }
 
-    /// Publishes the consumer's position where it has moved by at least so many messages; whether
+    /// Publishes the consumer's position if it has moved by `at_least` messages; whether
     /// it did.
     #[inline(always)]
     pub fn publish(&mut self, at_least: u64) -> bool {

@@ -16,7 +16,7 @@ pub trait Wire: Send + Sized + 'static {
     #[inline(always)]
     fn sent(&mut self) {}
 
-    /// Whether another message may be posted, where so many were and are not sent.
+    /// Whether another message may be posted while `staged` are not sent yet.
     #[inline(always)]
     fn may_post(&self, _staged: usize) -> bool {
         true
@@ -78,7 +78,7 @@ pub struct MessageEndpoint<W> {
 }
 
 impl<W: Wire> MessageEndpoint<W> {
-    /// An end with so many slots of `size` bytes.
+    /// An end with `slots` slots of `size` bytes.
     pub(in crate::transport) fn new(wire: W, slots: usize, size: usize) -> MessageEndpoint<W> {
         MessageEndpoint {
             wire,

@@ -38,7 +38,7 @@ fn apply_common(socket: &Socket, settings: &Settings) -> Result<(), SetupError> 
     Ok(())
 }
 
-/// Sets what TCP tells the other end in its handshake: the window scale fits the buffers, and each
+/// Sets what TCP announces in its handshake: the window scale fits the buffers, and each
 /// end sends segments that the other allows. Accepted sockets inherit it.
 pub fn apply_before_handshake(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
     apply_common(socket, settings)?;
@@ -146,7 +146,7 @@ pub fn zerocopy(state: &Option<ZeroCopy>) -> SendFlags {
 
 /// Sends whose memory the kernel still reads.
 ///
-/// Each `send` with MSG_ZEROCOPY that took something gets a number from 0; the error queue tells
+/// Each `send` with MSG_ZEROCOPY that took something gets a number from 0; the error queue reports
 /// ranges of numbers that are done (`Documentation/networking/msg_zerocopy.rst`). Numbers of a TCP
 /// socket complete in order.
 pub struct ZeroCopy {
@@ -162,7 +162,7 @@ impl Default for ZeroCopy {
 }
 
 impl ZeroCopy {
-    /// A send that ended so many messages was taken.
+    /// The kernel took a send that completed `messages` messages.
     pub fn sent(&mut self, messages: u32) {
         self.open.push_back(messages);
     }

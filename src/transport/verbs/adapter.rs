@@ -39,7 +39,7 @@ pub fn mtu_bytes(mtu: ibv_mtu) -> u32 {
     128 << mtu.clamp(IBV_MTU_256, IBV_MTU_4096)
 }
 
-/// The path MTU of so many bytes.
+/// The largest path MTU that is not above `bytes`.
 pub fn mtu_of(bytes: u32) -> ibv_mtu {
     (bytes.max(256).ilog2() - 7).min(IBV_MTU_4096)
 }

@@ -32,7 +32,7 @@ type Events = Owned<rdma_event_channel, (), Cm, ()>;
 /// A communication identifier. It is released when all its events were acknowledged.
 type Identifier = Owned<rdma_cm_id, (), Cm>;
 
-/// What an event has said.
+/// The content of an event.
 struct Event {
     kind: rdma_cm_event_type,
     id: *mut rdma_cm_id,

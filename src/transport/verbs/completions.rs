@@ -65,7 +65,7 @@ impl VerbsEndpoint {
         }
     }
 
-    /// Takes at most so many completions of a queue into the list; how many.
+    /// Takes at most `most` completions of a queue into the list; how many.
     #[inline(always)]
     fn completions_of(&mut self, queue: Queue, most: usize) -> Option<usize> {
         if most == 0 {

@@ -40,7 +40,7 @@ pub(super) struct EndpointConfig {
     pub polling: Calls,
     /// Whether payloads are copied into the work requests.
     pub inline: bool,
-    /// Every so many sends of a queue pair make a completion.
+    /// Every n-th send of a queue pair makes a completion.
     pub signal_every: u64,
     /// Sends that may be on their way, over all queue pairs.
     pub send_depth: u64,

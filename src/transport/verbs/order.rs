@@ -24,7 +24,7 @@ struct Pair {
 #[derive(Debug)]
 pub(super) struct Order {
     pairs: Vec<Pair>,
-    /// Of a queue pair's sends, each so many-th makes a completion.
+    /// Every n-th send of a queue pair makes a completion.
     every: u64,
     /// The queue pair that takes the next send.
     pub turn: usize,
@@ -40,7 +40,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// For so many queue pairs.
+    /// For `pairs` queue pairs.
     pub fn new(pairs: usize, every: u64) -> Order {
         let mut order = Order {
             pairs: vec![Pair::default(); pairs.max(1)],

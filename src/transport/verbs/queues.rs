@@ -28,7 +28,7 @@ const SEND_DEPTH: u32 = 128;
 const RECEIVE_DEPTH: u32 = 512;
 /// The fewest receives.
 pub const LEAST_RECEIVES: u32 = 16;
-/// Memory for one direction's slots, where so many messages of a size would be more.
+/// Most memory for one direction's slots.
 const MOST_BYTES: usize = 64 << 20;
 
 impl Depths {

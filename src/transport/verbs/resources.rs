@@ -229,7 +229,7 @@ impl Domain {
 }
 
 impl SharedReceives {
-    /// A queue of so many receives.
+    /// A queue of `receives` receives.
     pub fn new(domain: &Arc<Domain>, receives: u32) -> Result<SharedReceives, SetupError> {
         let mut attributes = ibv_srq_init_attr {
             attr: ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 },
