@@ -6,6 +6,7 @@ mod bounded;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use wiregauge::clock::exchange::Local;
 use wiregauge::clock::{Source, Ticks, Timebase};
 use wiregauge::loops::Ended;
 use wiregauge::pattern::bandwidth::Direction;
@@ -69,8 +70,11 @@ fn play(case: &Case) -> RoundResult {
         context: &context,
         clocks: Vec::new(),
         cpus: Vec::new(),
-        clock: Source::MonotonicRaw,
-        time: Timebase::nanoseconds(Ticks(0)),
+        clock: Local {
+            source: Source::MonotonicRaw,
+            time: Timebase::nanoseconds(Ticks(0)),
+            injected_error: None,
+        },
         epoch_of_day_ns: 0,
         injected_clock_error: None,
         noise: Span(0),

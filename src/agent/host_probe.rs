@@ -30,8 +30,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     Ok(HostProbe {
         environment,
         cpus,
-        source: clock.source,
-        time: clock.base,
+        local: clock.local(),
         clock: clock.report(),
         // A link-local one needs the number of an interface, which differs between hosts.
         address: address

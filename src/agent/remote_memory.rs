@@ -4,7 +4,7 @@
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::patience::patience;
-use crate::control::protocol::{Assignment, FromAgent, RemoteSettings};
+use crate::control::protocol::{Assignment, FromAgent};
 use crate::host;
 use crate::plan::Case;
 use crate::sample::arena::{Arena, Row};
@@ -24,7 +24,7 @@ const ROWS: usize = 16_384;
 /// The files of the threads' sample memory: the controller's, or new ones where it is on another
 /// host. Each thread opens its own and touches every page on its CPU.
 pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
-    let Some(RemoteSettings { rows, .. }) = assignment.remote else {
+    let Some(rows) = assignment.remote_rows else {
         return Ok(assignment.slots.iter().map(|slot| slot.arena.clone()).collect());
     };
     let rows = usize::try_from(rows).map_err(io::Error::other)?;

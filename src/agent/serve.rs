@@ -116,10 +116,7 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
                     }
                 }
                 Ok(ToAgent::Stop) | Err(_) => {
-                    for thread in &threads {
-                        thread.gate.stop();
-                        thread.wake();
-                    }
+                    threads.iter().for_each(LoopControl::stop);
                     return;
                 }
                 Ok(other) => {
@@ -180,12 +177,7 @@ impl AgentThreads {
         let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
         let pattern = (patterns.execution)(name).ok_or_else(unknown)?;
         interrupt::install().map_err(unable("installing a signal handler"))?;
-        let (source, time) = (assignment.clock, assignment.time);
-        let remote = assignment.remote.as_ref().map(|remote| Local {
-            source,
-            time,
-            injected_error: remote.injected_clock_error,
-        });
+        let remote = assignment.remote_rows.map(|_| assignment.clock);
         // A thread may have many connections.
         host::allow_descriptors();
         let memory =
@@ -222,16 +214,17 @@ impl AgentThreads {
     fn play(mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
         let played = self.run_to_end(output);
         if played.is_err() {
-            self.stop();
-            return played;
+            self.threads.iter().for_each(|one| one.loop_control.stop());
         }
         // All drop their endpoints at once: an adapter takes some time for each.
         let threads: Vec<_> = self.threads.drain(..).map(|one| one.thread).collect();
-        for thread in threads {
-            // A panic has ended the process.
-            let _ = thread.join();
+        // Where one failed the others have time for an orderly exit: they may have names to remove.
+        let deadline = played.is_err().then(|| Instant::now() + LEAVING);
+        let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+        while threads.iter().any(|thread| !thread.is_finished()) && is_early() {
+            std::thread::sleep(PAUSE);
         }
-        Ok(())
+        played
     }
 
     fn run_to_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
@@ -303,19 +296,5 @@ impl AgentThreads {
             }
         }
         Ok(())
-    }
-
-    /// Stops the other threads when one failed, with time for an orderly exit: they may have names
-    /// to remove.
-    fn stop(&mut self) {
-        let deadline = Instant::now() + LEAVING;
-        for AgentThread { ask, thread, loop_control } in self.threads.drain(..) {
-            loop_control.gate.stop();
-            loop_control.wake();
-            drop(ask);
-            while !thread.is_finished() && Instant::now() < deadline {
-                std::thread::sleep(PAUSE);
-            }
-        }
     }
 }

@@ -9,6 +9,7 @@ use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::{PatternExecution, ThreadContext};
 use crate::agent::rehearse;
 use crate::agent::setup::setup;
+use crate::clock::exchange::Local;
 use crate::clock::{
     AnyClock, Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
     epoch_of_day,
@@ -66,6 +67,12 @@ pub(crate) struct LoopControl {
 }
 
 impl LoopControl {
+    /// Ends the loop.
+    pub fn stop(self: &Arc<Self>) {
+        self.gate.stop();
+        self.wake();
+    }
+
     /// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
     pub fn wake(self: &Arc<Self>) {
         let control = Arc::clone(self);
@@ -145,7 +152,7 @@ impl RoleRunner {
     fn clock(&self) -> (AnyClock, Timebase) {
         match self.case.transport.virtual_clock() {
             Some(clock) => (AnyClock::Virtual(clock), Timebase::nanoseconds(Ticks(0))),
-            None => (self.assignment.clock.clock(), self.assignment.time),
+            None => (self.assignment.clock.source.clock(), self.assignment.clock.time),
         }
     }
 
@@ -230,7 +237,7 @@ impl RoleRunner {
             rows,
             free_cpu: assignment.cpu_free(),
             cpu_beside: self.elsewhere,
-            is_remote: assignment.remote.is_some(),
+            is_remote: assignment.remote_rows.is_some(),
         }
     }
 
@@ -238,7 +245,7 @@ impl RoleRunner {
     /// it.
     fn epoch_of_day(&self, time: &Timebase) -> u64 {
         let assignment = &*self.assignment;
-        let own = || epoch_of_day(assignment.clock, time);
+        let own = || epoch_of_day(assignment.clock.source, time);
         assignment.epoch_of_day_ns.unwrap_or_else(own)
     }
 
@@ -247,8 +254,9 @@ impl RoleRunner {
         let assignment = &*self.assignment;
         let setup = setup(&self.case, assignment.role, assignment.cookie);
         let site = assignment.site.clone().unwrap_or(setup.site);
-        let since = assignment.time.local(assignment.clock.read()).0.max(0.0) as u64;
-        let epoch = self.epoch_of_day(&assignment.time);
+        let Local { source, time, .. } = &assignment.clock;
+        let since = time.local(source.read()).0.max(0.0) as u64;
+        let epoch = self.epoch_of_day(time);
         Setup { site, opened: TimeOfDay::from_ns(epoch.wrapping_add(since)), ..setup }
     }
 
@@ -323,7 +331,7 @@ impl RoleRunner {
             ));
         };
         let elsewhere = self.elsewhere;
-        let (shared, clock) = (Arc::clone(stamper), self.assignment.clock.clock());
+        let (shared, clock) = (Arc::clone(stamper), self.assignment.clock.source.clock());
         std::thread::spawn(move || {
             if let Some(cpu) = elsewhere {
                 // Where that fails it runs beside the loop, and the times are older.

@@ -2,6 +2,7 @@
 //! the whole run at its end.
 
 use super::calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, report};
+use super::exchange::Local;
 use super::{Source, Ticks, Timebase};
 use std::time::Duration;
 
@@ -41,6 +42,11 @@ impl ChosenClock {
         let base = Timebase::new(epoch, scale.ns_per_tick);
         let reading = source.measure_reading(&base);
         Ok(ChosenClock { source, reason, anchors, scale, base, reading })
+    }
+
+    /// What is read, and its scale.
+    pub fn local(&self) -> Local {
+        Local { source: self.source, time: self.base, injected_error: None }
     }
 
     /// The clock as it was calibrated.

@@ -17,20 +17,20 @@
 
 use super::case::CaseFrame;
 use crate::clock::exchange::Local;
-use crate::clock::{ClockReport, Source, Ticks, Timebase};
+use crate::clock::{ClockReport, Source, Ticks};
 use crate::host::{self, Environment, Noise, ResourceUse};
 use crate::loops::Ended;
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 use crate::transport::counter::FinalCounters;
 use crate::transport::{Blob, Role, Site, TransportKind};
-use crate::units::{InjectedClockError, Span};
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -104,25 +104,14 @@ pub struct HostProbe {
     pub environment: Environment,
     /// The CPUs to measure on: one per thread, where there are enough.
     pub cpus: Vec<u32>,
-    /// The timestamp clock.
-    pub source: Source,
-    /// Its scale.
-    pub time: Timebase,
+    /// The timestamp clock and its scale.
+    pub local: Local,
     /// Its resolution and calibration, for the record.
     pub clock: ClockReport,
     /// Its address for data connections, if it could be determined.
     pub address: Option<IpAddr>,
     /// Transports that do not work there, with the reason.
     pub unavailable: Vec<(TransportKind, String)>,
-}
-
-/// Settings that only an agent on another host needs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RemoteSettings {
-    /// Rows of sample memory to allocate per thread; the agent sends them back.
-    pub rows: u64,
-    /// Error that a test adds to its clock.
-    pub injected_clock_error: Option<InjectedClockError>,
 }
 
 /// The resources of one thread of an agent.
@@ -145,16 +134,15 @@ pub struct Assignment {
     pub others: Vec<u32>,
     /// The server's sample memory, where this process runs both ends.
     pub server_arena: Option<PathBuf>,
-    /// Set if the agent is on another host and has sample memory of its own.
-    pub remote: Option<RemoteSettings>,
+    /// Rows of sample memory to allocate per thread, set if the agent is on another host: it sends
+    /// them back.
+    pub remote_rows: Option<u64>,
     /// The interface or address of its end; `None`: as the case says.
     pub site: Option<Site>,
     /// The cookie that data connections must present.
     pub cookie: [u8; 32],
-    /// The timestamp clock.
-    pub clock: Source,
-    /// Its scale, measured on the agent's host before the first round.
-    pub time: Timebase,
+    /// The timestamp clock, and its scale, measured on the agent's host before the first round.
+    pub clock: Local,
     /// Time of day at its epoch in nanoseconds since 1970, the same for both ends; `None`: read on
     /// the agent's host.
     pub epoch_of_day_ns: Option<u64>,

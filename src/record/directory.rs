@@ -16,6 +16,7 @@ use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// The record's file in a run directory.
 pub const RECORD_FILE: &str = "record.json";
@@ -71,19 +72,17 @@ impl RunDirectory {
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".partial-{}", std::process::id()));
-        let partial = parent.join(hidden);
-        fs::create_dir(&partial).map_err(refused)?;
+        let partial = tempfile::Builder::new().prefix(&hidden).rand_bytes(0).tempdir_in(&parent);
+        let partial = partial.map_err(refused)?;
         // As it was named: `run` and not `./run`.
         let target = match parent.as_os_str() == "." {
             true => PathBuf::from(name),
             false => parent.join(name),
         };
-        let file = partial.join(SAMPLES_FILE);
-        let partial = Some(partial);
-        let mut writer = Writer { parent, partial, target, samples: None, stem: None };
+        let file = partial.path().join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
-        writer.samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
-        Ok(writer)
+        let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
+        Ok(Writer { parent, partial: Some(partial), target, samples, stem: None })
     }
 
     /// Prepares `BASE/TIME-NAME`, with `-2`, `-3` ... after it where that is taken.
@@ -93,25 +92,27 @@ impl RunDirectory {
         started: Timestamp,
         need: Bytes,
     ) -> Result<Writer, RecordError> {
-        let stem = default_name(name, started);
+        let stem = base.join(default_name(name, started));
         for attempt in 1..NAMES_LIMIT {
-            let name = match attempt {
-                1 => stem.clone(),
-                n => format!("{stem}-{n}"),
-            };
-            match RunDirectory::create(&base.join(name), need) {
-                Ok(mut writer) => {
-                    writer.stem = Some(base.join(stem));
-                    return Ok(writer);
-                }
+            match RunDirectory::create(&numbered(&stem, attempt), need) {
+                Ok(writer) => return Ok(Writer { stem: Some(stem), ..writer }),
                 Err(RecordError::Exists(_)) => {}
                 Err(RecordError::Parent { source, .. })
                     if source.kind() == io::ErrorKind::AlreadyExists && base.is_dir() => {}
                 Err(other) => return Err(other),
             }
         }
-        Err(RecordError::Exists(base.join(stem)))
+        Err(RecordError::Exists(stem))
     }
+}
+
+/// The path of the run of this number among those of one second and one name.
+fn numbered(stem: &Path, number: u32) -> PathBuf {
+    let mut name = stem.as_os_str().to_os_string();
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    name.into()
 }
 
 /// `20261121T055243Z-survey`: sorts by time and needs no quotes in a shell.
@@ -124,8 +125,9 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
 /// A run directory that is being written. Dropped before [`Writer::finish`] it leaves nothing.
 pub struct Writer {
     parent: PathBuf,
-    /// `None` once it has appeared, or an error has made the record useless.
-    partial: Option<PathBuf>,
+    /// `None` once an error has made the record useless. It is removed when it goes; an error of
+    /// that has no one to tell.
+    partial: Option<TempDir>,
     target: PathBuf,
     /// `None` when their file is complete, and after an error.
     samples: Option<SampleWriter<File>>,
@@ -144,7 +146,7 @@ impl Writer {
         let samples = self.samples.as_mut().ok_or_else(|| given_up(&self.target))?;
         let written = samples.append(round);
         if written.is_err() {
-            self.remove();
+            (self.samples, self.partial) = (None, None);
         }
         written
     }
@@ -153,18 +155,11 @@ impl Writer {
     /// is made from the samples as their readers will see them.
     pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
-        let file = self.partial()?.join(SAMPLES_FILE);
-        let written = samples
-            .finish()
-            .and_then(|sink| sink.sync_all().map_err(|e| RecordError::writing(&file, e)));
-        if written.is_err() {
-            self.remove();
-        }
-        written.map(|()| file)
-    }
-
-    fn partial(&self) -> Result<PathBuf, RecordError> {
-        self.partial.clone().ok_or_else(|| given_up(&self.target))
+        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
+        let file = partial.path().join(SAMPLES_FILE);
+        samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
+        self.partial = Some(partial);
+        Ok(file)
     }
 
     /// Writes what is left, waits until all is on the disk, and lets the directory appear.
@@ -172,25 +167,25 @@ impl Writer {
         if self.samples.is_some() {
             self.close_samples()?;
         }
-        let partial = self.partial()?;
+        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
         let json = match readable(record) {
             Ok(json) => json,
             Err(why) => {
-                self.partial = None;
-                let path = shown(&partial);
+                let path = shown(&partial.keep());
                 let sentence = format!(
                     "the record would not be readable ({why}); its samples are kept in {path}"
                 );
                 return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
-        write_file(&partial.join(RECORD_FILE), json.as_bytes())?;
-        write_file(&partial.join(REPORT_FILE), html.as_bytes())?;
-        sync_directory(&partial)?;
-        self.appear(&partial)?;
-        self.partial = None;
+        write_file(&partial.path().join(RECORD_FILE), json.as_bytes())?;
+        write_file(&partial.path().join(REPORT_FILE), html.as_bytes())?;
+        sync_directory(partial.path())?;
+        self.appear(partial.path())?;
+        // Nothing is left under the hidden name.
+        let _ = partial.keep();
         sync_directory(&self.parent)?;
-        Ok(self.target.clone())
+        Ok(self.target)
     }
 
     /// Lets the directory appear. A run that named itself in the second of another counts on.
@@ -201,24 +196,10 @@ impl Writer {
             if !matches!(appeared, Err(RecordError::Exists(_))) {
                 break;
             }
-            let mut name = stem.clone().into_os_string();
-            name.push(format!("-{attempt}"));
-            self.target = name.into();
+            self.target = numbered(stem, attempt);
             appeared = publish(partial, &self.target);
         }
         appeared
-    }
-
-    /// Removes what was written. An error here has no one to tell: the first one is told.
-    fn remove(&mut self) {
-        self.samples = None;
-        let _ = self.partial.take().map(fs::remove_dir_all);
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.remove();
     }
 }
 

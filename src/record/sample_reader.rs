@@ -32,11 +32,10 @@ const TAIL: u64 = 8;
 pub struct SampleReader {
     file: SerializedFileReader<Guarded>,
     path: PathBuf,
-    /// The next row group.
+    /// The next row group; none has such a number after an error.
     next: usize,
     /// A group that was read and belongs to the round after the one that was given.
     ahead: Option<RoundSamples>,
-    failed: bool,
 }
 
 impl SampleReader {
@@ -53,7 +52,7 @@ impl SampleReader {
         let file = decode(path, || SerializedFileReader::new(guarded))?;
         check(file.metadata(), meta.len()).map_err(|why| RecordError::samples(path, why))?;
         let path = path.to_path_buf();
-        Ok(SampleReader { file, path, next: 0, ahead: None, failed: false })
+        Ok(SampleReader { file, path, next: 0, ahead: None })
     }
 
     /// A part of a round: one row group. The memory is bounded by [`GROUP_ROWS`].
@@ -63,15 +62,11 @@ impl SampleReader {
         if let Some(part) = self.ahead.take() {
             return Some(Ok(part));
         }
-        while !self.failed && self.next < self.file.num_row_groups() {
-            let index = self.next;
-            self.next += 1;
-            match decode(&self.path, || read_group(&self.file, index)) {
-                Ok(part) if part.samples.is_empty() => {}
-                read => {
-                    self.failed = read.is_err();
-                    return Some(read);
-                }
+        while self.next < self.file.num_row_groups() {
+            let read = decode(&self.path, || read_group(&self.file, self.next));
+            self.next = if read.is_ok() { self.next + 1 } else { usize::MAX };
+            if !read.as_ref().is_ok_and(|part| part.samples.is_empty()) {
+                return Some(read);
             }
         }
         None
@@ -97,7 +92,7 @@ impl SampleReader {
                 return Some(Ok(round));
             }
             if (round.samples.len() + part.samples.len()) as u64 > ROUND_ROWS {
-                self.failed = true;
+                self.next = usize::MAX;
                 let why = format!("a round has more than {ROUND_ROWS} rows");
                 return Some(Err(RecordError::samples(&self.path, why)));
             }
@@ -280,11 +275,23 @@ fn column<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
 ) -> Result<Vec<T::T>, ParquetError> {
+    values::<T>(group, index, None)
+}
+
+/// The values of a column, and whether (1) or not (0) each row has one, where it may have none.
+fn values<T: DataType>(
+    group: &dyn RowGroupReader,
+    index: usize,
+    mut levels: Option<&mut Vec<i16>>,
+) -> Result<Vec<T::T>, ParquetError> {
     let rows = usize::try_from(group.metadata().num_rows())?;
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
     let mut values = Vec::new();
-    let (records, read, _) = reader.read_records(rows, None, None, &mut values)?;
-    if records != rows || read != rows || values.len() != rows {
+    let (records, read, _) = reader.read_records(rows, levels.as_deref_mut(), None, &mut values)?;
+    let (said, present) = levels.map_or((rows, rows), |levels| {
+        (levels.len(), levels.iter().filter(|level| **level == 1).count())
+    });
+    if records != rows || said != rows || read != present || values.len() != present {
         return Err(wrong("a column is shorter than its row group"));
     }
     Ok(values)
@@ -292,15 +299,8 @@ fn column<T: DataType>(
 
 /// A column of stamps: null becomes NaN.
 fn stamps(group: &dyn RowGroupReader, index: usize) -> Result<Vec<f64>, ParquetError> {
-    let rows = usize::try_from(group.metadata().num_rows())?;
-    let mut reader = get_typed_column_reader::<DoubleType>(group.get_column_reader(index)?);
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let (records, read, _) = reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-    let present = levels.iter().filter(|&&level| level == 1).count();
-    if records != rows || levels.len() != rows || read != present || values.len() != present {
-        return Err(wrong("a column is shorter than its row group"));
-    }
-    let mut values = values.into_iter();
+    let mut levels = Vec::new();
+    let mut values = values::<DoubleType>(group, index, Some(&mut levels))?.into_iter();
     let stamp = |level| if level == 1 { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
     Ok(levels.into_iter().map(stamp).collect())
 }

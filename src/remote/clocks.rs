@@ -101,7 +101,7 @@ impl Comparison {
         };
         let request = AnswerClock {
             site: site(Role::Server),
-            clock: Local { source: host.probe.source, time: host.probe.time, injected_error },
+            clock: Local { injected_error, ..host.probe.local },
             cookie,
             leaves: host.probe.cpus.clone(),
         };

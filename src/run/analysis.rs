@@ -242,14 +242,4 @@ impl RunSoFar {
     pub fn is_complete(&self) -> bool {
         matches!(self.stop, Some(Ok(_)))
     }
-
-    /// Whether something went wrong in its last round.
-    pub(super) fn has_failed(&self) -> bool {
-        matches!(self.stop, Some(Err(_)))
-    }
-
-    /// Ends it: a round could not even begin.
-    pub fn fail(&mut self, fault: Fault) {
-        self.stop = Some(Err(fault));
-    }
 }

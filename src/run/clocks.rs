@@ -3,7 +3,7 @@
 
 use super::RunContext;
 use crate::clock::check::{self, BoundedTime, Message};
-use crate::clock::exchange::{LENGTH, Local};
+use crate::clock::exchange::LENGTH;
 use crate::clock::offset::{Exchange, Model, Offset};
 use crate::clock::{ChosenClock, LocalNs, Source, Ticks};
 use crate::control::fault::Fault;
@@ -37,7 +37,7 @@ impl Comparisons {
     ) -> Result<Comparisons, Fault> {
         let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
-        let local = Local { source: time.source, time: time.base, injected_error: None };
+        let local = time.local();
         let together = together(plan);
         let compare = |number: usize| {
             let is_at = |end: Option<u32>| end == Some(number as u32);
@@ -117,7 +117,7 @@ pub fn stated(
     };
     let bound_ns = error(environment)? + error(&host.probe.environment)?;
     // Both tick in nanoseconds since 1970.
-    let ns = (time.base.epoch - host.probe.time.epoch).0 as f64;
+    let ns = (time.base.epoch - host.probe.local.time.epoch).0 as f64;
     Ok(Some(Offset { ns, bound_ns }))
 }
 

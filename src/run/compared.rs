@@ -41,12 +41,12 @@ pub fn compare(
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;
     }
-    let local = Local { source: time.source, time: time.base, injected_error: None };
+    let local = time.local();
     let mut running = Vec::new();
     for host in &mut hosts {
         if time.source == Source::Ptp {
             // Both count from 1970: told from one zero, the offset is that of the clocks.
-            host.probe.time.epoch = time.base.epoch;
+            host.probe.local.time.epoch = time.base.epoch;
         }
         let started =
             Comparison::start(host, interface, local, Vec::new(), plan.injected_clock_error);
@@ -59,8 +59,7 @@ pub fn compare(
     let (mut histories, mut recorded) = (Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
         let exchanges = comparison.exchanges()?;
-        let (source, time) = (host.probe.source, host.probe.time);
-        let wrong = |error| Local { source, time, injected_error: Some(error) };
+        let wrong = |error| Local { injected_error: Some(error), ..host.probe.local };
         let truth = Truth { own: local, other: plan.injected_clock_error.map(wrong) };
         let cost = clocks::cost(&exchanges, comparison.end());
         let Some(known) = history(&exchanges, &truth) else {

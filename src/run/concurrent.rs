@@ -16,7 +16,7 @@ pub fn run(
     if let [case] = cases {
         return vec![round::run(case, conditions, StartBarrier::none(), watch)];
     }
-    let clock = all_known(cases, conditions).then_some((conditions.clock, conditions.time));
+    let clock = all_known(cases, conditions).then_some(conditions.clock);
     let shared = BarrierShared::new(cases.len(), clock);
     let messages: Vec<AtomicU64> = cases.iter().map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {

@@ -1,8 +1,9 @@
 //! What is the same for all rounds of a plan: hosts, CPUs and clocks.
 
 use super::RunContext;
+use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
-use crate::clock::{LocalNs, Source, Ticks, Timebase};
+use crate::clock::{LocalNs, Ticks};
 use crate::host::CpuPair;
 use crate::plan::Case;
 use crate::remote::host::RemoteHost;
@@ -17,9 +18,7 @@ pub struct Conditions<'a> {
     /// This host's CPUs of both roles, a pair per thread where there are enough.
     pub cpus: Vec<CpuPair>,
     /// The timestamp clock.
-    pub clock: Source,
-    /// Its scale.
-    pub time: Timebase,
+    pub clock: Local,
     /// Time of day at its epoch, nanoseconds since 1970.
     pub epoch_of_day_ns: u64,
     /// Error that a test adds to the remote clocks.
@@ -41,10 +40,10 @@ impl<'a> Conditions<'a> {
     /// The clock of a host against this one's; `None`: not known.
     pub fn clock_of(&self, host: Option<u32>) -> Option<End<'_>> {
         let Some(number) = host else {
-            return Some(End { time: &self.time, offset: None });
+            return Some(End { time: &self.clock.time, offset: None });
         };
         let offset = Some(self.clocks.get(number as usize)?.as_ref()?);
-        Some(End { time: &self.remote_host(host)?.probe.time, offset })
+        Some(End { time: &self.remote_host(host)?.probe.local.time, offset })
     }
 
     /// The reading of a host's clock at an instant of this host's.

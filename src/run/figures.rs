@@ -114,12 +114,9 @@ impl RunSoFar {
         self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
         let messages = outcome.counts.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
-        if outcome.pinned.is_err() {
-            self.warnings.push(Warning::Unpinned { role });
-        }
-        if let Err(reason) = &outcome.locked {
-            self.warnings.push(Warning::MemoryNotLocked { role, reason: reason.clone() });
-        }
+        self.warnings.extend(outcome.pinned.is_err().then_some(Warning::Unpinned { role }));
+        let reason = outcome.locked.as_ref().err().cloned();
+        self.warnings.extend(reason.map(|reason| Warning::MemoryNotLocked { role, reason }));
     }
 
     fn take_outcomes(&mut self, client: &[ThreadResult], round: &mut Round, base: &Timebase) {
@@ -222,10 +219,8 @@ impl RunSoFar {
             }
         }
         self.drop_figures_below_clock_bound(&mut figures);
-        let mut rates = match self.analysis.rates(&self.case).is_empty() {
-            true => Vec::new(),
-            false => self.analysis.rate_figures(&self),
-        };
+        let has_rates = !self.analysis.rates(&self.case).is_empty();
+        let mut rates = if has_rates { self.analysis.rate_figures(&self) } else { Vec::new() };
         self.warn(&figures, &rates, plan);
         let included = method_notes(&self.case, self.analysis);
         let headline = match self.analysis.is_rate() {

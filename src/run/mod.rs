@@ -29,10 +29,10 @@ use crate::control::fault::Fault;
 use crate::host::{Choice, Discipline, Environment, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, Counts, OtherHost, Record, Round, Unavailable};
+use crate::record::schema::{ClockCost, OtherHost, Record, Round, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
-use crate::run::round::RoundResult;
+use crate::run::round::{RoundResult, ThreadResult};
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
@@ -109,8 +109,7 @@ pub fn run(
     let conditions = Conditions {
         context,
         cpus,
-        clock: time.source,
-        time: time.base,
+        clock: time.local(),
         injected_clock_error: plan.injected_clock_error,
         clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
@@ -124,9 +123,7 @@ pub fn run(
         conditions,
         comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
-        position: 0,
         faults: Vec::new(),
-        time: &time,
     };
     plan.cases.iter().for_each(|case| runner.add_run(case));
     runner.all_points()?;
@@ -191,9 +188,7 @@ struct Runner<'a, 'w> {
     conditions: Conditions<'a>,
     comparisons: Comparisons,
     runs: Vec<RunSoFar>,
-    position: u32,
     faults: Vec<String>,
-    time: &'a ChosenClock,
 }
 
 impl Runner<'_, '_> {
@@ -311,7 +306,7 @@ impl Runner<'_, '_> {
         {
             let record = Round {
                 index: round,
-                position: self.position,
+                position: self.runs.iter().map(|run| run.rounds.len() as u32).sum(),
                 overlap,
                 start,
                 stride: case.stride(),
@@ -320,7 +315,7 @@ impl Runner<'_, '_> {
             let fault = match finished {
                 Ok(finished) => self.take(*index, record, case, finished)?,
                 Err(fault) => {
-                    self.runs[*index].fail(fault.clone());
+                    self.runs[*index].stop = Some(Err(fault.clone()));
                     Some(fault)
                 }
             };
@@ -346,7 +341,7 @@ impl Runner<'_, '_> {
         case: &Case,
         finished: RoundResult,
     ) -> Result<Option<Fault>, RunError> {
-        let base = finished.time(case, self.time.base);
+        let base = finished.time(case, self.conditions.clock.time);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
         let analysis = self.runs[index].analysis;
@@ -360,7 +355,7 @@ impl Runner<'_, '_> {
             let host = self.conditions.remote_host(case.host_of(role));
             let known = role.pick(of_client, of_server);
             End {
-                time: host.map_or(&base, |host| &host.probe.time),
+                time: host.map_or(&base, |host| &host.probe.local.time),
                 offset: known.map(|known| &known.model),
             }
         };
@@ -368,24 +363,24 @@ impl Runner<'_, '_> {
         let times = Times { client, server, apart: case.topology.is_between_hosts() };
         let (clients, servers) =
             (finished.threads_of(Role::Client), finished.threads_of(Role::Server));
-        let each: Vec<RoundSamples> = clients
-            .iter()
-            .enumerate()
-            .map(|(number, client)| {
-                let at_server = servers.get(number).map_or(&[][..], |s| s.arena.rows());
-                let rows = [client.arena.rows(), at_server];
-                let samples = analysis.samples(case, number, rows, times);
-                RoundSamples { run: index as u32, round: round.index, samples }
-            })
-            .collect();
-        let (all, counts) = counts(case, analysis, &finished, &each);
+        let thread = |(number, client): (usize, &ThreadResult)| {
+            let server = servers.get(number);
+            let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
+            let samples = analysis.samples(case, number, rows, times);
+            let mut counts =
+                counts::counts(case, analysis.arrivals(case), client, server, &samples);
+            analysis.complete_thread_counts(case, &samples, &mut counts);
+            (RoundSamples { run: index as u32, round: round.index, samples }, counts)
+        };
+        let (each, counts): (Vec<_>, Vec<_>) = clients.iter().enumerate().map(thread).unzip();
+        counts.iter().for_each(|one| counts::add(&mut round.counts, one));
+        analysis.complete_counts(&finished, &mut round.counts);
         let samples = pool(each);
         (self.keep)(&samples)?;
         let messages = clients.iter().zip(servers).flat_map(|(client, server)| {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });
         round.clock = clocks::offset_for_round(of_client, of_server, &samples, messages);
-        round.counts = all;
         let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
@@ -396,32 +391,8 @@ impl Runner<'_, '_> {
         let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
         self.runs[index].warnings.extend(late);
         self.runs[index].take(case, round, finished, Seen { counts, samples, times });
-        self.position += 1;
         Ok(fault)
     }
-}
-
-/// The counts of one round of all threads, and of each; `each` has the samples of each.
-fn counts(
-    case: &Case,
-    analysis: &dyn PatternAnalysis,
-    finished: &RoundResult,
-    each: &[RoundSamples],
-) -> (Counts, Vec<Counts>) {
-    let parts = finished.threads_of(Role::Client).iter().zip(each).enumerate();
-    let servers = finished.threads_of(Role::Server);
-    let counted: Vec<Counts> = parts
-        .map(|(number, (client, samples))| {
-            let (server, samples) = (servers.get(number), &samples.samples);
-            let mut one = counts::counts(case, analysis.arrivals(case), client, server, samples);
-            analysis.complete_thread_counts(case, samples, &mut one);
-            one
-        })
-        .collect();
-    let mut all = Counts::default();
-    counted.iter().for_each(|one| counts::add(&mut all, one));
-    analysis.complete_counts(finished, &mut all);
-    (all, counted)
 }
 
 /// A round's own seed, so that rounds are repetitions and not copies.

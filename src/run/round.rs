@@ -1,6 +1,7 @@
 //! One round of one case: a fresh process per rank, prepared, connected, started, watched, ended.
 
 use crate::agent::remote_memory::REPORT;
+use crate::clock::exchange::Local;
 use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::control::fault::{Fault, Handled};
@@ -290,20 +291,18 @@ impl Round<'_> {
         let servers = self.ranks.iter().find(|other| other.role == Role::Server);
         let server = servers.and_then(|server| server.threads.first()).filter(|_| one_process);
         let rows = threads.first().map_or(0, |thread| thread.arena.capacity() as u64);
-        let injected_clock_error = self.conditions.injected_clock_error;
-        let local = (self.conditions.clock, self.conditions.time);
-        let (clock, time) = host.map_or(local, |host| (host.probe.source, host.probe.time));
+        let injected_error = self.conditions.injected_clock_error;
+        let there = host.map(|host| Local { injected_error, ..host.probe.local });
         Assignment {
             role: *role,
             slots: threads.iter().enumerate().map(slot).collect(),
             // CPUs of another host say nothing of this one's.
             others: others.filter(|_| self.ranks.iter().all(|rank| rank.host.is_none())).collect(),
             server_arena: server.map(|thread| thread.arena.path()),
-            remote: host.map(|_| RemoteSettings { rows, injected_clock_error }),
+            remote_rows: host.map(|_| rows),
             site: self.site(rank),
             cookie,
-            clock,
-            time,
+            clock: there.unwrap_or(self.conditions.clock),
             epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
             overhead_messages: self.conditions.overhead_messages,

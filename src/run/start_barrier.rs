@@ -1,7 +1,8 @@
 //! Concurrent rounds start together: at one agreed instant where the clocks of all hosts are known,
 //! else as soon as each is told.
 
-use crate::clock::{LocalNs, Source, Timebase};
+use crate::clock::LocalNs;
+use crate::clock::exchange::Local;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(crate) struct BarrierShared {
     missing: Mutex<usize>,
     arrived: Condvar,
     /// Where they start at one instant: what reads this host's clock.
-    clock: Option<(Source, Timebase)>,
+    clock: Option<Local>,
     /// That instant, once the last round has arrived.
     start: OnceLock<LocalNs>,
 }
@@ -30,7 +31,7 @@ pub struct StartBarrier<'a>(Option<&'a BarrierShared>);
 
 impl BarrierShared {
     /// For `rounds` concurrent rounds; with `clock` they start at one instant.
-    pub fn new(rounds: usize, clock: Option<(Source, Timebase)>) -> BarrierShared {
+    pub fn new(rounds: usize, clock: Option<Local>) -> BarrierShared {
         BarrierShared { missing: Mutex::new(rounds), clock, ..BarrierShared::default() }
     }
 
@@ -42,7 +43,7 @@ impl BarrierShared {
     fn arrive(&self) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         *missing = missing.saturating_sub(1);
-        if let (0, Some((source, time))) = (*missing, &self.clock) {
+        if let (0, Some(Local { source, time, .. })) = (*missing, &self.clock) {
             let now = time.local(source.read());
             self.start.get_or_init(|| LocalNs(now.0 + LEAD.as_nanos() as f64));
         }

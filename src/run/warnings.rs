@@ -3,7 +3,9 @@
 use super::analysis::{Arrivals, RunSoFar};
 use crate::loops::Ended;
 use crate::plan::{Case, Plan, Schedule};
-use crate::record::schema::{ClockOffset, Figure, OffsetCheck, RateFigure, Round, RoundEnd};
+use crate::record::schema::{
+    ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd,
+};
 use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
@@ -26,25 +28,20 @@ impl RunSoFar {
         }
         found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
         found.extend(self.threads_not_concurrent());
-        if figures.is_empty() && self.counts.lost > 0 {
-            found.push(Warning::Loss { lost: self.counts.lost, sent: self.counts.sent });
-        }
-        if self.counts.corrupt > 0 {
-            found.push(Warning::CorruptPayload { count: self.counts.corrupt });
-        }
+        let Counts { lost, sent, corrupt: count, .. } = self.counts;
+        found.extend((figures.is_empty() && lost > 0).then_some(Warning::Loss { lost, sent }));
+        found.extend((count > 0).then_some(Warning::CorruptPayload { count }));
         found.extend(self.process_warnings());
         found.extend(self.not_on_the_wire().filter(|_| !self.case.topology.is_between_hosts()));
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let count: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
-        if count > 0 {
-            found.push(Warning::HistogramOnly { count, of: kept + count });
-        }
+        found.extend((count > 0).then_some(Warning::HistogramOnly { count, of: kept + count }));
         found.extend(self.cut_short());
         found.extend(self.generator_warnings(rates));
-        if !self.is_complete() {
-            let done = self.rounds.len() as u32 - u32::from(self.has_failed());
-            found.push(Warning::Incomplete { done, planned: plan.rounds.least.max(1) });
-        }
+        let went_well = |round: &&Round| !matches!(round.ended, RoundEnd::Fault(_));
+        let done = self.rounds.iter().filter(went_well).count() as u32;
+        let incomplete = Warning::Incomplete { done, planned: plan.rounds.least.max(1) };
+        found.extend((!self.is_complete()).then_some(incomplete));
         self.warnings.extend(found);
     }
 
@@ -78,18 +75,15 @@ impl RunSoFar {
     fn process_warnings(&self) -> Vec<Warning> {
         let rounds = self.rounds.len() as u64;
         let mut found = Vec::new();
-        for role in [Role::Client, Role::Server] {
+        for &role in Role::ALL {
             let used = || self.rounds.iter().map(|round| role.pick(&round.client, &round.server));
             let role = role.name();
             // The tick itself may switch a few times a second; a share of the samples matters.
             let count = used().map(|usage| usage.involuntary_switches).sum();
-            if count > 10 * rounds {
-                found.push(Warning::InvoluntarySwitches { role, count });
-            }
+            let switches = Warning::InvoluntarySwitches { role, count };
+            found.extend((count > 10 * rounds).then_some(switches));
             let count = used().map(|usage| usage.page_faults).sum();
-            if count > 20 * rounds {
-                found.push(Warning::PageFaults { role, count });
-            }
+            found.extend((count > 20 * rounds).then_some(Warning::PageFaults { role, count }));
         }
         found
     }
@@ -116,10 +110,9 @@ impl RunSoFar {
         {
             found.push(Warning::GeneratorBound { offered, achieved });
         }
-        let counts = self.counts;
-        if counts.held_up > 0 && self.case.schedule.is_open() {
-            found.push(Warning::GeneratorBlocked { times: counts.held_up, sent: counts.sent });
-        }
+        let Counts { held_up: times, sent, .. } = self.counts;
+        let is_blocked = times > 0 && self.case.schedule.is_open();
+        found.extend(is_blocked.then_some(Warning::GeneratorBlocked { times, sent }));
         found
     }
 

@@ -125,18 +125,10 @@ impl Metric {
 
 impl RateMetric {
     /// Those of the server's pools of `load`.
-    pub const OF_POOLS: [RateMetric; 10] = [
-        RateMetric::CompletionsPerPoll,
-        RateMetric::BufferTime,
-        RateMetric::EmptyPollTime,
-        RateMetric::FullPollTime,
-        RateMetric::EmptyPolls,
-        RateMetric::FullPolls,
-        RateMetric::RequestsPerPoll,
-        RateMetric::BufferPollTime,
-        RateMetric::BufferEmptyPollTime,
-        RateMetric::BufferFullPollTime,
-    ];
+    pub fn of_pools() -> impl Iterator<Item = RateMetric> {
+        let pools = RateMetric::CompletionsPerPoll..=RateMetric::BufferFullPollTime;
+        RateMetric::ALL.iter().copied().filter(move |metric| pools.contains(metric))
+    }
 
     /// The rate of a name.
     pub fn from_name(name: &str) -> Option<RateMetric> {

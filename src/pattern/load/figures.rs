@@ -17,8 +17,8 @@ impl PatternAnalysis for Load {
     }
 
     fn rates(&self, case: &Case) -> Vec<RateMetric> {
-        let pools = case.spec::<Spec>().buffers.map_or(&[][..], |_| &RateMetric::OF_POOLS);
-        rates(case).into_iter().chain(pools.iter().copied()).collect()
+        let pools = case.spec::<Spec>().buffers.into_iter().flat_map(|_| RateMetric::of_pools());
+        rates(case).into_iter().chain(pools).collect()
     }
 
     fn collector(&self) -> Box<dyn Collector> {

@@ -62,14 +62,14 @@ impl Caps {
     /// Whether a round is within the limits, else why not.
     fn check(&self, case: &Case, asked: &Assignment) -> Result<(), String> {
         // A path would name a file of this host.
-        let Some(remote) = asked.remote.as_ref().filter(|_| asked.server_arena.is_none()) else {
+        let Some(rows) = asked.remote_rows.filter(|_| asked.server_arena.is_none()) else {
             return Err("an agent daemon uses sample memory of its own".to_string());
         };
         self.check_transport(case.transport)?;
         let largest = case.transport.descriptor().largest;
         let within = |most: u64, value: u64| (1..=most).contains(&value);
         if !within(largest, case.size.0)
-            || remote.rows > MOST_ROWS
+            || rows > MOST_ROWS
             || !within(MOST_THREADS.into(), case.threads_of(asked.role).into())
             || asked.slots.len() != case.threads_of(asked.role) as usize
         {
@@ -83,7 +83,7 @@ impl Caps {
             ));
         }
         self.check_rate(case)?;
-        let needs = memory(case, asked.role, remote.rows, asked.overhead_messages);
+        let needs = memory(case, asked.role, rows, asked.overhead_messages);
         if needs > self.most_memory.0 {
             return Err(format!(
                 "the round needs {} of memory, and this agent allows at most {} (--most-memory)",

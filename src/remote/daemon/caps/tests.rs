@@ -1,6 +1,7 @@
 //! What each limit refuses, and that nothing passes beside them.
 
 use super::*;
+use crate::clock::exchange::Local;
 use crate::clock::{Source, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::pattern::latency::Spec;
@@ -20,11 +21,14 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
         others: Vec::new(),
         role: Role::Server,
         server_arena: None,
-        remote: Some(RemoteSettings { rows: 1000, injected_clock_error: None }),
+        remote_rows: Some(1000),
         site: None,
         cookie: [0; 32],
-        clock: Source::MonotonicRaw,
-        time: Timebase::nanoseconds(Ticks(0)),
+        clock: Local {
+            source: Source::MonotonicRaw,
+            time: Timebase::nanoseconds(Ticks(0)),
+            injected_error: None,
+        },
         epoch_of_day_ns: None,
         noise: Span(0),
         overhead_messages: 0,
@@ -108,14 +112,14 @@ fn too_much_memory_is_refused() {
     let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
-    large.1.remote = Some(RemoteSettings { rows: 1300, injected_clock_error: None });
+    large.1.remote_rows = Some(1300);
     let wrong = said(&caps, large).unwrap_err();
     assert!(wrong.contains("the round needs 52128 B of memory"), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
-    endless.1.remote = Some(RemoteSettings { rows: u64::MAX, injected_clock_error: None });
+    endless.1.remote_rows = Some(u64::MAX);
     assert!(said(&Caps::default(), endless).is_err());
 }
 
@@ -132,7 +136,7 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
 #[test]
 fn no_controller_names_memory_of_this_host() {
     let mut near = assignment(|_| ());
-    (near.1.remote, near.1.slots[0].arena) = (None, "/etc/passwd".into());
+    (near.1.remote_rows, near.1.slots[0].arena) = (None, "/etc/passwd".into());
     assert!(said(&Caps::default(), near).unwrap_err().contains("memory of its own"));
     let mut both = assignment(|_| ());
     both.1.server_arena = Some("/etc/passwd".into());
@@ -198,7 +202,7 @@ proptest! {
         pause in 0u64..1 << 32, overhead_messages: u32,
     ) {
         let mut asked = assignment(|_| ());
-        asked.1.remote = Some(RemoteSettings { rows, injected_clock_error: None });
+        asked.1.remote_rows = Some(rows);
         asked.1.overhead_messages = overhead_messages;
         asked.0.size = Bytes(size);
         asked.0 = asked.0.with_spec(Spec { pause: Span(pause), burst });
