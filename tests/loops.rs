@@ -82,7 +82,7 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
     let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
     let mut arena = Arena::create(20_000).unwrap();
     let mut recorder = Recorder::new(&mut arena, plan.warmup);
-    let clock = transport.virtual_clock().unwrap();
+    let clock = transport.descriptor().virtual_clock.unwrap()();
     let ended =
         closed::client(on(&mut endpoint, Busy, clock, &Gate::default(), plan, &mut recorder));
     let seen = recorder.seen;

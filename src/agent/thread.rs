@@ -150,8 +150,8 @@ impl RoleRunner {
 
     /// The clock that stamps, and its ticks in time. A simulated transport brings its own.
     fn clock(&self) -> (AnyClock, Timebase) {
-        match self.case.transport.virtual_clock() {
-            Some(clock) => (AnyClock::Virtual(clock), Timebase::nanoseconds(Ticks(0))),
+        match self.case.transport.descriptor().virtual_clock {
+            Some(clock) => (AnyClock::Virtual(clock()), Timebase::nanoseconds(Ticks(0))),
             None => (self.assignment.clock.source.clock(), self.assignment.clock.time),
         }
     }

@@ -3,7 +3,7 @@
 use super::command_def::CommandDef;
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
-use crate::options::{self, OptionDef, UsageError};
+use crate::options::{self, Named, OptionDef, UsageError};
 use crate::pattern::registry;
 use crate::transport::TransportKind;
 use clap::ArgMatches;

@@ -294,7 +294,7 @@ fn check_together(case: &Case) -> Result<(), UsageError> {
         one_sided: case.is_one_sided(),
         settings: &case.settings,
     };
-    case.transport.check(&request).map_err(UsageError)
+    (case.transport.descriptor().check)(&request).map_err(UsageError)
 }
 
 /// Rounds of all cases, each thread counted.

@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 
 /// The NUMA node of the adapter, where all cases are near the same.
 fn near(plan: &Plan) -> Option<u32> {
-    let nodes: BTreeSet<Option<u32>> =
-        plan.cases.iter().map(|case| case.transport.numa_node(&case.settings)).collect();
+    let nodes: BTreeSet<Option<u32>> = plan
+        .cases
+        .iter()
+        .map(|case| (case.transport.descriptor().numa_node)(&case.settings))
+        .collect();
     if nodes.len() == 1 { nodes.into_iter().next()? } else { None }
 }
 

@@ -19,5 +19,3 @@ impl Default for Settings {
         Settings::of_definitions(Arc::clone(definitions()))
     }
 }
-
-crate::options::named!(TransportKind);

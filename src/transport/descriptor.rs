@@ -1,9 +1,10 @@
-//! What a transport says of itself before anything runs.
+//! A transport as data: what can be asked of it before anything runs, and its control path.
 
-use super::traffic::Traffic;
+use super::{Opening, Settings, Setup, SetupError, Traffic, TransportRequest};
+use crate::clock::Virtual;
 use crate::options::OptionTable;
 
-/// What can be asked of a transport, known before anything runs.
+/// A transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
     /// One line for `wiregauge list`.
@@ -35,6 +36,21 @@ pub struct Descriptor {
     pub settings: OptionTable,
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
+    /// Opens one end.
+    pub open: fn(&Setup) -> Result<Opening, SetupError>,
+    /// Whether it works on this machine; if not, why, in a sentence.
+    pub available: fn() -> Result<(), String>,
+    /// Validates a request beyond what is said above, before anything runs; the error says what is
+    /// supported.
+    pub check: fn(&TransportRequest<'_>) -> Result<(), String>,
+    /// Of a transport that may lose messages: whether it may with these settings.
+    pub loses_with: fn(&Settings) -> bool,
+    /// Whether each post, with these settings, makes a completion that says when it was done.
+    pub completes_each: fn(&Settings) -> bool,
+    /// The NUMA node of the adapter that it would use, where there is one and it is known.
+    pub numa_node: fn(&Settings) -> Option<u32>,
+    /// This thread's clock of a transport that simulates time.
+    pub virtual_clock: Option<fn() -> Virtual<'static>>,
 }
 
 impl Descriptor {
@@ -43,21 +59,30 @@ impl Descriptor {
         !self.samples_only && self.traffic.iter().any(|known| known.same_kind(traffic))
     }
 
-    /// What most transports have in common: `Descriptor { about, ..Descriptor::BASE }`.
-    pub const BASE: Descriptor = Descriptor {
-        about: "",
-        largest: 0,
-        traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
-        loses: false,
-        ordered: true,
-        one_process: false,
-        between_hosts: false,
-        samples_only: false,
-        watchable: false,
-        in_survey: false,
-        is_instrument: false,
-        least_receives: 1,
-        settings: &[],
-        path: "",
-    };
+    /// What most transports have in common: `Descriptor { about, ..Descriptor::opened_by(open) }`.
+    pub const fn opened_by(open: fn(&Setup) -> Result<Opening, SetupError>) -> Descriptor {
+        Descriptor {
+            about: "",
+            largest: 0,
+            traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+            loses: false,
+            ordered: true,
+            one_process: false,
+            between_hosts: false,
+            samples_only: false,
+            watchable: false,
+            in_survey: false,
+            is_instrument: false,
+            least_receives: 1,
+            settings: &[],
+            path: "",
+            open,
+            available: || Ok(()),
+            check: |_| Ok(()),
+            loses_with: |_| true,
+            completes_each: |_| false,
+            numa_node: |_| None,
+            virtual_clock: None,
+        }
+    }
 }

@@ -38,15 +38,6 @@ struct Turns {
     turn: Vec<u32>,
 }
 
-/// The state of an end after it was polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
-    /// It needs no poll until epoll reports it.
-    Quiet,
-    /// It must be polled again, whatever epoll says.
-    Restless,
-}
-
 impl<E: Endpoint> EndpointSet<E> {
     /// Over these ends; a sleep ends after `patience`, where there is one.
     ///
@@ -115,10 +106,10 @@ impl<E: Endpoint> EndpointSet<E> {
     }
 
     /// Calls `at` for each end that may have something. `at` polls it, or waits where its last
-    /// argument is true, and returns whether it is quiet. With `sleeps` this returns when an end
+    /// argument is true, and returns whether it [`is_restless`]. With `sleeps` this returns when an end
     /// has something or a signal comes; else at once.
     #[inline]
-    pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> Looked) {
+    pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> bool) {
         let EndpointSet { ends, turns } = self;
         let Some(watch) = &turns.watch else {
             let sleeps = sleeps && ends.len() == 1;
@@ -143,7 +134,7 @@ impl<E: Endpoint> EndpointSet<E> {
         }
         for number in &turns.turn {
             let place = *number as usize;
-            let again = at(place, &mut ends[place], false) == Looked::Restless;
+            let again = at(place, &mut ends[place], false);
             turns.is_restless[place] = again;
             if again {
                 turns.restless.push(*number);
@@ -181,15 +172,11 @@ fn watch<E: Endpoint>(ends: &[E]) -> io::Result<OwnedFd> {
     Ok(epoll)
 }
 
-impl Looked {
-    /// The state of an end after these events, with this many posts outstanding.
-    #[inline(always)]
-    pub fn of(events: &Events, on_the_way: u32) -> Looked {
-        match on_the_way > 0 || events.is_full() || events.link != Link::Up {
-            true => Looked::Restless,
-            false => Looked::Quiet,
-        }
-    }
+/// Whether an end must be polled again after these events, whatever epoll says, with this many
+/// posts outstanding.
+#[inline(always)]
+pub fn is_restless(events: &Events, on_the_way: u32) -> bool {
+    on_the_way > 0 || events.is_full() || events.link != Link::Up
 }
 
 #[cfg(test)]

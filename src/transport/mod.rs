@@ -3,7 +3,7 @@
 //! Takes a [`Setup`]; gives a connected [`Endpoint`] to the measured loops. A transport has two
 //! planes:
 //!
-//! * **Control** ([`Transport`], [`Opening`]): open, give the local address as an opaque blob,
+//! * **Control** ([`Descriptor`], [`Opening`]): open, give the local address as an opaque blob,
 //!   connect to the other end's blob. May allocate, log and fail with a sentence. The control
 //!   channel carries the blobs, so no transport needs a handshake of its own.
 //! * **Data** ([`Endpoint`]): queues. *Post* a message from a registered slot, *flush* what was
@@ -38,7 +38,7 @@ pub mod synthetic;
 mod traffic;
 pub mod verbs;
 
-use crate::clock::Virtual;
+use auto_impl::auto_impl;
 use counter::FinalCounters;
 pub use descriptor::Descriptor;
 use optional::{DeviceClock, LiveWord};
@@ -227,6 +227,7 @@ pub type NamedValues = Vec<(String, String)>;
 /// * a post is taken whole or not at all; what is posted goes no later than at the next flush;
 /// * every accepted post completes once, in the order of posting, and without a further post;
 /// * `wait` returns when something has happened, or early with nothing when a signal interrupts it.
+#[auto_impl(Box)]
 pub trait Endpoint: Any + Send {
     /// Number of sending slots.
     fn slots(&self) -> u32;
@@ -293,36 +294,6 @@ pub trait Endpoint: Any + Send {
     }
 }
 
-/// Passes calls on to the end in the box.
-macro_rules! pass_on {
-    ($(
-        [$($by:tt)+] fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;
-    )+) => {
-        impl Endpoint for Box<dyn Endpoint> {
-            $(#[inline(always)]
-            fn $name($($by)+ self, $($argument: $type),*) $(-> $result)? {
-                (**self).$name($($argument),*)
-            })+
-        }
-    };
-}
-
-pass_on! {
-    [&] fn slots() -> u32;
-    [&] fn rejected_peers() -> u64;
-    [&] fn final_counters() -> FinalCounters;
-    [&] fn descriptor() -> Option<BorrowedFd<'_>>;
-    [&] fn receiver() -> Option<Box<dyn Endpoint>>;
-    [&] fn device_clock() -> Option<&dyn DeviceClock>;
-    [&mut] fn payload(slot: Slot) -> &mut [u8];
-    [&mut] fn post(slot: Slot, length: usize) -> Posted;
-    [&mut] fn flush();
-    [&mut] fn poll(events: &mut Events) -> bool;
-    [&mut] fn wait(events: &mut Events);
-    [&mut] fn progress();
-    [&mut] fn live_word(slot: Slot, at: usize) -> Option<LiveWord>;
-}
-
 /// Connects a half-open end to the end of this address.
 type Connect = dyn FnOnce(&Blob) -> Result<Connected, SetupError>;
 
@@ -371,45 +342,5 @@ impl Connected {
             effective_settings: Vec::new(),
             rejected_peers: 0,
         }
-    }
-}
-
-/// A transport: the control path.
-pub trait Transport: Sync {
-    /// What can be asked of it, known before anything runs.
-    fn descriptor(&self) -> &'static Descriptor;
-
-    /// Whether it works on this machine; if not, why, in a sentence.
-    fn available(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Validates a request beyond what the descriptor says, before anything runs; the error says
-    /// what is supported.
-    fn check(&self, _request: &TransportRequest<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Whether a message may be lost without an error, with these settings.
-    fn loses(&self, _settings: &Settings) -> bool {
-        self.descriptor().loses
-    }
-
-    /// Whether each post, with these settings, makes a completion that says when it was done.
-    fn completes_each(&self, _settings: &Settings) -> bool {
-        false
-    }
-
-    /// The NUMA node of the adapter that it would use, where there is one and it is known.
-    fn numa_node(&self, _settings: &Settings) -> Option<u32> {
-        None
-    }
-
-    /// Opens one end.
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError>;
-
-    /// This thread's clock of a transport that simulates time.
-    fn virtual_clock(&self) -> Option<Virtual<'static>> {
-        None
     }
 }

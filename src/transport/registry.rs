@@ -1,27 +1,19 @@
 //! The list of transports: one line each.
 
-use super::{Settings, Transport, homa, null, shm, socket, synthetic, verbs};
-use crate::options::UsageError;
-use serde::{Deserialize, Serialize};
-use std::ops::Deref;
+use super::{Descriptor, Opening, Settings, Setup, SetupError};
+use super::{homa, null, shm, socket, synthetic, verbs};
+use crate::options::{UsageError, named_enum};
 
 macro_rules! registry {
     ($($(#[$attribute:meta])+ $variant:ident $name:literal => $transport:expr;)+) => {
-        /// A transport's name; it dereferences to the transport.
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
-            Deserialize,
-        )]
-        pub enum TransportKind { $($(#[$attribute])+ #[serde(rename = $name)] $variant,)+ }
+        named_enum! {
+            /// A transport's name.
+            #[derive(Default, PartialOrd, Ord)]
+            pub enum TransportKind { $($(#[$attribute])+ $variant = $name,)+ }
+        }
 
         /// All, in the order in which they are listed.
-        const REGISTRY: &[(TransportKind, &str, &dyn Transport)] =
-            &[$((TransportKind::$variant, $name, &$transport),)+];
-
-        impl TransportKind {
-            /// All, in the order in which they are listed.
-            pub const ALL: &'static [TransportKind] = &[$(TransportKind::$variant,)+];
-        }
+        const REGISTRY: &[&Descriptor] = &[$(&$transport,)+];
     };
 }
 
@@ -36,36 +28,44 @@ registry! {
     /// Unix domain datagram socket.
     Unixgram "unixgram" => socket::UNIXGRAM;
     /// A lock-free ring in POSIX shared memory.
-    Shm "shm" => shm::Shm;
+    Shm "shm" => shm::DESCRIPTOR;
     /// Homa, where the kernel has it.
-    Homa "homa" => homa::Homa;
+    Homa "homa" => homa::DESCRIPTOR;
     /// Datagrams of samples through a node of VILLASnode.
-    Villas "villas" => socket::Villas;
+    Villas "villas" => socket::VILLAS;
     /// RDMA verbs.
-    Verbs "verbs" => verbs::Verbs;
+    Verbs "verbs" => verbs::DESCRIPTOR;
     /// No delay: the instrument overhead.
-    Null "null" => null::Null;
+    Null "null" => null::DESCRIPTOR;
     /// Simulated delays, stalls, loss and clocks on a virtual clock.
-    Synthetic "synthetic" => synthetic::Simulated;
-}
-
-impl Deref for TransportKind {
-    type Target = dyn Transport;
-
-    fn deref(&self) -> &'static dyn Transport {
-        REGISTRY[*self as usize].2
-    }
+    Synthetic "synthetic" => synthetic::DESCRIPTOR;
 }
 
 impl TransportKind {
-    /// The name as typed and recorded.
-    pub const fn name(self) -> &'static str {
-        REGISTRY[self as usize].1
+    /// The transport of this name.
+    pub const fn descriptor(self) -> &'static Descriptor {
+        REGISTRY[self as usize]
     }
 
-    /// The transport of this name.
-    pub fn from_name(name: &str) -> Option<TransportKind> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    /// Opens one end.
+    ///
+    /// # Errors
+    /// The end cannot be set up.
+    pub fn open(self, setup: &Setup) -> Result<Opening, SetupError> {
+        (self.descriptor().open)(setup)
+    }
+
+    /// Whether it works on this machine; if not, why, in a sentence.
+    ///
+    /// # Errors
+    /// That sentence.
+    pub fn available(self) -> Result<(), String> {
+        (self.descriptor().available)()
+    }
+
+    /// Whether a message may be lost without an error, with these settings.
+    pub fn loses(self, settings: &Settings) -> bool {
+        self.descriptor().loses && (self.descriptor().loses_with)(settings)
     }
 
     /// The transport that carries nothing.
@@ -80,7 +80,7 @@ impl TransportKind {
 
     /// Whether its time is simulated, so that no clock of this host is read.
     pub fn simulates_time(self) -> bool {
-        self.virtual_clock().is_some()
+        self.descriptor().virtual_clock.is_some()
     }
 
     /// Whether it has an option.
@@ -115,15 +115,16 @@ impl std::fmt::Display for TransportKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Named;
 
     #[test]
     fn a_name_leads_to_its_transport() {
-        for (number, (kind, name, transport)) in REGISTRY.iter().enumerate() {
+        assert_eq!(TransportKind::ALL.len(), REGISTRY.len());
+        for (number, (kind, transport)) in TransportKind::ALL.iter().zip(REGISTRY).enumerate() {
             assert_eq!(*kind as usize, number);
-            assert_eq!(TransportKind::ALL[number], *kind);
-            assert_eq!(TransportKind::from_name(name), Some(*kind));
-            assert_eq!(serde_json::to_value(kind).unwrap(), **name);
-            assert_eq!(kind.descriptor().about, transport.descriptor().about);
+            assert_eq!(TransportKind::from_name(kind.name()), Some(*kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), *kind.name());
+            assert_eq!(kind.descriptor().about, transport.about);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wiregauge::loops::payload;
-use wiregauge::transport::endpoint_set::{EndpointSet, Looked};
+use wiregauge::transport::endpoint_set::{EndpointSet, is_restless};
 use wiregauge::transport::{
     Blob, Endpoint, Events, Lengths, Link, Opening, Posted, Role, Setup, Slot, Traffic,
 };
@@ -86,7 +86,7 @@ impl End {
                 take(lane, &end.payload(arrival.slot)[..arrival.length as usize]);
             }
             assert_eq!(events.link, Link::Up, "of connection {lane}");
-            Looked::of(events, open[lane])
+            is_restless(events, open[lane])
         });
         // The other end may need the CPU to go on.
         if is_idle {

@@ -141,7 +141,8 @@ fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Fallible<(MessageCoun
         cpu_beside: None,
         is_remote: false,
     };
-    let clock = case.transport.virtual_clock().ok_or("the transport simulates no time")?;
-    let (clock, gate) = (AnyClock::Virtual(clock), Gate::default());
+    let clock =
+        case.transport.descriptor().virtual_clock.ok_or("the transport simulates no time")?;
+    let (clock, gate) = (AnyClock::Virtual(clock()), Gate::default());
     Ok(context.simulate(execution, [0; 32], clock, &gate, arena)?)
 }

@@ -15,7 +15,7 @@ impl PatternExecution for Oneway {
         let ThreadContext { case, role, rows, .. } = *thread;
         // Both ends' stamps are joined by number: a message without a row has no latency.
         plan.messages = plan.messages.min(rows);
-        plan.completions = case.transport.completes_each(&case.settings);
+        plan.completions = (case.transport.descriptor().completes_each)(&case.settings);
         plan.reads_send = case.settings.stamps_send();
         if plan.reads_send && role == Role::Client {
             plan.stamper = Some(Arc::new(Stamper::default()));

@@ -129,7 +129,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
                 }
             }
             works &= replies.works(events.link);
-            endpoint_set::Looked::of(&events, 0)
+            endpoint_set::is_restless(&events, 0)
         });
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();

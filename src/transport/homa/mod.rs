@@ -27,9 +27,6 @@ use rustix::io::Errno;
 use socket::{Calls, Socket};
 use std::net::SocketAddr;
 
-/// The Homa transport.
-pub struct Homa;
-
 /// Fewest pages of a receive region: one that the program holds, one that each of some cores fills
 /// with small messages, and the largest message twice.
 const FEWEST_BPAGES: usize = 4 * MOST_BPAGES;
@@ -43,7 +40,8 @@ fn region_bytes(window: u32, size: usize) -> usize {
     asked.clamp(FEWEST_BPAGES, MOST_REGION_BPAGES) * BPAGE
 }
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The Homa transport.
+pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "Homa over IP: requests and replies, by a kernel that has the protocol",
     largest: abi::LARGEST as u64,
     traffic: &[Traffic::Echo { every: 1 }],
@@ -53,43 +51,38 @@ const DESCRIPTOR: Descriptor = Descriptor {
     settings: &[settings::INTERFACE],
     path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
            for a message whose pages are not contiguous",
-    ..Descriptor::BASE
+    available,
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Homa {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+fn available() -> Result<(), String> {
+    socket::probe().map_err(|errno| match errno {
+        Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
+                                  Stanford's PlatformLab) is not part of Linux: build it for \
+                                  this kernel and load it"
+            .to_string(),
+        other => format!("a Homa socket cannot be opened: {other}"),
+    })
+}
 
-    fn available(&self) -> Result<(), String> {
-        socket::probe().map_err(|errno| match errno {
-            Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
-                                      Stanford's PlatformLab) is not part of Linux: build it for \
-                                      this kernel and load it"
-                .to_string(),
-            other => format!("a Homa socket cannot be opened: {other}"),
-        })
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let own = address_of_site(&setup.site)?;
-        let bytes = region_bytes(setup.window, setup.size);
-        let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
-        let what = format!(
-            "opening a Homa socket at {} (where a port is asked for, Homa has 1 to {})",
-            own.ip(),
-            abi::LAST_ASKED_PORT
-        );
-        let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
-        let (own, setup) = (socket.own, setup.clone());
-        Ok(Opening::new(Blob(own.to_string().into_bytes()), move |other| {
-            let mut effective_settings = options::effective_address(own.ip());
-            effective_settings.push(("port".into(), own.port().to_string()));
-            effective_settings.push(("receive_region_bytes".into(), bytes.to_string()));
-            let endpoint = join(socket, own, other, &setup)?;
-            Ok(Connected { effective_settings, ..Connected::new(endpoint) })
-        }))
-    }
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    let own = address_of_site(&setup.site)?;
+    let bytes = region_bytes(setup.window, setup.size);
+    let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
+    let what = format!(
+        "opening a Homa socket at {} (where a port is asked for, Homa has 1 to {})",
+        own.ip(),
+        abi::LAST_ASKED_PORT
+    );
+    let socket = bind_within_limits(own, open).map_err(SetupError::system(what))?;
+    let (own, setup) = (socket.own, setup.clone());
+    Ok(Opening::new(Blob(own.to_string().into_bytes()), move |other| {
+        let mut effective_settings = options::effective_address(own.ip());
+        effective_settings.push(("port".into(), own.port().to_string()));
+        effective_settings.push(("receive_region_bytes".into(), bytes.to_string()));
+        let endpoint = join(socket, own, other, &setup)?;
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
+    }))
 }
 
 /// Lets the ends find each other; `other` is the server's address.

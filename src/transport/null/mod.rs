@@ -8,25 +8,17 @@ use crate::units::Bytes;
 pub use endpoint::NullEndpoint;
 
 /// The null transport. The one process that opens it plays the client; the answer is the message.
-pub struct Null;
-
-const DESCRIPTOR: Descriptor = Descriptor {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "no transport: a message arrives as it is posted (measures the instrument overhead)",
     largest: Bytes::MIB.0,
     traffic: &[Traffic::Echo { every: 1 }],
     one_process: true,
     is_instrument: true,
     path: "nothing but the loop itself",
-    ..Descriptor::BASE
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Null {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let endpoint = NullEndpoint::new(setup);
-        Ok(Opening::new(Blob::default(), |_| Ok(Connected::new(endpoint))))
-    }
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    let endpoint = NullEndpoint::new(setup);
+    Ok(Opening::new(Blob::default(), |_| Ok(Connected::new(endpoint))))
 }

@@ -18,38 +18,31 @@ use region::{Layout, Region};
 use std::sync::Arc;
 
 /// The shared-memory transport.
-pub struct Shm;
-
-const DESCRIPTOR: Descriptor = Descriptor {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "a lock-free ring each way in POSIX shared memory, between two processes",
     largest: Bytes::MIB.0 * 16,
     in_survey: true,
     path: "a copy into the ring, a cache-line hand-over, a copy out of it",
-    ..Descriptor::BASE
+    available,
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Shm {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+fn available() -> Result<(), String> {
+    let name = random_name().map_err(|error| error.to_string())?;
+    let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
+    made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
+}
 
-    fn available(&self) -> Result<(), String> {
-        let name = random_name().map_err(|error| error.to_string())?;
-        let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
-        made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    let (layout, setup) = (Layout::of(setup), setup.clone());
+    if setup.role == Role::Client {
+        return Ok(Opening::new(Blob::default(), move |other| {
+            Ok(connected(Region::adopt(other.text()?, layout)?, &setup))
+        }));
     }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let (layout, setup) = (Layout::of(setup), setup.clone());
-        if setup.role == Role::Client {
-            return Ok(Opening::new(Blob::default(), move |other| {
-                Ok(connected(Region::adopt(other.text()?, layout)?, &setup))
-            }));
-        }
-        let name = random_name()?;
-        let region = Region::create(&name, layout)?;
-        Ok(Opening::new(Blob(name.into_bytes()), move |_| Ok(connected(region, &setup))))
-    }
+    let name = random_name()?;
+    let region = Region::create(&name, layout)?;
+    Ok(Opening::new(Blob(name.into_bytes()), move |_| Ok(connected(region, &setup))))
 }
 
 fn connected(region: Arc<Region>, setup: &Setup) -> Connected {

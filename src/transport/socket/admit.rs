@@ -2,9 +2,10 @@
 //! and the wait goes on.
 
 use crate::transport::{Setup, SetupError};
+use rustix::net::RecvFlags;
 use socket2::Socket;
-use std::io::{self, Read, Write};
-use std::time::{Duration, Instant};
+use std::io::{self, Write};
+use std::time::Duration;
 
 /// How long a connection may take to present the cookie: the other end sends it at once, so that a
 /// silent peer delays the real one up by no more than this.
@@ -37,26 +38,15 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), 
     }
 }
 
-fn knows_cookie(mut stream: &Socket, setup: &Setup) -> io::Result<bool> {
+fn knows_cookie(stream: &Socket, setup: &Setup) -> io::Result<bool> {
     stream.set_nonblocking(false)?;
-    let deadline = Instant::now() + PATIENCE;
+    // For all of it together, since it is one call: a byte now and then does not buy a patience
+    // each.
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut shown = [0; 32];
-    let mut filled = 0;
-    while filled < shown.len() {
-        // For all of it together, or a byte now and then would buy a patience each.
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut shown[filled..]) {
-            Ok(0) => return Ok(false),
-            Ok(got) => filled += got,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(setup.is_cookie(&shown))
+    let all = || rustix::net::recv(stream, &mut shown[..], RecvFlags::WAITALL);
+    let (_, got) = rustix::io::retry_on_intr(all)?;
+    Ok(setup.is_cookie(&shown[..got]))
 }
 
 /// Presents the cookie.

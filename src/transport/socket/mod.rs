@@ -20,4 +20,4 @@ pub use tcp::{CONGESTION, TCP};
 pub use transport::SocketTransport;
 pub use udp::UDP;
 pub use unix::{UNIX, UNIXGRAM};
-pub use villas::Villas;
+pub use villas::VILLAS;

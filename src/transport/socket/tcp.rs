@@ -5,9 +5,7 @@ use crate::options::OptionDef;
 use crate::transport::{Descriptor, settings};
 use crate::units::Bytes;
 
-/// The TCP transport.
-pub const TCP: SocketTransport = SocketTransport {
-    descriptor: &DESCRIPTOR,
+pub(super) const SOCKET: SocketTransport = SocketTransport {
     is_stream: true,
     is_ip: true,
     unavailable: "a TCP socket on 127.0.0.1 cannot be bound",
@@ -48,7 +46,8 @@ fn check_congestion(text: &str) -> Result<(), String> {
     ))
 }
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The TCP transport.
+pub const TCP: Descriptor = Descriptor {
     about: "TCP over IP",
     largest: Bytes::MIB.0 * 64,
     between_hosts: true,
@@ -66,5 +65,6 @@ const DESCRIPTOR: Descriptor = Descriptor {
         settings::BUSY_POLL,
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
-    ..Descriptor::BASE
+    available: || SOCKET.available(),
+    ..Descriptor::opened_by(|setup| SOCKET.open(setup))
 };

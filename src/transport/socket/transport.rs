@@ -17,7 +17,6 @@ use std::os::unix::ffi::OsStrExt;
 /// A transport over sockets of one kind.
 #[derive(Clone, Copy)]
 pub struct SocketTransport {
-    pub(super) descriptor: &'static Descriptor,
     pub(super) is_stream: bool,
     pub(super) is_ip: bool,
     /// What is said where none can be had.
@@ -72,6 +71,26 @@ impl SocketTransport {
             false => abstract_address(setup::random_name()?.as_bytes()),
         }
     }
+
+    /// Whether one can be had.
+    pub(super) fn available(self) -> Result<(), String> {
+        let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
+        let bound = self.bound_at(&own, &Settings::default());
+        bound.map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
+    }
+
+    /// Opens one end.
+    pub(super) fn open(self, setup: &Setup) -> Result<Opening, SetupError> {
+        let own = self.own_address(&setup.site)?;
+        let listens = self.is_stream && setup.role == Role::Server;
+        let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
+        let bound = || self.bound(&own, &setup.settings);
+        let socket = (listens || !self.is_stream).then(bound).transpose();
+        let socket = socket.map_err(SetupError::system(what))?;
+        let address = address_of(socket.as_ref());
+        let end = HalfOpen { transport: self, socket, own, setup: setup.clone() };
+        Ok(Opening::new(address, move |other| end.connect(other)))
+    }
 }
 
 /// The address of a unix socket by its name.
@@ -83,30 +102,6 @@ fn abstract_address(name: &[u8]) -> Result<SockAddr, SetupError> {
 /// An address in a sentence.
 fn shown(address: &SockAddr) -> String {
     address.as_socket().map_or("a unix socket".into(), |address| address.ip().to_string())
-}
-
-impl Transport for SocketTransport {
-    fn descriptor(&self) -> &'static Descriptor {
-        self.descriptor
-    }
-
-    fn available(&self) -> Result<(), String> {
-        let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
-        let bound = self.bound_at(&own, &Settings::default());
-        bound.map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let own = self.own_address(&setup.site)?;
-        let listens = self.is_stream && setup.role == Role::Server;
-        let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
-        let bound = || self.bound(&own, &setup.settings);
-        let socket = (listens || !self.is_stream).then(bound).transpose();
-        let socket = socket.map_err(SetupError::system(what))?;
-        let address = address_of(socket.as_ref());
-        let end = HalfOpen { transport: *self, socket, own, setup: setup.clone() };
-        Ok(Opening::new(address, move |other| end.connect(other)))
-    }
 }
 
 /// What the other end connects to: the address of a bound socket.
@@ -177,7 +172,7 @@ impl HalfOpen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TCP;
+    use super::super::tcp::SOCKET as TCP;
     use super::*;
 
     #[test]

@@ -3,15 +3,14 @@
 use super::SocketTransport;
 use crate::transport::{Descriptor, settings};
 
-/// The UDP transport.
-pub const UDP: SocketTransport = SocketTransport {
-    descriptor: &DESCRIPTOR,
+const SOCKET: SocketTransport = SocketTransport {
     is_stream: false,
     is_ip: true,
     unavailable: "a UDP socket on 127.0.0.1 cannot be bound",
 };
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The UDP transport.
+pub const UDP: Descriptor = Descriptor {
     about: "UDP over IP",
     // 65535 less the headers of IP and UDP.
     largest: 65507,
@@ -28,5 +27,6 @@ const DESCRIPTOR: Descriptor = Descriptor {
         settings::BUSY_POLL,
     ],
     path: "send, the kernel's UDP and IP, recv: both copies included",
-    ..Descriptor::BASE
+    available: || SOCKET.available(),
+    ..Descriptor::opened_by(|setup| SOCKET.open(setup))
 };

@@ -13,14 +13,10 @@ pub use spec::{Delay, Slow, Synthetic};
 pub use world::{SyntheticEndpoint, clock};
 
 use super::*;
-use crate::clock::Virtual;
 use crate::options::OptionDef;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use world::World;
-
-/// The synthetic transport.
-pub struct Simulated;
 
 const SYNTHETIC: OptionDef = OptionDef::parsed::<Synthetic>(
     "synthetic",
@@ -34,7 +30,8 @@ thread_local! {
     static WORLD: RefCell<Option<Arc<Mutex<World>>>> = const { RefCell::new(None) };
 }
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The synthetic transport.
+pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "simulated delays, stalls, loss, duplicates, reordering and clocks, all seeded",
     largest: 64 << 10,
     traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward],
@@ -43,38 +40,29 @@ const DESCRIPTOR: Descriptor = Descriptor {
     one_process: true,
     settings: &[SYNTHETIC],
     path: "a simulation on a virtual clock",
-    ..Descriptor::BASE
+    virtual_clock: Some(clock),
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Simulated {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    if setup.lengths == Lengths::Varied {
+        let sentence = "synthetic does not support messages of different lengths";
+        return Err(SetupError::Refused(sentence.into()));
     }
-
-    fn virtual_clock(&self) -> Option<Virtual<'static>> {
-        Some(clock())
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        if setup.lengths == Lengths::Varied {
-            let sentence = "synthetic does not support messages of different lengths";
-            return Err(SetupError::Refused(sentence.into()));
+    let world = match setup.role {
+        Role::Client => {
+            let world = Arc::new(Mutex::new(World::new(setup)));
+            WORLD.with_borrow_mut(|last| *last = Some(Arc::clone(&world)));
+            world
         }
-        let world = match setup.role {
-            Role::Client => {
-                let world = Arc::new(Mutex::new(World::new(setup)));
-                WORLD.with_borrow_mut(|last| *last = Some(Arc::clone(&world)));
-                world
-            }
-            Role::Server => WORLD.with_borrow_mut(Option::take).ok_or_else(|| {
-                SetupError::Refused(
-                    "synthetic: the server runs after its client, in one process".into(),
-                )
-            })?,
-        };
-        let setup = setup.clone();
-        Ok(Opening::new(Blob::default(), move |_| {
-            Ok(Connected::new(SyntheticEndpoint::new(world, &setup)))
-        }))
-    }
+        Role::Server => WORLD.with_borrow_mut(Option::take).ok_or_else(|| {
+            SetupError::Refused(
+                "synthetic: the server runs after its client, in one process".into(),
+            )
+        })?,
+    };
+    let setup = setup.clone();
+    Ok(Opening::new(Blob::default(), move |_| {
+        Ok(Connected::new(SyntheticEndpoint::new(world, &setup)))
+    }))
 }

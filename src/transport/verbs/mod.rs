@@ -41,9 +41,6 @@ use options::Service;
 use queues::{Depths, Queues};
 use std::net::Ipv6Addr;
 
-/// The verbs transport.
-pub struct Verbs;
-
 /// One end before it is connected.
 struct HalfOpen {
     // Dropped in this order.
@@ -59,7 +56,8 @@ struct HalfOpen {
 /// What is registered to see whether it can be: twice the largest message of the usual sweeps.
 const TRIED_BYTES: usize = 128 << 10;
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The verbs transport.
+pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
     largest: Bytes::MIB.0 * 8,
     traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
@@ -68,86 +66,70 @@ const DESCRIPTOR: Descriptor = Descriptor {
     least_receives: queues::LEAST_RECEIVES,
     settings: options::TABLE,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
-    ..Descriptor::BASE
+    available,
+    check: options::check,
+    loses_with: |settings| options::service(settings).loses(),
+    completes_each: |settings| {
+        options::signalled(settings) == Some(1) || options::stamps_complete(settings)
+    },
+    numa_node: |settings| rdma_node(&Tree::default(), settings.text("device")),
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Verbs {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+fn available() -> Result<(), String> {
+    let tried = Adapter::choose(&Settings::default()).and_then(|adapter| {
+        // A limit on locked memory is only met by registering some.
+        Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
+    });
+    tried.map_err(|error| error.to_string())
+}
 
-    fn available(&self) -> Result<(), String> {
-        let tried = Adapter::choose(&Settings::default()).and_then(|adapter| {
-            // A limit on locked memory is only met by registering some.
-            Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
-        });
-        tried.map_err(|error| error.to_string())
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    let settings = &setup.settings;
+    let service = options::service(settings);
+    let adapter = Adapter::choose(settings)?;
+    let mtu = address::offered_mtu(&adapter)?;
+    if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
+        return Err(SetupError::NotAllowed(format!(
+            "--size {} B is not allowed with --service ud: the MTU of {} is {mtu} B",
+            setup.size, adapter.name
+        )));
     }
-
-    fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
-        options::check(request)
+    let depths = Depths::of(setup, &adapter.device);
+    let size = setup.size.max(1);
+    let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
+    let memory = Memory::new(&adapter, layout)?;
+    let queues = Queues::new(setup, &adapter, depths)?;
+    let mut pairs = Vec::new();
+    for qp in &queues.pairs {
+        address::initialise(qp, &adapter, service, datagram_key(setup))?;
+        // The number of the first packet has 24 bits.
+        pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
     }
-
-    fn loses(&self, settings: &Settings) -> bool {
-        options::service(settings).loses()
-    }
-
-    fn numa_node(&self, settings: &Settings) -> Option<u32> {
-        rdma_node(&Tree::default(), settings.text("device"))
-    }
-
-    fn completes_each(&self, settings: &Settings) -> bool {
-        options::signalled(settings) == Some(1) || options::stamps_complete(settings)
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let settings = &setup.settings;
-        let service = options::service(settings);
-        let adapter = Adapter::choose(settings)?;
-        let mtu = address::offered_mtu(&adapter)?;
-        if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
-            return Err(SetupError::NotAllowed(format!(
-                "--size {} B is not allowed with --service ud: the MTU of {} is {mtu} B",
-                setup.size, adapter.name
-            )));
-        }
-        let depths = Depths::of(setup, &adapter.device);
-        let size = setup.size.max(1);
-        let layout =
-            Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
-        let memory = Memory::new(&adapter, layout)?;
-        let queues = Queues::new(setup, &adapter, depths)?;
-        let mut pairs = Vec::new();
-        for qp in &queues.pairs {
-            address::initialise(qp, &adapter, service, datagram_key(setup))?;
-            // The number of the first packet has 24 bits.
-            pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
-        }
-        let mut connection =
-            options::by_manager(settings).then(|| Connection::new(setup)).transpose()?;
-        let cm = match (&mut connection, setup.role) {
-            (Some(connection), Role::Server) => Some(connection.listen(&adapter)?),
-            _ => None,
-        };
-        let own = Address {
-            service,
-            operation: settings.operation(),
-            size: size as u64,
-            pairs,
-            lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
-            gid: adapter.gid,
-            mtu,
-            memory: memory.address(layout.arrival_at(0)),
-            key: memory.registration.remote_key(),
-            slots: depths.receives,
-            stride: layout.arrive_stride as u64,
-            answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
-            cm,
-        };
-        let (address, setup) = (own.blob(), setup.clone());
-        let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
-        Ok(Opening::new(address, move |other| end.connect(other)))
-    }
+    let mut connection =
+        options::by_manager(settings).then(|| Connection::new(setup)).transpose()?;
+    let cm = match (&mut connection, setup.role) {
+        (Some(connection), Role::Server) => Some(connection.listen(&adapter)?),
+        _ => None,
+    };
+    let own = Address {
+        service,
+        operation: settings.operation(),
+        size: size as u64,
+        pairs,
+        lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
+        gid: adapter.gid,
+        mtu,
+        memory: memory.address(layout.arrival_at(0)),
+        key: memory.registration.remote_key(),
+        slots: depths.receives,
+        stride: layout.arrive_stride as u64,
+        answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
+        cm,
+    };
+    let (address, setup) = (own.blob(), setup.clone());
+    let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
+    Ok(Opening::new(address, move |other| end.connect(other)))
 }
 
 /// The key that datagrams to this end carry.

@@ -18,9 +18,6 @@ use endpoint::Samples;
 use socket2::Socket;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The transport.
-pub struct Villas;
-
 /// The socket node of VILLASnode between the two ends: where it receives (its `in.address`), to
 /// which the client sends; and where it sends (its `out.address`), at which the server receives.
 fn node(settings: &Settings) -> Option<(SocketAddr, SocketAddr)> {
@@ -39,7 +36,8 @@ const fn address(name: &'static str, needs: &'static [&'static str]) -> OptionDe
 const NEEDS: &str = "villas needs --node-in ADDRESS:PORT, where the node receives, and --node-out \
                      ADDRESS:PORT, where it sends";
 
-const DESCRIPTOR: Descriptor = Descriptor {
+/// The transport.
+pub const VILLAS: Descriptor = Descriptor {
     about: "UDP datagrams of samples, through a socket node of VILLASnode",
     largest: message_bytes(MOST_VALUES) as u64,
     traffic: &[Traffic::Forward],
@@ -56,54 +54,46 @@ const DESCRIPTOR: Descriptor = Descriptor {
     ],
     path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
            again, recv, a copy into the message",
-    ..Descriptor::BASE
+    available: UDP.available,
+    check,
+    ..Descriptor::opened_by(open)
 };
 
-impl Transport for Villas {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+    let Some((input, output)) = node(request.settings) else { return Err(NEEDS.into()) };
+    if input.is_ipv4() != output.is_ipv4() {
+        let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
+        return Err(both.into());
     }
+    if input == output {
+        let both = "--node-in and --node-out are one address; the node receives at the first \
+                    and wiregauge at the second";
+        return Err(both.into());
+    }
+    Ok(())
+}
 
-    fn available(&self) -> Result<(), String> {
-        UDP.available()
-    }
-
-    fn check(&self, request: &TransportRequest<'_>) -> Result<(), String> {
-        let Some((input, output)) = node(request.settings) else { return Err(NEEDS.into()) };
-        if input.is_ipv4() != output.is_ipv4() {
-            let both = "--node-in and --node-out are addresses of one family: IPv4 or IPv6";
-            return Err(both.into());
-        }
-        if input == output {
-            let both = "--node-in and --node-out are one address; the node receives at the first \
-                        and wiregauge at the second";
-            return Err(both.into());
-        }
-        Ok(())
-    }
-
-    fn open(&self, setup: &Setup) -> Result<Opening, SetupError> {
-        let ends = node(&setup.settings);
-        let (input, output) = ends.ok_or(SetupError::Refused(NEEDS.into()))?;
-        let at = match (setup.role, input) {
-            (Role::Server, _) => output,
-            (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
-            (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
-        // At once: until then it takes what anybody sends.
-        let what = format!("connecting to {input}");
-        socket.connect(input).map_err(SetupError::system(what))?;
-        let (socket, setup) = (Socket::from(socket), setup.clone());
-        // The ends do not speak to each other, but to the node.
-        Ok(Opening::new(Blob::default(), move |_| {
-            options::apply(&socket, &setup.settings)?;
-            let effective_settings = options::effective(&socket);
-            let size = setup.size.max(METADATA);
-            let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
-            let endpoint = MessageEndpoint::new(samples, slots_for(setup.window, size), size);
-            Ok(Connected { effective_settings, rejected_peers, ..Connected::new(endpoint) })
-        }))
-    }
+fn open(setup: &Setup) -> Result<Opening, SetupError> {
+    let ends = node(&setup.settings);
+    let (input, output) = ends.ok_or(SetupError::Refused(NEEDS.into()))?;
+    let at = match (setup.role, input) {
+        (Role::Server, _) => output,
+        (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
+        (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
+    // At once: until then it takes what anybody sends.
+    let what = format!("connecting to {input}");
+    socket.connect(input).map_err(SetupError::system(what))?;
+    let (socket, setup) = (Socket::from(socket), setup.clone());
+    // The ends do not speak to each other, but to the node.
+    Ok(Opening::new(Blob::default(), move |_| {
+        options::apply(&socket, &setup.settings)?;
+        let effective_settings = options::effective(&socket);
+        let size = setup.size.max(METADATA);
+        let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
+        let endpoint = MessageEndpoint::new(samples, slots_for(setup.window, size), size);
+        Ok(Connected { effective_settings, rejected_peers, ..Connected::new(endpoint) })
+    }))
 }
