@@ -1,6 +1,6 @@
 //! A transport as data: what can be asked of it before anything runs, and its control path.
 
-use super::{Opening, Settings, Setup, SetupError, Traffic, TransportRequest};
+use super::{Opening, Result, Settings, Setup, Traffic, TransportRequest};
 use crate::clock::Virtual;
 use crate::options::OptionTable;
 
@@ -28,8 +28,6 @@ pub struct Descriptor {
     pub watchable: bool,
     /// Whether `wiregauge` without a command measures it.
     pub in_survey: bool,
-    /// Whether it carries nothing: what is measured over it is the instrument itself.
-    pub is_instrument: bool,
     /// Fewest receive buffers of a queue.
     pub least_receives: u32,
     /// The options that it has.
@@ -37,7 +35,7 @@ pub struct Descriptor {
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
     /// Opens one end.
-    pub open: fn(&Setup) -> Result<Opening, SetupError>,
+    pub open: fn(&Setup) -> Result<Opening>,
     /// Whether it works on this machine; if not, why, in a sentence.
     pub available: fn() -> Result<(), String>,
     /// Validates a request beyond what is said above, before anything runs; the error says what is
@@ -60,7 +58,7 @@ impl Descriptor {
     }
 
     /// What most transports have in common: `Descriptor { about, ..Descriptor::opened_by(open) }`.
-    pub const fn opened_by(open: fn(&Setup) -> Result<Opening, SetupError>) -> Descriptor {
+    pub const fn opened_by(open: fn(&Setup) -> Result<Opening>) -> Descriptor {
         Descriptor {
             about: "",
             largest: 0,
@@ -72,7 +70,6 @@ impl Descriptor {
             samples_only: false,
             watchable: false,
             in_survey: false,
-            is_instrument: false,
             least_receives: 1,
             settings: &[],
             path: "",

@@ -106,8 +106,8 @@ impl<E: Endpoint> EndpointSet<E> {
     }
 
     /// Calls `at` for each end that may have something. `at` polls it, or waits where its last
-    /// argument is true, and returns whether it [`is_restless`]. With `sleeps` this returns when an end
-    /// has something or a signal comes; else at once.
+    /// argument is true, and returns whether it [`is_restless`]. With `sleeps` this returns when an
+    /// end has something or a signal comes; else at once.
     #[inline]
     pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> bool) {
         let EndpointSet { ends, turns } = self;

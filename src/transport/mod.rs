@@ -44,7 +44,7 @@ pub use descriptor::Descriptor;
 use optional::{DeviceClock, LiveWord};
 pub use registry::TransportKind;
 pub use settings::{Interfaces, Settings};
-pub use setup::{Blob, Rank, Setup, SetupError, Site, TransportRequest};
+pub use setup::{Blob, Rank, Result, Setup, SetupError, Site, TransportRequest};
 pub use socket::CONGESTION;
 pub use socket::site::{
     PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
@@ -295,7 +295,7 @@ pub trait Endpoint: Any + Send {
 }
 
 /// Connects a half-open end to the end of this address.
-type Connect = dyn FnOnce(&Blob) -> Result<Connected, SetupError>;
+type Connect = dyn FnOnce(&Blob) -> Result<Connected>;
 
 /// A half-open end: has an address, awaits the other's.
 pub struct Opening {
@@ -307,7 +307,7 @@ impl Opening {
     /// An end of this address, and what connects it to the other end's.
     pub fn new(
         address: Blob,
-        connect: impl FnOnce(&Blob) -> Result<Connected, SetupError> + 'static,
+        connect: impl FnOnce(&Blob) -> Result<Connected> + 'static,
     ) -> Opening {
         Opening { address, connect: Box::new(connect) }
     }
@@ -319,7 +319,7 @@ impl Opening {
 
     /// Connects to the other end. Both ends call it at about the same time; bounded by the
     /// timeout of the set-up.
-    pub fn connect(self, other: &Blob) -> Result<Connected, SetupError> {
+    pub fn connect(self, other: &Blob) -> Result<Connected> {
         (self.connect)(other)
     }
 }

@@ -110,22 +110,17 @@ pub struct Blob(pub Vec<u8>);
 
 impl Blob {
     /// As text, for transports whose addresses are text.
-    pub fn text(&self) -> Result<&str, SetupError> {
+    pub fn text(&self) -> Result<&str> {
         std::str::from_utf8(&self.0).map_err(|_| SetupError::Address)
     }
 }
 
+/// What a step of setting an end up gives.
+pub type Result<T, E = SetupError> = std::result::Result<T, E>;
+
 /// Why an end could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A system call failed.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried, with its object.
-        what: String,
-        /// The errno.
-        source: std::io::Error,
-    },
     /// The other end's address is not one of this transport.
     #[error("the other end's address belongs to another transport")]
     Address,
@@ -137,7 +132,7 @@ pub enum SetupError {
         /// How long, in seconds.
         seconds: f64,
     },
-    /// The request cannot be met.
+    /// The request cannot be met, or a system call failed.
     #[error("{0}")]
     Refused(String),
     /// What was asked for is not allowed on this machine: wrong use, and no fault of the machine.
@@ -146,7 +141,7 @@ pub enum SetupError {
 }
 
 /// Random bytes that nobody can guess.
-pub(super) fn random<const N: usize>() -> Result<[u8; N], SetupError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| SetupError::Refused(format!("cannot get random numbers: {error}")))?;
@@ -154,7 +149,7 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], SetupError> {
 }
 
 /// A name of 128 random bits: no two ends share one, and none can be guessed.
-pub(super) fn random_name() -> Result<String, SetupError> {
+pub(super) fn random_name() -> Result<String> {
     Ok(format!("wiregauge-{:032x}", u128::from_ne_bytes(random()?)))
 }
 
@@ -180,7 +175,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// The time left; none is an error that names what was awaited.
-    pub fn left(&self, what: &str) -> Result<Duration, SetupError> {
+    pub fn left(&self, what: &str) -> Result<Duration> {
         match self.timeout.saturating_sub(self.begin.elapsed()) {
             Duration::ZERO => {
                 Err(SetupError::Late { what: what.into(), seconds: self.timeout.as_secs_f64() })
@@ -194,6 +189,6 @@ impl SetupError {
     /// For `map_err`: a system call that failed, with what was tried.
     pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
-        move |source| SetupError::System { what, source: source.into() }
+        move |error| SetupError::Refused(format!("{what}: {}", Into::<std::io::Error>::into(error)))
     }
 }

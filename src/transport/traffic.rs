@@ -69,10 +69,9 @@ pub enum Traffic {
 
 impl Traffic {
     /// Messages per answer; `None` where nothing is answered.
-    pub const fn answered_every(self) -> Option<u32> {
+    pub fn answered_every(self) -> Option<u32> {
         match self {
-            Traffic::Echo { every: 0 } => Some(1),
-            Traffic::Echo { every } => Some(every),
+            Traffic::Echo { every } => Some(every.max(1)),
             Traffic::Forward | Traffic::Both | Traffic::OneSided => None,
         }
     }
@@ -113,19 +112,12 @@ impl Operation {
 
     /// Whether a payload goes from this end to the other.
     pub const fn carries_payload(self) -> bool {
-        matches!(
-            self,
-            Operation::Send | Operation::SendImm | Operation::Write | Operation::WriteImm
-        )
+        !matches!(self, Operation::Read | Operation::FetchAdd | Operation::CompareSwap)
     }
 
     /// Whether the other end's CPU takes no part. A write that is answered is polled for in memory.
     pub const fn is_one_sided(self, is_stream: bool) -> bool {
-        match self {
-            Operation::Read | Operation::FetchAdd | Operation::CompareSwap => true,
-            Operation::Write => is_stream,
-            Operation::Send | Operation::SendImm | Operation::WriteImm => false,
-        }
+        !self.carries_payload() || (is_stream && matches!(self, Operation::Write))
     }
 }
 

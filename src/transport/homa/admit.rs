@@ -8,7 +8,7 @@
 use super::abi::{SendArgs, is_request};
 use super::inbox::{Failure, Inbox};
 use super::socket::Calls;
-use crate::transport::{Setup, SetupError};
+use crate::transport::{Result, Setup, SetupError};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
@@ -28,11 +28,7 @@ pub fn turn_away<S: Calls>(socket: &S, id: u64, from: Option<SocketAddr>) {
 }
 
 /// Presents the cookie to the server at this address, and waits until it is accepted.
-pub fn present<S: Calls>(
-    inbox: &mut Inbox<S>,
-    server: SocketAddr,
-    setup: &Setup,
-) -> Result<(), SetupError> {
+pub fn present<S: Calls>(inbox: &mut Inbox<S>, server: SocketAddr, setup: &Setup) -> Result<()> {
     let failed =
         |errno: Errno| SetupError::system(format!("presenting the cookie to {server}"))(errno);
     let deadline = setup.deadline();
@@ -69,10 +65,7 @@ pub fn present<S: Calls>(
 
 /// Waits for the request that holds the cookie; returns its sender's address and the number of
 /// peers that were rejected.
-pub fn admit<S: Calls>(
-    inbox: &mut Inbox<S>,
-    setup: &Setup,
-) -> Result<(SocketAddr, u64), SetupError> {
+pub fn admit<S: Calls>(inbox: &mut Inbox<S>, setup: &Setup) -> Result<(SocketAddr, u64)> {
     let failed = |errno: Errno| SetupError::system("awaiting the client's cookie")(errno);
     let deadline = setup.deadline();
     let mut rejected = 0;

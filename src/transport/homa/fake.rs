@@ -3,7 +3,7 @@
 //! client and odd at the server, a request is answered once.
 
 use super::abi::{BPAGE, ReceiveArgs, SendArgs, is_request};
-use super::socket::Calls;
+use super::socket::{Calls, Received};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -163,11 +163,7 @@ impl Calls for Fake {
         Ok(())
     }
 
-    fn receive(
-        &self,
-        args: &mut ReceiveArgs,
-        sleeps: bool,
-    ) -> Result<(usize, Option<SocketAddr>), Errno> {
+    fn receive(&self, args: &mut ReceiveArgs, sleeps: bool) -> Received {
         let network = &mut *self.net.lock();
         let port = network.ports.get_mut(&self.own).unwrap();
         if let Some(errno) = port.refused.pop_front() {

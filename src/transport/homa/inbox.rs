@@ -170,6 +170,7 @@ impl<S: Calls> Inbox<S> {
 #[cfg(test)]
 mod tests {
     use super::super::abi::SendArgs;
+    use super::super::socket::Received;
     use super::*;
     use memmap2::{MmapOptions, MmapRaw};
     use rustix::event::PollFlags;
@@ -187,11 +188,7 @@ mod tests {
             Ok(())
         }
 
-        fn receive(
-            &self,
-            args: &mut ReceiveArgs,
-            _: bool,
-        ) -> Result<(usize, Option<SocketAddr>), Errno> {
+        fn receive(&self, args: &mut ReceiveArgs, _: bool) -> Received {
             (args.id, args.pages) = (2, self.1.len() as u32);
             args.offsets.iter_mut().zip(&self.1).for_each(|(to, at)| *to = *at);
             Ok((1, None))

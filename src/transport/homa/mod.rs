@@ -65,7 +65,7 @@ fn available() -> Result<(), String> {
     })
 }
 
-fn open(setup: &Setup) -> Result<Opening, SetupError> {
+fn open(setup: &Setup) -> Result<Opening> {
     let own = address_of_site(&setup.site)?;
     let bytes = region_bytes(setup.window, setup.size);
     let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
@@ -91,7 +91,7 @@ fn join<S: Calls>(
     own: SocketAddr,
     other: &Blob,
     setup: &Setup,
-) -> Result<HomaEndpoint<S>, SetupError> {
+) -> Result<HomaEndpoint<S>> {
     let size = setup.size.max(1);
     let mut inbox = Inbox::new(socket, size);
     let (peer, rejected) = match setup.role {

@@ -16,6 +16,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The length and the sender of a message.
+pub type Received = Result<(usize, Option<SocketAddr>), Errno>;
+
 /// The calls of a Homa socket. The kernel's is [`Socket`]; tests have one of their own. A copy is a
 /// second handle on the same socket and its region, for another thread: a page belongs to the
 /// handle whose `receive` it was handed over by.
@@ -26,11 +29,7 @@ pub trait Calls: Clone + Send + 'static {
     /// Receives a message, and gives the pages in `args` back; with `sleeps` it waits until there
     /// is one. Returns the length and the sender. After a failure `args` hold what the kernel
     /// wrote.
-    fn receive(
-        &self,
-        args: &mut ReceiveArgs,
-        sleeps: bool,
-    ) -> Result<(usize, Option<SocketAddr>), Errno>;
+    fn receive(&self, args: &mut ReceiveArgs, sleeps: bool) -> Received;
 
     /// Sleeps until one of these is so, or for so long, or until a signal comes.
     fn sleep(&self, until: PollFlags, patience: Option<Duration>);
@@ -135,11 +134,7 @@ impl Calls for Socket {
     }
 
     #[inline]
-    fn receive(
-        &self,
-        args: &mut ReceiveArgs,
-        sleeps: bool,
-    ) -> Result<(usize, Option<SocketAddr>), Errno> {
+    fn receive(&self, args: &mut ReceiveArgs, sleeps: bool) -> Received {
         let mut from = SockAddrStorage::zeroed();
         // SAFETY: an all-zero msghdr is a valid one: null pointers with zero lengths.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };

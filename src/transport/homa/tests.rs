@@ -16,7 +16,7 @@ fn setup(role: Role, timeout: Span) -> Setup {
     Setup { window: 3, timeout, cookie: [7; 32], ..setup }
 }
 
-fn end(net: &Net, role: Role, timeout: Span) -> Result<HomaEndpoint<Fake>, SetupError> {
+fn end(net: &Net, role: Role, timeout: Span) -> Result<HomaEndpoint<Fake>> {
     let own = role.pick(CLIENT, SERVER);
     let other = Blob(role.pick(SERVER, CLIENT).into());
     join(net.socket(own, 0..8), own.parse().unwrap(), &other, &setup(role, timeout))

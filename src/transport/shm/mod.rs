@@ -33,7 +33,7 @@ fn available() -> Result<(), String> {
     made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
 }
 
-fn open(setup: &Setup) -> Result<Opening, SetupError> {
+fn open(setup: &Setup) -> Result<Opening> {
     let (layout, setup) = (Layout::of(setup), setup.clone());
     if setup.role == Role::Client {
         return Ok(Opening::new(Blob::default(), move |other| {
@@ -52,6 +52,6 @@ fn connected(region: Arc<Region>, setup: &Setup) -> Connected {
     Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup)) }
 }
 
-fn random_name() -> Result<String, SetupError> {
+fn random_name() -> Result<String> {
     Ok(format!("/{}", setup::random_name()?))
 }

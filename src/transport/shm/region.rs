@@ -2,7 +2,7 @@
 //! removed as soon as both have it.
 
 use super::ring::{INLINE, Memory};
-use crate::transport::{Setup, SetupError};
+use crate::transport::{Result, Setup, SetupError};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -82,7 +82,7 @@ impl Drop for Name {
 
 impl Region {
     /// Makes it under this name.
-    pub fn create(name: &str, layout: Layout) -> Result<Arc<Region>, SetupError> {
+    pub fn create(name: &str, layout: Layout) -> Result<Arc<Region>> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let failed = || SetupError::system(format!("making the shared memory /dev/shm{name}"));
         let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
@@ -97,7 +97,7 @@ impl Region {
     }
 
     /// Maps what the other end has made under this name, and removes the name.
-    pub fn adopt(name: &str, layout: Layout) -> Result<Arc<Region>, SetupError> {
+    pub fn adopt(name: &str, layout: Layout) -> Result<Arc<Region>> {
         let failed = || SetupError::system(format!("opening the shared memory {name}"));
         let file = rustix::shm::open(name, OFlags::RDWR, Mode::empty()).map_err(failed())?;
         let size = rustix::fs::fstat(&file).map_err(failed())?.st_size as usize;
@@ -113,7 +113,7 @@ impl Region {
     }
 
     /// Every page is touched before the first message.
-    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Region, SetupError> {
+    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Region> {
         let mapping = MmapOptions::new().len(layout.total_bytes()).populate().map_raw(file);
         let what = format!("mapping the shared memory {name}");
         let mapping = mapping.map_err(SetupError::system(what))?;

@@ -1,7 +1,7 @@
 //! Who is let in: a connection whose first 32 bytes are the run's cookie. Anybody else is dropped
 //! and the wait goes on.
 
-use crate::transport::{Setup, SetupError};
+use crate::transport::{Result, Setup, SetupError};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits for the connection that presents the cookie; gives it with the number of others.
-pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64), SetupError> {
+pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64)> {
     let mut rejected = 0;
     let failed = || SetupError::system("accepting the client's connection");
     listener.set_nonblocking(true).map_err(failed())?;
@@ -50,7 +50,7 @@ fn knows_cookie(stream: &Socket, setup: &Setup) -> io::Result<bool> {
 }
 
 /// Presents the cookie.
-pub(super) fn present(mut stream: &Socket, setup: &Setup) -> Result<(), SetupError> {
+pub(super) fn present(mut stream: &Socket, setup: &Setup) -> Result<()> {
     stream.write_all(&setup.cookie).map_err(SetupError::system("presenting the cookie"))
 }
 

@@ -6,7 +6,7 @@
 use super::common::seen;
 use super::messages::Wire;
 use crate::transport::counter::FinalCounters;
-use crate::transport::{Link, Role, Setup, SetupError};
+use crate::transport::{Link, Result, Role, Setup, SetupError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -37,7 +37,7 @@ impl Datagrams {
         size: usize,
         setup: &Setup,
         loses: bool,
-    ) -> Result<(Datagrams, u64), SetupError> {
+    ) -> Result<(Datagrams, u64)> {
         if loses && setup.wait.sleeps() && setup.role == Role::Client {
             set_socket_timeout(&socket, Timeout::Recv, Some(setup.loss_after.duration()))
                 .map_err(SetupError::system("SO_RCVTIMEO"))?;

@@ -2,7 +2,7 @@
 //! MSG_ZEROCOPY.
 
 use crate::host::interface_with;
-use crate::transport::{NamedValues, Settings, SetupError};
+use crate::transport::{NamedValues, Result, Settings, SetupError};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
 use rustix::net::{SendFlags, sockopt::ip_mtu, sockopt::ipv6_mtu};
@@ -21,7 +21,7 @@ setsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, socko
 getsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, sockopt::GetBool);
 
 /// Sets what every socket knows.
-fn apply_common(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
+fn apply_common(socket: &Socket, settings: &Settings) -> Result<()> {
     if let Some(bytes) = settings.size("send-buffer") {
         let set = socket.set_send_buffer_size(bytes.0 as usize);
         set.map_err(SetupError::system(format!("SO_SNDBUF of {} B", bytes.0)))?;
@@ -40,7 +40,7 @@ fn apply_common(socket: &Socket, settings: &Settings) -> Result<(), SetupError> 
 
 /// Sets what TCP announces in its handshake: the window scale fits the buffers, and each
 /// end sends segments that the other allows. Accepted sockets inherit it.
-pub fn apply_before_handshake(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
+pub fn apply_before_handshake(socket: &Socket, settings: &Settings) -> Result<()> {
     apply_common(socket, settings)?;
     let Some(mss) = settings.size("mss") else { return Ok(()) };
     let set = socket.set_tcp_mss(mss.0 as u32);
@@ -48,7 +48,7 @@ pub fn apply_before_handshake(socket: &Socket, settings: &Settings) -> Result<()
 }
 
 /// Sets what a connected socket of its kind knows.
-pub fn apply(socket: &Socket, settings: &Settings) -> Result<(), SetupError> {
+pub fn apply(socket: &Socket, settings: &Settings) -> Result<()> {
     apply_common(socket, settings)?;
     let address = own_address(socket);
     if let Some(dscp) = settings.count32("dscp") {

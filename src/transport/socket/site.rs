@@ -1,12 +1,12 @@
 //! Which address an end takes.
 
 use crate::host;
-use crate::transport::{SetupError, Site};
+use crate::transport::{Result, SetupError, Site};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The address of an end, its port 0: the kernel chooses one.
-pub fn address(site: &Site) -> Result<SocketAddr, SetupError> {
+pub fn address(site: &Site) -> Result<SocketAddr> {
     match site {
         Site::Loopback => Ok((Ipv4Addr::LOCALHOST, 0).into()),
         Site::Interface(name) => host::address_of(name)

@@ -23,15 +23,6 @@ pub struct SocketTransport {
     pub(super) unavailable: &'static str,
 }
 
-/// One end before it is connected. A stream's client has no socket yet.
-struct HalfOpen {
-    transport: SocketTransport,
-    socket: Option<Socket>,
-    /// The address of this end, without a port.
-    own: SockAddr,
-    setup: Setup,
-}
-
 /// Connections that wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
@@ -65,7 +56,7 @@ impl SocketTransport {
     }
 
     /// The address of an end that is to be opened.
-    fn own_address(self, site: &Site) -> Result<SockAddr, SetupError> {
+    fn own_address(self, site: &Site) -> Result<SockAddr> {
         match self.is_ip {
             true => Ok(site::address(site)?.into()),
             false => abstract_address(setup::random_name()?.as_bytes()),
@@ -80,7 +71,7 @@ impl SocketTransport {
     }
 
     /// Opens one end.
-    pub(super) fn open(self, setup: &Setup) -> Result<Opening, SetupError> {
+    pub(super) fn open(self, setup: &Setup) -> Result<Opening> {
         let own = self.own_address(&setup.site)?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
@@ -88,13 +79,77 @@ impl SocketTransport {
         let socket = (listens || !self.is_stream).then(bound).transpose();
         let socket = socket.map_err(SetupError::system(what))?;
         let address = address_of(socket.as_ref());
-        let end = HalfOpen { transport: self, socket, own, setup: setup.clone() };
-        Ok(Opening::new(address, move |other| end.connect(other)))
+        let setup = setup.clone();
+        Ok(Opening::new(address, move |other| self.connect(socket, &own, other, &setup)))
+    }
+
+    /// Connects to the other end, and sets what was asked for. A stream's client has no socket yet.
+    fn connect(
+        self,
+        socket: Option<Socket>,
+        own: &SockAddr,
+        other: &Blob,
+        setup: &Setup,
+    ) -> Result<Connected> {
+        let SocketTransport { is_stream, is_ip, .. } = self;
+        let (socket, mut rejected_peers) = match socket {
+            Some(listener) if is_stream => admit::accept(&listener, setup)?,
+            socket => (self.dial(socket, own, other, setup)?, 0),
+        };
+        options::apply(&socket, &setup.settings)?;
+        let effective_settings = options::effective(&socket);
+        let endpoint: Box<dyn Endpoint> = if is_stream {
+            Box::new(StreamEndpoint::new(socket, setup))
+        } else {
+            let size = setup.size.max(1);
+            let (datagrams, rejected) = Datagrams::connected(socket, size, setup, is_ip)?;
+            // Before a unix socket was connected nobody knew its name: there is nothing to reject.
+            rejected_peers = if is_ip { rejected } else { 0 };
+            Box::new(MessageEndpoint::new(datagrams, slots_for(setup.window, size), size))
+        };
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
+    }
+
+    /// The socket, connected to the other end. A stream's is made now, and shows the cookie.
+    fn dial(
+        self,
+        socket: Option<Socket>,
+        own: &SockAddr,
+        other: &Blob,
+        setup: &Setup,
+    ) -> Result<Socket> {
+        let (address, to) = match own.as_socket() {
+            Some(own) => {
+                let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
+                let address = site::towards(address, own);
+                (address.into(), format!("connecting to {address}"))
+            }
+            None => {
+                (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
+            }
+        };
+        if let Some(socket) = socket {
+            socket.connect(&address).map_err(SetupError::system(to))?;
+            return Ok(socket);
+        }
+        let socket = self.socket(address.domain()).map_err(SetupError::system(&to))?;
+        options::apply_before_handshake(&socket, &setup.settings)?;
+        let connected = match self.is_ip {
+            true => {
+                let what = format!("using the address {}", shown(own));
+                socket.bind(own).map_err(SetupError::system(what))?;
+                socket.connect_timeout(&address, setup.timeout.duration())
+            }
+            false => socket.connect(&address),
+        };
+        connected.map_err(SetupError::system(to))?;
+        admit::present(&socket, setup)?;
+        Ok(socket)
     }
 }
 
 /// The address of a unix socket by its name.
-fn abstract_address(name: &[u8]) -> Result<SockAddr, SetupError> {
+fn abstract_address(name: &[u8]) -> Result<SockAddr> {
     let path = [b"\0", name].concat();
     SockAddr::unix(OsStr::from_bytes(&path)).map_err(|_| SetupError::Address)
 }
@@ -112,62 +167,6 @@ fn address_of(socket: Option<&Socket>) -> Blob {
         None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
     });
     Blob(bytes.unwrap_or_default())
-}
-
-impl HalfOpen {
-    /// Connects to the other end, and sets what was asked for.
-    fn connect(mut self, other: &Blob) -> Result<Connected, SetupError> {
-        let SocketTransport { is_stream, is_ip, .. } = self.transport;
-        let (socket, mut rejected_peers) = match &self.socket {
-            Some(listener) if is_stream => admit::accept(listener, &self.setup)?,
-            _ => (self.dial(other)?, 0),
-        };
-        let setup = &self.setup;
-        options::apply(&socket, &setup.settings)?;
-        let effective_settings = options::effective(&socket);
-        let endpoint: Box<dyn Endpoint> = if is_stream {
-            Box::new(StreamEndpoint::new(socket, setup))
-        } else {
-            let size = setup.size.max(1);
-            let (datagrams, rejected) = Datagrams::connected(socket, size, setup, is_ip)?;
-            // Before a unix socket was connected nobody knew its name: there is nothing to reject.
-            rejected_peers = if is_ip { rejected } else { 0 };
-            Box::new(MessageEndpoint::new(datagrams, slots_for(setup.window, size), size))
-        };
-        Ok(Connected { endpoint, effective_settings, rejected_peers })
-    }
-
-    /// The socket, connected to the other end. A stream's is made now, and shows the cookie.
-    fn dial(&mut self, other: &Blob) -> Result<Socket, SetupError> {
-        let (address, to) = match self.own.as_socket() {
-            Some(own) => {
-                let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                let address = site::towards(address, own);
-                (address.into(), format!("connecting to {address}"))
-            }
-            None => {
-                (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
-            }
-        };
-        if let Some(socket) = self.socket.take() {
-            socket.connect(&address).map_err(SetupError::system(to))?;
-            return Ok(socket);
-        }
-        let setup = &self.setup;
-        let socket = self.transport.socket(address.domain()).map_err(SetupError::system(&to))?;
-        options::apply_before_handshake(&socket, &setup.settings)?;
-        let connected = match self.transport.is_ip {
-            true => {
-                let what = format!("using the address {}", shown(&self.own));
-                socket.bind(&self.own).map_err(SetupError::system(what))?;
-                socket.connect_timeout(&address, setup.timeout.duration())
-            }
-            false => socket.connect(&address),
-        };
-        connected.map_err(SetupError::system(to))?;
-        admit::present(&socket, setup)?;
-        Ok(socket)
-    }
 }
 
 #[cfg(test)]

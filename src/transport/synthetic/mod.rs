@@ -44,7 +44,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::opened_by(open)
 };
 
-fn open(setup: &Setup) -> Result<Opening, SetupError> {
+fn open(setup: &Setup) -> Result<Opening> {
     if setup.lengths == Lengths::Varied {
         let sentence = "synthetic does not support messages of different lengths";
         return Err(SetupError::Refused(sentence.into()));

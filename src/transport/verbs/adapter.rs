@@ -2,7 +2,7 @@
 
 use super::resources::{Context, Domain, Owned, errno};
 use crate::host::Tree;
-use crate::transport::{Settings, SetupError};
+use crate::transport::{Result, Settings, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{self, Verbs};
 use std::ffi::CStr;
@@ -46,7 +46,7 @@ pub fn mtu_of(bytes: u32) -> ibv_mtu {
 
 impl Adapter {
     /// The one that is asked for, or the first that works.
-    pub fn choose(settings: &Settings) -> Result<Adapter, SetupError> {
+    pub fn choose(settings: &Settings) -> Result<Adapter> {
         let verbs = verbs::verbs().map_err(|missing| refused(missing.to_string()))?;
         let devices = Devices::list(verbs)?;
         let mut why = None;
@@ -68,7 +68,7 @@ impl Adapter {
         device: *mut ibv_device,
         name: String,
         settings: &Settings,
-    ) -> Result<Adapter, SetupError> {
+    ) -> Result<Adapter> {
         let context = Arc::new(Context::open(verbs, device, &name)?);
         let attributes = context.device_attributes()?;
         let most = attributes.phys_port_cnt;
@@ -124,7 +124,7 @@ fn state_name(state: ibv_port_state) -> &'static str {
 type Devices = Owned<*mut ibv_device, usize, Verbs, ()>;
 
 impl Devices {
-    fn list(verbs: &'static Verbs) -> Result<Devices, SetupError> {
+    fn list(verbs: &'static Verbs) -> Result<Devices> {
         let mut count = 0;
         // SAFETY: `count` lives through the call.
         let list = unsafe { (verbs.ibv_get_device_list)(&mut count) };
@@ -190,7 +190,7 @@ fn choose_gid(
     port: u8,
     attributes: &ibv_port_attr,
     settings: &Settings,
-) -> Result<(u8, [u8; 16]), SetupError> {
+) -> Result<(u8, [u8; 16])> {
     let length = attributes.gid_tbl_len.clamp(0, i32::from(u8::MAX)) as u8;
     if let Some(index) = settings.get("gid-index") {
         let gid = (index < length).then(|| context.gid(port, index)).flatten();

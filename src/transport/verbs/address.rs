@@ -4,7 +4,7 @@ use super::adapter::{Adapter, is_ethernet, mtu_bytes, mtu_of};
 use super::options::Service;
 use super::order::MOST_QUEUE_PAIRS;
 use super::resources::QueuePair;
-use crate::transport::{Blob, Operation, SetupError};
+use crate::transport::{Blob, Operation, Result, SetupError};
 use fabric_sys::verbs::types::*;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl Address {
     }
 
     /// Parses the other end's address; it must match this end.
-    pub fn read(blob: &Blob, own: &Address) -> Result<Address, SetupError> {
+    pub fn read(blob: &Blob, own: &Address) -> Result<Address> {
         if blob.0.len() > MOST_BLOB {
             return Err(SetupError::Address);
         }
@@ -101,12 +101,7 @@ pub fn queue_key(cookie: &[u8; 32]) -> u32 {
 }
 
 /// RESET to INIT: receives may be posted.
-pub fn initialise(
-    qp: &QueuePair,
-    adapter: &Adapter,
-    service: Service,
-    key: u32,
-) -> Result<(), SetupError> {
+pub fn initialise(qp: &QueuePair, adapter: &Adapter, service: Service, key: u32) -> Result<()> {
     let remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     let (qp_access_flags, last) = match service {
         Service::Rc => (remote, IBV_QP_ACCESS_FLAGS),
@@ -115,7 +110,6 @@ pub fn initialise(
     };
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_INIT,
-        pkey_index: 0,
         port_num: adapter.port,
         qkey: key,
         qp_access_flags,
@@ -130,17 +124,16 @@ pub fn route(adapter: &Adapter, other: &Address) -> ibv_ah_attr {
     ibv_ah_attr {
         grh: ibv_global_route {
             dgid: ibv_gid { raw: other.gid },
-            flow_label: 0,
             sgid_index: adapter.gid_index,
             hop_limit: HOPS,
             traffic_class: adapter.settings.get("traffic-class").unwrap_or(0),
+            ..ibv_global_route::default()
         },
         dlid: other.lid,
         sl: adapter.settings.get("service-level").unwrap_or(0),
-        src_path_bits: 0,
-        static_rate: 0,
         is_global: u8::from(is_ethernet(&adapter.attributes)),
         port_num: adapter.port,
+        ..ibv_ah_attr::default()
     }
 }
 
@@ -150,7 +143,7 @@ pub fn path_mtu(own: &Address, other: &Address) -> u32 {
 }
 
 /// The MTU that an end offers.
-pub fn offered_mtu(adapter: &Adapter) -> Result<u32, SetupError> {
+pub fn offered_mtu(adapter: &Adapter) -> Result<u32> {
     let active = mtu_bytes(adapter.attributes.active_mtu);
     match adapter.settings.get("mtu") {
         Some(asked) if asked > active => Err(SetupError::NotAllowed(format!(
@@ -163,7 +156,7 @@ pub fn offered_mtu(adapter: &Adapter) -> Result<u32, SetupError> {
 }
 
 /// INIT to RTR to RTS: messages may go both ways over queue pair `number` of both ends.
-pub fn connect((number, qp): (usize, &QueuePair), end: &End<'_>) -> Result<(), SetupError> {
+pub fn connect((number, qp): (usize, &QueuePair), end: &End<'_>) -> Result<()> {
     let End { adapter, own, other } = *end;
     let (Some((_, own_psn)), Some((dest_qp_num, rq_psn))) =
         (own.pairs.get(number).copied(), other.pairs.get(number).copied())

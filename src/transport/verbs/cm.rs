@@ -10,7 +10,7 @@ use super::options::{Service, service};
 use super::resources::{Owned, QueuePair, done};
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
-use crate::transport::{Role, Setup, SetupError};
+use crate::transport::{Result, Role, Setup, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -53,7 +53,7 @@ pub struct Connection {
 
 impl Connection {
     /// An end that has not connected yet.
-    pub fn new(setup: &Setup) -> Result<Connection, SetupError> {
+    pub fn new(setup: &Setup) -> Result<Connection> {
         let cm = cm().map_err(|missing| SetupError::Refused(missing.to_string()))?;
         // SAFETY: no arguments.
         let raw = unsafe { (cm.rdma_create_event_channel)() };
@@ -67,7 +67,7 @@ impl Connection {
         Ok(Connection { connected: Vec::new(), listening: None, events, service, setup })
     }
 
-    fn identifier(&self) -> Result<Identifier, SetupError> {
+    fn identifier(&self) -> Result<Identifier> {
         let cm = self.events.library;
         let mut raw = std::ptr::null_mut();
         let space = match self.service {
@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// Listens at the port's address; where.
-    pub fn listen(&mut self, adapter: &Adapter) -> Result<SocketAddr, SetupError> {
+    pub fn listen(&mut self, adapter: &Adapter) -> Result<SocketAddr> {
         let mut address = address_of(adapter)?;
         let listener = self.identifier()?;
         let cm = self.events.library;
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// Connects each queue pair to the other end's.
-    pub fn join(&mut self, pairs: &[QueuePair], end: &End<'_>) -> Result<(), SetupError> {
+    pub fn join(&mut self, pairs: &[QueuePair], end: &End<'_>) -> Result<()> {
         for (number, qp) in (0..).zip(pairs) {
             let id = match self.setup.role {
                 Role::Server => self.accept(number, qp, end)?,
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Takes the client's connection for queue pair `number`.
-    fn accept(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier, SetupError> {
+    fn accept(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
         let id = self.request(number)?;
         ready(&id, qp, end)?;
         let mut parameters = parameters(qp, end, &[]);
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     /// The request for queue pair `number` of this run; others are rejected.
-    fn request(&self, number: u8) -> Result<Identifier, SetupError> {
+    fn request(&self, number: u8) -> Result<Identifier> {
         let deadline = self.setup.deadline();
         loop {
             let event = self.next(&deadline, "a request for a connection")?;
@@ -145,14 +145,14 @@ impl Connection {
     }
 
     /// The identifier of a request, which is ours to release.
-    fn requested(&self, request: &Event) -> Result<Identifier, SetupError> {
+    fn requested(&self, request: &Event) -> Result<Identifier> {
         let cm = self.events.library;
         // SAFETY: it came with the request, which was taken just now.
         unsafe { Identifier::take(request.id, cm.rdma_destroy_id, (cm, ()), "taking a request") }
     }
 
     /// Rejects a request.
-    fn reject(&self, request: &Event) -> Result<(), SetupError> {
+    fn reject(&self, request: &Event) -> Result<()> {
         let id = self.requested(request)?;
         // SAFETY: a live identifier that waits for an answer.
         unsafe { (id.library.rdma_reject)(id.raw(), std::ptr::null(), 0) };
@@ -160,7 +160,7 @@ impl Connection {
     }
 
     /// Connects queue pair `number` to the server's.
-    fn connect(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier, SetupError> {
+    fn connect(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
         let Some(server) = end.other.cm else { return Err(SetupError::Address) };
         let source = address_of(end.adapter)?;
         let (id, cm) = (self.identifier()?, self.events.library);
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// The next event, in time.
-    fn next(&self, deadline: &Deadline, what: &str) -> Result<Event, SetupError> {
+    fn next(&self, deadline: &Deadline, what: &str) -> Result<Event> {
         loop {
             let mut raw = std::ptr::null_mut();
             let (cm, channel) = (self.events.library, self.events.raw());
@@ -238,12 +238,7 @@ impl Connection {
     }
 
     /// Waits for this event of this identifier; another one of its is a failure.
-    fn await_event(
-        &self,
-        id: &Identifier,
-        kind: rdma_cm_event_type,
-        what: &str,
-    ) -> Result<(), SetupError> {
+    fn await_event(&self, id: &Identifier, kind: rdma_cm_event_type, what: &str) -> Result<()> {
         let deadline = self.setup.deadline();
         loop {
             let event = self.next(&deadline, what)?;
@@ -292,7 +287,7 @@ fn parameters(qp: &QueuePair, end: &End<'_>, greeting: &[u8]) -> rdma_conn_param
 }
 
 /// INIT to RTR to RTS by what the manager has agreed on.
-fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<(), SetupError> {
+fn ready(id: &Identifier, qp: &QueuePair, end: &End<'_>) -> Result<()> {
     for state in [IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS] {
         let mut attributes = ibv_qp_attr { qp_state: state, ..ibv_qp_attr::default() };
         let mut mask = 0;
@@ -325,7 +320,7 @@ pub const DATAGRAM_KEY: u32 = 0x0123_4567;
 
 /// The IP address by which the manager knows a port: its GID's on Ethernet, that of its IPoIB
 /// interface on InfiniBand.
-fn address_of(adapter: &Adapter) -> Result<SocketAddr, SetupError> {
+fn address_of(adapter: &Adapter) -> Result<SocketAddr> {
     if is_ethernet(&adapter.attributes) {
         let address = Ipv6Addr::from(adapter.gid);
         return Ok(match address.to_ipv4_mapped() {

@@ -3,7 +3,7 @@
 use super::adapter::Adapter;
 use super::resources::Registration;
 use crate::transport::optional::LiveWord;
-use crate::transport::{SetupError, Slot};
+use crate::transport::{Result, SetupError, Slot};
 use fabric_sys::verbs::types::*;
 use memmap2::{MmapOptions, MmapRaw};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Layout {
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Anonymous memory, of which every page is touched before the first message.
-fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw, SetupError> {
+fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw> {
     let mut options = MmapOptions::new();
     options.populate().len(bytes);
     if huge_pages {
@@ -101,7 +101,7 @@ pub struct Memory {
 
 impl Memory {
     /// Maps, touches and registers it.
-    pub fn new(adapter: &Adapter, layout: Layout) -> Result<Memory, SetupError> {
+    pub fn new(adapter: &Adapter, layout: Layout) -> Result<Memory> {
         let mapping = Arc::new(map(layout.bytes(), adapter.settings.flag("huge-pages"))?);
         let mut access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE

@@ -84,7 +84,7 @@ fn available() -> Result<(), String> {
     tried.map_err(|error| error.to_string())
 }
 
-fn open(setup: &Setup) -> Result<Opening, SetupError> {
+fn open(setup: &Setup) -> Result<Opening> {
     let settings = &setup.settings;
     let service = options::service(settings);
     let adapter = Adapter::choose(settings)?;
@@ -141,7 +141,7 @@ fn datagram_key(setup: &Setup) -> u32 {
 }
 
 impl HalfOpen {
-    fn connect(self, other: &Blob) -> Result<Connected, SetupError> {
+    fn connect(self, other: &Blob) -> Result<Connected> {
         let other = Address::read(other, &self.own)?;
         let config = self.config();
         let effective_settings = self.effective_settings(&config, &other);

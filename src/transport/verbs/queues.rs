@@ -4,7 +4,7 @@ use super::adapter::Adapter;
 use super::options::{self, Calls, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::Stamps;
-use crate::transport::{Operation, Role, Setup, SetupError, Traffic};
+use crate::transport::{Operation, Result, Role, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
 
 /// How deep the queues are.
@@ -80,7 +80,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Makes them.
-    pub fn new(setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<Queues, SetupError> {
+    pub fn new(setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<Queues> {
         let (domain, settings) = (&adapter.domain, &setup.settings);
         let channel = Channel::new(&domain.parent)?;
         let stamps = options::stamps_complete(settings);
@@ -104,12 +104,7 @@ impl Queues {
         Ok(queues)
     }
 
-    fn add_pair(
-        &mut self,
-        setup: &Setup,
-        adapter: &Adapter,
-        depths: Depths,
-    ) -> Result<(), SetupError> {
+    fn add_pair(&mut self, setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<()> {
         let (domain, settings) = (&adapter.domain, &setup.settings);
         let (operation, asked) = (settings.operation(), options::inline(settings));
         let marker = usize::from(operation == Operation::Write);

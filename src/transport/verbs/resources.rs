@@ -1,11 +1,12 @@
 //! What libibverbs makes, each thing released when its owner goes and after what was made of it.
 
-use crate::transport::SetupError;
+use crate::transport::{Result, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, extended};
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ pub fn errno() -> io::Error {
 }
 
 /// Whether a call was done that returns 0, an error, or less than 0 with the error in errno.
-pub fn done(value: c_int, what: impl Display) -> Result<(), SetupError> {
+pub fn done(value: c_int, what: impl Display) -> Result<()> {
     let error = match value {
         0 => return Ok(()),
         ..0 => errno(),
@@ -53,7 +54,7 @@ impl<T, P, L, R> Owned<T, P, L, R> {
         release: Release<T, R>,
         (library, parent): (&'static L, P),
         what: impl Display,
-    ) -> Result<Owned<T, P, L, R>, SetupError> {
+    ) -> Result<Owned<T, P, L, R>> {
         let error = errno();
         if raw.is_null() {
             return Err(SetupError::system(what.to_string())(error));
@@ -101,7 +102,7 @@ impl<T, P> Owned<T, P> {
         raw: *mut C,
         release: Release<C>,
         what: impl Display,
-    ) -> Result<Owned<C, Arc<Self>>, SetupError> {
+    ) -> Result<Owned<C, Arc<Self>>> {
         // SAFETY: passed on to the caller.
         unsafe { Owned::take(raw, release, (self.library, Arc::clone(self)), what) }
     }
@@ -109,11 +110,7 @@ impl<T, P> Owned<T, P> {
 
 impl Context {
     /// Opens a device of a list that lives.
-    pub fn open(
-        verbs: &'static Verbs,
-        device: *mut ibv_device,
-        name: &str,
-    ) -> Result<Context, SetupError> {
+    pub fn open(verbs: &'static Verbs, device: *mut ibv_device, name: &str) -> Result<Context> {
         // SAFETY: the device is of a list that lives.
         let raw = unsafe { (verbs.ibv_open_device)(device) };
         let hint = match errno().kind() {
@@ -149,7 +146,7 @@ impl Context {
     }
 
     /// What the device can.
-    pub fn device_attributes(&self) -> Result<ibv_device_attr, SetupError> {
+    pub fn device_attributes(&self) -> Result<ibv_device_attr> {
         let mut attributes = ibv_device_attr::default();
         // SAFETY: a live context and room for the answer.
         let error = unsafe { (self.library.ibv_query_device)(self.raw, &mut attributes) };
@@ -158,7 +155,7 @@ impl Context {
     }
 
     /// What a port is like.
-    pub fn port_attributes(&self, port: u8) -> Result<ibv_port_attr, SetupError> {
+    pub fn port_attributes(&self, port: u8) -> Result<ibv_port_attr> {
         let mut attributes = ibv_port_attr::default();
         // SAFETY: as above; the function fills at most the structure that it has always had.
         let error = unsafe { (self.library.ibv_query_port)(self.raw, port, &mut attributes) };
@@ -179,7 +176,7 @@ impl Context {
 
 impl Domain {
     /// A new one.
-    pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>, SetupError> {
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Domain>> {
         let verbs = context.library;
         let what = "creating a protection domain";
         // SAFETY: a live context.
@@ -197,7 +194,7 @@ impl Domain {
         at: *mut u8,
         length: usize,
         access: c_int,
-    ) -> Result<Registration, SetupError> {
+    ) -> Result<Registration> {
         // SAFETY: a live domain; the memory is the caller's promise.
         let raw = unsafe { (self.library.ibv_reg_mr)(self.raw, at.cast(), length, access) };
         let error = errno();
@@ -216,10 +213,7 @@ impl Domain {
     }
 
     /// The address of another end's datagrams.
-    pub fn address(
-        self: &Arc<Self>,
-        mut attributes: ibv_ah_attr,
-    ) -> Result<AddressHandle, SetupError> {
+    pub fn address(self: &Arc<Self>, mut attributes: ibv_ah_attr) -> Result<AddressHandle> {
         // SAFETY: a live domain and attributes that live through the call.
         let raw = unsafe { (self.library.ibv_create_ah)(self.raw, &mut attributes) };
         let what = "creating an address handle";
@@ -230,7 +224,7 @@ impl Domain {
 
 impl SharedReceives {
     /// A queue of `receives` receives.
-    pub fn new(domain: &Arc<Domain>, receives: u32) -> Result<SharedReceives, SetupError> {
+    pub fn new(domain: &Arc<Domain>, receives: u32) -> Result<SharedReceives> {
         let mut attributes = ibv_srq_init_attr {
             attr: ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 },
             ..ibv_srq_init_attr::default()
@@ -259,7 +253,7 @@ impl Registration {
 
 impl Channel {
     /// A new one, whose file descriptor does not block.
-    pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>, SetupError> {
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Channel>> {
         // SAFETY: a live context.
         let raw = unsafe { (context.library.ibv_create_comp_channel)(context.raw) };
         let release = context.library.ibv_destroy_comp_channel;
@@ -303,7 +297,7 @@ impl CompletionQueue {
         entries: u32,
         extended: Option<bool>,
         most_at_once: usize,
-    ) -> Result<CompletionQueue, SetupError> {
+    ) -> Result<CompletionQueue> {
         let (verbs, context) = (channel.library, channel.parent.raw);
         let raw = if let Some(stamps) = extended {
             let stamp = if stamps { IBV_WC_EX_WITH_COMPLETION_TIMESTAMP } else { 0 };
@@ -406,13 +400,17 @@ impl Drop for CompletionQueue {
     }
 }
 
+// <infiniband/verbs.h> casts the one to the other, too.
+const _: () =
+    assert!(offset_of!(ibv_qp_init_attr_ex, qp_type) == offset_of!(ibv_qp_init_attr, qp_type));
+
 impl QueuePair {
     /// A new one, in state RESET. Gives the inline size that was granted, too.
     pub fn new(
         domain: &Arc<Domain>,
         mut attributes: ibv_qp_init_attr_ex,
         extended: bool,
-    ) -> Result<(QueuePair, u32), SetupError> {
+    ) -> Result<(QueuePair, u32)> {
         attributes.pd = domain.raw;
         attributes.comp_mask |= IBV_QP_INIT_ATTR_PD;
         let raw = if extended {
@@ -420,18 +418,9 @@ impl QueuePair {
             // SAFETY: a live context, and attributes that name live queues.
             unsafe { extended::create_qp_ex(domain.parent.raw, &mut attributes) }
         } else {
-            let mut plain = ibv_qp_init_attr {
-                send_cq: attributes.send_cq,
-                recv_cq: attributes.recv_cq,
-                cap: attributes.cap,
-                srq: attributes.srq,
-                qp_type: attributes.qp_type,
-                ..ibv_qp_init_attr::default()
-            };
-            // SAFETY: a live domain, and attributes that name live queues.
-            let raw = unsafe { (domain.library.ibv_create_qp)(domain.raw, &mut plain) };
-            attributes.cap = plain.cap;
-            raw
+            // SAFETY: a live domain, and attributes that name live queues; they begin as the plain
+            // ones do.
+            unsafe { (domain.library.ibv_create_qp)(domain.raw, (&raw mut attributes).cast()) }
         };
         let granted = attributes.cap;
         let what = format_args!(
@@ -444,12 +433,7 @@ impl QueuePair {
     }
 
     /// Changes its state.
-    pub fn modify(
-        &self,
-        attributes: &mut ibv_qp_attr,
-        mask: u32,
-        what: &str,
-    ) -> Result<(), SetupError> {
+    pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: u32, what: &str) -> Result<()> {
         // SAFETY: a live queue pair and attributes that live through the call.
         done(unsafe { (self.library.ibv_modify_qp)(self.raw, attributes, mask as c_int) }, what)
     }

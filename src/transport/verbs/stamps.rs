@@ -2,8 +2,8 @@
 
 use super::resources::Context;
 use crate::clock::{DeviceStamps, DeviceTicks};
-use crate::transport::SetupError;
 use crate::transport::optional::DeviceClock;
+use crate::transport::{Result, SetupError};
 use fabric_sys::verbs::extended;
 use fabric_sys::verbs::types::*;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Stamps {
     ///
     /// # Errors
     /// The adapter has no clock by which it stamps.
-    pub fn of(context: &Arc<Context>, device: &str) -> Result<Stamps, SetupError> {
+    pub fn of(context: &Arc<Context>, device: &str) -> Result<Stamps> {
         let mut attributes = ibv_device_attr_ex::default();
         let (none, size) = (std::ptr::null(), size_of_val(&attributes));
         // SAFETY: a live context and room for the answer.

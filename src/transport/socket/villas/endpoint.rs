@@ -7,7 +7,7 @@ use crate::transport::counter::FinalCounters;
 use crate::transport::socket::datagram::Datagrams;
 use crate::transport::socket::messages::Wire;
 use crate::transport::socket::seen;
-use crate::transport::{Link, Setup, SetupError};
+use crate::transport::{Link, Result, Setup};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::Socket;
@@ -29,11 +29,7 @@ pub struct Samples {
 
 impl Samples {
     /// Takes a connected socket, for messages of `size` bytes; how many datagrams were thrown away.
-    pub(super) fn connected(
-        socket: Socket,
-        size: usize,
-        setup: &Setup,
-    ) -> Result<(Samples, u64), SetupError> {
+    pub(super) fn connected(socket: Socket, size: usize, setup: &Setup) -> Result<(Samples, u64)> {
         let bytes = datagram_bytes((size - METADATA) / VALUE);
         // A byte more than a datagram, so that a longer one shows.
         let (datagrams, rejected) = Datagrams::connected(socket, bytes + 1, setup, true)?;

@@ -73,7 +73,7 @@ fn check(request: &TransportRequest<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn open(setup: &Setup) -> Result<Opening, SetupError> {
+fn open(setup: &Setup) -> Result<Opening> {
     let ends = node(&setup.settings);
     let (input, output) = ends.ok_or(SetupError::Refused(NEEDS.into()))?;
     let at = match (setup.role, input) {
