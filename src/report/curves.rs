@@ -66,8 +66,8 @@ pub struct Density {
 /// What was submitted in one slice of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// (row, samples), by rising row.
-    pub cells: Vec<(u32, u64)>,
+    /// Samples by their row.
+    pub cells: BTreeMap<u32, u64>,
     /// The largest finite sample in ns; 0 where there is none.
     pub max_ns: f64,
     /// Lost ones.
@@ -279,23 +279,19 @@ pub fn density(metric: Metric, round: &RoundSamples, columns: u32) -> Density {
     }
     let width = u64::from(columns).min(n) as usize;
     let scale = if end > start { width as f64 / (end - start) } else { 0.0 };
-    let mut grid = vec![BTreeMap::<u32, u64>::new(); width];
     let mut out = vec![Column::default(); width];
     for s in kept() {
         let at = ((time(s) - start) * scale) as usize;
         let at = at.min(width.saturating_sub(1));
-        let (Some(cells), Some(column)) = (grid.get_mut(at), out.get_mut(at)) else { continue };
+        let Some(column) = out.get_mut(at) else { continue };
         match metric.of_sample(s) {
             None => {}
             Some(f64::INFINITY) => column.lost += 1,
             Some(ns) => {
-                *cells.entry(row(ns)).or_default() += 1;
+                *column.cells.entry(row(ns)).or_default() += 1;
                 column.max_ns = column.max_ns.max(ns);
             }
         }
-    }
-    for (column, cells) in out.iter_mut().zip(grid) {
-        column.cells = cells.into_iter().collect();
     }
     Density { run: round.run, round: round.round, start_ns: start, end_ns: end, columns: out }
 }
@@ -362,7 +358,7 @@ mod tests {
         };
         let d = density(Metric::Rtt, &round, 100);
         assert_eq!((d.start_ns, d.end_ns, d.columns.len()), (10.0, 30.0, 3));
-        assert_eq!(d.columns[1].cells, [(row(5e6), 1)]);
+        assert_eq!(d.columns[1].cells, BTreeMap::from([(row(5e6), 1)]));
         assert_eq!(d.columns[1].max_ns, 5e6);
         assert_eq!(d.columns[2].lost, 1);
         let values = round.samples[1..].iter().filter_map(|s| Metric::Rtt.of_sample(s)).collect();
@@ -387,7 +383,7 @@ mod tests {
             (0..10_000).map(|i| sample(f64::from(i), 100.0 + f64::from(i), Flags(0))).collect();
         let round = RoundSamples { samples, ..RoundSamples::default() };
         let d = density(Metric::HalfRtt, &round, 80);
-        let sum: u64 = d.columns.iter().flat_map(|c| &c.cells).map(|c| c.1).sum();
+        let sum: u64 = d.columns.iter().flat_map(|c| c.cells.values()).sum();
         assert_eq!((d.columns.len(), sum), (80, 10_000));
         assert_eq!(d.columns[79].max_ns, (100.0 + 9999.0) / 2.0);
     }

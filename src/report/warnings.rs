@@ -1,6 +1,6 @@
 //! The warnings of a record for a reader: the worst first, those of one kind together.
 
-use crate::options::each_once;
+use crate::options::{self, each_once};
 use crate::record::schema::{Record, RecordedWarning, Subject};
 use std::cmp::Reverse;
 
@@ -30,24 +30,32 @@ pub fn of_record<'a>(record: &'a Record, more: &'a [RecordedWarning]) -> Vec<Gro
     grouped(whole.chain(runs))
 }
 
+/// A warning with the label of its run, or of its host.
+type Labelled<'a> = (&'a RecordedWarning, Option<String>);
+
 /// Warnings by their kinds, each with the label of its run.
 pub fn grouped<'a>(
     warnings: impl IntoIterator<Item = (&'a RecordedWarning, Option<&'a str>)>,
 ) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for (warning, run) in warnings {
+    let labelled = warnings.into_iter().map(|(warning, run)| {
         let host = match &warning.subject {
             Some(Subject::Host(host)) => Some(format!("on {host}")),
             _ => None,
         };
-        let label = run.map(str::to_string).or(host);
-        let of_kind = groups.iter().position(|group| group.first().kind == warning.kind);
-        let at = of_kind.unwrap_or_else(|| {
-            groups.push(Group { entries: Vec::new() });
-            groups.len() - 1
+        (warning, run.map(str::to_string).or(host))
+    });
+    let entry = |alike: Vec<Labelled<'a>>| {
+        let warning = alike[0].0;
+        Entry { warning, labels: alike.into_iter().filter_map(|(_, label)| label).collect() }
+    };
+    let group = |kind: Vec<Labelled<'a>>| {
+        let sentences = options::grouped(kind, |(a, of_a), (b, of_b)| {
+            a.sentence == b.sentence && of_a.is_none() == of_b.is_none()
         });
-        groups[at].add(warning, label);
-    }
+        Group { entries: sentences.into_iter().map(entry).collect() }
+    };
+    let kinds = options::grouped(labelled, |(a, _), (b, _)| a.kind == b.kind);
+    let mut groups: Vec<Group<'a>> = kinds.into_iter().map(group).collect();
     groups.sort_by_key(|group| Reverse(group.first().severity));
     groups
 }
@@ -68,16 +76,6 @@ impl<'a> Group<'a> {
     /// Of all runs or hosts, each once.
     pub fn labels(&self) -> Vec<&str> {
         each_once(self.entries.iter().flat_map(|entry| &entry.labels).map(String::as_str))
-    }
-
-    fn add(&mut self, warning: &'a RecordedWarning, label: Option<String>) {
-        let same = |entry: &&mut Entry<'_>| {
-            entry.warning.sentence == warning.sentence && entry.labels.is_empty() == label.is_none()
-        };
-        match self.entries.iter_mut().find(same) {
-            Some(entry) => entry.labels.extend(label),
-            None => self.entries.push(Entry { warning, labels: label.into_iter().collect() }),
-        }
     }
 
     /// Lines of text: what is about the whole record one by one, what is about runs or hosts once

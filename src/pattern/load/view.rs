@@ -299,15 +299,11 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
         curves.iter().enumerate().flat_map(of_curve).collect()
     };
     let plot = |title: &str, word: &str, metric, note: String| Plot {
-        id: format!("load-{word}"),
-        title: title.into(),
-        note,
-        height: 360,
         x: Axis::log(format!("requests {word} per second"), Unit::PerSecond),
         y: Axis::log("latency", Unit::Time),
         series: drawn(metric),
         marks: slo.map_or_else(Vec::new, |slo| marks(curves, slo, metric, word)),
-        data: 0,
+        ..Plot::new(format!("load-{word}"), title, note, 360)
     };
     [
         plot("Response against offered load", "offered", RateMetric::OfferedRate, note),
@@ -384,28 +380,25 @@ fn marks(curves: &[Curve<'_>], slo: Slo, metric: RateMetric, word: &str) -> Vec<
 }
 
 fn data(curves: &[Curve<'_>]) -> Data {
-    let mut data = Data::new(
-        "curve run loop clients offered_per_s sent_per_s answered_per_s metric figure \
-         value_ns low_ns high_ns count",
-    );
-    for curve in curves {
+    let rows = curves.iter().flat_map(|curve| {
         let open = curve.open.iter().map(|(run, _)| ("open", *run));
         let closed = curve.closed.iter().map(|run| ("closed", *run));
-        for (kind, run) in open.chain(closed) {
+        let all = open.chain(closed).flat_map(|run| QUANTILES.map(|p| (run, p)));
+        all.map(|((kind, run), p)| {
             let summary = main_summary(run);
             let [offered, sent, answered] = RATES.map(|(_, metric)| rate(run, metric));
-            for p in QUANTILES {
-                let found = summary.and_then(|summary| summary.quantile(p));
-                let [value, low, high] = quantile_fields(found);
-                let clients = clients(run).map(f64::from);
-                let (metric, p) = (main_metric(run).name(), quantile_name(p));
-                let count = behind(summary);
-                data.rows.push(fields! {
-                    &curve.name, run.index, kind, clients, offered, sent, answered, metric, p,
-                    value, low, high, count
-                });
+            let [value, low, high] = quantile_fields(summary.and_then(|own| own.quantile(p)));
+            let clients = clients(run).map(f64::from);
+            let (metric, p) = (main_metric(run).name(), quantile_name(p));
+            fields! {
+                &curve.name, run.index, kind, clients, offered, sent, answered, metric, p,
+                value, low, high, behind(summary)
             }
-        }
-    }
-    data
+        })
+    });
+    Data::new(
+        "curve run loop clients offered_per_s sent_per_s answered_per_s metric figure \
+         value_ns low_ns high_ns count",
+        rows,
+    )
 }

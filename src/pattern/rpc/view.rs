@@ -145,22 +145,22 @@ fn shown(sizes: &[OfSize]) -> Vec<&OfSize> {
 }
 
 fn data(runs: &[Sent<'_>]) -> Data {
-    let mut data = Data::new(
-        "run label size_bytes reply_bytes share figure value_ns low high count lost \
-         unloaded_p50_ns unloaded_min_ns serialisation_ns",
-    );
-    for Length { sent, of } in runs.iter().flat_map(Sent::lengths) {
-        for quantile in &of.summary.quantiles {
+    let rows = runs.iter().flat_map(Sent::lengths).flat_map(|Length { sent, of }| {
+        of.summary.quantiles.iter().map(move |quantile| {
             let [value, low, high] = quantile_fields(Some(quantile));
             let (run, label, name) = (sent.run.index, &sent.run.label, quantile_name(quantile.p));
             let (OfSize { summary, unloaded, .. }, share) = (of, of.share);
-            data.rows.push(fields! {
+            fields! {
                 run, label, of.size, of.reply, share, name, value, low, high, summary.count,
                 summary.lost, unloaded.p50_ns, unloaded.min_ns, unloaded.serialisation_ns
-            });
-        }
-    }
-    data
+            }
+        })
+    });
+    Data::new(
+        "run label size_bytes reply_bytes share figure value_ns low high count lost \
+         unloaded_p50_ns unloaded_min_ns serialisation_ns",
+        rows,
+    )
 }
 
 #[cfg(test)]

@@ -22,6 +22,19 @@ pub struct Plot {
     pub data: usize,
 }
 
+impl Plot {
+    /// Without axes and series; so many pixels high.
+    pub fn new(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        note: impl Into<String>,
+        height: u32,
+    ) -> Plot {
+        let (id, title, note) = (id.into(), title.into(), note.into());
+        Plot { id, title, note, height, ..Plot::default() }
+    }
+}
+
 /// How an axis is divided and labelled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Axis {
@@ -248,9 +261,9 @@ pub fn quantile_fields(found: Option<&Quantile>) -> [Json; 3] {
 }
 
 impl Data {
-    /// The names of its columns, parted by spaces.
-    pub fn new(head: &str) -> Data {
+    /// The names of its columns, parted by spaces, and its rows.
+    pub fn new(head: &str, rows: impl IntoIterator<Item = Json>) -> Data {
         let head = head.split_whitespace().map(String::from).collect();
-        Data { head, rows: Vec::new() }
+        Data { head, rows: rows.into_iter().collect() }
     }
 }

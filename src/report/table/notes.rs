@@ -1,6 +1,7 @@
 //! The lines below the tables: the instrument's own error, noise, what was not measured, lost
 //! messages, warnings. One sentence a line; its first word says its kind.
 
+use crate::options;
 use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
 use crate::report::number::{short, span};
 use crate::report::view;
@@ -160,16 +161,12 @@ fn rounds(record: &Record) -> Vec<String> {
 /// Sentences with the runs that share them, in the order in which they came; each is made of its
 /// first word, its text and the label of a run.
 fn grouped<'a>(all: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
-    let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-    for (word, text, label) in all {
-        match groups.iter_mut().find(|group| (group.0, group.1) == (word, text)) {
-            Some((.., labels)) if labels.last() == Some(&label) => {}
-            Some((.., labels)) => labels.push(label),
-            None => groups.push((word, text, vec![label])),
-        }
-    }
-    let line = |(word, text, labels): &(&str, &str, Vec<&str>)| {
-        format!("{word}: {}: {text}", named(labels))
+    let line = |group: Vec<(&str, &str, &str)>| {
+        let (word, text, _) = group[0];
+        let mut labels: Vec<&str> = group.iter().map(|one| one.2).collect();
+        labels.dedup();
+        format!("{word}: {}: {text}", named(&labels))
     };
-    groups.iter().map(line).collect()
+    let groups = options::grouped(all, |a, b| (a.0, a.1) == (b.0, b.1));
+    groups.into_iter().map(line).collect()
 }

@@ -63,12 +63,11 @@ fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
     Some(table.caption(Note::new(format!("The clock of {host}"), Show::Page)).notes([note]))
 }
 
-fn plot(record: &Record, words: [&str; 3], y: Axis, series: Vec<Series>) -> Plot {
-    let [id, title, note] = words.map(String::from);
+fn plot(record: &Record, [id, title, note]: [&str; 3], y: Axis, series: Vec<Series>) -> Plot {
     let ends = record.clocks.iter().filter_map(|history| history.points.last());
     let last = ends.map(|point| point.after_s).fold(0.0, f64::max);
     let x = Axis::linear("after", Unit::Seconds, [0.0, (last * 1.02).max(1e-9)]);
-    Plot { id, title, note, height: 320, x, y, series, ..Plot::default() }
+    Plot { x, y, series, ..Plot::new(id, title, note, 320) }
 }
 
 /// A linear axis that holds all values, with some room.
@@ -146,15 +145,14 @@ fn drift(record: &Record) -> Plot {
 }
 
 fn data(record: &Record) -> Data {
-    let mut data = Data::new("host after_s offset_ns bound_ns drift_ppm drift_bound_ppm");
-    for history in &record.clocks {
+    let rows = record.clocks.iter().flat_map(|history| {
         let name = name(record, history);
-        data.rows.extend(history.points.iter().map(|point| {
+        history.points.iter().map(move |point| {
             let (offset, drift) = (point.offset_ns, point.drift_ppm);
             fields![name, point.after_s, offset, point.bound_ns, drift, point.drift_bound_ppm]
-        }));
-    }
-    data
+        })
+    });
+    Data::new("host after_s offset_ns bound_ns drift_ppm drift_bound_ppm", rows)
 }
 
 /// How each clock is kept, and what their comparison cost, a sentence each.

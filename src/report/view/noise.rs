@@ -102,21 +102,18 @@ pub fn section(record: &Record) -> Option<Section> {
     });
     let series: Vec<Series> = series.collect();
     let most = series.iter().flat_map(|one| &one.points).map(|point| point.y).fold(1.0, f64::max);
-    let mut data = Data::new("cpu length_from_ns gaps observed_ns");
-    for noise in &cpus {
+    let rows = cpus.iter().flat_map(|noise| {
         let row = |(from, gaps): &(f64, u64)| fields![noise.cpu, from, gaps, noise.observed_ns];
-        data.rows.extend(noise.histogram.iter().map(row));
-    }
+        noise.histogram.iter().map(row).collect::<Vec<_>>()
+    });
+    let data = Data::new("cpu length_from_ns gaps observed_ns", rows);
     let names = lengths.iter().map(|from_ns| span(*from_ns)).collect();
+    let note = "A tail in this range may come from the machine and not from the transport.";
     let plot = Plot {
-        id: "noise".into(),
-        title: "Gaps by length".into(),
-        note: "A tail in this range may come from the machine and not from the transport.".into(),
-        height: 240,
         x: Axis { label: "length from".into(), ..Axis::names(names, 0.5) },
         y: Axis::log("gaps", Unit::Count).between(0.5, most * 1.5),
         series,
-        ..Plot::default()
+        ..Plot::new("noise", "Gaps by length", note, 240)
     };
     let section = Section::new("noise", "Noise of the CPUs");
     Some(Section { plots: vec![plot], data: vec![data], ..section })

@@ -1,5 +1,6 @@
 //! Pairs of several hosts: matrices, slow pairs, effective bisection bandwidth.
 
+use crate::options::grouped;
 use crate::plan::{HostPair, Pairs};
 use crate::record::schema::{Bisection, CaseRecord, Metric, Record, Run, SlowPair};
 use crate::report::model::{
@@ -103,30 +104,25 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     }
     let ends = record.plan.cases.iter().map(|case| case.hosts());
     let hosts: BTreeSet<Option<u32>> = ends.flat_map(|ends| [ends.client, ends.server]).collect();
-    let mut matrices: Vec<HeatMap> = Vec::new();
-    for run in &record.runs {
-        for (empty, value) in figures(run) {
-            let at = match matrices.iter().position(|matrix| matrix.title == empty.title) {
-                Some(at) => at,
-                None => {
-                    let names = hosts.iter().map(|host| record.plan.host(*host).into()).collect();
-                    matrices.push(HeatMap { names, ..empty });
-                    matrices.len() - 1
-                }
-            };
+    let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
+    let matrix = |alike: Vec<(&Run, HeatMap, f64)>| {
+        let names = hosts.iter().map(|host| record.plan.host(*host).into()).collect();
+        let mut matrix = HeatMap { names, ..alike[0].1.clone() };
+        for (run, _, value) in alike {
             let HostPair { client, server } = run.case.hosts();
-            let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
             let (row, column) = (place(client), place(server));
-            let (cell, cells) =
-                (HeatCell { value: Value(value), run: run.index }, &mut matrices[at].cells);
-            cells.insert((row, column), cell);
+            let cell = HeatCell { value: Value(value), run: run.index };
+            matrix.cells.insert((row, column), cell);
             // A round trip is of both.
             if run.summary(Metric::HalfRtt).is_some() {
-                cells.insert((column, row), cell);
+                matrix.cells.insert((column, row), cell);
             }
         }
-    }
-    matrices
+        matrix
+    };
+    let own = |run| figures(run).into_iter().map(move |(empty, value)| (run, empty, value));
+    let all = record.runs.iter().flat_map(own);
+    grouped(all, |a, b| a.1.title == b.1.title).into_iter().map(matrix).collect()
 }
 
 /// The figures of a run, each with its matrix.

@@ -67,14 +67,10 @@ fn add(
     let ends = points.flat_map(|point| [Some(point.y), point.low, point.high]).flatten();
     let reach = ends.map(f64::abs).fold(1.0, f64::max) * 1.15;
     let plot = Plot {
-        id: format!("rounds-{id}"),
-        title: title.into(),
-        note,
-        height: 330,
         x: Axis::names(labels(&runs), 0.5),
         y: Axis::linear("difference to all rounds together", Unit::Difference, [-reach, reach]),
         series,
-        ..Plot::default()
+        ..Plot::new(format!("rounds-{id}"), title, note, 330)
     };
     section.draw(plot, data(&figures));
 }
@@ -137,16 +133,15 @@ fn labels(runs: &[&Run]) -> Vec<String> {
 }
 
 fn data(figures: &[Figure<'_>]) -> Data {
-    let mut data = Data::new("run label figure round value low high");
-    for figure in figures {
+    let rows = figures.iter().flat_map(|figure| {
         let row = |round: Json, value: f64, interval| {
             let [low, high] = bounds(interval);
             let (run, value) = (figure.run, Value(value));
             fields![run.index, run.label, figure.name, round, value, low, high]
         };
-        data.rows.push(row(json!("all"), figure.value, figure.interval));
         let rounds = figure.rounds.iter().enumerate();
-        data.rows.extend(rounds.map(|(at, value)| row(json!(at), *value, None)));
-    }
-    data
+        let rounds = rounds.map(move |(at, value)| row(json!(at), *value, None));
+        std::iter::once(row(json!("all"), figure.value, figure.interval)).chain(rounds)
+    });
+    Data::new("run label figure round value low high", rows)
 }

@@ -36,15 +36,9 @@ fn plots_of(runs: &[&Sent<'_>]) -> Vec<Plot> {
         return Vec::new();
     };
     let x = axis(&some.rpc.workload);
-    let plot = |id: &str, title: &str, note: String, label: &str, unit, series| Plot {
-        id: id.into(),
-        title: title.into(),
-        note,
-        height: 340,
-        x: x.clone(),
-        y: Axis::log(label, unit),
-        series,
-        ..Plot::default()
+    let plot = |id: &str, title: &str, note: String, label: &str, unit, series| {
+        let (x, y) = (x.clone(), Axis::log(label, unit));
+        Plot { x, y, series, ..Plot::new(id, title, note, 340) }
     };
     let metric = some.lengths.metric;
     let times = if metric == Metric::Rtt { "Round trips" } else { "Responses" };
@@ -143,17 +137,14 @@ fn tail<'r>(runs: &'r [Sent<'r>]) -> Option<Plot> {
     let series: Vec<Series> = series.collect();
     let lowest = series.iter().flat_map(|one| &one.points).map(|point| point.y);
     let lowest = lowest.fold(1.0, f64::min);
+    let note = format!(
+        "The shortest tenth of all requests, up to {}. Lost ones took longer than all.",
+        bytes(longest.into())
+    );
     Some(Plot {
-        id: "rpc-short".into(),
-        title: "Short requests: the share that took longer".into(),
-        note: format!(
-            "The shortest tenth of all requests, up to {}. Lost ones took longer than all.",
-            bytes(longest.into())
-        ),
-        height: 340,
         x: Axis::log("time", Unit::Time),
         y: Axis::log("took longer", Unit::None).between(lowest / 1.5, 1.0),
         series,
-        ..Plot::default()
+        ..Plot::new("rpc-short", "Short requests: the share that took longer", note, 340)
     })
 }

@@ -2,6 +2,7 @@
 //! series that it is compared with; ours is solid.
 
 use super::lines::{Beside, Line, columns, is_beside, references};
+use crate::options::grouped;
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
 use crate::report::model::{
@@ -143,24 +144,20 @@ fn tracks<'a>(graph: &Graph, lines: &'a [Line<'a>]) -> Vec<Track<'a>> {
             |axis: Against| own.windows(2).any(|two| of(axis, two[0].run) != of(axis, two[1].run));
         let mut differing = vec![Against::Size, Against::Values, Against::Rate, Against::Clients];
         differing.retain(|axis| tells_apart(graph.kind, *axis) && differ(*axis));
-        let first = tracks.len();
-        for metric in graph.metrics() {
-            for line in own.iter().filter(|line| line.metric == metric) {
-                let apart = differing.iter().filter_map(|axis| Some((*axis, of(*axis, line.run)?)));
-                let apart: Vec<String> = apart.map(|(axis, at)| word(axis, at)).collect();
-                let metric = if graph.also.is_empty() { "" } else { metric };
-                let mut words = vec![apart.join(" "), metric.into()];
-                words.retain(|word| !word.is_empty());
-                let name = words.join(", ");
-                match tracks[first..].iter_mut().find(|track| track.name == name) {
-                    Some(track) => track.lines.push(line),
-                    None => {
-                        let number = tracks.len() - first;
-                        tracks.push(Track { series, number, name, lines: vec![line] });
-                    }
-                }
-            }
-        }
+        let name = |line: &Line<'_>| {
+            let apart = differing.iter().filter_map(|axis| Some((*axis, of(*axis, line.run)?)));
+            let apart: Vec<String> = apart.map(|(axis, at)| word(axis, at)).collect();
+            let metric = if graph.also.is_empty() { "" } else { line.metric };
+            let mut words = vec![apart.join(" "), metric.into()];
+            words.retain(|word| !word.is_empty());
+            words.join(", ")
+        };
+        let named = own.iter().map(|line| (name(line), *line));
+        let alike = grouped(named, |a, b| a.0 == b.0).into_iter().enumerate();
+        tracks.extend(alike.map(|(number, lines)| {
+            let name = lines[0].0.clone();
+            Track { series, number, name, lines: lines.into_iter().map(|one| one.1).collect() }
+        }));
     }
     tracks
 }

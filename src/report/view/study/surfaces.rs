@@ -55,11 +55,7 @@ fn surface_point(graph: &Graph, line: &Line<'_>) -> Option<SurfacePoint> {
 
 /// The figures of a graph, each published one beside ours.
 pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
-    let mut data = Data::new(
-        "graph series run size_bytes offered_per_s values clients metric figure value low \
-         high published source",
-    );
-    for line in lines {
+    let rows = lines.iter().flat_map(|line| {
         let known = |axis: Against| line.run.case.on_axis(axis);
         let (rate, values) = (known(Against::Rate), known(Against::Values));
         let is_rate = RateMetric::from_name(line.metric).is_some();
@@ -67,16 +63,20 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
         let [low, high] = bounds(line.figure.and_then(|(_, bounds)| bounds));
         let (run, size, clients) = (line.run.index, line.run.case.size.0, known(Against::Clients));
         let value = line.figure.map(|(value, _)| Value(value));
-        let row = |published: Option<f64>, source: &str| {
+        let row = move |published: Option<f64>, source: &str| {
             fields! {
                 graph.title, line.series, run, size, rate, values, clients, line.metric, figure,
                 value, low, high, published, source
             }
         };
-        data.rows.push(row(None, ""));
-        for beside in &line.beside {
-            data.rows.push(row(Some(beside.figure.value), &beside.reference.source));
-        }
-    }
-    data
+        let own = row(None, "");
+        let beside = line.beside.iter();
+        let beside = beside.map(move |one| row(Some(one.figure.value), &one.reference.source));
+        std::iter::once(own).chain(beside)
+    });
+    Data::new(
+        "graph series run size_bytes offered_per_s values clients metric figure value low \
+         high published source",
+        rows,
+    )
 }
