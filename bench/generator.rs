@@ -9,7 +9,7 @@ use std::time::Instant;
 use wiregauge::agent::rehearse;
 use wiregauge::clock::{Calibration, Clock, Source, Timebase, Tsc, anchors};
 use wiregauge::loops::gate::Gate;
-use wiregauge::loops::schedule::{self, Arrivals, Generator};
+use wiregauge::loops::schedule::{self, Arrivals, Generator, Pace};
 use wiregauge::pattern::oneway;
 use wiregauge::plan::{Case, Schedule, TimerKind};
 use wiregauge::units::{MessageRate, Span};

@@ -64,7 +64,7 @@ fn play(case: &Case) -> RoundResult {
         interrupted: &interrupted,
         hosts: &[],
         unavailable: Vec::new(),
-        patterns: registry::FOR_RUNS,
+        patterns: registry::analysis,
     };
     let conditions = Conditions {
         context: &context,

@@ -48,8 +48,8 @@ impl PatternSpec for Burst {
         plan::Spec::read::<Spec>(json, OPTIONS)
     }
 
-    fn burst(&self, case: &Case) -> u32 {
-        case.spec::<Spec>().messages
+    fn profile(&self, case: &Case) -> CaseProfile {
+        CaseProfile::of_bursts(case, case.spec::<Spec>().messages, Span(0))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Ended, Loop, LoopContext};
-use crate::plan::{Case, FindPattern};
+use crate::plan::{Case, PatternSpec};
 use crate::sample::arena::Arena;
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::transport::counter::FinalCounters;
@@ -23,20 +23,11 @@ use crate::units::Span;
 /// Finds what an agent needs of the pattern of a name.
 pub type FindExecution = fn(&str) -> Option<&'static dyn PatternExecution>;
 
-/// The patterns that an agent knows.
-#[derive(Clone, Copy)]
-pub struct Patterns {
-    /// As plans know them.
-    pub find: FindPattern,
-    /// As an agent runs them.
-    pub execution: FindExecution,
-}
-
 /// What a thread runs, or why its role cannot be run here.
 pub type Prepared = Result<Box<dyn RoleLoop>, AgentError>;
 
 /// What an agent needs of a pattern.
-pub trait PatternExecution: Sync {
+pub trait PatternExecution: PatternSpec {
     /// Whether the server stamps what it receives: then it has its turn also where one process
     /// simulates both roles.
     fn stamps_at_server(&self) -> bool {

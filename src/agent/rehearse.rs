@@ -4,7 +4,7 @@
 use crate::clock::{AnyClock, Clock, TickSpan, Ticks, Timebase};
 use crate::loops::closed::RoundTrips;
 use crate::loops::gate::Gate;
-use crate::loops::schedule::Generator;
+use crate::loops::schedule::{Generator, Pace};
 use crate::loops::waiter::AnyWaiter;
 use crate::loops::{Loop, LoopContext, compiled};
 use crate::plan::Case;

@@ -13,7 +13,7 @@ const MOST_ROWS_BY_TIME: u64 = 4 << 20;
 pub fn rows(case: &Case, per_second: f64) -> u64 {
     let seconds = case.bound.time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e9);
     let messages = case.bound.count.map(|count| count.saturating_add(case.warmup));
-    let by_count = messages.map(|messages| messages / case.stride() + 1);
+    let by_count = messages.map(|messages| messages / case.profile().stride + 1);
     let threads = u64::from(case.threads());
     let most = MOST_ROWS_BY_TIME / threads;
     let by_time = (seconds * per_second).min(most as f64) as u64 + case.warmup;

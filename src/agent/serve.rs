@@ -6,7 +6,7 @@
 
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
-use crate::agent::execution::Patterns;
+use crate::agent::execution::FindExecution;
 use crate::agent::host_probe;
 use crate::agent::remote_memory;
 use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
@@ -14,7 +14,7 @@ use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::host::{self, interrupt};
-use crate::plan::Case;
+use crate::plan::{Case, PatternRef};
 use crate::sample::arena::Arena;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const LEAVING: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves one session over standard input and output; returns the exit code.
-pub fn main(patterns: Patterns) -> u8 {
+pub fn main(patterns: FindExecution) -> u8 {
     // Not locked: another thread reports progress. Each frame is one write.
     let mut output = io::stdout();
     let watch = await_greeting();
@@ -130,12 +130,13 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
     control
 }
 
-fn serve(patterns: Patterns, output: &mut impl io::Write) -> Result<(), AgentError> {
+fn serve(patterns: FindExecution, output: &mut impl io::Write) -> Result<(), AgentError> {
     // Not in the `match`, where the lock would be held to its end and block the control thread.
     let first: ToAgent = frame::read(&mut io::stdin().lock())?;
     match first {
         ToAgent::Open(case, assignment) => {
-            let case = case.read(patterns.find).map_err(AgentError::Refused)?;
+            let find = |name: &str| patterns(name).map(|pattern| pattern as PatternRef);
+            let case = case.read(find).map_err(AgentError::Refused)?;
             AgentThreads::start(case, *assignment, patterns)?.play(output)
         }
         ToAgent::Probe(request) => {
@@ -171,11 +172,11 @@ impl AgentThreads {
     fn start(
         case: Case,
         assignment: Assignment,
-        patterns: Patterns,
+        patterns: FindExecution,
     ) -> Result<AgentThreads, AgentError> {
         let name = case.pattern.name();
         let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
-        let pattern = (patterns.execution)(name).ok_or_else(unknown)?;
+        let pattern = patterns(name).ok_or_else(unknown)?;
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let remote = assignment.remote_rows.map(|_| assignment.clock);
         // A thread may have many connections.

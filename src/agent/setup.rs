@@ -5,20 +5,20 @@ use crate::transport::{Lengths, Rank, Role, Setup, Site, Traffic};
 
 /// The set-up of an end of a case.
 pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
-    let pattern = case.pattern;
-    let traffic = if case.is_one_sided() { Traffic::OneSided } else { pattern.traffic(case) };
+    let profile = case.profile();
+    let traffic = if profile.is_one_sided { Traffic::OneSided } else { profile.traffic };
     let number = case.topology.position(role).unwrap_or_default() as u32;
     Setup {
         rank: Rank { number, of: case.topology.ranks.len() as u32 },
-        lengths: if pattern.has_many_lengths() { Lengths::Varied } else { Lengths::Fixed },
-        window: pattern.queue_depth(case),
+        lengths: if profile.has_many_lengths { Lengths::Varied } else { Lengths::Fixed },
+        window: profile.queue_depth,
         loss_after: case.loss_after,
         timeout: case.timeout,
         cookie,
         seed: case.seed,
         site: site(case, role),
-        kind: pattern.value_kind(case),
-        settings: pattern.settings_of(case, role),
+        kind: profile.value_kind,
+        settings: case.pattern.settings_of(case, role),
         ..Setup::new(role, traffic, case.wait, case.size.0 as usize)
     }
 }

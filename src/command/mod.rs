@@ -145,7 +145,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Agent(options) => agent::agent(*options),
         Command::Pair(host, port) => agent::pair(&host, port),
         // Standard output is the control channel: nothing else may write to it.
-        Command::RunRole => std::process::exit(serve::main(registry::FOR_AGENTS).into()),
+        Command::RunRole => std::process::exit(serve::main(registry::execution).into()),
         Command::Dial(host, port) => std::process::exit(dial::main(&host, port).into()),
     }
 }

@@ -31,7 +31,7 @@ pub fn context<'a>(
         interrupted,
         hosts,
         unavailable,
-        patterns: registry::FOR_RUNS,
+        patterns: registry::analysis,
     })
 }
 

@@ -2,7 +2,7 @@
 //! knows what it holds.
 
 use crate::plan::written::one_line;
-use crate::plan::{Case, FindPattern};
+use crate::plan::{Case, PatternRef};
 
 /// A [`Case`] on its way to an agent: its pattern's name, and its specification as JSON.
 pub type CaseFrame = Case<String, String>;
@@ -19,7 +19,7 @@ impl CaseFrame {
     ///
     /// # Errors
     /// A sentence: an unknown pattern, or a specification that it refuses.
-    pub fn read(self, find: FindPattern) -> Result<Case, String> {
+    pub fn read(self, find: impl Fn(&str) -> Option<PatternRef>) -> Result<Case, String> {
         let checked = || {
             let name = &self.pattern;
             let pattern = find(name).ok_or_else(|| format!("unknown pattern '{name}'"))?;

@@ -11,7 +11,7 @@ pub(crate) fn patience(case: &Case) -> Duration {
         Duration::try_from_secs_f64(times / rate.0).unwrap_or_default()
     };
     let gap = match case.schedule {
-        Schedule::ClosedLoop => Duration::from_nanos(case.pattern.pause(case).0),
+        Schedule::ClosedLoop => Duration::from_nanos(case.profile().pause.0),
         Schedule::Periodic { rate } => times_mean(1.0, rate),
         Schedule::Poisson { rate } => times_mean(30.0, rate),
         Schedule::OnOff { rate, off, .. } => {

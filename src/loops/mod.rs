@@ -75,8 +75,9 @@ impl Loop {
     /// What all patterns have of a case. `ticks` turns a span into ticks of the clock that the loop
     /// reads. The pattern sets the rest.
     pub fn new(case: &Case, ticks: impl Fn(Span) -> TickSpan) -> Loop {
-        let every = match case.pattern.traffic(case) {
-            Traffic::Echo { every } if !case.is_one_sided() => every,
+        let profile = case.profile();
+        let every = match profile.traffic {
+            Traffic::Echo { every } if !profile.is_one_sided => every,
             _ => 0,
         };
         Loop {
@@ -84,15 +85,15 @@ impl Loop {
             messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
             warmup: case.warmup,
             time: case.bound.time.map(&ticks),
-            pause: ticks(case.pattern.pause(case)),
-            burst: u64::from(case.pattern.burst(case).max(1)),
-            window: u64::from(case.pattern.queue_depth(case)),
+            pause: ticks(profile.pause),
+            burst: u64::from(profile.burst.max(1)),
+            window: u64::from(profile.queue_depth),
             every,
             check: case.check,
             loss_after: case.transport.loses(&case.settings).then(|| ticks(case.loss_after)),
             drain: ticks(DRAIN),
             lead: ticks(LEAD),
-            stride: case.stride(),
+            stride: profile.stride,
             completions: false,
             reads_send: false,
             stamper: None,

@@ -154,6 +154,39 @@ pub fn available(kind: TimerKind) -> Result<(), String> {
     Err(format!("--timer {name} is not available here ({why}): use --timer busy"))
 }
 
+/// What says when the next request goes. What has a default is for a schedule alone.
+pub trait Pace {
+    /// Whether the client may sleep while nothing is to be sent.
+    const SLEEPS: bool = false;
+
+    /// The intended time of the next request, where it is to go now.
+    fn due(&self, now: Ticks, outstanding: u64) -> Option<Ticks>;
+
+    /// When that will be, where it depends on nothing but time.
+    #[inline(always)]
+    fn upcoming(&self) -> Option<Ticks> {
+        None
+    }
+
+    /// The request is sent.
+    #[inline(always)]
+    fn step(&mut self, _now: Ticks) {}
+
+    /// Waits for the next: no answer is awaited. `None`: told to stop.
+    #[inline(always)]
+    fn wait<C: Clock>(&mut self, clock: C, _gate: &Gate, _slice: TickSpan) -> Option<Ticks> {
+        Some(clock.now())
+    }
+
+    /// Sets the time 0.
+    fn begin(&mut self, _start: Ticks) {}
+
+    /// Steps that had passed when the generator came to them.
+    fn missed(&self) -> u64 {
+        0
+    }
+}
+
 /// A schedule, what waits for it, and how that went.
 pub struct Generator {
     arrivals: Arrivals,
@@ -176,22 +209,10 @@ impl Generator {
         Ok(Some(Generator { arrivals, timer, start: Ticks(0), upcoming: None, missed: 0 }))
     }
 
-    /// Sets the schedule's time 0.
-    pub fn begin(&mut self, start: Ticks) {
-        self.start = start;
-        self.upcoming = self.draw();
-    }
-
     #[inline(always)]
     fn draw(&mut self) -> Option<Ticks> {
         let start = self.start;
         self.arrivals.next().map(|at| start + at)
-    }
-
-    /// When the next message is intended; `None`: the schedule has ended.
-    #[inline(always)]
-    pub fn upcoming(&self) -> Option<Ticks> {
-        self.upcoming
     }
 
     /// When the message after that one is intended, where the schedule says it without a draw.
@@ -202,36 +223,6 @@ impl Generator {
                 Some(self.start + TickSpan((number as f64 * interval + 0.5) as i64))
             }
             Law::Poisson { .. } | Law::OnOff { .. } | Law::Trace { .. } => None,
-        }
-    }
-
-    /// The next message is sent now: on to the one after it.
-    #[inline(always)]
-    pub fn step(&mut self, now: Ticks) {
-        self.upcoming = self.draw();
-        // A branch here would be taken at random near saturation.
-        self.missed += u64::from(self.upcoming.is_some_and(|next| next <= now));
-    }
-
-    /// Comes back when the next message is to be sent, with the reading that says so; `None` where
-    /// the gate says stop. Looks at the gate once a `slice` of a long wait.
-    #[inline(always)]
-    pub fn wait<C: Clock>(&mut self, clock: C, gate: &Gate, slice: TickSpan) -> Option<Ticks> {
-        let at = self.upcoming?;
-        let now = clock.now();
-        if now >= at {
-            return Some(now);
-        }
-        if at - now > slice {
-            self.wait_long(clock, gate, at, slice)?;
-        }
-        loop {
-            if let Some(now) = self.timer.wait(clock, at) {
-                return Some(now);
-            }
-            if gate.is_stopped() {
-                return None;
-            }
         }
     }
 
@@ -252,5 +243,58 @@ impl Generator {
             }
         }
         Some(())
+    }
+}
+
+impl Pace for Generator {
+    #[inline(always)]
+    fn due(&self, now: Ticks, _: u64) -> Option<Ticks> {
+        self.upcoming.filter(|intended| *intended <= now)
+    }
+
+    /// When the next message is intended; `None`: the schedule has ended.
+    #[inline(always)]
+    fn upcoming(&self) -> Option<Ticks> {
+        self.upcoming
+    }
+
+    /// The next message is sent now: on to the one after it.
+    #[inline(always)]
+    fn step(&mut self, now: Ticks) {
+        self.upcoming = self.draw();
+        // A branch here would be taken at random near saturation.
+        self.missed += u64::from(self.upcoming.is_some_and(|next| next <= now));
+    }
+
+    /// Comes back when the next message is to be sent, with the reading that says so; `None` where
+    /// the gate says stop. Looks at the gate once a `slice` of a long wait.
+    #[inline(always)]
+    fn wait<C: Clock>(&mut self, clock: C, gate: &Gate, slice: TickSpan) -> Option<Ticks> {
+        let at = self.upcoming?;
+        let now = clock.now();
+        if now >= at {
+            return Some(now);
+        }
+        if at - now > slice {
+            self.wait_long(clock, gate, at, slice)?;
+        }
+        loop {
+            if let Some(now) = self.timer.wait(clock, at) {
+                return Some(now);
+            }
+            if gate.is_stopped() {
+                return None;
+            }
+        }
+    }
+
+    /// Sets the schedule's time 0.
+    fn begin(&mut self, start: Ticks) {
+        self.start = start;
+        self.upcoming = self.draw();
+    }
+
+    fn missed(&self) -> u64 {
+        self.missed
     }
 }

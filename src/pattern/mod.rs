@@ -19,19 +19,11 @@ mod schedule_options;
 pub mod stream;
 pub mod survey;
 
-use crate::agent::execution::PatternExecution;
-use crate::plan::PatternSpec;
 use crate::report::view::PatternView;
 use crate::run::analysis::PatternAnalysis;
 use options::PatternOptions;
 
 /// A pattern: all that the stages need of one.
-pub trait Pattern:
-    PatternSpec + PatternExecution + PatternAnalysis + PatternView + PatternOptions
-{
-}
+pub trait Pattern: PatternAnalysis + PatternView + PatternOptions {}
 
-impl<P: PatternSpec + PatternExecution + PatternAnalysis + PatternView + PatternOptions> Pattern
-    for P
-{
-}
+impl<P: PatternAnalysis + PatternView + PatternOptions> Pattern for P {}

@@ -2,10 +2,10 @@
 
 use super::survey::Survey;
 use super::{Pattern, bandwidth, latency, load, oneway, rpc, stream};
-use crate::agent::execution::{PatternExecution, Patterns};
+use crate::agent::execution::PatternExecution;
 use crate::plan::PatternRef;
 use crate::report::view::PatternView;
-use crate::run::analysis::{PatternAnalysis, RunPatterns};
+use crate::run::analysis::PatternAnalysis;
 use crate::transport::Descriptor;
 use std::sync::OnceLock;
 
@@ -59,12 +59,6 @@ pub fn find(name: &str) -> Option<PatternRef> {
 pub fn execution(name: &str) -> Option<&'static dyn PatternExecution> {
     of(name).map(|pattern| pattern as &dyn PatternExecution)
 }
-
-/// All, as an agent knows them.
-pub const FOR_AGENTS: Patterns = Patterns { find, execution };
-
-/// All, as a run knows them.
-pub const FOR_RUNS: RunPatterns = RunPatterns { analysis, execution };
 
 /// The pattern of a name, as the run knows it.
 pub fn analysis(name: &str) -> Option<&'static dyn PatternAnalysis> {

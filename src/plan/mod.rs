@@ -24,8 +24,8 @@ pub use crate::transport::{Settings, Wait};
 pub use host_spec::HostSpec;
 pub use pairs::{Layout, Pairs, Place};
 pub use pattern::{
-    CasesSoFar, Combination, Ending, FindPattern, OneSpec, PatternRef, PatternRequest, PatternSpec,
-    Spec, Specification, check_limits,
+    CaseProfile, CasesSoFar, Combination, Ending, FindPattern, OneSpec, PatternRef, PatternRequest,
+    PatternSpec, Spec, Specification, check_limits,
 };
 pub use schedule::{Schedule, TimerKind};
 pub use slo::Slo;
@@ -109,7 +109,7 @@ impl Plan {
     /// CPUs that the ends of its cases want at the same time, at most: those of a case, and of
     /// what runs beside it.
     pub fn cpus_at_once(&self) -> u32 {
-        let of = |case: &Case| case.most_threads() + case.pattern.cpus_before(case);
+        let of = |case: &Case| case.most_threads() + case.profile().cpus_before;
         self.cases.iter().map(of).max().unwrap_or(1)
     }
 }
@@ -208,14 +208,9 @@ impl Case {
         Case { spec: Spec::new(spec), ..self.clone() }
     }
 
-    /// Whether only one end of a connection acts.
-    pub fn is_one_sided(&self) -> bool {
-        self.pattern.is_one_sided(self)
-    }
-
-    /// Messages for one sample.
-    pub fn stride(&self) -> u64 {
-        self.pattern.stride(self)
+    /// What it asks of its transport and its ranks.
+    pub fn profile(&self) -> CaseProfile {
+        self.pattern.profile(self)
     }
 
     /// A short name that distinguishes the case from the others of a plan.
@@ -241,7 +236,8 @@ impl Case {
             Axis::Size => Some(self.size.0 as f64),
             Axis::Rate => self.schedule.rate().map(|rate| rate.0),
             Axis::Answered => None,
-            Axis::Values | Axis::Clients => self.pattern.on_axis(self, axis),
+            Axis::Values => self.profile().values.map(f64::from),
+            Axis::Clients => self.profile().clients.map(f64::from),
         }
     }
 }

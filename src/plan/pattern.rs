@@ -4,7 +4,7 @@
 //! reads a name is handed the list of them.
 #![warn(missing_docs)]
 
-use super::{Axis, Bound, Case, Plan, Request, Trace, UsageError, sweep};
+use super::{Bound, Case, Plan, Request, Trace, UsageError, sweep};
 use crate::options::{self, OptionDef, OptionTable, Unit};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
@@ -126,6 +126,64 @@ pub enum Ending {
     ServersAfterClients,
 }
 
+/// What a case asks of its transport and its ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseProfile {
+    /// What flows between the ranks, where both take part.
+    pub traffic: Traffic,
+    /// Whether only one end of a connection acts, given the case's operation.
+    pub is_one_sided: bool,
+    /// Messages that are posted together, before a flush.
+    pub burst: u32,
+    /// Pause between two bursts of a closed loop.
+    pub pause: Span,
+    /// Most messages that an end has posted and not completed: the depth of its queues.
+    pub queue_depth: u32,
+    /// Whether its messages have different lengths, up to the size of the case.
+    pub has_many_lengths: bool,
+    /// The kind of the values in its messages, for transports that carry samples in a form of
+    /// their own.
+    pub value_kind: Kind,
+    /// Messages for one sample.
+    pub stride: u64,
+    /// How the ranks come to know that nothing more is sent.
+    pub ending: Ending,
+    /// CPUs of each end that what runs at the same time takes first.
+    pub cpus_before: u32,
+    /// Whether it is measured for the sake of others: graphs do not show it.
+    pub is_preparation: bool,
+    /// Values of a sample, for graphs.
+    pub values: Option<u32>,
+    /// Clients of a closed loop, for graphs.
+    pub clients: Option<u32>,
+}
+
+impl CaseProfile {
+    /// Round trips, one message at a time.
+    pub fn of(case: &Case) -> CaseProfile {
+        CaseProfile {
+            traffic: Traffic::Echo { every: 1 },
+            is_one_sided: case.settings.operation().is_one_sided(false),
+            burst: 1,
+            pause: Span(0),
+            queue_depth: 1,
+            has_many_lengths: false,
+            value_kind: Kind::default(),
+            stride: 1,
+            ending: Ending::SenderTellsReceiver,
+            cpus_before: 0,
+            is_preparation: false,
+            values: None,
+            clients: None,
+        }
+    }
+
+    /// The same in bursts: a closed loop never has more than one of them on the way.
+    pub fn of_bursts(case: &Case, burst: u32, pause: Span) -> CaseProfile {
+        CaseProfile { burst, pause, queue_depth: burst, ..CaseProfile::of(case) }
+    }
+}
+
 /// What a plan needs of a pattern.
 pub trait PatternSpec: Sync {
     /// The name as typed and recorded.
@@ -145,51 +203,9 @@ pub trait PatternSpec: Sync {
         descriptor.carries(Traffic::Echo { every: 1 })
     }
 
-    /// What flows between the ranks, where both take part.
-    fn traffic(&self, _case: &Case) -> Traffic {
-        Traffic::Echo { every: 1 }
-    }
-
-    /// Messages that are posted together, before a flush.
-    fn burst(&self, _case: &Case) -> u32 {
-        1
-    }
-
-    /// Pause between two bursts of a closed loop.
-    fn pause(&self, _case: &Case) -> Span {
-        Span(0)
-    }
-
-    /// Whether only one end of a connection acts, given the case's operation.
-    fn is_one_sided(&self, case: &Case) -> bool {
-        case.settings.operation().is_one_sided(false)
-    }
-
-    /// Most messages that an end has posted and not completed: the depth of its queues.
-    fn queue_depth(&self, case: &Case) -> u32 {
-        // A closed loop never has more than a burst on the way.
-        self.burst(case)
-    }
-
-    /// Whether its messages have different lengths, up to the size of the case.
-    fn has_many_lengths(&self) -> bool {
-        false
-    }
-
-    /// The kind of the values in its messages, for transports that carry samples in a form of
-    /// their own.
-    fn value_kind(&self, _case: &Case) -> Kind {
-        Kind::default()
-    }
-
-    /// Messages for one sample.
-    fn stride(&self, _case: &Case) -> u64 {
-        1
-    }
-
-    /// How the ranks come to know that nothing more is sent.
-    fn ending(&self, _case: &Case) -> Ending {
-        Ending::SenderTellsReceiver
+    /// What a case asks of its transport and its ranks.
+    fn profile(&self, case: &Case) -> CaseProfile {
+        CaseProfile::of(case)
     }
 
     /// Settings of the transport at one end.
@@ -222,24 +238,9 @@ pub trait PatternSpec: Sync {
         0
     }
 
-    /// CPUs of each end that what runs at the same time takes first.
-    fn cpus_before(&self, _case: &Case) -> u32 {
-        0
-    }
-
-    /// Whether it is measured for the sake of others: graphs do not show it.
-    fn is_preparation(&self, _case: &Case) -> bool {
-        false
-    }
-
     /// The cases that graphs show of it: itself, or those that are to follow it, at any rate.
     fn shown(&self, case: &Case) -> Vec<Case> {
         vec![case.clone()]
-    }
-
-    /// Where a case stands on an axis of its own.
-    fn on_axis(&self, _case: &Case, _axis: Axis) -> Option<f64> {
-        None
     }
 }
 

@@ -291,7 +291,7 @@ fn check_together(case: &Case) -> Result<(), UsageError> {
     let request = TransportRequest {
         size: case.size.0,
         wait: case.wait,
-        one_sided: case.is_one_sided(),
+        one_sided: case.profile().is_one_sided,
         settings: &case.settings,
     };
     (case.transport.descriptor().check)(&request).map_err(UsageError)

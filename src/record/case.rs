@@ -42,7 +42,7 @@ impl From<&Case> for CaseRecord {
             label: case.label(),
             point: case.pattern.point(case),
             axes: axes.collect(),
-            is_preparation: case.pattern.is_preparation(case),
+            is_preparation: case.profile().is_preparation,
             case: case.clone().into_form(case.pattern.name().into(), case.spec.to_json()),
         }
     }

@@ -5,7 +5,7 @@
 use super::cpus;
 use super::rates::{Rates, Work};
 use super::round::RoundResult;
-use crate::agent::execution::FindExecution;
+use crate::agent::execution::PatternExecution;
 use crate::control::fault::Fault;
 use crate::host::{CpuPair, Noise};
 use crate::plan::{Case, Plan};
@@ -27,17 +27,8 @@ pub use super::counts::{Arrivals, RoundSeen};
 /// Finds what the run needs of the pattern of a name.
 pub type FindAnalysis = fn(&str) -> Option<&'static dyn PatternAnalysis>;
 
-/// The patterns that a run knows.
-#[derive(Clone, Copy)]
-pub struct RunPatterns {
-    /// What they make of samples.
-    pub analysis: FindAnalysis,
-    /// How an agent runs them.
-    pub execution: FindExecution,
-}
-
 /// What the run needs of a pattern.
-pub trait PatternAnalysis: Sync {
+pub trait PatternAnalysis: PatternExecution {
     /// The samples of one thread of a round, from the rows of its client and its server, in the
     /// order of sending.
     fn samples(

@@ -65,7 +65,7 @@ impl<'a> Conditions<'a> {
         let pair = |(&client, &server)| CpuPair { client, server };
         let mut pairs: Vec<_> = both.map(pair).take(clients.len().max(servers.len())).collect();
         // The first ones belong to what runs beside it.
-        let before = case.pattern.cpus_before(case);
+        let before = case.profile().cpus_before;
         let places = pairs.len().max(1);
         pairs.rotate_left(before as usize % places);
         pairs

@@ -81,7 +81,7 @@ pub fn counts(
     };
     if client.outcome.is_none() || receiver.received == 0 {
         // A process that was killed reported no counts: its samples and its progress did.
-        let stride = case.stride();
+        let stride = case.profile().stride;
         let arrived = samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64;
         counts.received = counts.received.max(arrived * stride);
         let told = (samples.len() as u64 * stride).max(client.arena.progress());

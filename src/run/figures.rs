@@ -303,7 +303,7 @@ fn method_notes(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<String,
             format!("adaptive: both ends poll for {} us, then sleep", ADAPTIVE_SPIN.0 / 1000)
         }
     };
-    let batching = match case.pattern.burst(case) {
+    let batching = match case.profile().burst {
         1 => "one message per flush".to_string(),
         burst => format!("{burst} messages per flush"),
     };

@@ -37,7 +37,7 @@ use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
 use crate::units::Span;
-use analysis::{NextCase, PatternAnalysis, RunPatterns, RunSoFar};
+use analysis::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
 use clocks::Comparisons;
 use figures::Seen;
 use rand::SeedableRng;
@@ -78,13 +78,13 @@ pub struct RunContext<'a> {
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
     /// The patterns.
-    pub patterns: RunPatterns,
+    pub patterns: FindAnalysis,
 }
 
 impl RunContext<'_> {
     /// What the pattern of a case makes of its samples.
     pub fn analysis(&self, case: &Case) -> &'static dyn PatternAnalysis {
-        let found = (self.patterns.analysis)(case.pattern.name());
+        let found = (self.patterns)(case.pattern.name());
         #[expect(clippy::expect_used, reason = "cases are made by patterns of the same list")]
         let analysis = found.expect("the pattern of a case is in the list");
         analysis
@@ -309,7 +309,7 @@ impl Runner<'_, '_> {
                 position: self.runs.iter().map(|run| run.rounds.len() as u32).sum(),
                 overlap,
                 start,
-                stride: case.stride(),
+                stride: case.profile().stride,
                 ..Round::default()
             };
             let fault = match finished {

@@ -119,8 +119,7 @@ impl<'a> RunningRank<'a> {
         conditions: &Conditions<'a>,
         rank: &topology::Rank,
     ) -> Result<RunningRank<'a>, Fault> {
-        let pattern = (conditions.context.patterns.execution)(case.pattern.name());
-        let rows = pattern.map_or(0, |pattern| pattern.rows(case, rank.role));
+        let rows = conditions.context.analysis(case).rows(case, rank.role);
         let thread = |_| {
             let arena = Arena::create(rows as usize).map_err(|error| {
                 Fault::new(format!("cannot allocate memory for {rows} samples: {error}"))
@@ -425,7 +424,7 @@ impl Round<'_> {
                 if !ended.as_planned() {
                     return Err(Fault::EndedEarly { role, ended });
                 }
-                match (self.case.pattern.ending(self.case), role) {
+                match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
                     (Ending::ServersAfterClients, Role::Server)
                     | (Ending::SenderTellsReceiver, Role::Server) => {}

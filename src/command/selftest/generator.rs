@@ -6,7 +6,7 @@ use crate::agent::rehearse;
 use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
 use crate::loops::Ended;
 use crate::loops::gate::Gate;
-use crate::loops::schedule::{Arrivals, Generator};
+use crate::loops::schedule::{Arrivals, Generator, Pace};
 use crate::plan::{Case, Schedule};
 use crate::stats::Metric;
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};

@@ -19,7 +19,7 @@ impl PatternExecution for Bandwidth {
     fn prepare(&self, thread: &ThreadContext<'_>, _: &mut Loop) -> Prepared {
         let ThreadContext { case, role, .. } = *thread;
         let direction = case.spec::<Spec>().direction;
-        Ok(Box::new(OneFlow { direction, role, is_one_sided: case.is_one_sided() }))
+        Ok(Box::new(OneFlow { direction, role, is_one_sided: case.profile().is_one_sided }))
     }
 }
 

@@ -12,7 +12,7 @@ impl PatternAnalysis for Bandwidth {
         let there = |sent| marks(case, server, sent, Flags::default(), times.server);
         match case.spec::<Spec>().direction {
             Direction::Bi => there(&[]).into_iter().chain(back()).collect(),
-            Direction::Uni if case.is_one_sided() => {
+            Direction::Uni if case.profile().is_one_sided => {
                 marks(case, client, client, Flags::default(), times.client)
             }
             Direction::Uni if times.apart => there(&[]),
@@ -31,7 +31,7 @@ impl PatternAnalysis for Bandwidth {
     fn arrivals(&self, case: &Case) -> Arrivals {
         match case.spec::<Spec>().direction {
             Direction::Bi => Arrivals::AtBoth,
-            Direction::Uni if case.is_one_sided() => Arrivals::AtClient,
+            Direction::Uni if case.profile().is_one_sided => Arrivals::AtClient,
             Direction::Uni => Arrivals::AtServer,
         }
     }
@@ -45,7 +45,7 @@ impl PatternAnalysis for Bandwidth {
     }
 
     fn work(&self, seen: &RoundSeen<'_>) -> Work {
-        Work { posted: None, delivered: delivered(seen.samples, seen.case.stride() as f64) }
+        Work { posted: None, delivered: delivered(seen.samples, seen.case.profile().stride as f64) }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
@@ -59,7 +59,7 @@ impl PatternAnalysis for Bandwidth {
 
 /// One sample for every `stride` messages that arrived: it has the stamps of the last.
 fn marks(case: &Case, rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>) -> Vec<Sample> {
-    let stride = case.stride();
+    let stride = case.profile().stride;
     let of = |(number, row): (usize, &Row)| {
         let submit = sent.get(number).map_or(Ticks(0), |row| row.submit);
         let both = Row { submit, ..*row };

@@ -66,29 +66,21 @@ impl PatternSpec for Bandwidth {
         descriptor.carries(Traffic::Forward)
     }
 
-    fn traffic(&self, case: &Case) -> Traffic {
-        if is_both_ways(case) { Traffic::Both } else { Traffic::Forward }
-    }
-
-    fn ending(&self, case: &Case) -> Ending {
-        if is_both_ways(case) { Ending::EachTellsOther } else { Ending::SenderTellsReceiver }
-    }
-
-    fn is_one_sided(&self, case: &Case) -> bool {
-        case.settings.operation().is_one_sided(true)
-    }
-
-    fn burst(&self, case: &Case) -> u32 {
-        case.spec::<Spec>().burst
-    }
-
-    fn queue_depth(&self, case: &Case) -> u32 {
-        let spec = case.spec::<Spec>();
-        spec.window.max(spec.burst)
-    }
-
-    fn stride(&self, case: &Case) -> u64 {
-        (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE)
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let Spec { burst, window, direction } = *case.spec();
+        let (traffic, ending) = match direction {
+            Direction::Uni => (Traffic::Forward, Ending::SenderTellsReceiver),
+            Direction::Bi => (Traffic::Both, Ending::EachTellsOther),
+        };
+        CaseProfile {
+            traffic,
+            ending,
+            is_one_sided: case.settings.operation().is_one_sided(true),
+            burst,
+            queue_depth: window.max(burst),
+            stride: (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE),
+            ..CaseProfile::of(case)
+        }
     }
 
     fn label(&self, case: &Case) -> String {

@@ -6,7 +6,7 @@ use crate::pattern::prelude::*;
 
 impl PatternExecution for Latency {
     fn prepare(&self, thread: &ThreadContext<'_>, _: &mut Loop) -> Prepared {
-        Ok(match thread.case.is_one_sided() {
+        Ok(match thread.case.profile().is_one_sided {
             true => Box::new(OneSided(thread.role)),
             false => Box::new(RoundTrips(thread.role)),
         })

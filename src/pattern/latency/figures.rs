@@ -9,7 +9,11 @@ impl PatternView for Latency {}
 impl PatternAnalysis for Latency {
     fn metrics(&self, case: &Case) -> Vec<Metric> {
         // Where the other end takes no part a round trip has no half that goes one way.
-        if case.is_one_sided() { vec![Metric::Rtt] } else { vec![Metric::HalfRtt, Metric::Rtt] }
+        if case.profile().is_one_sided {
+            vec![Metric::Rtt]
+        } else {
+            vec![Metric::HalfRtt, Metric::Rtt]
+        }
     }
 
     fn more_metrics(&self, _: &Case) -> Vec<Metric> {

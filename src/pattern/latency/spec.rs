@@ -35,12 +35,9 @@ impl PatternSpec for Latency {
         plan::Spec::read::<Spec>(json, OPTIONS)
     }
 
-    fn burst(&self, case: &Case) -> u32 {
-        case.spec::<Spec>().burst
-    }
-
-    fn pause(&self, case: &Case) -> Span {
-        case.spec::<Spec>().pause
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let Spec { pause, burst } = *case.spec();
+        CaseProfile::of_bursts(case, burst, pause)
     }
 }
 

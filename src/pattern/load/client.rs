@@ -3,7 +3,7 @@
 
 use super::server;
 use super::spec::MOST_OUTSTANDING;
-use crate::loops::schedule::Generator;
+use crate::loops::schedule::Pace;
 use crate::loops::waiter::POLLS;
 use crate::pattern::prelude::*;
 
@@ -13,69 +13,6 @@ const IN_ONE_GO: u32 = 16;
 
 /// Requests that were never sent and are kept as such, from one look at the gate to the next.
 const UNSENT_BETWEEN_LOOKS: u64 = 4096;
-
-/// What says when the next request goes. What has a default is for a schedule alone.
-pub trait Pace {
-    /// Whether the client may sleep while nothing is to be sent.
-    const SLEEPS: bool = false;
-
-    /// The intended time of the next request, where it is to go now.
-    fn due(&self, now: Ticks, outstanding: u64) -> Option<Ticks>;
-
-    /// When that will be, where it depends on nothing but time.
-    #[inline(always)]
-    fn upcoming(&self) -> Option<Ticks> {
-        None
-    }
-
-    /// The request is sent.
-    #[inline(always)]
-    fn step(&mut self, _now: Ticks) {}
-
-    /// Waits for the next: no answer is awaited. `None`: told to stop.
-    #[inline(always)]
-    fn wait<C: Clock>(&mut self, scope: Scope<'_, C>) -> Option<Ticks> {
-        Some(scope.clock.now())
-    }
-
-    /// Sets the time 0.
-    fn begin(&mut self, _start: Ticks) {}
-
-    /// Steps that had passed when the generator came to them.
-    fn missed(&self) -> u64 {
-        0
-    }
-}
-
-impl Pace for Generator {
-    #[inline(always)]
-    fn due(&self, now: Ticks, _: u64) -> Option<Ticks> {
-        Generator::upcoming(self).filter(|intended| *intended <= now)
-    }
-
-    #[inline(always)]
-    fn upcoming(&self) -> Option<Ticks> {
-        Generator::upcoming(self)
-    }
-
-    #[inline(always)]
-    fn step(&mut self, now: Ticks) {
-        Generator::step(self, now);
-    }
-
-    #[inline(always)]
-    fn wait<C: Clock>(&mut self, scope: Scope<'_, C>) -> Option<Ticks> {
-        Generator::wait(self, scope.clock, scope.gate, scope.plan.lead)
-    }
-
-    fn begin(&mut self, start: Ticks) {
-        Generator::begin(self, start);
-    }
-
-    fn missed(&self) -> u64 {
-        self.missed
-    }
-}
 
 /// So many clients with one request each.
 pub struct Clients(pub u64);
@@ -291,7 +228,7 @@ pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
         send(path, scope, &mut pace, requests, recorder, now, &limits);
         if requests.count == 0 && path.has_completed() {
             // Nothing is on the way: the timer may wait.
-            if pace.wait(scope).is_none() && gate.is_stopped() {
+            if pace.wait(clock, gate, plan.lead).is_none() && gate.is_stopped() {
                 break Ended::Stopped;
             }
             continue;

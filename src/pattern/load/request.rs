@@ -49,11 +49,16 @@ impl PatternSpec for Load {
         }
     }
 
-    fn queue_depth(&self, _: &Case) -> u32 {
-        MOST_BUFFERS
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let Spec { clients, probe, .. } = *case.spec();
+        CaseProfile {
+            queue_depth: MOST_BUFFERS,
+            cpus_before: u32::from(probe),
+            clients: (clients > 0).then_some(clients),
+            ..CaseProfile::of(case)
+        }
     }
 
-    /// The pools are the server's queues, and the client's are as deep as without them.
     fn settings_of(&self, case: &Case, role: Role) -> Settings {
         let mut settings = case.settings.clone();
         if let Some(pools) = case.spec::<Spec>().buffers.filter(|_| role == Role::Server) {
@@ -94,15 +99,6 @@ impl PatternSpec for Load {
         let spec = case.spec::<Spec>();
         let objects = if role == Role::Server { spec.objects } else { 0 };
         objects.saturating_mul(spec.object_size.0.saturating_add(INDEX_BYTES))
-    }
-
-    fn cpus_before(&self, case: &Case) -> u32 {
-        u32::from(case.spec::<Spec>().probe)
-    }
-
-    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
-        let clients = case.spec::<Spec>().clients;
-        (axis == plan::Axis::Clients && clients > 0).then_some(f64::from(clients))
     }
 }
 

@@ -28,7 +28,7 @@ impl PatternAnalysis for Oneway {
     }
 
     fn arrivals(&self, case: &Case) -> Arrivals {
-        if case.is_one_sided() { Arrivals::AtClient } else { Arrivals::AtServer }
+        if case.profile().is_one_sided { Arrivals::AtClient } else { Arrivals::AtServer }
     }
 
     fn is_one_way(&self) -> bool {

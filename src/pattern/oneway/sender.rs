@@ -1,6 +1,7 @@
 //! The open loop: messages one way, sent when the schedule says so, whatever became of the last.
 //! The receiver is [`closed::server`], which then answers nothing.
 
+use crate::loops::schedule::Pace;
 use crate::pattern::prelude::*;
 
 /// The sender.

@@ -32,24 +32,16 @@ impl PatternSpec for Oneway {
         descriptor.carries(Traffic::Forward)
     }
 
-    fn traffic(&self, case: &Case) -> Traffic {
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let latency::Spec { pause, burst } = case.spec::<Spec>().0;
+        let bursts = CaseProfile::of_bursts(case, burst, pause);
         match case.schedule.is_open() {
-            true => Traffic::Forward,
-            false => Traffic::Echo { every: self.burst(case).max(1) },
+            true => {
+                let queue_depth = WINDOW.max(burst);
+                CaseProfile { traffic: Traffic::Forward, queue_depth, ..bursts }
+            }
+            false => CaseProfile { traffic: Traffic::Echo { every: burst.max(1) }, ..bursts },
         }
-    }
-
-    fn burst(&self, case: &Case) -> u32 {
-        case.spec::<Spec>().0.burst
-    }
-
-    fn pause(&self, case: &Case) -> Span {
-        case.spec::<Spec>().0.pause
-    }
-
-    fn queue_depth(&self, case: &Case) -> u32 {
-        let burst = self.burst(case);
-        if case.schedule.is_open() { WINDOW.max(burst) } else { burst }
     }
 }
 

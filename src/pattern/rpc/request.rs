@@ -88,16 +88,17 @@ impl PatternSpec for Rpc {
         descriptor.carries(Traffic::Echo { every: 1 }) && !descriptor.one_process
     }
 
-    fn has_many_lengths(&self) -> bool {
-        true
-    }
-
-    fn ending(&self, _: &Case) -> Ending {
-        Ending::ServersAfterClients
-    }
-
-    fn queue_depth(&self, case: &Case) -> u32 {
-        slots(case.size)
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let spec = case.spec::<Spec>();
+        CaseProfile {
+            has_many_lengths: true,
+            ending: Ending::ServersAfterClients,
+            queue_depth: slots(case.size),
+            cpus_before: spec.beside,
+            clients: (spec.clients > 0).then_some(spec.clients),
+            is_preparation: spec.unloaded || !spec.loads.is_empty(),
+            ..CaseProfile::of(case)
+        }
     }
 
     fn point(&self, case: &Case) -> Option<String> {
@@ -136,25 +137,11 @@ impl PatternSpec for Rpc {
         case.size.0.saturating_mul(2).saturating_add(RECEIVED).saturating_mul(endpoints)
     }
 
-    fn cpus_before(&self, case: &Case) -> u32 {
-        case.spec::<Spec>().beside
-    }
-
-    fn is_preparation(&self, case: &Case) -> bool {
-        let spec = case.spec::<Spec>();
-        spec.unloaded || !spec.loads.is_empty()
-    }
-
     fn shown(&self, case: &Case) -> Vec<Case> {
-        match self.is_preparation(case) {
+        match self.profile(case).is_preparation {
             true => cases::carried_shares(case, MessageRate(1.0)),
             false => vec![case.clone()],
         }
-    }
-
-    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
-        let clients = case.spec::<Spec>().clients;
-        (axis == plan::Axis::Clients && clients > 0).then_some(f64::from(clients))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::clock::Timebase;
 use crate::loops::closed::Taker;
-use crate::loops::schedule::Generator;
+use crate::loops::schedule::{Generator, Pace};
 use crate::loops::waiter::Busy;
 use crate::pattern::prelude::*;
 use crate::signal::file::Sink;

@@ -4,7 +4,7 @@ use crate::pattern::oneway;
 use crate::pattern::prelude::*;
 use crate::signal::file::Keep;
 use crate::signal::source::Shape;
-use crate::signal::{Kind, METADATA, MOST_VALUES, VALUE, message_bytes};
+use crate::signal::{METADATA, MOST_VALUES, VALUE, message_bytes};
 
 /// The pattern.
 pub struct Stream;
@@ -82,16 +82,15 @@ impl PatternSpec for Stream {
         descriptor.traffic.iter().any(|traffic| traffic.same_kind(Traffic::Forward))
     }
 
-    fn traffic(&self, _: &Case) -> Traffic {
-        Traffic::Forward
-    }
-
-    fn queue_depth(&self, _: &Case) -> u32 {
-        oneway::WINDOW
-    }
-
-    fn value_kind(&self, case: &Case) -> Kind {
-        case.spec::<Spec>().shape.kind
+    fn profile(&self, case: &Case) -> CaseProfile {
+        let spec = case.spec::<Spec>();
+        CaseProfile {
+            traffic: Traffic::Forward,
+            queue_depth: oneway::WINDOW,
+            value_kind: spec.shape.kind,
+            values: Some(spec.values),
+            ..CaseProfile::of(case)
+        }
     }
 
     fn for_round(&self, case: &Case, round: u32, of: u32) -> Case {
@@ -102,10 +101,6 @@ impl PatternSpec for Stream {
 
     fn point(&self, case: &Case) -> Option<String> {
         case.schedule.rate().map(|rate| format!("at {}/s", rate.0.round()))
-    }
-
-    fn on_axis(&self, case: &Case, axis: plan::Axis) -> Option<f64> {
-        (axis == plan::Axis::Values).then_some(f64::from(case.spec::<Spec>().values))
     }
 }
 

@@ -23,7 +23,7 @@ impl OfRun for Row<'_> {
 pub struct Survey;
 
 impl PatternView for Survey {
-    fn section(&self, record: &Record) -> Option<Section> {
+    fn whole(&self, record: &Record) -> Option<Section> {
         // `None` where there is no survey, or a row would hide a run.
         let rows = if record.plan.name == NAME { fold(record)? } else { return None };
         let sizes = [0, 1, 2].map(|at| common(rows.iter().filter_map(|row: &Row<'_>| row[at])));
@@ -31,10 +31,6 @@ impl PatternView for Survey {
         let table = table(rows, sizes)?;
         let results = vec![Table { id: "main-table".into(), ..table.notes(notes) }];
         Some(Section { results, ..Section::new("results", "Results") })
-    }
-
-    fn is_whole(&self) -> bool {
-        true
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
 use crate::plan::request::{MOST_COUNT, MOST_THREADS};
-use crate::plan::{Case, FindPattern, Schedule};
+use crate::plan::{Case, CaseProfile, FindPattern, Schedule};
 use crate::sample::arena::Row;
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -138,8 +138,8 @@ fn rate(case: &Case) -> Option<f64> {
         }
         Schedule::OnOff { rate, on, off } => Some(rate.0 * (on.0 + off.0) as f64 / on.0 as f64),
         Schedule::ClosedLoop => {
-            let pause = case.pattern.pause(case);
-            (pause.0 > 0).then(|| f64::from(case.pattern.burst(case)) * 1e9 / pause.0 as f64)
+            let CaseProfile { burst, pause, .. } = case.profile();
+            (pause.0 > 0).then(|| f64::from(burst) * 1e9 / pause.0 as f64)
         }
     }
 }
@@ -160,7 +160,7 @@ fn length(case: &Case) -> Option<f64> {
 /// measurement, of all threads.
 fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
     let row = size_of::<Row>() as u64;
-    let slots = u64::from(case.pattern.queue_depth(case)).saturating_mul(2);
+    let slots = u64::from(case.profile().queue_depth).saturating_mul(2);
     let endpoints = u64::from(case.topology.endpoints_of_role(role));
     rows.saturating_add(overhead_messages.into())
         .saturating_mul(row)

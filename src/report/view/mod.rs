@@ -31,9 +31,9 @@ pub trait PatternView: Sync {
         None
     }
 
-    /// Whether its section replaces all other results of these runs.
-    fn is_whole(&self) -> bool {
-        false
+    /// What replaces all other results of a record; `None`: they are shown.
+    fn whole(&self, _record: &Record) -> Option<Section> {
+        None
     }
 
     /// Whether a limit that was asked for is exceeded in all that was measured.
@@ -44,11 +44,9 @@ pub trait PatternView: Sync {
 
 /// The results of all runs: what no pattern shows by itself first.
 pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
-    let whole = patterns.iter().filter(|pattern| pattern.is_whole());
-    if let Some(whole) = whole.filter_map(|pattern| pattern.section(record)).next() {
+    if let Some(whole) = patterns.iter().find_map(|pattern| pattern.whole(record)) {
         return vec![whole];
     }
-    let shown = patterns.iter().filter(|pattern| !pattern.is_whole());
-    let own: Vec<Section> = shown.filter_map(|pattern| pattern.section(record)).collect();
+    let own: Vec<Section> = patterns.iter().filter_map(|one| one.section(record)).collect();
     results::section(record, &own).into_iter().chain(own).collect()
 }
