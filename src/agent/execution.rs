@@ -28,17 +28,11 @@ pub type Prepared = Result<Box<dyn RoleLoop>, AgentError>;
 
 /// What an agent needs of a pattern.
 pub trait PatternExecution: PatternSpec {
-    /// Whether the server stamps what it receives: then it has its turn also where one process
-    /// simulates both roles.
-    fn stamps_at_server(&self) -> bool {
-        false
-    }
-
     /// Rows of sample memory that each thread of a role needs: one for each message that it sends,
     /// or stamps, where the pattern does not say otherwise.
     fn rows(&self, case: &Case, role: Role) -> u64 {
         match role {
-            Role::Server if !self.stamps_at_server() => 0,
+            Role::Server if !case.profile().stamps_at_server => 0,
             _ => rows(case, MESSAGES_PER_SECOND),
         }
     }

@@ -267,7 +267,7 @@ impl RoleRunner {
         time: &Timebase,
     ) -> Result<Option<MessageCounts>, AgentError> {
         let assignment = &*self.assignment;
-        let stamps = self.pattern.stamps_at_server();
+        let stamps = self.case.profile().stamps_at_server;
         let Some(path) = assignment.server_arena.as_ref().filter(|_| stamps) else {
             return Ok(None);
         };

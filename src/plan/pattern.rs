@@ -144,6 +144,12 @@ pub struct CaseProfile {
     /// The kind of the values in its messages, for transports that carry samples in a form of
     /// their own.
     pub value_kind: Kind,
+    /// Whether the server stamps what it receives: then it has its turn also where one process
+    /// simulates both roles.
+    pub stamps_at_server: bool,
+    /// Whether times are taken from a stamp of one end to one of the other: both clocks must be
+    /// known, and a round whose time was to end it ends where its rows are used.
+    pub is_one_way: bool,
     /// Messages for one sample.
     pub stride: u64,
     /// How the ranks come to know that nothing more is sent.
@@ -169,6 +175,8 @@ impl CaseProfile {
             queue_depth: 1,
             has_many_lengths: false,
             value_kind: Kind::default(),
+            stamps_at_server: false,
+            is_one_way: false,
             stride: 1,
             ending: Ending::SenderTellsReceiver,
             cpus_before: 0,

@@ -67,12 +67,6 @@ pub trait PatternAnalysis: PatternExecution {
         Arrivals::AtClient
     }
 
-    /// Whether times are taken from a stamp of one end to one of the other: both clocks must be
-    /// known, and a round whose time was to end it ends where its rows are used.
-    fn is_one_way(&self) -> bool {
-        false
-    }
-
     /// Whether a rate answers the question, and not a latency.
     fn is_rate(&self) -> bool {
         false

@@ -45,7 +45,7 @@ impl Comparisons {
                 case.topology.is_between_hosts()
                     && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
             };
-            let one_way = |case: &&Case| context.analysis(case).is_one_way() && of_host(case);
+            let one_way = |case: &&Case| case.profile().is_one_way && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
             let (case, host) = case.zip(context.hosts.get(number))?;

@@ -345,8 +345,9 @@ impl Runner<'_, '_> {
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
         let analysis = self.runs[index].analysis;
+        let is_one_way = case.profile().is_one_way;
         let mut known = |role| {
-            let known = analysis.is_one_way().then(|| self.comparisons.of(case, role)).flatten()?;
+            let known = is_one_way.then(|| self.comparisons.of(case, role)).flatten()?;
             known.map_err(|fault| unknown = Some(fault)).ok()
         };
         let known = [known(Role::Client), known(Role::Server)];

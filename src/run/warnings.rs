@@ -51,7 +51,7 @@ impl RunSoFar {
         let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
         let all = |round: &&Round| round.ended == RoundEnd::Loop(Ended::Count);
         let cut = self.rounds.iter().find(all);
-        let cut = cut.filter(|_| is_timed && self.analysis.is_one_way());
+        let cut = cut.filter(|_| is_timed && self.case.profile().is_one_way);
         cut.map(|round| Warning::CutShort {
             messages: round.counts.sent + round.counts.missed_steps,
         })

@@ -109,9 +109,8 @@ pub fn play(case: &Case) -> Fallible<Played> {
     let memory = |rows| Arena::create(rows).map_err(|error| format!("sample memory: {error}"));
     let name = case.pattern.name();
     let unknown = || format!("no pattern '{name}'");
-    let execution = registry::execution(name).ok_or_else(unknown)?;
     let analysis = registry::analysis(name).ok_or_else(unknown)?;
-    let with_server = execution.stamps_at_server();
+    let with_server = case.profile().stamps_at_server;
     let mut client = memory(most)?;
     let mut server = memory(if with_server { most } else { 0 })?;
     let (client_seen, ended) = one_role(case, Role::Client, &mut client)?;

@@ -12,10 +12,6 @@ impl PatternExecution for Bandwidth {
         rows(case, MARKS_PER_SECOND)
     }
 
-    fn stamps_at_server(&self) -> bool {
-        true
-    }
-
     fn prepare(&self, thread: &ThreadContext<'_>, _: &mut Loop) -> Prepared {
         let ThreadContext { case, role, .. } = *thread;
         let direction = case.spec::<Spec>().direction;

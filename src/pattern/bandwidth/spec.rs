@@ -49,10 +49,6 @@ pub fn request(spec: Spec) -> Request {
     Request::new(&Bandwidth, spec, Bytes(64 << 10))
 }
 
-fn is_both_ways(case: &Case) -> bool {
-    case.spec::<Spec>().direction == Direction::Bi
-}
-
 impl PatternSpec for Bandwidth {
     fn name(&self) -> &'static str {
         "bandwidth"
@@ -76,6 +72,7 @@ impl PatternSpec for Bandwidth {
             traffic,
             ending,
             is_one_sided: case.settings.operation().is_one_sided(true),
+            stamps_at_server: true,
             burst,
             queue_depth: window.max(burst),
             stride: (STRIDE_BYTES / case.size.0.max(1)).clamp(1, MOST_STRIDE),
@@ -84,7 +81,8 @@ impl PatternSpec for Bandwidth {
     }
 
     fn label(&self, case: &Case) -> String {
-        case.label_as(self.name(), if is_both_ways(case) { " both ways" } else { "" })
+        let is_both_ways = case.spec::<Spec>().direction == Direction::Bi;
+        case.label_as(self.name(), if is_both_ways { " both ways" } else { "" })
     }
 }
 

@@ -7,10 +7,6 @@ use crate::pattern::prelude::*;
 use std::sync::Arc;
 
 impl PatternExecution for Oneway {
-    fn stamps_at_server(&self) -> bool {
-        true
-    }
-
     fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let ThreadContext { case, role, rows, .. } = *thread;
         // Both ends' stamps are joined by number: a message without a row has no latency.

@@ -30,10 +30,6 @@ impl PatternAnalysis for Oneway {
     fn arrivals(&self, case: &Case) -> Arrivals {
         if case.profile().is_one_sided { Arrivals::AtClient } else { Arrivals::AtServer }
     }
-
-    fn is_one_way(&self) -> bool {
-        true
-    }
 }
 
 /// The rates of what a schedule sends.

@@ -34,14 +34,12 @@ impl PatternSpec for Oneway {
 
     fn profile(&self, case: &Case) -> CaseProfile {
         let latency::Spec { pause, burst } = case.spec::<Spec>().0;
+        let (traffic, queue_depth) = match case.schedule.is_open() {
+            true => (Traffic::Forward, WINDOW.max(burst)),
+            false => (Traffic::Echo { every: burst.max(1) }, burst),
+        };
         let bursts = CaseProfile::of_bursts(case, burst, pause);
-        match case.schedule.is_open() {
-            true => {
-                let queue_depth = WINDOW.max(burst);
-                CaseProfile { traffic: Traffic::Forward, queue_depth, ..bursts }
-            }
-            false => CaseProfile { traffic: Traffic::Echo { every: burst.max(1) }, ..bursts },
-        }
+        CaseProfile { traffic, queue_depth, stamps_at_server: true, is_one_way: true, ..bursts }
     }
 }
 

@@ -8,10 +8,6 @@ use crate::pattern::prelude::*;
 use crate::signal::source::Source;
 
 impl PatternExecution for Stream {
-    fn stamps_at_server(&self) -> bool {
-        true
-    }
-
     fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {
         let ThreadContext { case, time, epoch_of_day_ns, rows, .. } = *thread;
         let spec = case.spec::<Spec>();

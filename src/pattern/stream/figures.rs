@@ -24,10 +24,6 @@ impl PatternAnalysis for Stream {
         Arrivals::AtServer
     }
 
-    fn is_one_way(&self) -> bool {
-        true
-    }
-
     fn complete_thread_counts(&self, _: &Case, samples: &[Sample], counts: &mut Counts) {
         counts.lost_before_first = lost_before_first(samples);
     }

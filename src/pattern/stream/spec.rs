@@ -86,6 +86,8 @@ impl PatternSpec for Stream {
         let spec = case.spec::<Spec>();
         CaseProfile {
             traffic: Traffic::Forward,
+            stamps_at_server: true,
+            is_one_way: true,
             queue_depth: oneway::WINDOW,
             value_kind: spec.shape.kind,
             values: Some(spec.values),
