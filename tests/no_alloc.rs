@@ -116,7 +116,7 @@ fn ends_of(case: &Case) -> [(Ended, u64); 2] {
         let ends = ends.map(|(role, tell, told)| {
             scope.spawn(move || {
                 let opening = case.transport.open(&setup(case, role, [1; 32])).unwrap();
-                tell.send(opening.address()).unwrap();
+                tell.send(opening.address.clone()).unwrap();
                 let own = &gates[usize::from(role == Role::Server)];
                 let outcome = run(case, role, own, opening, &told.recv().unwrap());
                 // As the controller says it when the client has ended.

@@ -56,13 +56,13 @@ impl Connections {
 
     /// Peers that were rejected, until now.
     pub fn rejected_peers(&self) -> u64 {
-        let later = self.set.ends().iter().map(Endpoint::rejected_peers);
+        let later = self.set.ends.iter().map(Endpoint::rejected_peers);
         self.rejected_peers + later.sum::<u64>()
     }
 
     /// What the endpoints have counted when the round is over.
     pub fn final_counters(&self) -> FinalCounters {
-        counter::merged(self.set.ends().iter().map(Endpoint::final_counters))
+        counter::merged(self.set.ends.iter().map(Endpoint::final_counters))
     }
 
     /// A word of the first slot, `at` bytes behind its begin, that another thread may go on
@@ -71,11 +71,11 @@ impl Connections {
         if self.is_mesh {
             return None;
         }
-        self.set.end(0).live_word(Slot::sending(0), at)
+        self.set.ends[0].live_word(Slot::sending(0), at)
     }
 
     /// The clock by which the adapter stamps completions.
     pub fn device_clock(&self) -> Option<&dyn DeviceClock> {
-        self.set.ends().first().filter(|_| !self.is_mesh)?.device_clock()
+        self.set.ends.first().filter(|_| !self.is_mesh)?.device_clock()
     }
 }

@@ -155,7 +155,7 @@ pub trait RoleLoop {
 impl<L: Compiled> RoleLoop for L {
     fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
         let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
-        let endpoint = endpoint.end(0);
+        let endpoint = &mut endpoint.ends[0];
         let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
         compiled::run(context, self)
     }

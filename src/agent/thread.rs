@@ -282,7 +282,7 @@ impl RoleRunner {
     fn connect(&self) -> Result<Option<Connections>, AgentError> {
         let case = &self.case;
         let openings = connections::open(case, &self.setup())?;
-        let addresses = openings.iter().map(|opening| opening.address()).collect();
+        let addresses = openings.iter().map(|opening| opening.address.clone()).collect();
         self.report(ThreadReport::Opened(addresses));
         let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
         Ok(Some(Connections::connect(case, openings, &others)?))

@@ -19,7 +19,8 @@ const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Several connected ends.
 pub struct EndpointSet<E> {
-    ends: Box<[E]>,
+    /// The ends.
+    pub ends: Box<[E]>,
     turns: Turns,
 }
 
@@ -66,28 +67,6 @@ impl<E: Endpoint> EndpointSet<E> {
             turn: Vec::with_capacity(count + AT_ONCE),
         };
         Ok(EndpointSet { ends: ends.into_boxed_slice(), turns })
-    }
-
-    /// How many there are.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// One of them.
-    #[inline(always)]
-    pub fn end(&mut self, number: usize) -> &mut E {
-        &mut self.ends[number]
-    }
-
-    /// All of them.
-    pub fn ends(&self) -> &[E] {
-        &self.ends
     }
 
     /// Whether it can sleep until any of them is readable.
@@ -196,10 +175,10 @@ mod tests {
         let mut set = EndpointSet::new(vec![end(8), end(16)], None).unwrap();
         assert!(set.take_typed::<ShmEndpoint>().is_none());
         let mut typed = set.take_typed::<NullEndpoint>().unwrap();
-        assert_eq!((typed.len(), set.len()), (2, 0));
-        typed.end(1).payload(Slot::sending(0))[15] = 7;
+        assert_eq!((typed.ends.len(), set.ends.len()), (2, 0));
+        typed.ends[1].payload(Slot::sending(0))[15] = 7;
         set.put_back(typed);
-        assert_eq!(set.len(), 2);
-        assert_eq!(set.end(1).payload(Slot::sending(0))[15], 7);
+        assert_eq!(set.ends.len(), 2);
+        assert_eq!(set.ends[1].payload(Slot::sending(0))[15], 7);
     }
 }

@@ -299,7 +299,8 @@ type Connect = dyn FnOnce(&Blob) -> Result<Connected>;
 
 /// A half-open end: has an address, awaits the other's.
 pub struct Opening {
-    address: Blob,
+    /// What the other end needs for connecting. Opaque to all but the same transport.
+    pub address: Blob,
     connect: Box<Connect>,
 }
 
@@ -310,11 +311,6 @@ impl Opening {
         connect: impl FnOnce(&Blob) -> Result<Connected> + 'static,
     ) -> Opening {
         Opening { address, connect: Box::new(connect) }
-    }
-
-    /// What the other end needs for connecting. Opaque to all but the same transport.
-    pub fn address(&self) -> Blob {
-        self.address.clone()
     }
 
     /// Connects to the other end. Both ends call it at about the same time; bounded by the

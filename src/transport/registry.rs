@@ -92,12 +92,9 @@ impl TransportKind {
     pub fn check_settings(self, settings: &Settings) -> Result<(), UsageError> {
         let unknown = settings.iter().find(|(name, _)| !self.has_setting(name));
         let Some((name, _)) = unknown else { return settings.check_together() };
-        let own: Vec<String> =
-            self.descriptor().settings.iter().map(|own| format!("--{}", own.name)).collect();
-        let supported = match own.as_slice() {
-            [] => "no transport options".to_string(),
-            some => some.join(", "),
-        };
+        let own = self.descriptor().settings.iter().map(|own| format!("--{}", own.name));
+        let own = own.reduce(|all, next| format!("{all}, {next}"));
+        let supported = own.unwrap_or("no transport options".into());
         Err(UsageError(format!("{self} does not support --{name}; it supports {supported}")))
     }
 }

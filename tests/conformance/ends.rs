@@ -376,7 +376,7 @@ fn end<'a>(
     from_other: Receiver<Blob>,
 ) -> End<'a> {
     let opening = kind.open(setup).unwrap();
-    to_other.send(opening.address()).unwrap();
+    to_other.send(opening.address.clone()).unwrap();
     let address = from_other.recv_timeout(PATIENCE).expect("the other end is gone or stuck");
     let end = End {
         endpoint: opening.connect(&address).unwrap().endpoint,

@@ -37,7 +37,7 @@ fn only_the_real_one_is_let_in<S: Write + Send>(
     std::thread::scope(|scope| {
         let server = scope.spawn(move || {
             let opening = kind.open(&bench(kind).setup(Role::Server, ECHO, 8, 1)).unwrap();
-            tell.send(opening.address()).unwrap();
+            tell.send(opening.address.clone()).unwrap();
             let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
             first_message(&mut endpoint)
         });
@@ -109,7 +109,7 @@ fn a_foreign_peer_that_dribbles_holds_up_no_longer_than_a_silent_one() {
             let opening =
                 TransportKind::Tcp.open(&bench(TransportKind::Tcp).setup(Role::Server, ECHO, 8, 1));
             let opening = opening.unwrap();
-            tell.send(opening.address()).unwrap();
+            tell.send(opening.address.clone()).unwrap();
             let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
             first_message(&mut endpoint)
         });
@@ -139,7 +139,7 @@ fn a_foreign_peer_that_dribbles_holds_up_no_longer_than_a_silent_one() {
 fn foreign_datagrams_are_not_seen(kind: TransportKind, throw: impl Fn(&Blob) -> bool) {
     let open = |role| kind.open(&bench(kind).setup(role, ECHO, 8, 1)).unwrap();
     let (client, server) = (open(Role::Client), open(Role::Server));
-    let (to_client, to_server) = (client.address(), server.address());
+    let (to_client, to_server) = (client.address.clone(), server.address.clone());
     assert!(throw(&to_server), "before it is connected anybody may send");
     let mut server = server.connect(&to_client).unwrap().endpoint;
     throw(&to_server);

@@ -43,7 +43,7 @@ impl End {
         let setup = bench.setup(role, Traffic::Echo { every: 1 }, longest, 8);
         let setup = Setup { lengths: Lengths::Varied, ..setup };
         let openings: Vec<Opening> = (0..LANES).map(|_| bench.kind.open(&setup).unwrap()).collect();
-        let others = exchange(openings.iter().map(|opening| opening.address()).collect());
+        let others = exchange(openings.iter().map(|opening| opening.address.clone()).collect());
         let ends = openings.into_iter().zip(others);
         let ends = ends.map(|(opening, other)| opening.connect(&other).unwrap().endpoint);
         // A sleep that nothing ends, as where a message was lost, must come back.
@@ -54,7 +54,7 @@ impl End {
 
     /// Posts a message on a connection, where there is room.
     fn post(&mut self, lane: usize, sequence: u64, length: usize) -> bool {
-        let end = self.set.end(lane);
+        let end = &mut self.set.ends[lane];
         if self.open[lane] == end.slots() {
             return false;
         }

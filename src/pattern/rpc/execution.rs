@@ -59,7 +59,7 @@ struct Port {
 
 impl RoleLoop for Port {
     fn connected(&mut self, endpoints: &Endpoints) -> Result<(), SetupError> {
-        self.shares = shares(endpoints.ends(), self.receivers)?;
+        self.shares = shares(&endpoints.ends, self.receivers)?;
         Ok(())
     }
 

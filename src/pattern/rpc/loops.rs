@@ -30,7 +30,7 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
         draws: &'a Draws,
         receivers: &'a mut [ReplyConsumer],
     ) -> Self {
-        let flows = set.ends().iter().map(Flow::of).collect();
+        let flows = set.ends.iter().map(Flow::of).collect();
         let mut events = Events::default();
         if SPLIT {
             // Only completions: what arrives is for others.
@@ -49,7 +49,7 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
             if flow.outstanding() == 0 {
                 continue;
             }
-            any |= set.end(number).poll(events);
+            any |= set.ends[number].poll(events);
             flow.complete(events);
             *outstanding = outstanding.saturating_sub(events.completed.into());
             if events.link != Link::Up {
@@ -113,7 +113,7 @@ impl<E: Endpoint, const SPLIT: bool> RequestPath for PortPath<'_, E, SPLIT> {
         if !flow.has_room() {
             return None;
         }
-        let (endpoint, slot) = (self.set.end(number), flow.slot());
+        let (endpoint, slot) = (&mut self.set.ends[number], flow.slot());
         let length = self.draws.length(sequence);
         let message = &mut endpoint.payload(slot)[..length as usize];
         payload::write(message, head(sequence, self.draws.reply(length)), plan.check);
@@ -199,7 +199,7 @@ pub fn server<E: Endpoint, C: Clock>(
 ) -> Ended {
     let LoopContext { endpoint: set, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
-    let mut connections: Box<[_]> = set.ends().iter().map(ServerConnection::of).collect();
+    let mut connections: Box<[_]> = set.ends.iter().map(ServerConnection::of).collect();
     let (mut reads, mut idle, mut ended) = (0u64, 0, None);
     let mut sleepy = clock.now() + waiter.spin();
     let ended = loop {

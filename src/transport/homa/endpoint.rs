@@ -179,8 +179,9 @@ impl<S: Calls> Wire for HomaWire<S> {
 
     /// Of a client only: the open requests of a server belong to its one thread.
     fn second(&self) -> Option<HomaWire<S>> {
-        (self.role == Role::Client)
-            .then(|| HomaWire::new(self.inbox.second(), self.role, self.peer, self.size, 0))
+        let inbox = || Inbox::new(self.inbox.socket.clone(), self.size);
+        let second = || HomaWire::new(inbox(), self.role, self.peer, self.size, 0);
+        (self.role == Role::Client).then(second)
     }
 
     fn rejected_peers(&self) -> u64 {

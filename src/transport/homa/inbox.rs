@@ -70,11 +70,6 @@ impl<S: Calls> Inbox<S> {
         }
     }
 
-    /// What arrives at a second handle on the socket.
-    pub fn second(&self) -> Inbox<S> {
-        Inbox::new(self.socket.clone(), self.gathered.len())
-    }
-
     /// Gives the pages of the last message back and receives the next; sleeps until there is one
     /// where `sleeps`.
     #[inline]

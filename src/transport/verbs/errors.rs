@@ -38,20 +38,17 @@ impl Errors {
 
     /// As they stand in the record: name, value.
     pub fn counters(&self) -> FinalCounters {
-        let mut all = FinalCounters::new();
-        for ((what, status), (count, first)) in &self.counts {
+        let errors = self.counts.iter().map(|((what, status), (count, first))| {
             let words = words(*status, |verbs| verbs.ibv_wc_status_str);
             let text = format!("{count} ({words}; first: wr_id {first})");
-            all.insert(format!("error.{what}.{}", known(*status).0), CounterValue::Text(text));
-        }
+            (format!("error.{what}.{}", known(*status).0), text)
+        });
         let events = self.events.iter().map(|(event, count)| {
             format!("{count} ({})", words(*event, |verbs| verbs.ibv_event_type_str))
         });
-        let events = events.collect::<Vec<_>>().join("; ");
-        if !events.is_empty() {
-            all.insert("event".into(), CounterValue::Text(events));
-        }
-        all
+        let events = events.reduce(|all, next| format!("{all}; {next}"));
+        let events = events.map(|events| ("event".to_string(), events));
+        errors.chain(events).map(|(name, text)| (name, CounterValue::Text(text))).collect()
     }
 }
 
