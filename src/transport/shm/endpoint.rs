@@ -12,7 +12,6 @@ pub struct ShmEndpoint {
     consumer: Consumer<Ring>,
     size: usize,
     outgoing: Box<[u8]>,
-    slots: usize,
     /// Messages that the last poll took out, and how many it may take.
     incoming: Box<[u8]>,
     batch: usize,
@@ -59,12 +58,11 @@ impl ShmEndpoint {
             consumer: Consumer::new(Ring::of(&region, 1 - side)),
             size,
             outgoing: vec![1; slots * size].into_boxed_slice(),
-            slots,
             incoming: vec![1; batch * size].into_boxed_slice(),
             batch,
             reported: 0,
             lull: if is_echo { 0 } else { LULL },
-            publish_after: region.layout().cells / if is_echo { 2 } else { 4 },
+            publish_after: region.layout.cells / if is_echo { 2 } else { 4 },
             rings: setup.wait.sleeps(),
             rung: 0,
             published: false,
@@ -117,7 +115,7 @@ impl ShmEndpoint {
 impl Endpoint for ShmEndpoint {
     #[inline]
     fn slots(&self) -> u32 {
-        self.slots as u32
+        (self.outgoing.len() / self.size) as u32
     }
 
     #[inline(always)]

@@ -46,7 +46,7 @@ fn open(setup: &Setup) -> Result<Opening> {
 }
 
 fn connected(region: Arc<Region>, setup: &Setup) -> Connected {
-    let Layout { cells, stride } = region.layout();
+    let Layout { cells, stride } = region.layout;
     let effective_settings =
         vec![("ring_cells".into(), cells.to_string()), ("cell_bytes".into(), stride.to_string())];
     Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup)) }

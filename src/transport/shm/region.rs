@@ -65,7 +65,8 @@ impl Layout {
 /// A mapping of the shared memory. Unmapped with its last user.
 pub struct Region {
     mapping: MmapRaw,
-    layout: Layout,
+    /// How its rings are laid out.
+    pub layout: Layout,
     /// Of the end that made it.
     _name: Option<Name>,
 }
@@ -118,11 +119,6 @@ impl Region {
         let what = format!("mapping the shared memory {name}");
         let mapping = mapping.map_err(SetupError::system(what))?;
         Ok(Region { mapping, layout, _name: None })
-    }
-
-    /// How its rings are laid out.
-    pub fn layout(&self) -> Layout {
-        self.layout
     }
 
     fn word(&self, number: usize) -> *mut u8 {

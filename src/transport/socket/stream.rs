@@ -30,7 +30,6 @@ pub struct StreamEndpoint {
     /// Bytes in front of each message: [`PREFIX`], or none.
     prefix: usize,
     outgoing: Box<[u8]>,
-    slots: usize,
     incoming: Box<[u8]>,
     /// `incoming[taken..filled]` has arrived and has not been handed over.
     taken: usize,
@@ -78,7 +77,6 @@ impl StreamEndpoint {
             longest,
             prefix,
             outgoing: vec![fresh; slots * stride].into_boxed_slice(),
-            slots,
             incoming: vec![fresh; receive].into_boxed_slice(),
             taken: 0,
             filled: 0,
@@ -222,7 +220,7 @@ impl StreamEndpoint {
 impl Endpoint for StreamEndpoint {
     #[inline]
     fn slots(&self) -> u32 {
-        self.slots as u32
+        (self.outgoing.len() / (self.prefix + self.longest)) as u32
     }
 
     #[inline]

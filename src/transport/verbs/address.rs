@@ -100,11 +100,14 @@ pub fn queue_key(cookie: &[u8; 32]) -> u32 {
     u32::from_le_bytes([cookie[0], cookie[1], cookie[2], cookie[3]]) & 0x7fff_ffff
 }
 
+/// What another end may do to this end's memory.
+pub const REMOTE_ACCESS: u32 =
+    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
 /// RESET to INIT: receives may be posted.
 pub fn initialise(qp: &QueuePair, adapter: &Adapter, service: Service, key: u32) -> Result<()> {
-    let remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     let (qp_access_flags, last) = match service {
-        Service::Rc => (remote, IBV_QP_ACCESS_FLAGS),
+        Service::Rc => (REMOTE_ACCESS, IBV_QP_ACCESS_FLAGS),
         Service::Uc => (IBV_ACCESS_REMOTE_WRITE, IBV_QP_ACCESS_FLAGS),
         Service::Ud => (0, IBV_QP_QKEY),
     };
@@ -158,17 +161,14 @@ pub fn offered_mtu(adapter: &Adapter) -> Result<u32> {
 /// INIT to RTR to RTS: messages may go both ways over queue pair `number` of both ends.
 pub fn connect((number, qp): (usize, &QueuePair), end: &End<'_>) -> Result<()> {
     let End { adapter, own, other } = *end;
-    let (Some((_, own_psn)), Some((dest_qp_num, rq_psn))) =
-        (own.pairs.get(number).copied(), other.pairs.get(number).copied())
-    else {
-        return Err(SetupError::Address);
-    };
+    let pair = own.pairs.get(number).zip(other.pairs.get(number)).ok_or(SetupError::Address)?;
+    let (&(_, sq_psn), &(dest_qp_num, rq_psn)) = pair;
     let mut attributes = ibv_qp_attr {
         qp_state: IBV_QPS_RTR,
         path_mtu: mtu_of(path_mtu(own, other)),
         dest_qp_num,
         rq_psn,
-        sq_psn: own_psn,
+        sq_psn,
         max_dest_rd_atomic: own.answers,
         max_rd_atomic: other.answers.min(adapter.device.max_qp_init_rd_atom.clamp(0, 255) as u8),
         min_rnr_timer: RNR_TIMER,
@@ -187,11 +187,8 @@ pub fn connect((number, qp): (usize, &QueuePair), end: &End<'_>) -> Result<()> {
         Service::Uc => (connected, 0),
         Service::Ud => (0, 0),
     };
-    qp.modify(
-        &mut attributes,
-        IBV_QP_STATE | receives,
-        "moving the queue pair to ready to receive",
-    )?;
+    let mask = IBV_QP_STATE | receives;
+    qp.modify(&mut attributes, mask, "moving the queue pair to ready to receive")?;
     attributes.qp_state = IBV_QPS_RTS;
     let mask = IBV_QP_STATE | IBV_QP_SQ_PSN | sends;
     qp.modify(&mut attributes, mask, "moving the queue pair to ready to send")

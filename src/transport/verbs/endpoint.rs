@@ -146,7 +146,7 @@ impl VerbsEndpoint {
 
     /// Writes what no message changes.
     fn prepare(&mut self) {
-        let key = self.memory.registration.local_key();
+        let (key, _) = self.memory.registration.keys();
         let (opcode, _) = codes_of(self.config.operation);
         let lists = &mut *self.lists;
         for number in 0..MOST_EVENTS {

@@ -1,6 +1,7 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
 use super::adapter::Adapter;
+use super::address::REMOTE_ACCESS;
 use super::resources::Registration;
 use crate::transport::optional::LiveWord;
 use crate::transport::{Result, SetupError, Slot};
@@ -103,10 +104,7 @@ impl Memory {
     /// Maps, touches and registers it.
     pub fn new(adapter: &Adapter, layout: Layout) -> Result<Memory> {
         let mapping = Arc::new(map(layout.bytes(), adapter.settings.flag("huge-pages"))?);
-        let mut access = IBV_ACCESS_LOCAL_WRITE
-            | IBV_ACCESS_REMOTE_WRITE
-            | IBV_ACCESS_REMOTE_READ
-            | IBV_ACCESS_REMOTE_ATOMIC;
+        let mut access = IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS;
         if adapter.settings.flag("relaxed-ordering") {
             access |= IBV_ACCESS_RELAXED_ORDERING;
         }

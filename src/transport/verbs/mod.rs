@@ -121,7 +121,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         gid: adapter.gid,
         mtu,
         memory: memory.address(layout.arrival_at(0)),
-        key: memory.registration.remote_key(),
+        key: memory.registration.keys().1,
         slots: depths.receives,
         stride: layout.arrive_stride as u64,
         answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,

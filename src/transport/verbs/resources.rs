@@ -238,16 +238,10 @@ impl SharedReceives {
 }
 
 impl Registration {
-    /// What local work requests name it by.
-    pub fn local_key(&self) -> u32 {
+    /// What local work requests name it by, and what the other end does.
+    pub fn keys(&self) -> (u32, u32) {
         // SAFETY: a live registration.
-        unsafe { (*self.raw).lkey }
-    }
-
-    /// What the other end names it by.
-    pub fn remote_key(&self) -> u32 {
-        // SAFETY: a live registration.
-        unsafe { (*self.raw).rkey }
+        unsafe { ((*self.raw).lkey, (*self.raw).rkey) }
     }
 }
 
