@@ -4,6 +4,7 @@ use crate::plan::{HostPair, Pairs, Plan};
 use crate::record::schema::{Bisection, CaseRecord, PairFigures, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, RateMetric};
+use statrs::statistics::{Data, Median};
 
 /// Fewer pairs show no rule from which one could differ.
 const FEWEST: usize = 4;
@@ -87,13 +88,8 @@ fn slow(group: &[&Run]) -> Vec<SlowPair> {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    Some(match values.len() % 2 {
-        0 => (values[values.len() / 2 - 1] + upper) / 2.0,
-        _ => upper,
-    })
+    let values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
+    (!values.is_empty()).then(|| Data::new(values).median())
 }
 
 /// The effective bisection bandwidth (Hoefler, Schneider, Lumsdaine, Multistage switches are not

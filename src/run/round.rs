@@ -199,9 +199,10 @@ impl Round<'_> {
     ) -> Result<(), Fault> {
         let order = self.order();
         for &rank in &order {
-            let role = self.ranks[rank].role;
-            self.ranks[rank].agent =
-                Some(Agent::start(&self.session(rank), rank, role, tx.clone())?);
+            let here = || Session::new(None, &self.conditions.context.program);
+            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
+            let session = host.map_or_else(here, |host| host.session.clone());
+            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
         }
         drop(tx);
         self.each_answer(ssh::GREETING, "greeting", |_, message| {
@@ -265,11 +266,6 @@ impl Round<'_> {
             Some(_) => Some(Site::Session),
             None => self.ranks.iter().find_map(|other| other.host)?.own.map(Site::Address),
         }
-    }
-
-    fn session(&self, rank: usize) -> Session {
-        let here = || Session::new(None, &self.conditions.context.program);
-        self.ranks[rank].host.map_or_else(here, |host| host.session.clone())
     }
 
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {

@@ -35,10 +35,7 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
         pinned: all(|outcome| outcome.pinned.is_ok()),
         locked: all(|outcome| outcome.locked.is_ok()),
         effective_settings: in_common(parts),
-        final_counters: counters
-            .iter()
-            .map(|(name, value)| (name.clone(), value.to_string()))
-            .collect(),
+        final_counters: counters.into_iter().map(|(name, it)| (name, it.to_string())).collect(),
     }
 }
 

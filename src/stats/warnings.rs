@@ -15,15 +15,16 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
     let metric = metric.name();
     let mut warnings = Vec::new();
     let missing = |p: &f64| summary.quantiles.iter().any(|q| q.p == *p && q.value.is_none());
-    if let Some(&p) = QUANTILES.iter().find(|p| missing(p)) {
+    let (count, lost) = (summary.count, summary.lost);
+    warnings.extend(QUANTILES.into_iter().find(missing).map(|p| {
         let needed = least_samples(p);
-        warnings.push(Warning::TooFewSamples { metric, p, count: summary.count, needed });
-    }
+        Warning::TooFewSamples { metric, p, count, needed }
+    }));
     let correlated = summary.quantiles.iter().filter(|q| q.within.is_some());
     let worst = correlated.min_by(|a, b| a.effective_n.total_cmp(&b.effective_n));
-    if let Some(q) = worst.filter(|q| q.effective_n * CORRELATION < summary.count as f64) {
-        let (count, effective_n) = (summary.count, q.effective_n);
-        warnings.push(Warning::Autocorrelated { metric, p: q.p, count, effective_n });
+    if let Some(q) = worst.filter(|q| q.effective_n * CORRELATION < count as f64) {
+        let (p, effective_n) = (q.p, q.effective_n);
+        warnings.push(Warning::Autocorrelated { metric, p, count, effective_n });
     }
     let ratio = |q: &Quantile| {
         let (w, b) = q.within.zip(q.between)?;
@@ -31,12 +32,8 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
         (ratio > DISAGREEMENT && ratio.is_finite()).then_some((q.p, ratio))
     };
     let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((p, ratio)) = most {
-        warnings.push(Warning::RoundsDisagree { metric, p, ratio });
-    }
-    if summary.lost > 0 {
-        warnings.push(Warning::Loss { lost: summary.lost, sent: summary.count });
-    }
+    warnings.extend(most.map(|(p, ratio)| Warning::RoundsDisagree { metric, p, ratio }));
+    warnings.extend((lost > 0).then_some(Warning::Loss { lost, sent: count }));
     warnings
 }
 

@@ -89,26 +89,19 @@ fn behaviour(old: &Value) -> String {
         let (share, delay_ns) = (percent(&slow["share"]), number(&slow["delay_ns"]));
         words.push(format!("slow({share},{delay_ns}ns,{})", slow["before"]));
     }
-    let is_set = |name: &&str| number(&old[name]) != 0.0;
-    let shares = ["loss", "duplicate"].into_iter().filter(is_set);
-    words.extend(shares.map(|name| format!("{name}({})", percent(&old[name]))));
-    if is_set(&"reorder") {
-        words.push(format!(
-            "reorder({},{}ns)",
-            percent(&old["reorder"]),
-            number(&old["reorder_ns"])
-        ));
-    }
-    if let Some(share) = old["forward_share"].as_f64().filter(|share| *share != 0.5) {
-        let there = (share * 1e6).round();
-        words.push(format!("split({there}:{})", 1e6 - there));
-    }
-    if is_set(&"offset_ns") {
-        words.push(format!("offset({}ns)", number(&old["offset_ns"])));
-    }
-    if is_set(&"drift_ppm") {
-        words.push(format!("drift({}ppm)", number(&old["drift_ppm"])));
-    }
+    let (reorder, late_ns) = (percent(&old["reorder"]), number(&old["reorder_ns"]));
+    let share = old["forward_share"].as_f64().unwrap_or(0.5);
+    let there = (share * 1e6).round();
+    let is_set = |name: &str| number(&old[name]) != 0.0;
+    let others = [
+        (is_set("loss"), format!("loss({})", percent(&old["loss"]))),
+        (is_set("duplicate"), format!("duplicate({})", percent(&old["duplicate"]))),
+        (is_set("reorder"), format!("reorder({reorder},{late_ns}ns)")),
+        (share != 0.5, format!("split({there}:{})", 1e6 - there)),
+        (is_set("offset_ns"), format!("offset({}ns)", number(&old["offset_ns"]))),
+        (is_set("drift_ppm"), format!("drift({}ppm)", number(&old["drift_ppm"]))),
+    ];
+    words.extend(others.into_iter().filter_map(|(is_set, word)| is_set.then_some(word)));
     words.join(" ")
 }
 
