@@ -261,10 +261,8 @@ impl ClockOffset {
 
 /// What the exchanges took.
 pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
-    let length_ns = match (exchanges.first(), exchanges.last()) {
-        (Some(first), Some(last)) => last.heard - first.sent,
-        _ => 0.0,
-    };
+    let ends = exchanges.first().zip(exchanges.last());
+    let length_ns = ends.map_or(0.0, |(first, last)| last.heard - first.sent);
     let datagrams = cost.sent + cost.remote.map_or(0, |(datagrams, _)| datagrams);
     ClockCost {
         length_ns,

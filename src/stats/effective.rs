@@ -153,7 +153,9 @@ fn inflation(series: &[Indicator], n: usize) -> f64 {
             best = Estimate { tau: ratio * inner.tau.max(1.0), ..inner };
         }
         block *= COARSEN;
-        blocks = blocks.iter().map(|b| coarsen(b)).collect();
+        // What is left at the end is not a block.
+        let coarser = |b: &Vec<f64>| b.chunks_exact(COARSEN).map(|c| c.iter().sum()).collect();
+        blocks = blocks.iter().map(coarser).collect();
     }
     let tau = best.tau.max(1.0);
     let ones: u64 = series.iter().map(|s| s.ones).sum();
@@ -218,11 +220,6 @@ fn blocks_covariance(blocks: &[Vec<f64>], k: usize) -> f64 {
 fn products(x: &[f64], k: usize) -> f64 {
     let mean = x.iter().sum::<f64>() / x.len().max(1) as f64;
     x.iter().zip(x.iter().skip(k)).map(|(a, b)| (a - mean) * (b - mean)).sum()
-}
-
-/// Sums of [`COARSEN`] neighbours; what is left at the end is not a block.
-fn coarsen(blocks: &[f64]) -> Vec<f64> {
-    blocks.chunks_exact(COARSEN).map(|c| c.iter().sum()).collect()
 }
 
 #[cfg(test)]

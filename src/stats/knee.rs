@@ -1,7 +1,6 @@
 //! The knee of a curve over load, and the highest rate that keeps a bound. Pure.
 
-use crate::plan::Schedule;
-use crate::plan::Slo;
+use crate::plan::{Schedule, Slo};
 
 /// Of what was offered, the share that must be achieved: else the arrivals were not those that were
 /// asked for.

@@ -24,10 +24,10 @@ use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 /// Costs one sorted copy of the samples and O(n) per quantile; extra memory is that copy.
 pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     let runs: Vec<Run> = rounds.iter().map(|r| Run::sorted(r.as_ref())).collect();
-    let (mean, sd) =
-        mean_sd(rounds.iter().flat_map(|r| r.as_ref().iter().copied()).filter(|x| x.is_finite()));
-    let parts = Parts { mean, sd, threshold_ns, reading: Reading::default() };
-    assemble(&Pooled(runs), parts, |_, q| Some(effective_n(rounds, q)))
+    let samples = rounds.iter().flat_map(|r| r.as_ref().iter().copied());
+    let (mean, sd) = mean_sd(samples.filter(|x| x.is_finite()));
+    let effective = |_, q| Some(effective_n(rounds, q));
+    assemble(&Pooled(runs), (mean, sd), threshold_ns, Reading::default(), effective)
 }
 
 /// Figures from the histograms of the rounds, where not every sample was kept.
@@ -57,22 +57,13 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     let pooled = Pooled(rounds.iter().map(Bins::new).collect());
     let half_unit = rounds.iter().map(|h| h.totals.unit_ns / 2.0).fold(0.0, f64::max);
     let reading = Reading { relative: RELATIVE_ERROR, absolute_ns: half_unit };
-    let parts = Parts { mean, sd, threshold_ns, reading };
 
     let kept: u64 = raw.iter().map(|r| r.as_ref().len() as u64).sum();
     let all = pooled.count() as f64;
     let effective = |p: f64, q: f64| {
         (kept >= least_samples(p)).then(|| (effective_n(raw, q) / kept as f64 * all).max(1.0))
     };
-    assemble(&pooled, parts, effective)
-}
-
-/// What is found apart from the order of the samples.
-struct Parts {
-    mean: f64,
-    sd: f64,
-    threshold_ns: f64,
-    reading: Reading,
+    assemble(&pooled, (mean, sd), threshold_ns, reading, effective)
 }
 
 /// How far a value that was read may lie from the sample that it stands for.
@@ -96,7 +87,9 @@ impl Reading {
 /// or `None` where it cannot be known.
 fn assemble<T: Ranked>(
     pooled: &Pooled<T>,
-    parts: Parts,
+    (mean, sd): (f64, f64),
+    threshold_ns: f64,
+    reading: Reading,
     effective: impl Fn(f64, f64) -> Option<f64>,
 ) -> Summary {
     let rounds = &pooled.0;
@@ -112,7 +105,7 @@ fn assemble<T: Ranked>(
         let of_rounds: Option<Vec<f64>> =
             summaries.iter().map(|r| r.quantiles[i].map(|v| v.0)).collect();
         pooled_quantile(pooled, p, of_rounds.as_deref(), rounds.len(), &effective)
-            .read_with(parts.reading)
+            .read_with(reading)
     });
     let quantiles = quantiles.collect();
     let medians = rounds.iter().filter(|r| r.count() > 0).map(|r| at(r, 0.5));
@@ -124,11 +117,11 @@ fn assemble<T: Ranked>(
         min: Value(first(pooled)),
         max: Value(last(pooled)),
         max_finite: Value(if finite > 0 { pooled.at_rank(finite) } else { f64::NAN }),
-        mean: parts.mean,
-        sd: parts.sd,
+        mean,
+        sd,
         quantiles,
-        threshold: parts.threshold_ns,
-        above_threshold: count - pooled.count_at_most(parts.threshold_ns),
+        threshold: threshold_ns,
+        above_threshold: count - pooled.count_at_most(threshold_ns),
         rounds: summaries,
         sd_between: (!sd_between.is_nan()).then_some(sd_between),
         iqr_within: iqr_within(rounds),
