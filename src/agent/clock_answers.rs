@@ -1,7 +1,7 @@
 //! The agent's half of the clock comparison: it answers clock exchanges while rounds run.
 
 use crate::agent::error::{AgentError, unable};
-use crate::clock::exchange::Answering;
+use crate::clock::exchange::ExchangeEnd;
 use crate::control::frame;
 use crate::control::protocol::{AnswerClock, FromAgent, ToAgent};
 use crate::host::{self, ResourceUse};
@@ -23,7 +23,7 @@ pub(crate) fn answer(
     let before = ResourceUse::of_thread();
     const WHAT: &str = "answering clock exchanges";
     let address = address_of_site(&task.site).map_err(unable(WHAT))?;
-    let bind = |address| Answering::at(address, task.clock, task.cookie);
+    let bind = |address| ExchangeEnd::bind(address, task.clock, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(unable(WHAT))?;
     let address = answering.address().map_err(unable(WHAT))?;
     frame::write(output, &FromAgent::ClockAddress(address))?;

@@ -31,7 +31,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         environment,
         cpus,
         local: clock.local(),
-        clock: clock.report(),
+        clock: clock.report,
         // A link-local one needs the number of an interface, which differs between hosts.
         address: address
             .map(|address| address.ip())

@@ -31,17 +31,18 @@ impl Anchor {
     /// Error: the kernel's reading lies somewhere in the bracket, so taking the middle errs by at
     /// most half of its width (some 10 to 20 ns), and by 1 ns since the kernel truncates.
     pub fn take<C: Clock>(clock: C) -> Anchor {
-        let first = Anchor::bracket(clock);
-        let others = (1..BRACKETS).map(|_| Anchor::bracket(clock));
-        others.fold(first, |best, next| if next.half_width < best.half_width { next } else { best })
+        Anchor::against(KernelClock::MONOTONIC_RAW, clock)
     }
 
-    fn bracket<C: Clock>(clock: C) -> Anchor {
-        let before = clock.now();
-        let raw_ns = KernelClock::MONOTONIC_RAW.now().0;
-        let after = clock.now();
-        let (ticks, half_width) = middle(before, after);
-        Anchor { ticks, raw_ns, half_width }
+    fn against<C: Clock>(kernel: KernelClock, clock: C) -> Anchor {
+        let bracket = |_| {
+            let before = clock.now();
+            let raw_ns = kernel.now().0;
+            let (ticks, half_width) = middle(before, clock.now());
+            Anchor { ticks, raw_ns, half_width }
+        };
+        let tightest = |a: Anchor, b: Anchor| if b.half_width < a.half_width { b } else { a };
+        (1..BRACKETS).map(bracket).fold(bracket(0), tightest)
     }
 
     /// [`Anchor::take`] with the clock of that source.
@@ -61,15 +62,8 @@ impl Anchor {
 /// Error: as of [`Anchor::take`], and what the kernel sets its clock by until a later time is made
 /// of it.
 pub fn epoch_of_day(source: Source, base: &Timebase) -> u64 {
-    let clock = source.clock();
-    let bracket = || {
-        let before = clock.now();
-        let day = KernelClock::REALTIME.now().0;
-        let (ticks, half_width) = middle(before, clock.now());
-        (half_width, day.saturating_add_signed(-base.local(ticks).0.round() as i64))
-    };
-    let tightest = (0..BRACKETS).map(|_| bracket()).min_by_key(|(half_width, _)| *half_width);
-    tightest.map_or(0, |(_, day)| day)
+    let anchor = Anchor::against(KernelClock::REALTIME, source.clock());
+    anchor.raw_ns.saturating_add_signed(-base.local(anchor.ticks).0.round() as i64)
 }
 
 /// `count` anchors (at least two) spread evenly over `length`; the thread sleeps between them.
@@ -143,11 +137,6 @@ impl Calibration {
             }
         }
     }
-
-    /// Ticks per second.
-    pub fn frequency_hz(&self) -> f64 {
-        1e9 / self.ns_per_tick
-    }
 }
 
 /// What one reading of a clock costs and resolves.
@@ -213,22 +202,24 @@ pub struct ClockReport {
     pub fences: String,
 }
 
-/// Puts together what the record says about the clock.
-pub(super) fn report(
-    source: Source,
-    reason: &str,
-    scale: &Calibration,
-    reading: &Reading,
-) -> ClockReport {
-    ClockReport {
-        source: source.name().to_string(),
-        reason: reason.to_string(),
-        frequency_hz: scale.frequency_hz(),
-        baseline_ns: scale.baseline_ns,
-        residual_ppb: scale.residual_ppb,
-        reading_cost_ns: reading.cost_ns,
-        resolution_ns: reading.resolution_ns,
-        fences: source.fences().to_string(),
+impl ClockReport {
+    /// Puts together what the record says about the clock.
+    pub(super) fn new(
+        source: Source,
+        reason: String,
+        scale: &Calibration,
+        reading: &Reading,
+    ) -> ClockReport {
+        ClockReport {
+            source: source.name().to_string(),
+            reason,
+            frequency_hz: 1e9 / scale.ns_per_tick,
+            baseline_ns: scale.baseline_ns,
+            residual_ppb: scale.residual_ppb,
+            reading_cost_ns: reading.cost_ns,
+            resolution_ns: reading.resolution_ns,
+            fences: source.fences().to_string(),
+        }
     }
 }
 
@@ -247,7 +238,7 @@ mod tests {
     }
 
     fn error_ppb(found: &Calibration) -> f64 {
-        ((found.frequency_hz() / RATE_HZ) - 1.0).abs() * 1e9
+        ((1e9 / found.ns_per_tick / RATE_HZ) - 1.0).abs() * 1e9
     }
 
     #[test]
@@ -344,7 +335,7 @@ mod tests {
     fn the_report_repeats_what_was_measured() {
         let scale = Calibration { ns_per_tick: 0.5, baseline_ns: 1e9, residual_ppb: 40.0 };
         let reading = Reading { cost_ns: 9.0, resolution_ns: 8.5 };
-        let found = report(Source::Tsc, "because", &scale, &reading);
+        let found = ClockReport::new(Source::Tsc, "because".into(), &scale, &reading);
         assert_eq!((found.source.as_str(), found.frequency_hz), ("tsc", 2e9));
         assert_eq!((found.reading_cost_ns, found.resolution_ns), (9.0, 8.5));
     }

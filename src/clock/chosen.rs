@@ -1,7 +1,7 @@
 //! The timestamp clock of a host: chosen and calibrated before the first round, and compared over
 //! the whole run at its end.
 
-use super::calibrate::{Anchor, Calibration, ClockReport, Reading, anchors, report};
+use super::calibrate::{Anchor, Calibration, ClockReport, anchors};
 use super::exchange::Local;
 use super::{Source, Ticks, Timebase};
 use std::time::Duration;
@@ -16,14 +16,11 @@ const ANCHORS: u32 = 11;
 pub struct ChosenClock {
     /// What is read.
     pub source: Source,
-    /// Why it was chosen.
-    reason: String,
     anchors: Vec<Anchor>,
-    scale: Calibration,
     /// Its scale.
     pub base: Timebase,
-    /// What a reading costs, and how fine it is.
-    pub reading: Reading,
+    /// The clock as it was calibrated.
+    pub report: ClockReport,
 }
 
 impl ChosenClock {
@@ -41,17 +38,13 @@ impl ChosenClock {
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
         let base = Timebase::new(epoch, scale.ns_per_tick);
         let reading = source.measure_reading(&base);
-        Ok(ChosenClock { source, reason, anchors, scale, base, reading })
+        let report = ClockReport::new(source, reason, &scale, &reading);
+        Ok(ChosenClock { source, anchors, base, report })
     }
 
     /// What is read, and its scale.
     pub fn local(&self) -> Local {
         Local { source: self.source, time: self.base, injected_error: None }
-    }
-
-    /// The clock as it was calibrated.
-    pub fn report(&self) -> ClockReport {
-        report(self.source, &self.reason, &self.scale, &self.reading)
     }
 
     /// The clock after a run. Samples were converted by the calibration before the first round; one
@@ -61,10 +54,8 @@ impl ChosenClock {
         anchors.push(Anchor::take_from(self.source));
         let whole = Calibration::of(self.source, &anchors);
         let whole = whole.unwrap_or_else(|| Calibration::exact(0.0));
-        let used = 1.0 / self.base.ns_per_tick;
-        let off_ppb = (used * whole.ns_per_tick - 1.0).abs() * 1e9;
-        let report = report(self.source, &self.reason, &whole, &self.reading);
-        let residual_ppb = report.residual_ppb + off_ppb;
-        ClockReport { frequency_hz: used * 1e9, residual_ppb, ..report }
+        let off_ppb = (whole.ns_per_tick / self.base.ns_per_tick - 1.0).abs() * 1e9;
+        let (baseline_ns, residual_ppb) = (whole.baseline_ns, whole.residual_ppb + off_ppb);
+        ClockReport { baseline_ns, residual_ppb, ..self.report.clone() }
     }
 }

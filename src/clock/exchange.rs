@@ -113,8 +113,8 @@ impl Local {
     }
 }
 
-/// The end that answers.
-pub struct Answering {
+/// One end of exchanges of times: it asks, or it answers.
+pub struct ExchangeEnd {
     socket: StampedSocket,
     local: Local,
     cookie: Cookie,
@@ -122,15 +122,24 @@ pub struct Answering {
     pub sent: u64,
 }
 
-impl Answering {
-    /// Listens at this address (port 0: one is chosen).
-    pub fn at(address: SocketAddr, local: Local, cookie: Cookie) -> io::Result<Answering> {
-        Ok(Answering { socket: StampedSocket::bind(address)?, local, cookie, sent: 0 })
+impl ExchangeEnd {
+    /// At this address (port 0: one is chosen).
+    pub fn bind(address: SocketAddr, local: Local, cookie: Cookie) -> io::Result<ExchangeEnd> {
+        Ok(ExchangeEnd { socket: StampedSocket::bind(address)?, local, cookie, sent: 0 })
     }
 
-    /// Where.
+    /// Where it is bound.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.address()
+    }
+
+    /// Sends a datagram; when it left.
+    fn send(&mut self, kind: u8, number: u64, time: LocalNs, to: SocketAddr) -> io::Result<When> {
+        self.sent += 1;
+        let earliest = self.local.now();
+        let sent = self.socket.send(&packet(&self.cookie, kind, number, time.0), to)?;
+        let own = When { earliest, latest: self.local.now() };
+        Ok(self.local.when(self.socket.left(sent)?, own))
     }
 
     /// Answers what comes within this time. Datagrams of others are dropped.
@@ -143,47 +152,16 @@ impl Answering {
         let own = When { earliest, latest: self.local.now() };
         let Some((ASK, number, _)) = read(&self.cookie, &bytes[..length]) else { return Ok(()) };
         let reached = self.local.when(stamp, own);
-        let before = self.local.now();
-        let sent =
-            self.socket.send(&packet(&self.cookie, ANSWER, number, reached.latest.0), from)?;
-        let own = When { earliest: before, latest: self.local.now() };
-        let answered = self.local.when(self.socket.left(sent)?, own);
-        let follow = packet(&self.cookie, FOLLOW, number, answered.earliest.0);
-        self.socket.send(&follow, from)?;
-        self.sent += 2;
-        Ok(())
-    }
-}
-
-/// The end that asks.
-pub struct Asking {
-    socket: StampedSocket,
-    other: SocketAddr,
-    local: Local,
-    cookie: Cookie,
-    /// Datagrams that it has sent.
-    pub sent: u64,
-}
-
-impl Asking {
-    /// From an address of this host (port 0) to where the other answers.
-    pub fn from(
-        own: SocketAddr,
-        other: SocketAddr,
-        local: Local,
-        cookie: Cookie,
-    ) -> io::Result<Asking> {
-        Ok(Asking { socket: StampedSocket::bind(own)?, other, local, cookie, sent: 0 })
-    }
-
-    /// One exchange; `None` where no answer came within this time.
-    pub fn ask(&mut self, within: Duration) -> io::Result<Option<Exchange>> {
+        let answered = self.send(ANSWER, number, reached.latest, from)?;
         self.sent += 1;
-        let before = self.local.now();
-        let asked = packet(&self.cookie, ASK, self.sent, 0.0);
-        let sent = self.socket.send(&asked, self.other)?;
-        let own = When { earliest: before, latest: self.local.now() };
-        let left = self.local.when(self.socket.left(sent)?, own);
+        let follow = packet(&self.cookie, FOLLOW, number, answered.earliest.0);
+        self.socket.send(&follow, from).map(drop)
+    }
+
+    /// One exchange with the end at `other`; `None` where no answer came within this time.
+    pub fn ask(&mut self, other: SocketAddr, within: Duration) -> io::Result<Option<Exchange>> {
+        let asked = self.sent + 1;
+        let left = self.send(ASK, asked, LocalNs(0.0), other)?;
         let (mut answer, mut follow) = (None, None);
         let begin = Instant::now();
         while answer.is_none() || follow.is_none() {
@@ -194,7 +172,7 @@ impl Asking {
             };
             let own = When { earliest: left.earliest, latest: self.local.now() };
             match read(&self.cookie, &bytes[..length]) {
-                Some((_, number, _)) if number != self.sent || from != self.other => {}
+                Some((_, number, _)) if number != asked || from != other => {}
                 Some((ANSWER, _, at)) => answer = Some((at, self.local.when(stamp, own))),
                 Some((FOLLOW, _, answered)) => follow = Some(answered),
                 _ => {}
@@ -241,7 +219,7 @@ mod tests {
         let (here, there) = two_clocks();
         let cookie = [9; 32];
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut answering = Answering::at(loopback, there, cookie).unwrap();
+        let mut answering = ExchangeEnd::bind(loopback, there, cookie).unwrap();
         let address = answering.address().unwrap();
         let over = AtomicBool::new(false);
         let exchanges = std::thread::scope(|scope| {
@@ -250,11 +228,11 @@ mod tests {
                     answering.answer(Duration::from_millis(20)).unwrap();
                 }
             });
-            let mut asking = Asking::from(loopback, address, here, cookie).unwrap();
+            let mut asking = ExchangeEnd::bind(loopback, here, cookie).unwrap();
             let exchanges: Vec<Exchange> = (0..300)
                 .filter_map(|_| {
                     std::thread::sleep(Duration::from_millis(1));
-                    asking.ask(Duration::from_millis(200)).unwrap()
+                    asking.ask(address, Duration::from_millis(200)).unwrap()
                 })
                 .collect();
             over.store(true, Ordering::Relaxed);

@@ -2,14 +2,10 @@
 
 use super::console::{complain, print, print_json};
 use super::{CommandError, Exit};
-use crate::clock::{Calibration, Source, Ticks, Timebase, anchors};
+use crate::clock::{ChosenClock, Source};
 use crate::host;
 use crate::report::table;
 use crate::units::Span;
-use std::time::Duration;
-
-/// Length of the calibration: at 1 ppm a gap of 10 ms is right within 10 ns.
-const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// Watches.
 pub fn noise(
@@ -18,14 +14,8 @@ pub fn noise(
     clock: Option<Source>,
     json: bool,
 ) -> Result<Exit, CommandError> {
-    let source = clock.unwrap_or_else(|| Source::choose().0);
-    let anchors = anchors(source, CALIBRATION, 5);
-    let calibration = Calibration::of(source, &anchors)
-        .ok_or_else(|| CommandError::Unable("the clock could not be calibrated".into()))?;
-    let base = Timebase::new(
-        anchors.first().map_or(Ticks(0), |first| first.ticks),
-        calibration.ns_per_tick,
-    );
+    let ChosenClock { source, base, .. } =
+        ChosenClock::calibrate(clock).map_err(CommandError::Unable)?;
     let mut seen = Vec::new();
     for observed in host::observe(cpus, source, &base, time.0 as f64) {
         match observed {

@@ -1,7 +1,7 @@
 //! Comparison of two hosts' clocks before, during and after the rounds: a thread of the controller
 //! exchanges timestamps with an agent on the other host, both off the measuring CPUs.
 
-use crate::clock::exchange::{Asking, Cookie, Local};
+use crate::clock::exchange::{Cookie, ExchangeEnd, Local};
 use crate::clock::offset::Exchange;
 use crate::control::fault::Fault;
 use crate::control::protocol::*;
@@ -13,6 +13,7 @@ use crate::remote::process::{Agent, AgentMessage};
 use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::InjectedClockError;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -114,14 +115,14 @@ impl Comparison {
         })?;
         let own = address_of_site(&site(Role::Client)).map_err(|error| error.to_string())?;
         let other = towards(other, own);
-        let mut asking = Asking::from(own, other, local, cookie)
+        let mut asking = ExchangeEnd::bind(own, local, cookie)
             .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             host::stay_off(&cpus);
             let before = ResourceUse::of_thread();
-            if let Err(error) = exchange_until_over(&mut asking, &theirs) {
+            if let Err(error) = exchange_until_over(&mut asking, other, &theirs) {
                 *locked(&theirs.fault) = Some(error.to_string());
             }
             let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
@@ -164,9 +165,13 @@ impl Comparison {
 }
 
 /// Exchanges timestamps until the comparison is over.
-fn exchange_until_over(asking: &mut Asking, shared: &Arc<Shared>) -> io::Result<()> {
+fn exchange_until_over(
+    asking: &mut ExchangeEnd,
+    other: SocketAddr,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
     while Arc::strong_count(shared) > 1 {
-        let exchange = asking.ask(ANSWER)?;
+        let exchange = asking.ask(other, ANSWER)?;
         let mut all = locked(&shared.exchanges);
         all.extend(exchange);
         let count = all.len();

@@ -64,7 +64,7 @@ pub fn instrument(runs: &[RunSoFar], time: &ChosenClock) -> Instrument {
         overhead_p50_ns: value(0.5),
         overhead_p99_ns: value(0.99),
         count: overhead.count,
-        error_ns: upper + time.reading.resolution_ns,
+        error_ns: upper + time.report.resolution_ns,
         recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
     }
 }
