@@ -130,7 +130,7 @@ impl ExchangeEnd {
 
     /// Where it is bound.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.address()
+        self.socket.socket.local_addr()
     }
 
     /// Sends a datagram; when it left.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A datagram socket whose datagrams are stamped.
 pub struct StampedSocket {
-    socket: UdpSocket,
+    pub(super) socket: UdpSocket,
     /// Datagrams sent: the kernel numbers its stamps by them.
     sent: u32,
 }
@@ -40,11 +40,6 @@ impl StampedSocket {
         socket.set_nonblocking(true)?;
         let _ = setsockopt(&socket, sockopt::Timestamping, &WANTED);
         Ok(StampedSocket { socket, sent: 0 })
-    }
-
-    /// Where it is bound.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
     }
 
     /// Sends; the number by which [`Self::left`] knows the datagram.

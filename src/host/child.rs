@@ -2,13 +2,25 @@
 
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Interval between two checks for an exit.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Longest output of a command that is read.
 const LONGEST_OUTPUT: u64 = 8192;
+
+/// A child process that is killed when this is dropped.
+#[derive(Debug)]
+pub struct OwnedChild(pub Child);
+
+impl Drop for OwnedChild {
+    fn drop(&mut self) {
+        // A child that was waited for is left alone: its pid may be another's.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// How a child process ended.
 pub enum Exit {
@@ -34,13 +46,20 @@ pub fn wait(child: &mut Child, limit: Duration, is_left: impl Fn() -> bool) -> i
     }
 }
 
-/// The first 8 KiB of the output of a child that has exited.
-pub fn output(child: &mut Child) -> io::Result<String> {
-    let mut text = String::new();
-    if let Some(output) = child.stdout.take() {
+/// Runs a command until its end or that of its time, as [`wait`]; its end, and the first 8 KiB of
+/// its standard output.
+pub fn run(
+    command: &mut Command,
+    limit: Duration,
+    is_left: impl Fn() -> bool,
+) -> io::Result<(Exit, String)> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take();
+    let (exit, mut text) = (wait(&mut child, limit, is_left)?, String::new());
+    if let (Exit::Done(_), Some(output)) = (&exit, output) {
         output.take(LONGEST_OUTPUT).read_to_string(&mut text)?;
     }
-    Ok(text)
+    Ok((exit, text))
 }
 
 /// The signal that killed a process: `signal 11 (SIGSEGV)`.

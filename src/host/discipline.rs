@@ -8,18 +8,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::process::{Command, Stdio};
 
-/// The daemons that keep a clock right, as `/proc/PID/comm` shows them (15 characters), and by
-/// what.
-const DAEMONS: [(&str, &str); 8] = [
-    ("chronyd", "chronyd (NTP)"),
-    ("ntpd", "ntpd (NTP)"),
-    ("openntpd", "openntpd (NTP)"),
-    ("systemd-timesyn", "systemd-timesyncd (NTP)"),
-    ("ptp4l", "ptp4l (PTP)"),
-    ("phc2sys", "phc2sys (PTP)"),
-    ("timemaster", "timemaster (PTP)"),
-    ("ts2phc", "ts2phc (PTP)"),
+/// The daemons that keep a clock right, by what they do it.
+const DAEMONS: [(&str, [&str; 4]); 2] = [
+    ("NTP", ["chronyd", "ntpd", "openntpd", "systemd-timesyncd"]),
+    ("PTP", ["ptp4l", "phc2sys", "timemaster", "ts2phc"]),
 ];
+/// Characters of a program's name that `/proc/PID/comm` shows.
+const COMM: usize = 15;
 /// The one that can be asked what it knows.
 const PTP4L: &str = "ptp4l (PTP)";
 
@@ -63,8 +58,10 @@ impl Discipline {
         let comm = |process| tree.text(&format!("/proc/{process}/comm"));
         let running: BTreeSet<String> =
             tree.numbered("/proc", "").into_iter().filter_map(comm).collect();
-        let known = DAEMONS.iter().filter(|(name, _)| running.contains(*name));
-        let mut daemons: Vec<String> = known.map(|(_, shown)| (*shown).to_string()).collect();
+        let known = DAEMONS.iter().flat_map(|(by, names)| names.map(|name| (name, by)));
+        let runs = |name: &str| running.contains(&name[..name.len().min(COMM)]);
+        let running = known.filter(|(name, _)| runs(name));
+        let mut daemons: Vec<String> = running.map(|(name, by)| format!("{name} ({by})")).collect();
         daemons.sort();
         let devices = tree.names("/sys/class/ptp").into_iter().map(|name| {
             match tree.text(&format!("/sys/class/ptp/{name}/clock_name")) {

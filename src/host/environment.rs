@@ -70,9 +70,7 @@ impl Environment {
     /// Reads this host's; `cpus` are those that measure.
     pub fn read(cpus: &[u32]) -> Environment {
         let mut found = Environment::read_from(&Tree::default(), cpus);
-        if let Some(vendor) = hypervisor_vendor() {
-            found.hypervisor = Some(vendor);
-        }
+        found.hypervisor = hypervisor_vendor().or(found.hypervisor);
         found.discipline = Discipline::read();
         found
     }

@@ -36,7 +36,7 @@ pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, rdma_links, rdma_node};
-pub use tree::{Tree, format_cpus, parse_cpus};
+pub use tree::{Tree, format_cpus, parse_cpus, value_of};
 pub use usage::ResourceUse;
 
 use serde::{Deserialize, Serialize};

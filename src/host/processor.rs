@@ -153,36 +153,29 @@ fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
 }
 
 impl CpuState {
-    pub(super) fn read(tree: &Tree, cpu: u32) -> CpuState {
-        let place = Place::of(tree, cpu);
-        let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
-        CpuState {
-            cpu,
-            node: place.node,
-            siblings: place.siblings,
-            isolated: place.isolated,
-            governor: tree.text(&file("scaling_governor")),
-            frequency_driver: tree.text(&file("scaling_driver")),
-            frequency_khz_now: tree.number(&file("scaling_cur_freq")),
-            frequency_khz_least: tree.number(&file("scaling_min_freq")),
-            frequency_khz_most: tree.number(&file("scaling_max_freq")),
-            idle_states: idle_states(tree, cpu),
-            interrupts: None,
-        }
-    }
-
     /// The states of several CPUs; the interrupts' affinities are read once for all.
     pub(super) fn read_all(tree: &Tree, cpus: &[u32]) -> Vec<CpuState> {
-        let mut states: Vec<CpuState> = cpus.iter().map(|&cpu| CpuState::read(tree, cpu)).collect();
-        states.dedup_by_key(|state| state.cpu);
         let affinities = interrupt_affinities(tree);
-        if affinities.is_empty() {
-            return states;
-        }
-        for state in &mut states {
-            let to_it = affinities.iter().filter(|cpus| cpus.contains(&state.cpu)).count();
-            state.interrupts = Some(to_it as u32);
-        }
+        let state = |&cpu: &u32| {
+            let place = Place::of(tree, cpu);
+            let file = |name: &str| format!("{CPU}/cpu{cpu}/cpufreq/{name}");
+            let to_it = affinities.iter().filter(|cpus| cpus.contains(&cpu)).count();
+            CpuState {
+                cpu,
+                node: place.node,
+                siblings: place.siblings,
+                isolated: place.isolated,
+                governor: tree.text(&file("scaling_governor")),
+                frequency_driver: tree.text(&file("scaling_driver")),
+                frequency_khz_now: tree.number(&file("scaling_cur_freq")),
+                frequency_khz_least: tree.number(&file("scaling_min_freq")),
+                frequency_khz_most: tree.number(&file("scaling_max_freq")),
+                idle_states: idle_states(tree, cpu),
+                interrupts: (!affinities.is_empty()).then_some(to_it as u32),
+            }
+        };
+        let mut states: Vec<CpuState> = cpus.iter().map(state).collect();
+        states.dedup_by_key(|state| state.cpu);
         states
     }
 }

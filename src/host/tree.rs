@@ -90,7 +90,7 @@ impl Tree {
 }
 
 /// The value of `key` in lines `key<separator>value`; the first that matches.
-pub(super) fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
+pub fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(separator));
     let value = pairs.find(|(k, _)| k.trim() == key)?.1.trim();
     (!value.is_empty()).then(|| value.to_string())

@@ -24,16 +24,13 @@ impl Environment {
             governor(&states),
             deep_idle(&states),
             not_isolated(&states),
-            self.virtual_machine(),
+            self.hypervisor.clone().map(|hypervisor| Warning::VirtualMachine { hypervisor }),
             self.clock_source(),
             self.other_load(),
-            self.huge_pages(),
+            (self.memory.transparent_huge_pages.as_deref() == Some("always"))
+                .then_some(Warning::TransparentHugePages),
         ];
         found.into_iter().flatten().collect()
-    }
-
-    fn virtual_machine(&self) -> Option<Warning> {
-        Some(Warning::VirtualMachine { hypervisor: self.hypervisor.clone()? })
     }
 
     fn clock_source(&self) -> Option<Warning> {
@@ -46,11 +43,6 @@ impl Environment {
         let [load, ..] = self.load_average?;
         let cpus = self.processor.logical.max(1);
         (load > LOAD_SHARE * f64::from(cpus)).then_some(Warning::OtherLoad { load, cpus })
-    }
-
-    fn huge_pages(&self) -> Option<Warning> {
-        let setting = self.memory.transparent_huge_pages.as_deref();
-        (setting == Some("always")).then_some(Warning::TransparentHugePages)
     }
 }
 
@@ -73,10 +65,9 @@ fn nodes(states: &[&CpuState]) -> Option<Warning> {
 }
 
 fn governor(states: &[&CpuState]) -> Option<Warning> {
-    let bad = |s: &&&CpuState| s.governor.as_deref().is_some_and(|g| g != "performance");
-    let bad: Vec<&&CpuState> = states.iter().filter(bad).collect();
-    let governor = bad.first()?.governor.clone()?;
-    Some(Warning::Governor { cpus: names(&bad), governor })
+    let bad = |s: &CpuState| s.governor.clone().filter(|governor| governor != "performance");
+    let governor = states.iter().find_map(|s| bad(s))?;
+    Some(Warning::Governor { cpus: names(states, |s| bad(s).is_some()), governor })
 }
 
 /// The enabled idle state that takes the longest to wake from, where that is too long.
@@ -86,10 +77,10 @@ fn deepest(state: &CpuState) -> Option<&IdleState> {
 }
 
 fn deep_idle(states: &[&CpuState]) -> Option<Warning> {
-    let deep: Vec<&&CpuState> = states.iter().filter(|s| deepest(s).is_some()).collect();
-    let idle = deep.iter().filter_map(|s| deepest(s)).max_by_key(|i| i.exit_latency_us)?;
+    let deep = states.iter().filter_map(|s| deepest(s));
+    let idle = deep.max_by_key(|i| i.exit_latency_us)?;
     Some(Warning::DeepIdle {
-        cpus: names(&deep),
+        cpus: names(states, |s| deepest(s).is_some()),
         state: idle.name.clone(),
         exit_us: idle.exit_latency_us,
         limit_us: DEEP_IDLE_US,
@@ -97,13 +88,13 @@ fn deep_idle(states: &[&CpuState]) -> Option<Warning> {
 }
 
 fn not_isolated(states: &[&CpuState]) -> Option<Warning> {
-    let open: Vec<&&CpuState> = states.iter().filter(|s| !s.isolated).collect();
-    (!open.is_empty()).then(|| Warning::NotIsolated { cpus: names(&open) })
+    let is_open = states.iter().any(|s| !s.isolated);
+    is_open.then(|| Warning::NotIsolated { cpus: names(states, |s| !s.isolated) })
 }
 
 /// `CPU 3`, or `CPUs 3-4`.
-fn names(states: &[&&CpuState]) -> String {
-    let mut cpus: Vec<u32> = states.iter().map(|s| s.cpu).collect();
+fn names(states: &[&CpuState], which: impl Fn(&CpuState) -> bool) -> String {
+    let mut cpus: Vec<u32> = states.iter().filter(|s| which(s)).map(|s| s.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let plural = if cpus.len() == 1 { "" } else { "s" };

@@ -5,13 +5,13 @@ use crate::control::fault::Fault;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::host::child::{self, Exit};
+use crate::host::child::{self, Exit, OwnedChild};
 use crate::remote::ssh::Session;
 use crate::remote::stderr::Tail;
 use crate::transport::Role;
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -29,8 +29,9 @@ pub struct AgentMessage {
 
 /// One agent process.
 pub struct Agent {
-    role: Role,
-    child: Child,
+    /// Its role.
+    pub role: Role,
+    child: OwnedChild,
     input: Option<ChildStdin>,
     session: Session,
     /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
@@ -71,20 +72,11 @@ impl Agent {
             });
         }
         let errors = child.stderr.take().map(Tail::of);
-        let mut agent = Agent { role, child, input, session: session.clone(), errors };
+        let (child, session) = (OwnedChild(child), session.clone());
+        let mut agent = Agent { role, child, input, session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
-    }
-
-    /// Its role.
-    pub fn role(&self) -> Role {
-        self.role
-    }
-
-    /// Its pid, or that of its ssh.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Whether it is on another host, where the controller cannot read its progress.
@@ -113,7 +105,7 @@ impl Agent {
     /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        match child::wait(&mut self.child, LAST_WORDS, || false) {
+        match child::wait(&mut self.child.0, LAST_WORDS, || false) {
             Ok(Exit::Done(status)) => Some(status),
             _ => None,
         }
@@ -126,7 +118,7 @@ impl Agent {
 
     fn name(&self) -> String {
         match self.is_remote() {
-            false => format!("the {}'s process ({})", self.role.name(), self.pid()),
+            false => format!("the {}'s process ({})", self.role.name(), self.child.0.id()),
             true => format!("the {}'s process on {}", self.role.name(), self.session.host()),
         }
     }
@@ -145,16 +137,6 @@ impl Agent {
             (_, Some(code)) => self
                 .is_remote()
                 .then(|| format!("lost {who}: {carrier} exited with code {code}{}", message())),
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        // Leaves no process behind. Does nothing after an orderly end.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::plan::HostSpec;
 use crate::plan::host_spec::{JobKey, quoted};
 use crate::remote::daemon::dial::{DIAL, KEY_VARIABLE};
 use crate::remote::stderr::Tail;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -97,26 +98,21 @@ impl Session {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<String, Fault> {
-        let what = |error: std::io::Error| Fault::new(format!("ssh to {}: {error}", self.host()));
+        let what = |error: io::Error| Fault::new(format!("ssh to {}: {error}", self.host()));
         let spec = self.by_ssh().ok_or("an agent daemon runs no other commands")?;
-        let mut child = run(spec, command)
-            .stdin(input)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(what)?;
-        let errors = child.stderr.take().map(Tail::of);
-        let is_interrupted = || interrupted.load(Ordering::Relaxed);
-        let status = match child::wait(&mut child, limit, is_interrupted).map_err(what)? {
-            Exit::Done(status) => status,
-            Exit::Killed(_) if is_interrupted() => return Err(Fault::Interrupted),
-            Exit::Killed(_) => return Err(self.late(limit)),
-        };
-        if !status.success() {
-            return Err(self.failed(Some(status), errors.and_then(|errors| errors.last_line())));
+        let (mut from, is_interrupted) =
+            (run(spec, command), || interrupted.load(Ordering::Relaxed));
+        let (errors, to) = io::pipe().map_err(what)?;
+        from.stdin(input).stderr(to).process_group(0);
+        let errors = Tail::of(errors);
+        let (exit, output) = child::run(&mut from, limit, is_interrupted).map_err(what)?;
+        drop(from);
+        match exit {
+            Exit::Done(status) if status.success() => Ok(output),
+            Exit::Done(status) => Err(self.failed(Some(status), errors.last_line())),
+            Exit::Killed(_) if is_interrupted() => Err(Fault::Interrupted),
+            Exit::Killed(_) => Err(self.late(limit)),
         }
-        child::output(&mut child).map_err(what)
     }
 
     pub(super) fn late(&self, limit: Duration) -> Fault {

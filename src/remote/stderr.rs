@@ -2,7 +2,6 @@
 
 use super::locked;
 use std::io::Read;
-use std::process::ChildStderr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,7 +22,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub fn of(mut errors: ChildStderr) -> Tail {
+    pub fn of(mut errors: impl Read + Send + 'static) -> Tail {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&kept);
         let reader = std::thread::spawn(move || {

@@ -9,20 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Variables that mean something to this host and nothing in the guest, or that a shell sets.
-const HOST_ONLY: [&str; 12] = [
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DISPLAY",
-    "HOSTNAME",
-    "OLDPWD",
-    "PATH",
-    "PWD",
-    "SHLVL",
-    "SSH_AUTH_SOCK",
-    "WAYLAND_DISPLAY",
-    "XAUTHORITY",
-    "XDG_RUNTIME_DIR",
-    "_",
-];
+const HOST_ONLY: &str = "DBUS_SESSION_BUS_ADDRESS DISPLAY HOSTNAME OLDPWD PATH PWD SHLVL \
+    SSH_AUTH_SOCK WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR _";
 
 /// Writes `settings` and `command` into a folder.
 pub fn write(folder: &Path, settings: &[(&str, OsString)], command: &[OsString]) -> io::Result<()> {
@@ -45,7 +33,7 @@ fn is_for_the_guest(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     let plain = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let begins = bytes.first().is_some_and(|byte| !byte.is_ascii_digit());
-    plain && begins && !HOST_ONLY.iter().any(|other| name == *other)
+    plain && begins && !HOST_ONLY.split(' ').any(|other| name == other)
 }
 
 fn exports(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8> {

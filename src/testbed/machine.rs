@@ -3,6 +3,7 @@
 use super::job;
 use super::kit::Kit;
 use super::tools::{self, last_words, private_folder, start};
+use crate::host::child::OwnedChild;
 use crate::units::Bytes;
 use fs_err as fs;
 use std::ffi::OsString;
@@ -11,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// The ports of `testbed/guest`.
@@ -37,16 +38,9 @@ pub struct MachineSpec<'a> {
     pub wire: Option<&'a UnixStream>,
 }
 
-/// The host's ends of a machine's ports.
-#[derive(Debug)]
-pub struct Ports {
-    /// Lines of the guest's script.
-    pub control: UnixStream,
-    /// What the command prints.
-    pub out: UnixStream,
-    /// What it says beside.
-    pub err: UnixStream,
-}
+/// The host's ends of a machine's [`PORTS`]: lines of the guest's script, what the command prints,
+/// and what it says beside.
+pub type Ports = [UnixStream; 3];
 
 /// A running machine. It ends when this is dropped, and when this process ends.
 #[derive(Debug)]
@@ -54,7 +48,7 @@ pub struct Machine {
     /// Its number, from 1.
     pub number: usize,
     control: UnixStream,
-    child: Child,
+    _child: OwnedChild,
     folder: TempDir,
 }
 
@@ -78,9 +72,10 @@ impl Machine {
         let mut command = tools::command("qemu-system-x86_64");
         command.args(words(kit, spec, folder.path(), &ports));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let child = start(&mut command)?;
-        let machine = Machine { number: spec.number, control: control.try_clone()?, child, folder };
-        Ok((machine, Ports { control, out, err }))
+        let _child = OwnedChild(start(&mut command)?);
+        let (number, own) = (spec.number, control.try_clone()?);
+        let machine = Machine { number, control: own, _child, folder };
+        Ok((machine, [control, out, err]))
     }
 
     /// Lets its command begin. One that is gone is noticed by its port.
@@ -97,16 +92,8 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // The child is ours and was not waited for: its number cannot be another's.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The emulator's arguments; `ports` are its ends of [`PORTS`].
-fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &[UnixStream; 3]) -> Vec<OsString> {
+fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &Ports) -> Vec<OsString> {
     // Hardware virtualisation is not looked for: it is there on machines on which it hangs.
     let mut plain = format!(
         "-nodefaults -no-user-config -no-reboot -display none -accel tcg,thread=multi -cpu max \

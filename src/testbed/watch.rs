@@ -72,7 +72,9 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
     };
     let (sender, news) = channel();
     let (mut machines, mut readers) = (Vec::new(), Vec::new());
-    for (index, (command, wire)) in commands(wanted).iter().zip(wires(wanted)?).enumerate() {
+    // A pair of sockets that nobody else can reach.
+    let wire = UnixStream::pair().map(<[UnixStream; 2]>::from)?;
+    for (index, (command, end)) in commands(wanted).iter().zip(wire).enumerate() {
         let number = index + 1;
         let spec = MachineSpec {
             number,
@@ -80,7 +82,7 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
             out: &out,
             settings: settings(number, wanted.machines),
             command,
-            wire: wire.as_ref(),
+            wire: (wanted.machines > 1).then_some(&end),
         };
         let (machine, ports) = Machine::start(kit, &spec)?;
         readers.extend(listen(index, ports, &sender));
@@ -107,14 +109,6 @@ fn commands(wanted: &MachineRequest) -> Vec<Vec<OsString>> {
         None => vec!["sleep".into(), "infinity".into()],
     };
     [wanted.command.clone(), peer].into_iter().take(wanted.machines).collect()
-}
-
-/// The end of the wire of each machine: a pair of sockets that nobody else can reach.
-fn wires(wanted: &MachineRequest) -> io::Result<[Option<UnixStream>; 2]> {
-    if wanted.machines < 2 {
-        return Ok([None, None]);
-    }
-    UnixStream::pair().map(|(first, second)| [Some(first), Some(second)])
 }
 
 /// Variables of a machine: its own addresses and those of the other.
@@ -198,8 +192,7 @@ impl Watch<'_> {
 }
 
 /// A thread for each port.
-fn listen(index: usize, ports: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
-    let Ports { control, out, err } = ports;
+fn listen(index: usize, [control, out, err]: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
     let [rx, from_out, from_err] = [(); 3].map(|()| sender.clone());
     let mut threads = vec![spawn(move || hear(control, index, &rx))];
     match index {

@@ -34,10 +34,13 @@ pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(last)
 }
 
+fn how_to_pair(host: &str, port: u16) -> String {
+    format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here")
+}
+
 /// Explains why a daemon cannot be reached.
 fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
-    let pair =
-        format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here");
+    let pair = how_to_pair(host, port);
     let Some(of_tls) = tls::of_tls(error) else {
         return Fault::new(match error.kind() {
             io::ErrorKind::Other => format!("the agent at {host}:{port}: {error}"),
@@ -114,11 +117,8 @@ pub fn main(host: &str, port: u16) -> u8 {
 /// Connects to an agent with which this host is paired.
 pub fn open(folder: &Path, host: &str, port: u16) -> Result<Channel, Fault> {
     let Some(known) = identity::read(&identity::agent_file(folder, host, port))? else {
-        let sentence = format!(
-            "not paired with the agent at {host}:{port}: run `wiregauge agent --pair` there and \
-             `wiregauge pair {host}:{port}` here"
-        );
-        return Err(Fault::Refused(sentence));
+        let how = how_to_pair(host, port);
+        return Err(Fault::Refused(format!("not paired with the agent at {host}:{port}: {how}")));
     };
     authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port)
 }
@@ -129,11 +129,9 @@ fn authenticate(
     host: &str,
     port: u16,
 ) -> Result<Channel, Fault> {
-    let opened = || {
-        let config = tls::dialling(own, theirs, tls::FRAMES)?;
-        tls::dial(connect(host, port)?, Instant::now() + HANDSHAKE, config)
-    };
-    opened().map_err(|error| explain(host, port, &error))
+    connect(host, port)
+        .and_then(|to| tls::dial(to, Instant::now() + HANDSHAKE, own, theirs, tls::FRAMES))
+        .map_err(|error| explain(host, port, &error))
 }
 
 fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {

@@ -265,12 +265,9 @@ fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], 
         let _ = frame::write(&mut writer, &FromAgent::Refused { wrong_use: false, sentence });
         return writer.close();
     };
-    match session::serve(daemon, channel, ends) {
-        Ok((what, result)) => daemon.log.session(ends[0], name, &what, &result),
-        Err(error) => {
-            daemon.log.session(ends[0], name, "nothing", &format!("failed: {error}"));
-        }
-    }
+    let failed = |error| ("nothing".into(), format!("failed: {error}"));
+    let (what, result) = session::serve(daemon, channel, ends).unwrap_or_else(failed);
+    daemon.log.session(ends[0], name, &what, &result);
 }
 
 fn pair(daemon: &Daemon, channel: Channel, offer: Offer, from: SocketAddr) {

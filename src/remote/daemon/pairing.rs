@@ -192,8 +192,9 @@ pub fn pair(folder: &Path, host: &str, port: u16, secret: Secret) -> Result<(), 
     let ends = secret.identities()?;
     let deadline = Instant::now() + EXCHANGE;
     let exchange = || {
-        let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::PAIRING)?;
-        let (mut reader, mut writer) = tls::dial(dial::connect(host, port)?, deadline, config)?;
+        let (socket, theirs) = (dial::connect(host, port)?, &ends.agent.certificate);
+        let (mut reader, mut writer) =
+            tls::dial(socket, deadline, &ends.controller, theirs, tls::PAIRING)?;
         reader.deadline = Some(deadline);
         let card = Card { name: own_name(), certificate: own.pem.clone() };
         let said = frame::write(&mut writer, &card);

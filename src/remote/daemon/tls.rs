@@ -74,23 +74,6 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Configuration of the dialling side, which trusts this certificate only.
-pub fn dialling(
-    identity: &Identity,
-    trusted: &CertificateDer<'static>,
-    protocol: &[u8],
-) -> io::Result<Arc<ClientConfig>> {
-    let mut config = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&TLS13])
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots([trusted].into_iter()))
-        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())
-        .map_err(io::Error::other)?;
-    config.alpn_protocols = vec![protocol.to_vec()];
-    config.resumption = Resumption::disabled();
-    Ok(Arc::new(config))
-}
-
 /// The two directions of a connection with an authenticated peer.
 pub type Channel = (Reader, Writer);
 
@@ -161,15 +144,25 @@ pub fn accept(
     shake_hands(connection.into(), socket, deadline)
 }
 
-/// The dialling side's handshake.
+/// The dialling side's handshake, which trusts this certificate only.
 pub fn dial(
     socket: TcpStream,
     deadline: Instant,
-    config: Arc<ClientConfig>,
+    identity: &Identity,
+    trusted: &CertificateDer<'static>,
+    protocol: &[u8],
 ) -> io::Result<Channel> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots([trusted].into_iter()))
+        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key())
+        .map_err(io::Error::other)?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config.resumption = Resumption::disabled();
     prepare(&socket)?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-    let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    let connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     shake_hands(connection.into(), socket, deadline)
 }
 

@@ -212,8 +212,8 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
     };
     let ends = DerivedPair::of_secret(&key.0)?;
     let address = socket.local_addr()?.ip().to_canonical();
-    let config = tls::dialling(&ends.controller, &ends.agent.certificate, tls::FRAMES)?;
-    Ok((key, address, tls::dial(socket, Instant::now() + PROOF, config)?))
+    let (deadline, theirs) = (Instant::now() + PROOF, &ends.agent.certificate);
+    Ok((key, address, tls::dial(socket, deadline, &ends.controller, theirs, tls::FRAMES)?))
 }
 
 /// Serves as an agent until rank 0 exits.

@@ -17,7 +17,7 @@ use crate::host;
 use crate::plan::host_spec::JobKey;
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::Command;
 
 /// Environment variable with the secret of all ranks, set by a person or a manifest.
@@ -99,15 +99,14 @@ fn addresses_of_node(name: &str) -> Vec<String> {
 /// The listener of rank 0.
 fn listen(first: u16) -> Result<TcpListener, String> {
     let ports = first..=if first == 0 { 0 } else { first.saturating_add(PORTS - 1) };
-    let mut last = String::new();
     // On every address: only the other ranks know which they can reach.
-    for at in ports.flat_map(|port| [format!("[::]:{port}"), format!("0.0.0.0:{port}")]) {
-        match TcpListener::bind(at) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = error.to_string(),
-        }
-    }
-    Err(format!("rank 0 cannot listen on any of the ports from {first}: {last}"))
+    let all: Vec<SocketAddr> = ports
+        .flat_map(|port| {
+            [(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]
+        })
+        .collect();
+    TcpListener::bind(&all[..])
+        .map_err(|error| format!("rank 0 cannot listen on any of the ports from {first}: {error}"))
 }
 
 /// `key/port/address,address`, without blanks as PMI requires.

@@ -1,8 +1,13 @@
 //! Credentials of MUNGE, which only processes of the same user on the same Slurm cluster can open,
 //! by its commands `munge` and `unmunge`.
 
-use crate::host::child::{self, Exit};
-use std::io::Write;
+use crate::host::{
+    child::{self, Exit},
+    value_of,
+};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -26,10 +31,7 @@ pub fn open(credential: &str) -> Result<String, String> {
 /// Metadata, an empty line, then the text.
 fn read(opened: &str, own: u32) -> Result<String, String> {
     let (about, text) = opened.split_once("\n\n").ok_or("unmunge printed no payload")?;
-    let of = |name: &str| {
-        let line = about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.map(str::trim).unwrap_or_default().to_string()
-    };
+    let of = |name: &str| value_of(about, name, ':').unwrap_or_default();
     let (status, user) = (of("STATUS"), of("UID"));
     if !status.starts_with("Success") {
         return Err(format!("unmunge: {}", status.escape_default()));
@@ -40,22 +42,19 @@ fn read(opened: &str, own: u32) -> Result<String, String> {
     }
 }
 
-/// Runs a command with an input; returns its output.
-fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, String> {
-    let wrong = |error: std::io::Error| format!("running {program}: {error}");
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(wrong)?;
-    if let Some(mut to) = child.stdin.take() {
-        // A command that does not read its input fails by itself.
-        let _ = to.write_all(input.as_bytes());
-    }
-    match child::wait(&mut child, LIMIT, || false).map_err(wrong)? {
-        Exit::Done(status) if status.success() => child::output(&mut child).map_err(wrong),
+/// Runs a command that reads a text; returns its output.
+fn run(program: &str, arguments: &[&str], text: &str) -> Result<String, String> {
+    let run = || {
+        let mut input = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+        input.write_all(text.as_bytes())?;
+        input.rewind()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(input).stderr(Stdio::null());
+        child::run(&mut command, LIMIT, || false)
+    };
+    let (exit, output) = run().map_err(|error| format!("running {program}: {error}"))?;
+    match exit {
+        Exit::Done(status) if status.success() => Ok(output),
         Exit::Done(status) => {
             Err(format!("{program} failed ({status}): munged must run on every node"))
         }

@@ -13,54 +13,57 @@ const LONGEST: u64 = 4096;
 /// The key of the published value.
 const KEY: &str = "wiregauge";
 
-/// A channel to the process manager.
-struct Manager<C> {
-    channel: BufReader<C>,
-}
-
 /// The value of `name` in a line as `cmd=get_result rc=0 value=x`.
 fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_whitespace().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
 }
 
-impl<C: Read + Write> Manager<C> {
-    fn ask(&mut self, question: &str, answer: &str) -> Result<String, String> {
-        let wrong = |what: &dyn std::fmt::Display| format!("the launcher's channel (PMI): {what}");
-        let channel = self.channel.get_mut();
-        channel
-            .write_all(format!("{question}\n").as_bytes())
-            .and_then(|()| channel.flush())
-            .map_err(|error| wrong(&error))?;
-        let mut line = String::new();
-        let mut bounded = (&mut self.channel).take(LONGEST);
-        bounded.read_line(&mut line).map_err(|error| wrong(&error))?;
-        let went = word(&line, "rc").is_none_or(|code| code == "0");
-        match word(&line, "cmd") == Some(answer) && went {
-            true => Ok(line),
-            false => Err(wrong(&format!("unexpected answer '{}'", line.trim().escape_default()))),
-        }
+/// Sends a line and reads the answer to it, which has this name.
+fn ask(
+    manager: &mut BufReader<impl Read + Write>,
+    question: &str,
+    answer: &str,
+) -> Result<String, String> {
+    let mut line = String::new();
+    let mut asked = || {
+        let channel = manager.get_mut();
+        channel.write_all(format!("{question}\n").as_bytes())?;
+        channel.flush()?;
+        manager.take(LONGEST).read_line(&mut line)
+    };
+    asked().map_err(|error| format!("the launcher's channel (PMI): {error}"))?;
+    let went = word(&line, "rc").is_none_or(|code| code == "0");
+    match word(&line, "cmd") == Some(answer) && went {
+        true => Ok(line),
+        false => Err(format!(
+            "the launcher's channel (PMI): unexpected answer '{}'",
+            line.trim().escape_default()
+        )),
     }
+}
 
-    /// Rank 0 publishes its value; every other rank reads it.
-    fn share(&mut self, own: Option<&str>) -> Result<String, String> {
-        self.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
-        let named = self.ask("cmd=get_my_kvsname", "my_kvsname")?;
-        let space = word(&named, "kvsname").unwrap_or_default().to_string();
-        if let Some(own) = own {
-            self.ask(&format!("cmd=put kvsname={space} key={KEY} value={own}"), "put_result")?;
-        }
-        self.ask("cmd=barrier_in", "barrier_out")?;
-        let value = match own {
-            Some(own) => own.to_string(),
-            None => {
-                let question = format!("cmd=get kvsname={space} key={KEY}");
-                let answer = self.ask(&question, "get_result")?;
-                word(&answer, "value").unwrap_or_default().to_string()
-            }
-        };
-        self.ask("cmd=finalize", "finalize_ack")?;
-        Ok(value)
+/// Rank 0 publishes its value; every other rank reads it.
+fn share_with(
+    manager: &mut BufReader<impl Read + Write>,
+    own: Option<&str>,
+) -> Result<String, String> {
+    let mut ask = |question: &str, answer| ask(manager, question, answer);
+    ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
+    let named = ask("cmd=get_my_kvsname", "my_kvsname")?;
+    let space = word(&named, "kvsname").unwrap_or_default();
+    if let Some(own) = own {
+        ask(&format!("cmd=put kvsname={space} key={KEY} value={own}"), "put_result")?;
     }
+    ask("cmd=barrier_in", "barrier_out")?;
+    let value = match own {
+        Some(own) => own.to_string(),
+        None => {
+            let answer = ask(&format!("cmd=get kvsname={space} key={KEY}"), "get_result")?;
+            word(&answer, "value").unwrap_or_default().to_string()
+        }
+    };
+    ask("cmd=finalize", "finalize_ack")?;
+    Ok(value)
 }
 
 /// Shares a value over the channel of PMI_FD.
@@ -71,7 +74,7 @@ pub fn share(own: Option<&str>) -> Result<String, String> {
         |error: std::io::Error| format!("the launcher's channel (PMI_FD {number}): {error}");
     let channel = UnixStream::from(host::inherited(number).map_err(wrong)?);
     channel.set_read_timeout(Some(LIMIT)).map_err(wrong)?;
-    Manager { channel: BufReader::new(channel) }.share(own)
+    share_with(&mut BufReader::new(channel), own)
 }
 
 #[cfg(test)]
@@ -104,9 +107,9 @@ mod tests {
     fn shared(answers: &str, own: Option<&str>) -> (Result<String, String>, String) {
         let answers = io::Cursor::new(answers.as_bytes().to_vec());
         let scripted = Scripted { answers, asked: Vec::new() };
-        let mut manager = Manager { channel: BufReader::new(scripted) };
-        let said = manager.share(own);
-        (said, String::from_utf8(manager.channel.get_ref().asked.clone()).unwrap())
+        let mut manager = BufReader::new(scripted);
+        let said = share_with(&mut manager, own);
+        (said, String::from_utf8(manager.into_inner().asked).unwrap())
     }
 
     const BEGIN: &str = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n\

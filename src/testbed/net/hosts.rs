@@ -3,7 +3,8 @@
 use super::super::tools::{self, call, last_words, private_folder, start, wait_until};
 use super::wiring::{self, host_name};
 use super::{NetworkRequest, Topology, login};
-use crate::host::child;
+use crate::host::Tree;
+use crate::host::child::{self, OwnedChild};
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use std::ffi::OsString;
@@ -29,10 +30,9 @@ const GONE_LIMIT: Duration = Duration::from_secs(5);
 /// The namespaces of one owner. They are removed when this is dropped.
 #[derive(Debug)]
 pub struct Hosts {
-    owner: u32,
     hosts: usize,
     names: Vec<String>,
-    servers: Vec<Child>,
+    servers: Vec<OwnedChild>,
     folder: TempDir,
 }
 
@@ -41,8 +41,8 @@ fn log(folder: &TempDir, number: usize) -> PathBuf {
     folder.path().join(format!("sshd-{number}.log"))
 }
 
-fn namespace(owner: u32, number: usize) -> String {
-    format!("{PREFIX}{owner}-{number}")
+fn namespace(number: usize) -> String {
+    format!("{PREFIX}{}-{number}", std::process::id())
 }
 
 /// The owner of a namespace of ours.
@@ -55,12 +55,10 @@ fn owner_of(name: &str) -> Option<u32> {
 impl Hosts {
     /// Makes them. A signal ends the making early.
     pub fn make(wanted: &NetworkRequest, signal: &AtomicUsize) -> io::Result<Hosts> {
-        let owner = std::process::id();
         let folder = private_folder(FOLDER)?;
-        let names: Vec<String> =
-            wiring::namespaces(wanted).map(|number| namespace(owner, number)).collect();
+        let names: Vec<String> = wiring::namespaces(wanted).map(namespace).collect();
         let add: Vec<String> = names.iter().map(|name| format!("netns add {name}")).collect();
-        let mut made = Hosts { owner, hosts: wanted.hosts, names, servers: Vec::new(), folder };
+        let mut made = Hosts { hosts: wanted.hosts, names, servers: Vec::new(), folder };
         made.write()?;
         batch("ip", None, &add)?;
         if wanted.topology == Topology::Ring {
@@ -70,11 +68,11 @@ impl Hosts {
                 call(tools::command("ip").args(["netns", "exec", name, "sh", "-c", line]), "")?;
             }
         }
-        for lines in wiring::lines(wanted, |number| namespace(owner, number)) {
+        for lines in wiring::lines(wanted, namespace) {
             if signal.load(Ordering::Relaxed) != 0 {
                 return Ok(made);
             }
-            let name = namespace(owner, lines.namespace);
+            let name = namespace(lines.namespace);
             batch("ip", Some(&name), &lines.ip)?;
             batch("tc", Some(&name), &lines.tc).map_err(without_netem)?;
         }
@@ -97,7 +95,7 @@ impl Hosts {
         let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
         fs::write(&names, wiring::names(&own, self.hosts))?;
         for number in 1..=self.hosts {
-            let over = Path::new(OVER_ETC).join(namespace(self.owner, number));
+            let over = Path::new(OVER_ETC).join(namespace(number));
             fs::create_dir_all(&over)?;
             for (name, there) in [("hosts", &names), ("ssh", &ssh)] {
                 symlink(there, over.join(name))?;
@@ -109,7 +107,7 @@ impl Hosts {
     /// A command in a host: its network, its name, what covers `/etc` there.
     fn inside(&self, number: usize) -> Command {
         let mut command = tools::command("ip");
-        command.args(["netns", "exec", &namespace(self.owner, number)]);
+        command.args(["netns", "exec", &namespace(number)]);
         command.args(["unshare", "--uts", "sh", "-c"]);
         command.arg("echo \"$0\" >/proc/sys/kernel/hostname && exec \"$@\"");
         command.arg(host_name(number));
@@ -123,7 +121,7 @@ impl Hosts {
         command.arg(&program).args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);
         let said = fs::File::create(log(&self.folder, number))?.into_file();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        self.servers.push(start(&mut command)?);
+        self.servers.push(OwnedChild(start(&mut command)?));
         Ok(())
     }
 
@@ -131,8 +129,8 @@ impl Hosts {
         let deadline = Instant::now() + LISTEN_LIMIT;
         for (number, server) in (1..).zip(&mut self.servers) {
             let listening = wait_until(deadline, || {
-                let is_ready = listens(server.id()) || signal.load(Ordering::Relaxed) != 0;
-                let mut is_over = || matches!(server.try_wait(), Ok(Some(_)));
+                let is_ready = listens(server.0.id()) || signal.load(Ordering::Relaxed) != 0;
+                let mut is_over = || matches!(server.0.try_wait(), Ok(Some(_)));
                 (is_ready || is_over()).then_some(is_ready)
             });
             if listening != Some(true) {
@@ -175,18 +173,14 @@ impl Hosts {
         command.args(words);
         command.env("PATH", login::programs()).env("WIREGAUGE_TESTBED", "net");
         command.env("WIREGAUGE_TESTBED_HOSTS", all(&host_name).join(","));
-        let namespaces = all(&|number| namespace(self.owner, number));
+        let namespaces = all(&namespace);
         command.env("WIREGAUGE_TESTBED_NAMESPACES", namespaces.join(","));
         child::dies_with_us(&mut command).spawn()
     }
 
     /// Removes everything; nothing the second time.
     pub fn remove(&mut self) -> io::Result<()> {
-        for mut server in std::mem::take(&mut self.servers) {
-            // The child is ours and was not waited for: its number cannot be another's.
-            let _ = server.kill();
-            let _ = server.wait();
-        }
+        self.servers.clear();
         take_away(&std::mem::take(&mut self.names))
     }
 }
@@ -261,10 +255,7 @@ fn kill_all(names: &[&String]) -> usize {
 
 /// Removes what killed owners have left.
 pub fn sweep(tell: &dyn Fn(&str)) {
-    let entries = |folder: &Path| -> Vec<String> {
-        let found = fs::read_dir(folder).into_iter().flatten().flatten();
-        found.filter_map(|entry| entry.file_name().into_string().ok()).collect()
-    };
+    let entries = |folder: &Path| Tree::at(folder).names("");
     let is_gone =
         |owner: u32| owner == std::process::id() || !Path::new(&format!("/proc/{owner}")).exists();
     let mut left: Vec<String> = [NAMESPACES, OVER_ETC]
@@ -296,7 +287,7 @@ mod tests {
 
     #[test]
     fn only_names_of_ours_have_an_owner() {
-        assert_eq!(owner_of(&namespace(77, 3)), Some(77));
+        assert_eq!(owner_of(&namespace(3)), Some(std::process::id()));
         for name in ["wgnet-", "wgnet-77", "wgnet-77-", "wgnet-a-1", "wg77n1", "eth0", "wgnet-7-1x"]
         {
             assert_eq!(owner_of(name), None, "{name}");

@@ -156,14 +156,9 @@ fn bytes_in(rate: BitRate, us: u64) -> u64 {
 
 /// `/etc/hosts` of every host: this machine's own, and the names of all.
 pub fn names(own: &str, hosts: usize) -> String {
-    let mut text = own.to_string();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    for number in 1..=hosts {
-        text.push_str(&format!("{} {}\n", address(number), host_name(number)));
-    }
-    text
+    let gap = if own.is_empty() || own.ends_with('\n') { "" } else { "\n" };
+    let line = |number| format!("{} {}\n", address(number), host_name(number));
+    format!("{own}{gap}{}", (1..=hosts).map(line).collect::<String>())
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ fn meet_speaking(
         let (socket, _) = listener.accept().unwrap();
         accept(socket, Instant::now() + SOON, |_| Ok(config))
     });
-    let config = dialling(controller, &looks_for.certificate, protocol).unwrap();
     let socket = TcpStream::connect(at).unwrap();
-    let controller = dial(socket, Instant::now() + SOON, config);
+    let deadline = Instant::now() + SOON;
+    let controller = dial(socket, deadline, controller, &looks_for.certificate, protocol);
     Met { agent: accepting.join().unwrap(), controller }
 }
 
