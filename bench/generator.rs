@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 use wiregauge::agent::rehearse;
-use wiregauge::clock::{Calibration, Clock, Source, Timebase, Tsc, anchors};
+use wiregauge::clock::{Calibration, Clock, Source, Timebase, Tsc, anchors, measure_reading};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::{self, Arrivals, Generator, Pace};
 use wiregauge::pattern::oneway;
@@ -65,7 +65,7 @@ fn main() {
     let anchors = anchors(Source::Tsc, std::time::Duration::from_millis(100), 11);
     let time =
         Timebase::new(Tsc.now(), Calibration::of(Source::Tsc, &anchors).unwrap().ns_per_tick);
-    let reading = Source::Tsc.measure_reading(&time);
+    let reading = measure_reading(Tsc, &time);
     let mut draw_ns = BTreeMap::new();
     let mut message_ns = BTreeMap::new();
     for (name, schedule) in schedules() {

@@ -6,7 +6,7 @@
 //! second (some 10 ppm, the same for every program on the machine).
 
 use super::counter::middle;
-use super::{AnyClock, Clock, KernelClock, Source, TickSpan, Ticks, Timebase, Tsc};
+use super::{Clock, KernelClock, Source, TickSpan, Ticks, Timebase};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -169,16 +169,6 @@ pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
     spans.sort_unstable();
     let resolution_ns = if smallest == i64::MAX { 0.0 } else { base.span(TickSpan(smallest)) };
     Reading { cost_ns: base.span(spans[BATCHES / 2]) / (BATCH - 1) as f64, resolution_ns }
-}
-
-impl Source {
-    /// [`measure_reading`] with the clock of this source.
-    pub fn measure_reading(self, base: &Timebase) -> Reading {
-        match self.clock() {
-            AnyClock::Kernel(clock) => measure_reading(clock, base),
-            _ => measure_reading(Tsc, base),
-        }
-    }
 }
 
 /// The clock that stamped the samples, as it stands in every record.

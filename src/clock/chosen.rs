@@ -1,9 +1,9 @@
 //! The timestamp clock of a host: chosen and calibrated before the first round, and compared over
 //! the whole run at its end.
 
-use super::calibrate::{Anchor, Calibration, ClockReport, anchors};
+use super::calibrate::{Anchor, Calibration, ClockReport, anchors, measure_reading};
 use super::exchange::Local;
-use super::{Source, Ticks, Timebase};
+use super::{AnyClock, Source, Ticks, Timebase, Tsc};
 use std::time::Duration;
 
 /// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
@@ -37,7 +37,10 @@ impl ChosenClock {
         let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
         let base = Timebase::new(epoch, scale.ns_per_tick);
-        let reading = source.measure_reading(&base);
+        let reading = match source.clock() {
+            AnyClock::Kernel(clock) => measure_reading(clock, &base),
+            _ => measure_reading(Tsc, &base),
+        };
         let report = ClockReport::new(source, reason, &scale, &reading);
         Ok(ChosenClock { source, anchors, base, report })
     }

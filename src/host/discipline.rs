@@ -43,10 +43,10 @@ pub struct Discipline {
 impl Discipline {
     /// This host's.
     pub fn read() -> Discipline {
-        let found = Discipline::read_from(&Tree::default());
-        let asked = found.daemons.iter().any(|daemon| daemon == PTP4L);
-        let ptp_offset_ns = asked.then(ask_ptp4l).flatten();
-        let found = Discipline { ptp_offset_ns, ..found };
+        let mut found = Discipline::read_from(&Tree::default());
+        if found.daemons.iter().any(|daemon| daemon == PTP4L) {
+            found.ptp_offset_ns = ask_ptp4l();
+        }
         match kernel() {
             Some((timex, state)) => found.with(&timex, state),
             None => found,
@@ -94,20 +94,18 @@ impl Discipline {
     ///
     /// Errors: it is not kept right; a sentence.
     pub fn stated_error_ns(&self) -> Result<f64, String> {
-        match (self.synchronized, self.max_error_ns) {
-            (Some(true), Some(most)) => Ok(most + self.ptp_offset_ns.unwrap_or(0.0).abs()),
-            _ => {
-                let daemons = match self.daemons.as_slice() {
-                    [] => "no time daemon runs".to_string(),
-                    some => format!("running: {}", some.join(", ")),
-                };
-                Err(format!(
-                    "--clock ptp needs a clock that PTP or NTP keeps right, and the kernel says \
-                     that CLOCK_REALTIME is not synchronized here ({daemons}): start PTP or NTP, \
-                     or use --clock tsc"
-                ))
-            }
+        if let (Some(true), Some(most)) = (self.synchronized, self.max_error_ns) {
+            return Ok(most + self.ptp_offset_ns.unwrap_or(0.0).abs());
         }
+        let daemons = match self.daemons.as_slice() {
+            [] => "no time daemon runs".to_string(),
+            some => format!("running: {}", some.join(", ")),
+        };
+        Err(format!(
+            "--clock ptp needs a clock that PTP or NTP keeps right, and the kernel says that \
+             CLOCK_REALTIME is not synchronized here ({daemons}): start PTP or NTP, or use \
+             --clock tsc"
+        ))
     }
 }
 

@@ -28,6 +28,23 @@ pub fn write(folder: &Path, settings: &[(&str, OsString)], command: &[OsString])
     Ok(())
 }
 
+/// Variables of a machine: its own addresses and those of the other.
+pub fn settings(number: usize, machines: usize) -> Vec<(&'static str, OsString)> {
+    let mut settings: Vec<(&str, OsString)> = vec![
+        ("WIREGAUGE_TESTBED", "rdma".into()),
+        ("WIREGAUGE_TESTBED_DEVICE", "rxe0".into()),
+        ("WIREGAUGE_TESTBED_NUMBER", number.to_string().into()),
+        ("WIREGAUGE_TESTBED_ADDRESS", format!("10.77.0.{number}").into()),
+        ("WIREGAUGE_TESTBED_ADDRESS6", format!("fd77::{number}").into()),
+    ];
+    if machines == 2 {
+        let other = 3 - number;
+        settings.push(("WIREGAUGE_TESTBED_PEER", format!("10.77.0.{other}").into()));
+        settings.push(("WIREGAUGE_TESTBED_PEER6", format!("fd77::{other}").into()));
+    }
+    settings
+}
+
 /// Whether a variable is passed on: a name that a shell takes, and of use there.
 fn is_for_the_guest(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
@@ -88,5 +105,18 @@ mod tests {
         for name in ["PATH", "DISPLAY", "BASH_FUNC_x%%", "a b", "1A", "", "_"] {
             assert!(!is_for_the_guest(OsStr::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn a_machine_knows_itself_and_the_other() {
+        let value = |settings: &[(&str, OsString)], name: &str| {
+            let found = settings.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        let [first, second] = [1, 2].map(|number| settings(number, 2));
+        let address = "WIREGAUGE_TESTBED_ADDRESS";
+        assert_eq!(value(&first, "WIREGAUGE_TESTBED_PEER"), value(&second, address));
+        assert_eq!(value(&second, "WIREGAUGE_TESTBED_PEER6"), Some("fd77::1".into()));
+        assert_eq!(value(&settings(1, 1), "WIREGAUGE_TESTBED_PEER"), None);
     }
 }

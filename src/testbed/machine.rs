@@ -1,10 +1,9 @@
 //! One machine: its emulator, the folder that they share, and the ports between them.
 
-use super::job;
 use super::kit::Kit;
 use super::tools::{self, last_words, private_folder, start};
+use super::{MachineRequest, job};
 use crate::host::child::OwnedChild;
-use crate::units::Bytes;
 use fs_err as fs;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,21 +20,28 @@ const PORTS: [&str; 3] = ["control", "out", "err"];
 /// Processors: a client and a server that both spin need one each.
 const PROCESSORS: u32 = 2;
 
-/// What differs from machine to machine.
+/// A machine of those that were asked for.
 #[derive(Debug)]
 pub struct MachineSpec<'a> {
     /// Its number, from 1.
     pub number: usize,
-    /// Its memory.
-    pub memory: Bytes,
+    /// What was asked for.
+    pub wanted: &'a MachineRequest,
     /// The host's folder that is its `/out`.
     pub out: &'a Path,
-    /// Variables for the guest's script.
-    pub settings: Vec<(&'static str, OsString)>,
-    /// What it runs.
-    pub command: &'a [OsString],
     /// Its end of the wire to the other machine.
     pub wire: Option<&'a UnixStream>,
+}
+
+impl MachineSpec<'_> {
+    /// What it runs.
+    fn command(&self) -> Vec<OsString> {
+        match &self.wanted.peer {
+            _ if self.number == 1 => self.wanted.command.clone(),
+            Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
+            None => vec!["sleep".into(), "infinity".into()],
+        }
+    }
 }
 
 /// The host's ends of a machine's [`PORTS`]: lines of the guest's script, what the command prints,
@@ -59,8 +65,8 @@ impl Machine {
         let share = folder.path().join("job");
         fs::create_dir(&share)?;
         let mut settings = vec![("modules", kit.modules.clone().into_os_string())];
-        settings.extend(spec.settings.iter().cloned());
-        job::write(&share, &settings, spec.command)?;
+        settings.extend(job::settings(spec.number, spec.wanted.machines));
+        job::write(&share, &settings, &spec.command())?;
         let [(control, one), (out, two), (err, three)] =
             [UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?];
         let ports = [one, two, three];
@@ -98,7 +104,7 @@ fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &Ports) -> Vec<OsS
     let mut plain = format!(
         "-nodefaults -no-user-config -no-reboot -display none -accel tcg,thread=multi -cpu max \
          -smp {PROCESSORS} -m {} -device virtio-serial-pci",
-        spec.memory.0 >> 20
+        spec.wanted.memory.0 >> 20
     );
     for (port, end) in PORTS.iter().zip(ports) {
         plain += &format!(
@@ -141,6 +147,7 @@ fn option(before: &str, path: &Path, after: &str) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::{Bytes, Span};
 
     fn typed() -> Vec<String> {
         let kit = Kit {
@@ -148,14 +155,16 @@ mod tests {
             initrd: "/c/initrd".into(),
             modules: "/c/lib/modules".into(),
         };
-        let spec = MachineSpec {
-            number: 1,
+        let wanted = MachineRequest {
             memory: Bytes(3 << 30),
-            out: Path::new("/a,b"),
-            settings: Vec::new(),
-            command: &[],
-            wire: None,
+            timeout: Span(1),
+            out: None,
+            kernel: None,
+            machines: 1,
+            peer: None,
+            command: Vec::new(),
         };
+        let spec = MachineSpec { number: 1, wanted: &wanted, out: Path::new("/a,b"), wire: None };
         let ports = [(); 3].map(|()| UnixStream::pair().unwrap().1);
         let words = words(&kit, &spec, Path::new("/t"), &ports);
         words.into_iter().map(|word| word.into_string().unwrap()).collect()

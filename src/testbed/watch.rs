@@ -5,7 +5,6 @@ use super::kit::Kit;
 use super::machine::{Machine, MachineSpec, Ports};
 use super::tools::{private_folder, signals};
 use fs_err as fs;
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,16 +73,9 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
     let (mut machines, mut readers) = (Vec::new(), Vec::new());
     // A pair of sockets that nobody else can reach.
     let wire = UnixStream::pair().map(<[UnixStream; 2]>::from)?;
-    for (index, (command, end)) in commands(wanted).iter().zip(wire).enumerate() {
-        let number = index + 1;
-        let spec = MachineSpec {
-            number,
-            memory: wanted.memory,
-            out: &out,
-            settings: settings(number, wanted.machines),
-            command,
-            wire: (wanted.machines > 1).then_some(&end),
-        };
+    for (index, end) in wire.into_iter().take(wanted.machines).enumerate() {
+        let wire = (wanted.machines > 1).then_some(&end);
+        let spec = MachineSpec { number: index + 1, wanted, out: &out, wire };
         let (machine, ports) = Machine::start(kit, &spec)?;
         readers.extend(listen(index, ports, &sender));
         machines.push(machine);
@@ -100,32 +92,6 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
         tell(&format!("the files of /out are in {}", folder.keep().display()));
     }
     ended
-}
-
-/// What each machine runs.
-fn commands(wanted: &MachineRequest) -> Vec<Vec<OsString>> {
-    let peer: Vec<OsString> = match &wanted.peer {
-        Some(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
-        None => vec!["sleep".into(), "infinity".into()],
-    };
-    [wanted.command.clone(), peer].into_iter().take(wanted.machines).collect()
-}
-
-/// Variables of a machine: its own addresses and those of the other.
-fn settings(number: usize, machines: usize) -> Vec<(&'static str, OsString)> {
-    let mut settings: Vec<(&str, OsString)> = vec![
-        ("WIREGAUGE_TESTBED", "rdma".into()),
-        ("WIREGAUGE_TESTBED_DEVICE", "rxe0".into()),
-        ("WIREGAUGE_TESTBED_NUMBER", number.to_string().into()),
-        ("WIREGAUGE_TESTBED_ADDRESS", format!("10.77.0.{number}").into()),
-        ("WIREGAUGE_TESTBED_ADDRESS6", format!("fd77::{number}").into()),
-    ];
-    if machines == 2 {
-        let other = 3 - number;
-        settings.push(("WIREGAUGE_TESTBED_PEER", format!("10.77.0.{other}").into()));
-        settings.push(("WIREGAUGE_TESTBED_PEER6", format!("fd77::{other}").into()));
-    }
-    settings
 }
 
 /// The machines while they run.
@@ -266,18 +232,5 @@ mod tests {
         for strange in ["", "exit", "exit 256", "exit -1", "readyy", "go"] {
             assert_eq!(understood(strange), None, "{strange}");
         }
-    }
-
-    #[test]
-    fn a_machine_knows_itself_and_the_other() {
-        let value = |settings: &[(&str, OsString)], name: &str| {
-            let found = settings.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.to_string_lossy().into_owned())
-        };
-        let [first, second] = [1, 2].map(|number| settings(number, 2));
-        let address = "WIREGAUGE_TESTBED_ADDRESS";
-        assert_eq!(value(&first, "WIREGAUGE_TESTBED_PEER"), value(&second, address));
-        assert_eq!(value(&second, "WIREGAUGE_TESTBED_PEER6"), Some("fd77::1".into()));
-        assert_eq!(value(&settings(1, 1), "WIREGAUGE_TESTBED_PEER"), None);
     }
 }

@@ -168,24 +168,47 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
             (Some(key), (hosts, port))
         }
     };
+    let (JobKey(key), own, (mut reader, mut writer)) = connect(rank.rank, &hosts, port, key)?;
+    let ends = DerivedPair::of_secret(&key)?;
+    let trust = Trust::One(ends.controller.certificate);
+    let listener = daemon::listen(SocketAddr::new(own, 0))?;
+    let at = listener.local_addr()?;
+    let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
+    std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
+    reader.deadline = Some(Instant::now() + PROOF);
+    let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
+    let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
+    let answer: Answer = answer.map_err(|error| format!("rank 0: {error}"))?;
+    answer.map_err(Fault::Refused)?;
+    reader.deadline = None;
+    // No more messages follow: the connection closes when rank 0 exits or is killed.
+    let _ = reader.read(&mut [0]);
+    let _ = writer.flush();
+    Ok(())
+}
+
+/// Connects to rank 0, wherever it is of these, as [`reach`].
+fn connect(
+    rank: u32,
+    hosts: &[String],
+    port: u16,
+    key: Option<JobKey>,
+) -> Result<(JobKey, IpAddr, Channel), Fault> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = String::from("no answer");
     while Instant::now() < deadline {
-        for at in addresses(&hosts, port) {
+        for at in addresses(hosts, port) {
             match reach(at, key) {
-                Ok((key, own, channel)) => {
-                    return serve_until_end(rank, (program, patterns), key, own, channel);
-                }
                 // Another program may use one of the ports.
                 Err(error) => last = format!("{at}: {error}"),
+                connected => return connected,
             }
         }
         std::thread::sleep(PAUSE);
     }
     Err(Fault::new(format!(
-        "rank {} could not connect to rank 0 at {} within {} s (last: {last}): name its host with \
-         --leader",
-        rank.rank,
+        "rank {rank} could not connect to rank 0 at {} within {} s (last: {last}): name its host \
+         with --leader",
         hosts.join(", "),
         PATIENCE.as_secs()
     )))
@@ -214,30 +237,4 @@ fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel
     let address = socket.local_addr()?.ip().to_canonical();
     let (deadline, theirs) = (Instant::now() + PROOF, &ends.agent.certificate);
     Ok((key, address, tls::dial(socket, deadline, &ends.controller, theirs, tls::FRAMES)?))
-}
-
-/// Serves as an agent until rank 0 exits.
-fn serve_until_end(
-    rank: &Rank,
-    (program, patterns): (&Path, FindPattern),
-    JobKey(key): JobKey,
-    own: IpAddr,
-    (mut reader, mut writer): Channel,
-) -> Result<(), Fault> {
-    let ends = DerivedPair::of_secret(&key)?;
-    let trust = Trust::One(ends.controller.certificate);
-    let listener = daemon::listen(SocketAddr::new(own, 0))?;
-    let at = listener.local_addr()?;
-    let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
-    std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
-    reader.deadline = Some(Instant::now() + PROOF);
-    let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
-    let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
-    let answer: Answer = answer.map_err(|error| format!("rank 0: {error}"))?;
-    answer.map_err(Fault::Refused)?;
-    reader.deadline = None;
-    // No more messages follow: the connection closes when rank 0 exits or is killed.
-    let _ = reader.read(&mut [0]);
-    let _ = writer.flush();
-    Ok(())
 }

@@ -17,7 +17,7 @@ use crate::host;
 use crate::plan::host_spec::JobKey;
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::Command;
 
 /// Environment variable with the secret of all ranks, set by a person or a manifest.
@@ -109,19 +109,17 @@ fn listen(first: u16) -> Result<TcpListener, String> {
         .map_err(|error| format!("rank 0 cannot listen on any of the ports from {first}: {error}"))
 }
 
-/// `key/port/address,address`, without blanks as PMI requires.
-fn published(key: &JobKey, at: SocketAddr) -> String {
-    let own: Vec<String> = host::own_addresses().iter().map(|one| one.to_string()).collect();
-    format!("{}/{}/{}", secret::to_hex(key.0), at.port(), own.join(","))
+/// Key, port and addresses, in hex: without blanks as PMI requires.
+fn published(JobKey(key): &JobKey, at: SocketAddr) -> String {
+    let own = (key, at.port(), host::own_addresses());
+    secret::to_hex(postcard::to_stdvec(&own).unwrap_or_default())
 }
 
 /// Parses it.
 fn parse_published(text: &str) -> Option<(JobKey, Vec<String>, u16)> {
-    let mut parts = text.split('/');
-    let key = secret::from_hex(parts.next()?)?;
-    let port = parts.next()?.parse().ok()?;
-    let hosts: Vec<String> = parts.next()?.split(',').map(String::from).collect();
-    Some((JobKey(key), hosts, port))
+    let (key, port, hosts): ([u8; 32], u16, Vec<IpAddr>) =
+        postcard::from_bytes(&hex::decode(text).ok()?).ok()?;
+    Some((JobKey(key), hosts.iter().map(IpAddr::to_string).collect(), port))
 }
 
 /// Whether this is a rank other than 0, which prints nothing: rank 0 speaks for all.
