@@ -51,9 +51,11 @@ impl CommandDef {
 }
 
 /// The arguments of a command.
+#[derive(Debug)]
 pub struct Typed {
     /// The options.
     pub given: Given,
+    /// The words of each operand.
     pub operands: Vec<(&'static str, Vec<OsString>)>,
 }
 

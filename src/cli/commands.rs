@@ -2,19 +2,19 @@
 
 use super::command_def::{CommandDef, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
-use super::{ClockOptions, Command, DaemonOptions, StudyOptions, place, testbed, values};
+use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
 use crate::host;
 use crate::options::{Given, OptionDef, UsageError, each_once, refuse, under};
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
-use crate::plan::host_spec::AGENT_PORT;
+use crate::plan::request::refuse_found;
 use crate::remote::daemon::caps::Caps;
 use crate::remote::daemon::network::Network;
-use crate::report::export::{Format, Selection};
+use crate::report::export::Format;
 use crate::stats::limit::Limit;
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// All of them but the survey.
 pub const OTHERS: &[CommandDef] = &[
@@ -80,7 +80,7 @@ const RUN: CommandDef = CommandDef {
 const LIST: CommandDef = CommandDef {
     about: "List transports, what each can do, and why one is not available",
     tables: &[&[JSON]],
-    ..CommandDef::new("list", |typed| Ok(Command::List { json: typed.given.flag("json") }))
+    ..CommandDef::new("list", |typed| Ok(Command::List(typed)))
 };
 
 const REPORT: CommandDef = CommandDef {
@@ -90,9 +90,8 @@ const REPORT: CommandDef = CommandDef {
     operands: &[OptionDef::path("DIR", "Run directories").required().list()],
     tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")]],
     ..CommandDef::new("report", |typed| {
-        let dirs: Vec<PathBuf> = typed.operands("DIR").iter().map(PathBuf::from).collect();
-        dirs.iter().try_for_each(|directory| check_run_directory(directory))?;
-        Ok(Command::Report { dirs, html: !typed.given.flag("no-html") })
+        typed.operands("DIR").iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
+        Ok(Command::Report(typed))
     })
 };
 
@@ -109,16 +108,8 @@ const EXPORT: CommandDef = CommandDef {
         OptionDef::flag("without-warmup", "Leave out the warm-up"),
     ]],
     ..CommandDef::new("export", |typed| {
-        let dir = typed.path("DIR");
-        check_run_directory(&dir)?;
-        let Typed { given, .. } = typed;
-        let runs = given.counts32("run");
-        Ok(Command::Export {
-            dir,
-            format: given.choice("format").unwrap_or(Format::Csv),
-            selection: Selection { runs, without_warmup: given.flag("without-warmup") },
-            out: given.text("out").map(PathBuf::from),
-        })
+        check_run_directory(&typed.path("DIR"))?;
+        Ok(Command::Export(typed))
     })
 };
 
@@ -145,19 +136,13 @@ const COMPARE: CommandDef = CommandDef {
         .list(),
         JSON,
     ]],
-    ..CommandDef::new("compare", |typed| {
-        let given = &typed.given;
-        let limits = given
-            .read_list("fail-if", |text| text.parse().map(|limit: Limit| (text.to_owned(), limit)));
-        let text = |name| typed.operand(name).unwrap_or_default();
-        Ok(Command::Compare { a: text("A"), b: text("B"), limits, json: given.flag("json") })
-    })
+    ..CommandDef::new("compare", |typed| Ok(Command::Compare(typed)))
 };
 
 const SELFTEST: CommandDef = CommandDef {
     about: "Check the instrument itself against known answers",
     tables: &[&[JSON]],
-    ..CommandDef::new("selftest", |typed| Ok(Command::Selftest { json: typed.given.flag("json") }))
+    ..CommandDef::new("selftest", |typed| Ok(Command::Selftest(typed)))
 };
 
 const CLOCKS: CommandDef = CommandDef {
@@ -269,7 +254,10 @@ const AGENT: CommandDef = CommandDef {
             ],
         ),
     ],
-    ..CommandDef::new("agent", |typed| agent(&typed.given))
+    ..CommandDef::new("agent", |typed| {
+        check_transports(&typed.given)?;
+        Ok(Command::Agent(typed))
+    })
 };
 
 const AGENT_ADDRESS: OptionDef = OptionDef::text(
@@ -306,15 +294,10 @@ const NOISE: CommandDef = CommandDef {
             .default_note("tsc where it is invariant"),
         JSON,
     ]],
-    ..CommandDef::new("noise", |Typed { given, .. }| {
-        let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
+    ..CommandDef::new("noise", |typed| {
+        let cpus = typed.given.read("cpus", values::cpu_list).unwrap_or_default();
         host::check_cpus(&cpus).map_err(UsageError::of_option("cpus"))?;
-        Ok(Command::Noise {
-            cpus,
-            time: given.time("time").unwrap_or_default(),
-            clock: given.choice("clock"),
-            json: given.flag("json"),
-        })
+        Ok(Command::Noise(typed))
     })
 };
 
@@ -350,32 +333,14 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
     })))
 }
 
-fn agent(given: &Given) -> Result<Command, UsageError> {
+/// Refuses an agent's transports that connect no hosts.
+fn check_transports(given: &Given) -> Result<(), UsageError> {
     let reaching = Caps::default().transports;
-    let transports = match given.is_given("transports") {
-        false => reaching.clone(),
-        true => given.choices("transports"),
-    };
-    if let Some(local) = transports.iter().find(|one| !reaching.contains(one)) {
-        let names: Vec<&str> = reaching.iter().map(|one| one.name()).collect();
-        let names = names.join(", ");
-        return refuse(format!("--transports: {local} does not connect hosts: use {names}"));
-    }
-    Ok(Command::Agent(Box::new(DaemonOptions {
-        listen: given
-            .read("listen", values::listening)
-            .unwrap_or(([127, 0, 0, 1], AGENT_PORT).into()),
-        pair: given.flag("pair"),
-        folder: given.text("identity").map(PathBuf::from),
-        allow: given.list("allow"),
-        caps: Caps {
-            longest_run: given.time("longest-run").unwrap_or_default(),
-            highest_rate: given.get("highest-rate"),
-            most_memory: given.size("most-memory").unwrap_or_default(),
-            ports: given.read("ports", values::ports),
-            transports,
-        },
-    })))
+    let typed = given.choices("transports");
+    refuse_found(typed.iter().find(|one| !reaching.contains(one)), |local| {
+        let names = reaching.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+        format!("--transports: {local} does not connect hosts: use {names}")
+    })
 }
 
 fn agent_address(typed: &Typed) -> Result<(String, u16), UsageError> {

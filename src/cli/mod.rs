@@ -15,22 +15,18 @@ mod place;
 mod refuse;
 mod tables;
 mod testbed;
-mod values;
+pub mod values;
 
+pub use command_def::Typed;
 pub use common_options::ALL as COMMON_OPTIONS;
 
 use crate::clock::Source;
 use crate::options::UsageError;
 use crate::plan::{CpuPair, HostSpec, Place, Request};
-use crate::remote::daemon::caps::Caps;
-use crate::remote::daemon::network::Network;
 use crate::remote::job::rank::Rank;
-use crate::report::export::{Format, Selection};
-use crate::stats::limit::Limit;
 use crate::transport::Interfaces;
 use crate::units::{InjectedClockError, Span};
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// How a run is made, whatever it measures, and where its output goes.
@@ -82,7 +78,8 @@ pub struct ClockOptions {
     pub options: RunOptions,
 }
 
-/// What was asked for.
+/// What was asked for. The options of a command in [`Typed`] are checked, and read where they are
+/// used.
 #[derive(Debug)]
 pub enum Command {
     /// Measure every transport.
@@ -115,55 +112,17 @@ pub enum Command {
         rank: Option<Box<Rank>>,
     },
     /// Measure the noise of CPUs.
-    Noise {
-        /// Which; empty: all that are allowed.
-        cpus: Vec<u32>,
-        /// How long.
-        time: Span,
-        /// The clock.
-        clock: Option<Source>,
-        /// Whether as JSON.
-        json: bool,
-    },
+    Noise(Typed),
     /// List the transports.
-    List {
-        /// Whether as JSON.
-        json: bool,
-    },
+    List(Typed),
     /// Render records again.
-    Report {
-        /// Run directories.
-        dirs: Vec<PathBuf>,
-        /// Whether report.html is written again.
-        html: bool,
-    },
+    Report(Typed),
     /// Write a run in another format.
-    Export {
-        /// Run directory.
-        dir: PathBuf,
-        /// The format.
-        format: Format,
-        /// Which samples.
-        selection: Selection,
-        /// The file; `None`: stdout.
-        out: Option<PathBuf>,
-    },
+    Export(Typed),
     /// Compare two runs.
-    Compare {
-        /// The first, with a selection.
-        a: String,
-        /// The second.
-        b: String,
-        /// Limits, each as typed and as understood.
-        limits: Vec<(String, Limit)>,
-        /// Whether as JSON.
-        json: bool,
-    },
+    Compare(Typed),
     /// Check the instrument.
-    Selftest {
-        /// Whether as JSON.
-        json: bool,
-    },
+    Selftest(Typed),
     /// Run a command in a machine of the testbed.
     Testbed(Box<crate::testbed::MachineRequest>),
     /// Run a command in a network of hosts.
@@ -171,28 +130,13 @@ pub enum Command {
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
     /// Run an agent daemon, or offer a pairing with one.
-    Agent(Box<DaemonOptions>),
+    Agent(Typed),
     /// Pair with one at this host and port.
     Pair(String, u16),
     /// Be the agent of one round.
     RunRole,
     /// Carry a control channel to an agent daemon at this host and port.
     Dial(String, u16),
-}
-
-/// How an agent daemon runs.
-#[derive(Clone, Debug)]
-pub struct DaemonOptions {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// Whether only a pairing is offered.
-    pub pair: bool,
-    /// Where its identity is; `None`: where it usually is.
-    pub folder: Option<PathBuf>,
-    /// From where controllers may come; empty: from everywhere.
-    pub allow: Vec<Network>,
-    /// What they may do.
-    pub caps: Caps,
 }
 
 /// Reads the arguments, the program's name first.

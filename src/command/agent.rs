@@ -3,9 +3,12 @@
 use super::console::{complain, print};
 use super::process::program;
 use super::{CommandError, Exit};
-use crate::cli::DaemonOptions;
+use crate::cli::values;
+use crate::options::Given;
 use crate::pattern::registry;
 use crate::plan::UsageError;
+use crate::plan::host_spec::AGENT_PORT;
+use crate::remote::daemon::caps::Caps;
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
 use crate::remote::daemon::{self, Daemon, Trust};
@@ -18,27 +21,28 @@ const SECRET_VARIABLE: &str = "WIREGAUGE_PAIRING_SECRET";
 /// Longest input that is read as a secret.
 const LONGEST_SECRET: u64 = 256;
 
-fn folder(named: Option<PathBuf>) -> Result<PathBuf, CommandError> {
-    named.map_or_else(identity::folder, Ok).map_err(CommandError::Unable)
+fn folder(named: Option<&str>) -> Result<PathBuf, CommandError> {
+    named.map(PathBuf::from).map_or_else(identity::folder, Ok).map_err(CommandError::Unable)
 }
 
 /// Runs the daemon until it is stopped, or offers a pairing.
-pub fn agent(asked: DaemonOptions) -> Result<Exit, CommandError> {
-    let folder = folder(asked.folder)?;
+pub fn agent(given: &Given) -> Result<Exit, CommandError> {
+    let folder = folder(given.text("identity"))?;
     let identity = Identity::of_host(&folder).map_err(CommandError::Unable)?;
-    if asked.pair {
+    if given.flag("pair") {
         let secret = pairing::offer(&folder).map_err(CommandError::Unable)?;
         complain(&format!(
             "run `wiregauge pair HOST` at the controller within {} min and enter this secret:",
             pairing::VALID.as_mins()
         ));
-        return print(format!("{secret}\n").as_bytes());
+        return print(format!("{secret}\n"));
     }
     let paired = peers(&folder.join(CONTROLLERS)).map_err(CommandError::Unable)?.len();
     let trust = Trust::Folder(folder.clone());
     let mut daemon = Daemon::new(program()?, registry::find, identity, trust, false);
-    (daemon.allow, daemon.caps) = (asked.allow, asked.caps);
-    let listener = daemon::listen(asked.listen)?;
+    (daemon.allow, daemon.caps) = (given.list("allow"), caps(given));
+    let listen = given.read("listen", values::listening);
+    let listener = daemon::listen(listen.unwrap_or(([127, 0, 0, 1], AGENT_PORT).into()))?;
     let at = listener.local_addr()?;
     let reach = match at.ip().is_loopback() {
         true => ", reachable from this host only (see --listen)",
@@ -52,6 +56,21 @@ pub fn agent(asked: DaemonOptions) -> Result<Exit, CommandError> {
         folder.join(CONTROLLERS).display()
     ));
     daemon::serve(&Arc::new(daemon), &listener)
+}
+
+/// What controllers may do.
+fn caps(given: &Given) -> Caps {
+    let all = Caps::default();
+    Caps {
+        longest_run: given.get("longest-run").unwrap_or(all.longest_run),
+        highest_rate: given.get("highest-rate"),
+        most_memory: given.get("most-memory").unwrap_or(all.most_memory),
+        ports: given.read("ports", values::ports),
+        transports: match given.is_given("transports") {
+            true => given.choices("transports"),
+            false => all.transports,
+        },
+    }
 }
 
 /// Pairs with a daemon.

@@ -1,7 +1,8 @@
 //! `compare`: the difference of each quantile of two runs, and whether a limit was exceeded.
 
-use super::console::{print, print_json};
+use super::console::show;
 use super::{CommandError, Exit};
+use crate::cli::Typed;
 use crate::options::refuse;
 use crate::record::read_record;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
@@ -87,13 +88,12 @@ struct Comparison {
 }
 
 /// Compares.
-pub fn compare(
-    a: &str,
-    b: &str,
-    limits: &[(String, Limit)],
-    json: bool,
-) -> Result<Exit, CommandError> {
-    let (a, b) = (Side::read(a)?, Side::read(b)?);
+pub fn compare(typed: &Typed) -> Result<Exit, CommandError> {
+    let side = |name| Side::read(&typed.operand(name).unwrap_or_default());
+    let (a, b) = (side("A")?, side("B")?);
+    let limits = typed
+        .given
+        .read_list("fail-if", |text| text.parse().map(|limit: Limit| (text.to_owned(), limit)));
     let pairs = pair(&a, &b);
     if pairs.is_empty() {
         return refuse(
@@ -108,7 +108,7 @@ pub fn compare(
             false => format!("{} -> {}", first.label, second.label),
         };
         differences(first, second, &runs, &mut all.rows);
-        for (text, limit) in limits {
+        for (text, limit) in &limits {
             all.limits.push(judge(limit, text, first, second, &runs));
         }
     }
@@ -116,10 +116,7 @@ pub fn compare(
         all.warnings.push((&Warning::NotInterleaved).into());
     }
     let exceeded = all.limits.iter().any(|judged| judged.exceeded);
-    match json {
-        true => print_json(&all)?,
-        false => print(text(&all).as_bytes())?,
-    };
+    show(typed.given.flag("json"), &all, text)?;
     Ok(if exceeded { Exit::Exceeded } else { Exit::Right })
 }
 

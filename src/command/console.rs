@@ -17,17 +17,26 @@ pub fn complain_of(error: &CommandError) {
 }
 
 /// Prints to stdout. A reader that has had enough (`| head`) is no error.
-pub(super) fn print(text: &[u8]) -> Result<Exit, CommandError> {
+pub(super) fn print(text: impl AsRef<[u8]>) -> Result<Exit, CommandError> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(Exit::Right),
     }
 }
 
+/// Prints a value as JSON, or the text that shows it.
+pub(super) fn show<T: serde::Serialize + ?Sized>(
+    json: bool,
+    value: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<Exit, CommandError> {
+    if json { print_json(value) } else { print(text(value)) }
+}
+
 /// Prints a value as JSON.
-pub(super) fn print_json<T: serde::Serialize>(value: &T) -> Result<Exit, CommandError> {
+pub(super) fn print_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Exit, CommandError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?;
     text.push(b'\n');
-    print(&text)
+    print(text)
 }

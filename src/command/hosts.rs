@@ -1,6 +1,6 @@
 //! `hosts`, and other hosts before anything runs there: reached, probed, and left as they were.
 
-use super::console::{complain, print, print_json};
+use super::console::{complain, show};
 use super::process::{interrupts, program};
 use super::{CommandError, Exit};
 use crate::clock::Source;
@@ -151,10 +151,7 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
         _ => Exit::Right,
     };
     leave(reached);
-    match json {
-        true => print_json(&reports)?,
-        false => print(table(&reports).as_bytes())?,
-    };
+    show(json, reports.as_slice(), table)?;
     Ok(exit)
 }
 

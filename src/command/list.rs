@@ -1,7 +1,8 @@
 //! `list`: what there is, and why what is missing is missing.
 
-use super::console::{print, print_json};
+use super::console::show;
 use super::{CommandError, Exit};
+use crate::options::Given;
 use crate::pattern::registry;
 use crate::report::table::Grid;
 use crate::transport::TransportKind;
@@ -39,17 +40,18 @@ fn listed(kind: TransportKind) -> Listed {
 }
 
 /// Lists.
-pub fn list(json: bool) -> Result<Exit, CommandError> {
+pub fn list(given: &Given) -> Result<Exit, CommandError> {
     let all: Vec<Listed> = TransportKind::ALL.iter().map(|kind| listed(*kind)).collect();
-    if json {
-        return print_json(&all);
-    }
+    show(given.flag("json"), all.as_slice(), table)
+}
+
+fn table(all: &[Listed]) -> String {
     #[rustfmt::skip]
     let mut grid = Grid::new([
         "transport", "available", "patterns", "largest", "delivery", "order", "what it is",
         "options",
     ]);
-    for one in &all {
+    for one in all {
         let options: Vec<String> = one.options.iter().map(|name| format!("--{name}")).collect();
         grid.row([
             one.transport.into(),
@@ -63,10 +65,10 @@ pub fn list(json: bool) -> Result<Exit, CommandError> {
         ]);
     }
     let mut text = grid.to_string();
-    for one in &all {
+    for one in all {
         if let Some(reason) = &one.reason {
             text.push_str(&format!("not available: {}: {reason}\n", one.transport));
         }
     }
-    print(text.as_bytes())
+    text
 }

@@ -150,10 +150,10 @@ pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(),
         table::notes(record).lines().for_each(|line| complain(&line));
         return Ok(());
     }
-    print(table::runs(record, &registry::views()).as_bytes())?;
-    print(table::notes(record).as_bytes())?;
+    print(table::runs(record, &registry::views()))?;
+    print(table::notes(record))?;
     if let Some(path) = kept {
-        print(format!("kept in {}\n", path.display()).as_bytes())?;
+        print(format!("kept in {}\n", path.display()))?;
     }
     Ok(())
 }

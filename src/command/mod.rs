@@ -25,7 +25,7 @@ use crate::plan::UsageError;
 use crate::plan::written::Misplaced;
 use crate::record::RecordError;
 use crate::remote::daemon::dial;
-use crate::report::export::{self, ExportError};
+use crate::report::export::ExportError;
 use crate::run::RunError;
 pub use console::{complain, complain_of};
 use jobs::Joined;
@@ -130,19 +130,16 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Run(asked) => run::run(&asked),
         Command::Clocks(asked) => clocks::clocks(&asked),
         Command::Hosts { hosts, json, .. } => hosts::hosts(hosts, json),
-        Command::Noise { cpus, time, clock, json } => noise::noise(&cpus, time, clock, json),
-        Command::List { json } => list::list(json),
-        Command::Report { dirs, html } => report::report(&dirs, html),
-        Command::Export { dir, format, selection, out } => {
-            export::export(&dir, format, &selection, out.as_deref())?;
-            Ok(Exit::Right)
-        }
-        Command::Compare { a, b, limits, json } => compare::compare(&a, &b, &limits, json),
+        Command::Noise(typed) => noise::noise(&typed.given),
+        Command::List(typed) => list::list(&typed.given),
+        Command::Report(typed) => report::report(&typed),
+        Command::Export(typed) => report::export(&typed),
+        Command::Compare(typed) => compare::compare(&typed),
         Command::Testbed(request) => testbed::machines(&request),
         Command::TestbedNet(request) => testbed::network(&request),
-        Command::Selftest { json } => selftest::selftest(json),
-        Command::Text(text) => console::print(&text),
-        Command::Agent(options) => agent::agent(*options),
+        Command::Selftest(typed) => selftest::selftest(&typed.given),
+        Command::Text(text) => console::print(text),
+        Command::Agent(typed) => agent::agent(&typed.given),
         Command::Pair(host, port) => agent::pair(&host, port),
         // Standard output is the control channel: nothing else may write to it.
         Command::RunRole => std::process::exit(serve::main(registry::execution).into()),

@@ -1,23 +1,22 @@
 //! `noise`: gaps that a spinning loop sees on each CPU.
 
-use super::console::{complain, print, print_json};
+use super::console::{complain, show};
 use super::{CommandError, Exit};
-use crate::clock::{ChosenClock, Source};
+use crate::cli::values;
+use crate::clock::ChosenClock;
 use crate::host;
+use crate::options::Given;
 use crate::report::table;
 use crate::units::Span;
 
 /// Watches.
-pub fn noise(
-    cpus: &[u32],
-    time: Span,
-    clock: Option<Source>,
-    json: bool,
-) -> Result<Exit, CommandError> {
+pub fn noise(given: &Given) -> Result<Exit, CommandError> {
+    let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
+    let time: Span = given.get("time").unwrap_or_default();
     let ChosenClock { source, base, .. } =
-        ChosenClock::calibrate(clock).map_err(CommandError::Unable)?;
+        ChosenClock::calibrate(given.choice("clock")).map_err(CommandError::Unable)?;
     let mut seen = Vec::new();
-    for observed in host::observe(cpus, source, &base, time.0 as f64) {
+    for observed in host::observe(&cpus, source, &base, time.0 as f64) {
         match observed {
             Ok(noise) => seen.push(noise),
             Err(error) => complain(&error),
@@ -26,8 +25,5 @@ pub fn noise(
     if seen.is_empty() {
         return Ok(Exit::Nothing);
     }
-    if json {
-        return print_json(&seen);
-    }
-    print(table::noise(&seen).as_bytes())
+    show(given.flag("json"), &seen, |seen| table::noise(seen))
 }

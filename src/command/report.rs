@@ -3,17 +3,19 @@
 use super::console::{complain, print};
 use super::measure::rounds;
 use super::{CommandError, Exit};
+use crate::cli::Typed;
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
+use crate::report::export::{self, Format, Selection};
 use crate::report::{html, table};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Renders them again. Every directory is tried; the first error is the command's.
-pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
+pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
     let mut first = None;
-    for dir in dirs {
-        if let Err(error) = rerender(dir, with_html) {
+    for dir in typed.operands("DIR") {
+        if let Err(error) = rerender(Path::new(dir), !typed.given.flag("no-html")) {
             match first {
                 None => first = Some(error),
                 Some(_) => complain(&error),
@@ -23,6 +25,17 @@ pub fn report(dirs: &[PathBuf], with_html: bool) -> Result<Exit, CommandError> {
     first.map_or(Ok(Exit::Right), Err)
 }
 
+/// Writes a run in another format.
+pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
+    let given = &typed.given;
+    let selection =
+        Selection { runs: given.counts32("run"), without_warmup: given.flag("without-warmup") };
+    let format = given.choice("format").unwrap_or(Format::Csv);
+    let out = given.text("out").map(Path::new);
+    export::export(&typed.path("DIR"), format, &selection, out)?;
+    Ok(Exit::Right)
+}
+
 fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
     let record = read_record(dir)?;
     let mut head =
@@ -30,10 +43,8 @@ fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
     if !record.complete {
         head.push_str(" (INCOMPLETE)");
     }
-    print(
-        format!("{head}\n{}{}", table::runs(&record, &registry::views()), table::notes(&record))
-            .as_bytes(),
-    )?;
+    let (runs, notes) = (table::runs(&record, &registry::views()), table::notes(&record));
+    print(format!("{head}\n{runs}{notes}"))?;
     if with_html {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.

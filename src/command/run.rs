@@ -119,7 +119,7 @@ fn list() -> Result<Exit, CommandError> {
         let parsed = file::parse(&registry::names(), name, text).map_err(Box::new)?;
         grid.row([name.into(), parsed.title.into()]);
     }
-    print(grid.to_string().as_bytes())
+    print(grid.to_string())
 }
 
 /// The file and the text of a study: a shipped one, or a file.

@@ -8,8 +8,9 @@ mod processes;
 mod simulate;
 mod statistics;
 
-use super::console::{print, print_json};
+use super::console::show;
 use super::{CommandError, Exit};
+use crate::options::Given;
 use crate::report::table::{Cell, Grid};
 use serde::Serialize;
 use std::error::Error;
@@ -78,13 +79,10 @@ fn row(number: usize, (input, allowed, test): Test) -> Row {
 }
 
 /// Runs it; the exit code says whether every row passes.
-pub fn selftest(json: bool) -> Result<Exit, CommandError> {
+pub fn selftest(given: &Given) -> Result<Exit, CommandError> {
     let rows: Vec<Row> = (1..).zip(TESTS).map(|(number, test)| row(number, test)).collect();
     let failed = rows.iter().filter(|row| row.verdict == "fail").count();
-    match json {
-        true => print_json(&rows)?,
-        false => print(table(&rows, failed).as_bytes())?,
-    };
+    show(given.flag("json"), &rows, |rows| table(rows, failed))?;
     Ok(if failed > 0 { Exit::Exceeded } else { Exit::Right })
 }
 

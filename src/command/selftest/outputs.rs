@@ -11,7 +11,6 @@ use crate::report::export::{CSV_HEADER, Format, Selection, export_to};
 use crate::report::{html, table};
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::units::Bytes;
-use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -123,35 +122,25 @@ fn read_parquet(path: &Path) -> Fallible<Vec<Sample>> {
     Ok(all)
 }
 
-/// A row of an export.
-#[derive(Deserialize)]
-struct ExportedSample {
-    thread: u32,
-    sequence: u64,
-    size_bytes: u32,
-    #[serde(deserialize_with = "Option::deserialize")]
-    intended_ns: Option<f64>,
-    #[serde(deserialize_with = "Option::deserialize")]
-    submit_ns: Option<f64>,
-    #[serde(deserialize_with = "Option::deserialize")]
-    send_ns: Option<f64>,
-    #[serde(deserialize_with = "Option::deserialize")]
-    receive_ns: Option<f64>,
-    #[serde(deserialize_with = "Option::deserialize")]
-    complete_ns: Option<f64>,
-    flags: u32,
+/// A strict reader of objects: every field is there, and of its type. A stamp that was not taken
+/// is null.
+fn read_row(row: &Value) -> Option<Sample> {
+    let whole = |name: &str| row.get(name)?.as_u64();
+    let short = |name: &str| u32::try_from(whole(name)?).ok();
+    let stamp = |name: &str| match row.get(name)? {
+        Value::Null => Some(f64::NAN),
+        number => number.as_f64(),
+    };
+    let stamps = ["intended_ns", "submit_ns", "send_ns", "receive_ns", "complete_ns"].map(stamp);
+    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = stamps else { return None };
+    let flags = Flags(short("flags")?);
+    let sample = Sample::new(whole("sequence")?, short("size_bytes")?, [a, b, c, d, e], flags);
+    Some(sample.of_thread(short("thread")?))
 }
 
-/// A strict reader of objects: every field is there, and of its type.
-fn read_rows(rows: Vec<Value>) -> Fallible<Vec<Sample>> {
-    let read = |row| {
-        let row: ExportedSample = serde_json::from_value(row)?;
-        let stamps = [row.intended_ns, row.submit_ns, row.send_ns, row.receive_ns, row.complete_ns];
-        let stamps = stamps.map(|stamp| stamp.unwrap_or(f64::NAN));
-        let sample = Sample::new(row.sequence, row.size_bytes, stamps, Flags(row.flags));
-        Ok(sample.of_thread(row.thread))
-    };
-    rows.into_iter().map(read).collect()
+fn read_rows(rows: &[Value]) -> Fallible<Vec<Sample>> {
+    let read = |row| read_row(row).ok_or_else(|| format!("a wrong row: {row}").into());
+    rows.iter().map(read).collect()
 }
 
 /// A strict reader: the header as expected, every row whole, every field a number or empty.
@@ -173,13 +162,10 @@ fn read_csv(text: &str) -> Fallible<Vec<Sample>> {
         }
         Ok(names.iter().map(|name| name.to_string()).zip(cells).collect())
     };
-    read_rows(lines.map(row).collect::<Fallible<_>>()?)
+    read_rows(&lines.map(row).collect::<Fallible<Vec<_>>>()?)
 }
 
 fn read_json(text: &[u8]) -> Fallible<Vec<Sample>> {
-    let mut whole: Value = serde_json::from_slice(text)?;
-    match whole["samples"].take() {
-        Value::Array(rows) => read_rows(rows),
-        _ => Err("no samples in JSON".into()),
-    }
+    let whole: Value = serde_json::from_slice(text)?;
+    read_rows(whole["samples"].as_array().ok_or("no samples in JSON")?)
 }
