@@ -10,10 +10,8 @@ pub struct CommandDef {
     pub name: &'static str,
     /// What it does, for help.
     pub about: &'static str,
-    /// Examples, for help.
+    /// Examples and what follows them, for help.
     pub examples: &'static str,
-    /// What follows the examples.
-    pub notes: &'static str,
     /// Arguments without dashes.
     pub operands: OptionTable,
     pub tables: &'static [OptionTable],
@@ -35,7 +33,6 @@ impl CommandDef {
             name,
             about: "",
             examples: "",
-            notes: "",
             operands: &[],
             tables: &[],
             commands: &[],

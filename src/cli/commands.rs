@@ -4,7 +4,7 @@ use super::command_def::{CommandDef, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
 use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
 use crate::host;
-use crate::options::{Given, OptionDef, UsageError, each_once, refuse, under};
+use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, under};
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::plan::request::refuse_found;
@@ -338,8 +338,7 @@ fn check_transports(given: &Given) -> Result<(), UsageError> {
     let reaching = Caps::default().transports;
     let typed = given.choices("transports");
     refuse_found(typed.iter().find(|one| !reaching.contains(one)), |local| {
-        let names = reaching.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
-        format!("--transports: {local} does not connect hosts: use {names}")
+        format!("--transports: {local} does not connect hosts: use {}", names(&reaching))
     })
 }
 

@@ -30,8 +30,8 @@ pub fn plain(sentence: &str) -> String {
 
 fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Error) -> String {
     let (command, name) = spoken(definition, arguments);
-    let text = |kind| context(error, kind);
-    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let text = |kind| texts(error, kind).join(" and ");
+    let argument = text(ContextKind::InvalidArg);
     let option = option_name(&argument);
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -39,7 +39,7 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
             unknown(definition, command, &name, &argument, &near)
         }
         ErrorKind::InvalidSubcommand => {
-            let typed = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let typed = text(ContextKind::InvalidSubcommand);
             let near = near(error, ContextKind::SuggestedSubcommand);
             format!("there is no command '{typed}'{near}: use {}", commands(command))
         }
@@ -79,21 +79,18 @@ fn spoken<'a>(
     }
 }
 
-fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
-    match error.get(kind)? {
-        ContextValue::String(text) => Some(text.clone()),
-        ContextValue::Strings(all) => Some(all.join(" and ")),
-        other => Some(other.to_string()),
+/// What the parser says of one kind: none, one or several texts.
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::Strings(all)) => all.clone(),
+        Some(one) => vec![one.to_string()],
+        None => Vec::new(),
     }
 }
 
 /// What the parser takes for the nearest to what was typed.
 fn near(error: &clap::Error, kind: ContextKind) -> String {
-    let near = match error.get(kind) {
-        Some(ContextValue::String(near)) => Some(near),
-        Some(ContextValue::Strings(all)) => all.first(),
-        _ => None,
-    };
+    let near = texts(error, kind).into_iter().next();
     near.map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"))
 }
 
@@ -141,11 +138,8 @@ fn see(name: &str) -> String {
 
 fn invalid_value(error: &clap::Error, argument: &str) -> String {
     let option = option_name(argument);
-    let value = context(error, ContextKind::InvalidValue).unwrap_or_default();
-    let allowed = match error.get(ContextKind::ValidValue) {
-        Some(ContextValue::Strings(all)) if !all.is_empty() => all.join(", "),
-        _ => String::new(),
-    };
+    let value = texts(error, ContextKind::InvalidValue).concat();
+    let allowed = texts(error, ContextKind::ValidValue).join(", ");
     match (value.as_str(), allowed.as_str()) {
         ("", "") => format!("{option} needs a value: use {argument}"),
         ("", allowed) => format!("{option} needs a value: use {allowed}"),
@@ -157,9 +151,9 @@ fn invalid_value(error: &clap::Error, argument: &str) -> String {
 }
 
 fn conflict(error: &clap::Error, name: &str, option: &str) -> String {
-    let prior = context(error, ContextKind::PriorArg).unwrap_or_default();
+    let prior = texts(error, ContextKind::PriorArg).join(" and ");
     let prior = option_name(&prior);
-    if let Some(command) = context(error, ContextKind::InvalidSubcommand) {
+    if let [command] = texts(error, ContextKind::InvalidSubcommand).as_slice() {
         return format!("{prior} must follow '{command}': use wiregauge {command} {prior}");
     }
     if prior == option || prior.is_empty() {

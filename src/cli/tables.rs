@@ -3,7 +3,7 @@
 
 use super::command_def::{CommandDef, Typed};
 use super::{Command, common_options};
-use crate::options::{Given, Kind, OptionDef, UsageError};
+use crate::options::{Given, Kind, OptionDef, UsageError, names};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::transport::TransportKind;
@@ -84,7 +84,7 @@ pub fn given_of_pattern(pattern: &dyn Pattern) -> Given {
 
 /// All transports.
 pub fn transport_names() -> String {
-    TransportKind::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
+    names(TransportKind::ALL)
 }
 
 /// A pattern's command, with the options of all transports in its help or without.
@@ -112,10 +112,9 @@ pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::C
 
 /// A command that measures no pattern.
 pub fn of_command(command: &'static CommandDef) -> clap::Command {
-    let after = match (command.examples, command.notes) {
-        ("", "") => String::new(),
-        (examples, "") => format!("Examples:{examples}"),
-        (examples, notes) => format!("Examples:{examples}\n\n{notes}"),
+    let after = match command.examples {
+        "" => String::new(),
+        examples => format!("Examples:{examples}"),
     };
     let given = command.given();
     clap::Command::new(command.name)
@@ -126,7 +125,6 @@ pub fn of_command(command: &'static CommandDef) -> clap::Command {
         .args(given.definitions().iter().map(|option| argument(option)))
         .subcommands(command.commands.iter().map(of_command))
         .subcommand_required(!command.commands.is_empty())
-        .arg_required_else_help(false)
 }
 
 /// What a command asks for.

@@ -5,7 +5,7 @@ use super::command_def::{CommandDef, Typed};
 use crate::options::{OptionDef, UsageError, refuse};
 use crate::testbed::{self, net};
 use crate::units::BitRate;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The kinds of testbed.
 pub const TESTBED: CommandDef = CommandDef {
@@ -21,8 +21,8 @@ const RDMA: CommandDef = CommandDef {
     about: "Run a command in a small virtual machine that has an RDMA device (Soft-RoCE)",
     examples: "
   wiregauge testbed rdma -- ibv_devinfo
-  wiregauge testbed rdma --out results -- sh -c 'ib_send_lat & sleep 1; ib_send_lat localhost'",
-    notes: "\
+  wiregauge testbed rdma --out results -- sh -c 'ib_send_lat & sleep 1; ib_send_lat localhost'
+
 The machine sees the files of this host. What the command writes stays in the machine's memory,
 except in /out. Exit codes: the command's own; 124 after --timeout, 128 plus the signal's number
 after a signal; 2 wrong use, 4 the machine could not run it.",
@@ -55,8 +55,8 @@ const NET: CommandDef = CommandDef {
             joined by shaped links, each reached by ssh under its name (wg-h1, wg-h2, ...)",
     examples: "
   wiregauge testbed net --hosts 2 -- wiregauge latency --to wg-h2
-  wiregauge testbed net --hosts 3 --rate 1gbit -- sh -c 'ssh wg-h2 ip addr; ping -c 3 wg-h3'",
-    notes: "\
+  wiregauge testbed net --hosts 3 --rate 1gbit -- sh -c 'ssh wg-h2 ip addr; ping -c 3 wg-h3'
+
 The hosts share this machine's files, processors and clock; each has a network of its own. Exit
 codes: the command's own; 128 plus the signal's number after a signal; 2 wrong use, 4 the network
 could not be made. It needs root.",
@@ -106,28 +106,20 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
 
 fn rdma(typed: Typed) -> Result<Command, UsageError> {
     let given = &typed.given;
-    let machines = given.count("machines").unwrap_or_default();
-    if given.is_given("peer") && machines != 2 {
+    if given.is_given("peer") && given.count("machines") != Some(2) {
         return refuse("--peer needs a second machine: use --machines 2 as well");
     }
-    let (out, kernel) = (given.text("out").map(PathBuf::from), given.text("kernel"));
-    if let Some(out) = &out {
+    let request: testbed::MachineRequest = given.fields()?;
+    if let Some(out) = &request.out {
         empty_directory(out)?;
     }
-    if let Some(path) = kernel
+    if let Some(path) = &request.kernel
         && let Err(error) = std::fs::File::open(path)
     {
-        return refuse(format!("--kernel: cannot read '{path}' ({error})"));
+        return refuse(format!("--kernel: cannot read '{}' ({error})", path.display()));
     }
-    Ok(Command::Testbed(Box::new(testbed::MachineRequest {
-        memory: given.size("memory").unwrap_or_default(),
-        timeout: given.time("timeout").unwrap_or_default(),
-        out,
-        kernel: kernel.map(PathBuf::from),
-        machines: machines as usize,
-        peer: given.text("peer").map(String::from),
-        command: typed.operands("COMMAND").to_vec(),
-    })))
+    let command = typed.operands("COMMAND").to_vec();
+    Ok(Command::Testbed(Box::new(testbed::MachineRequest { command, ..request })))
 }
 
 /// Whether a path may take files: an empty directory, or none as yet.

@@ -127,19 +127,19 @@ fn find(name: &str) -> Result<(String, String), CommandError> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return Ok((format!("studies/{name}.toml"), (*text).to_owned()));
     }
-    let text = read("study", Path::new(name), &SHIPPED).map_err(UsageError)?;
+    let names = SHIPPED.map(|(name, _)| name).join(", ");
+    let text = read("study", Path::new(name), &names).map_err(UsageError)?;
     Ok((name.to_owned(), text))
 }
 
 /// A file's text, no longer than what is read of it, or a sentence.
-fn read(what: &str, path: &Path, shipped: &[(&str, &str)]) -> Result<String, String> {
+fn read(what: &str, path: &Path, shipped: &str) -> Result<String, String> {
     let mut text = String::new();
     let file = std::fs::File::open(path);
     let read = file.and_then(|file| file.take(LONGEST as u64 + 1).read_to_string(&mut text));
     let shown = path.display();
     read.map(|_| text).map_err(|error| {
-        let names = shipped.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        format!("cannot read the {what} '{shown}' ({error}): use a file, or one of {names}")
+        format!("cannot read the {what} '{shown}' ({error}): use a file, or one of {shipped}")
     })
 }
 
@@ -236,15 +236,15 @@ fn publication(
         return Ok(reference::parse(&format!("references/{name}.toml"), text)?);
     }
     let wrong = |sentence: String| Box::new(parsed.written.wrong(place, sentence));
+    let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
     if !name.ends_with(".toml") {
-        let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
         return Err(wrong(format!(
             "unknown reference '{name}': use {shipped}, or the path of a .toml file"
         )));
     }
     let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
-    let text = read("reference", &path, &reference::SHIPPED).map_err(wrong)?;
+    let text = read("reference", &path, &shipped).map_err(wrong)?;
     Ok(reference::parse(&path.display().to_string(), &text)?)
 }
 

@@ -1,7 +1,6 @@
 //! What one option is.
 
 use crate::units::{Bytes, Span};
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -160,6 +159,11 @@ setters! {
 
 fn names_of<T: Named>() -> Vec<&'static str> {
     T::ALL.iter().map(|value| value.name()).collect()
+}
+
+/// The names of values, with commas between.
+pub fn names<'a, T: Named>(values: impl IntoIterator<Item = &'a T>) -> String {
+    values.into_iter().map(|value| value.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn parses<T: FromStr<Err: Display>>(text: &str) -> Result<(), String> {
@@ -340,7 +344,7 @@ impl OptionDef {
         if let Some(limits) = self.shown_limits() {
             text.push_str(&format!(" [range: {limits}]"));
         }
-        if let Some(default) = self.default.map(Cow::from).or(self.default_note.map(Cow::from)) {
+        if let Some(default) = self.default.or(self.default_note) {
             text.push_str(&format!(" [default: {default}]"));
         }
         text

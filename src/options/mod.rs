@@ -9,7 +9,7 @@
 mod definition;
 mod given;
 
-pub use definition::{Kind, Named, OptionDef, OptionTable, Unit, parse_count, under};
+pub use definition::{Kind, Named, OptionDef, OptionTable, Unit, names, parse_count, under};
 pub(crate) use definition::{named, named_enum};
 pub use given::{Given, each_once, grouped};
 

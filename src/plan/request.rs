@@ -5,6 +5,7 @@ use super::{
     Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place, Plan,
     Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
 };
+use crate::options::names;
 use crate::transport::{TransportKind, TransportRequest};
 use crate::units::{Bytes, Span};
 use std::sync::Arc;
@@ -172,39 +173,40 @@ impl Request {
     /// What the limits of single options do not say.
     fn check_numbers(&self) -> Result<(), UsageError> {
         self.check_threads()?;
-        if let Some(until) = self.until.filter(|until| !(*until > 0.0 && *until < 1.0)) {
-            let percent = until * 100.0;
-            return refuse(format!(
-                "--until: {percent}% is out of range: use a width above 0% and below 100%"
-            ));
-        }
+        let wrong = self.until.filter(|until| !(*until > 0.0 && *until < 1.0));
+        refuse_found(wrong.map(|until| until * 100.0), |percent| {
+            format!("--until: {percent}% is out of range: use a width above 0% and below 100%")
+        })?;
         self.check_timer()
     }
 
     /// Whether several threads can do what is asked.
     fn check_threads(&self) -> Result<(), UsageError> {
-        for threads in &self.threads {
-            let count = self.count.unwrap_or_default();
-            if count.saturating_mul(u64::from(*threads)) > MOST_COUNT {
-                return refuse(format!(
-                    "--count is per thread: {count} messages in each of {threads} threads exceed \
-                     the limit of {MOST_COUNT} per round"
-                ));
-            }
-        }
-        let several = self.threads.iter().any(|threads| *threads > 1);
-        if several && self.settings.stamps_send() {
-            return refuse("--stamp-send needs a second thread of its own: use --threads 1");
-        }
-        Ok(())
+        let count = self.count.unwrap_or_default();
+        let exceeds = |threads: &&u32| count.saturating_mul(u64::from(**threads)) > MOST_COUNT;
+        refuse_found(self.threads.iter().find(exceeds), |threads| {
+            format!(
+                "--count is per thread: {count} messages in each of {threads} threads exceed the \
+                 limit of {MOST_COUNT} per round"
+            )
+        })?;
+        refuse_if(
+            self.has_threads() && self.settings.stamps_send(),
+            "--stamp-send needs a second thread of its own: use --threads 1",
+        )
+    }
+
+    fn has_threads(&self) -> bool {
+        self.threads.iter().any(|threads| *threads > 1)
     }
 
     /// Whether what waits for the times of a schedule can.
     fn check_timer(&self) -> Result<(), UsageError> {
         let Some(timer) = self.timer else { return Ok(()) };
-        if !self.schedule.is_open() {
-            return refuse("--timer needs a schedule: use --rate or --trace as well");
-        }
+        refuse_if(
+            !self.schedule.is_open(),
+            "--timer needs a schedule: use --rate or --trace as well",
+        )?;
         refuse_found(self.simulated().filter(|_| timer != TimerKind::Busy), |transport| {
             let timer = timer.name();
             format!(
@@ -231,10 +233,8 @@ impl Request {
     }
 
     fn refuse_where(&self, is_given: bool, option: &str) -> Result<(), UsageError> {
-        match is_given {
-            true => refuse(format!("{} does not support {option}", self.pattern.name())),
-            false => Ok(()),
-        }
+        let unsupported = is_given.then(|| self.pattern.name());
+        refuse_found(unsupported, |name| format!("{name} does not support {option}"))
     }
 
     /// Whether the server's end may be where it is to be.
@@ -242,25 +242,21 @@ impl Request {
         if !self.place.is_remote() {
             return Ok(());
         }
-        if !self.cpus.is_empty() && self.place.pairs().is_some() {
-            return refuse(
-                "--cpus does not work with --all-pairs and --bisection, where each host plays \
-                 both roles",
-            );
-        }
-        if !transport.descriptor().between_hosts {
-            let reaching = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
-            let names = reaching.map(|one| one.name()).collect::<Vec<_>>().join(", ");
-            return refuse(format!(
-                "{transport} connects processes of one host only: use {names} for remote hosts"
-            ));
-        }
-        Ok(())
+        refuse_if(
+            !self.cpus.is_empty() && self.place.pairs().is_some(),
+            "--cpus does not work with --all-pairs and --bisection, where each host plays both \
+             roles",
+        )?;
+        let reaches = |one: &&TransportKind| one.descriptor().between_hosts;
+        refuse_found(Some(transport).filter(|one| !reaches(&one)), |local| {
+            let names = names(TransportKind::ALL.iter().filter(reaches));
+            format!("{local} connects processes of one host only: use {names} for remote hosts")
+        })
     }
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), UsageError> {
         let descriptor = transport.descriptor();
-        if descriptor.one_process && self.threads.iter().any(|threads| *threads > 1) {
+        if descriptor.one_process && self.has_threads() {
             return refuse(format!(
                 "{transport} simulates both ends in one thread: use --threads 1"
             ));
@@ -276,14 +272,13 @@ impl Request {
 /// Refuses CPUs that were named for fewer threads than the cases have.
 pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
     let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
-    let named = cpus.len();
-    if named == 0 || named >= threads as usize {
-        return Ok(());
-    }
-    refuse(format!(
-        "--cpus names CPUs for {named} of {threads} threads: use as many for each end, the \
-         client's first, such as 0-3/4-7"
-    ))
+    let too_few = Some(cpus.len()).filter(|named| (1..threads as usize).contains(named));
+    refuse_found(too_few, |named| {
+        format!(
+            "--cpus names CPUs for {named} of {threads} threads: use as many for each end, the \
+             client's first, such as 0-3/4-7"
+        )
+    })
 }
 
 /// What pattern and transport have to say of options, size and wait mode together.
@@ -305,10 +300,9 @@ pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
 
 fn check_size(transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
     let largest = transport.descriptor().largest;
-    if (1..=largest).contains(&size.0) {
-        return Ok(());
-    }
-    refuse(format!("--size: {} B is out of range over {transport}: use 1 to {largest} B", size.0))
+    refuse_found(Some(size.0).filter(|size| !(1..=largest).contains(size)), |size| {
+        format!("--size: {size} B is out of range over {transport}: use 1 to {largest} B")
+    })
 }
 
 /// Refuses numbers outside of their limits.

@@ -3,7 +3,7 @@
 //! A table is read field by field; what is left over at its end is unknown, and refused with the
 //! names that would have been allowed.
 
-use crate::options::Named;
+use crate::options::{Named, names};
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
@@ -248,8 +248,7 @@ impl Written {
     pub fn one_of<T: Named>(&self, key: &str, word: Text) -> Result<T, Misplaced> {
         let (word, place) = word;
         T::from_name(&word).ok_or_else(|| {
-            let allowed = T::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
-            self.wrong(&place, format!("unknown {key} '{word}': use {allowed}"))
+            self.wrong(&place, format!("unknown {key} '{word}': use {}", names(T::ALL)))
         })
     }
 

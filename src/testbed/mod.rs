@@ -29,7 +29,7 @@ use std::path::PathBuf;
 pub const LEAST_MEMORY: Bytes = Bytes(512 << 20);
 
 /// What was asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Deserialize)]
 pub struct MachineRequest {
     /// Memory of each machine.
     pub memory: Bytes,
@@ -44,6 +44,7 @@ pub struct MachineRequest {
     /// What the second machine runs, as a line for its shell; `None`: it only is there.
     pub peer: Option<String>,
     /// The command of the first machine, and its arguments.
+    #[serde(skip)]
     pub command: Vec<OsString>,
 }
 
