@@ -172,12 +172,10 @@ const CLOCKS: CommandDef = CommandDef {
     ..CommandDef::new("clocks", |Typed { given, .. }| {
         let (hosts, rank) = place::others(&given, "clocks")?;
         let place = hosts.first().cloned().map_or_else(Place::default, Place::to);
-        let interface = given.get("interface");
-        common::check_interfaces(interface.clone(), &place)?;
         Ok(Command::Clocks(Box::new(ClockOptions {
             hosts,
             time: given.time("time").unwrap_or_default(),
-            interface,
+            interface: common::interfaces(&given, &place)?,
             injected_error: given.get("injected-clock-error"),
             options: common::run_options(&given, rank)?,
         })))
@@ -319,13 +317,11 @@ const DIAL_AGENT: CommandDef = CommandDef {
 fn run(typed: Typed) -> Result<Command, UsageError> {
     let given = &typed.given;
     let (place, rank) = place::place(given)?;
-    let interface = given.get("interface");
-    common::check_interfaces(interface.clone(), &place)?;
     Ok(Command::Run(Box::new(StudyOptions {
         study: typed.operand("STUDY"),
         only: each_once(given.list("only")),
         quick: given.flag("quick"),
-        interface,
+        interface: common::interfaces(given, &place)?,
         cpus: common::cpus(given, &place)?,
         place,
         seed: common::seed(given),

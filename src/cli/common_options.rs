@@ -9,7 +9,7 @@ use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refus
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
-use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
+use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS, refuse_if};
 use crate::plan::{Place, Request, Wait};
 use crate::remote::job::rank::Rank;
 use crate::transport::definitions::definitions;
@@ -207,14 +207,20 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 /// The tables of all measuring commands.
 pub const ALL: &[OptionTable] = &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD];
 
-/// A pattern's request with the options that all patterns have, and which process of a job this is.
-fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), UsageError> {
+/// What was asked of a pattern, with the options that all patterns have, and which process of a job
+/// this is.
+pub fn request(
+    pattern: &dyn Pattern,
+    given: &Given,
+) -> Result<(Request, Option<Rank>), UsageError> {
+    let request = pattern.request(given)?;
     let (place, rank) = place::place(given)?;
     let settings = settings_of(given)?;
-    check_interfaces(settings.interfaces(), &place)?;
-    if request.injected_clock_error.is_some() && !place.is_remote() {
-        return refuse("--injected-clock-error needs a remote host: use --to HOST as well");
-    }
+    interfaces(given, &place)?;
+    refuse_if(
+        request.injected_clock_error.is_some() && !place.is_remote(),
+        "--injected-clock-error needs a remote host: use --to HOST as well",
+    )?;
     let request = Request {
         transports: given.choices("transport"),
         perturb: given.flag("perturb"),
@@ -238,7 +244,7 @@ fn apply(given: &Given, request: Request) -> Result<(Request, Option<Rank>), Usa
         seed: seed(given),
         ..request
     };
-    Ok((request, rank))
+    request.clone().plan().map(|_| (request, rank))
 }
 
 /// The settings of the transport, but for those of which the command compares several.
@@ -258,34 +264,38 @@ pub fn seed(given: &Given) -> u64 {
     given.read("seed", values::seed).unwrap_or_default()
 }
 
-/// Interfaces that have an address here; other hosts check their own.
-pub fn check_interfaces(typed: Option<Interfaces>, place: &Place) -> Result<(), UsageError> {
-    let Some(names) = typed else { return Ok(()) };
-    if place.pairs().is_some() && names.client != names.server {
-        return refuse(
-            "--interface with --all-pairs or --bisection is one name for all hosts: use one such \
-             as ib0",
-        );
-    }
-    let ends = [(Role::Client, &names.client), (Role::Server, &names.server)];
-    for (_, name) in ends.into_iter().filter(|(role, _)| place.is_here(*role)) {
+/// The interfaces, which have an address here; other hosts check their own.
+pub fn interfaces(given: &Given, place: &Place) -> Result<Option<Interfaces>, UsageError> {
+    let Some(names) = given.get::<Interfaces>("interface") else { return Ok(None) };
+    refuse_if(
+        place.pairs().is_some() && names.client != names.server,
+        "--interface with --all-pairs or --bisection is one name for all hosts: use one such as ib0",
+    )?;
+    for name in here(place, &names.client, &names.server) {
         host::address_of(name).map_err(UsageError::of_option("interface"))?;
     }
-    Ok(())
+    Ok(Some(names))
+}
+
+/// Of what the client and the server have, that of those that may be on this host.
+fn here<T>(place: &Place, client: T, server: T) -> impl Iterator<Item = T> {
+    let ends = [(Role::Client, client), (Role::Server, server)];
+    ends.into_iter().filter(|(role, _)| place.is_here(*role)).map(|(_, end)| end)
 }
 
 /// A pair for each thread; none where they are to be chosen.
 pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
     let typed = given.read("cpus", values::role_cpus);
     let Some(RoleCpus(clients, servers)) = typed else { return Ok(Vec::new()) };
-    let pairs = clients.iter().zip(&servers).map(|(&client, &server)| {
-        // Another host checks its own.
-        let roles = [(Role::Client, client), (Role::Server, server)];
-        let here = roles.into_iter().filter(|(role, _)| place.is_here(*role));
-        let here: Vec<u32> = here.map(|(_, cpu)| cpu).collect();
-        host::check_cpus(&here).map(|()| CpuPair { client, server })
-    });
-    pairs.collect::<Result<_, String>>().map_err(UsageError::of_option("cpus"))
+    // Another host checks its own.
+    for cpus in here(place, &clients, &servers) {
+        host::check_cpus(cpus).map_err(UsageError::of_option("cpus"))?;
+    }
+    Ok(clients
+        .into_iter()
+        .zip(servers)
+        .map(|(client, server)| CpuPair { client, server })
+        .collect())
 }
 
 /// How a run is made, and where its output goes.
@@ -307,8 +317,7 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
 
 /// The command that measures what was asked of a pattern.
 pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageError> {
-    let (request, rank) = apply(given, pattern.request(given)?)?;
     // A wrong request is refused before a wrong place for what it would give.
-    request.clone().plan()?;
+    let (request, rank) = request(pattern, given)?;
     Ok(Command::Measure { request: Box::new(request), options: run_options(given, rank)? })
 }

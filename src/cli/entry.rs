@@ -1,7 +1,7 @@
 //! An entry of a study as the options of its command, so that a word can never mean one thing in a
 //! study and another on the command line.
 
-use super::{Command, common_options, refuse, tables};
+use super::{common_options, refuse, tables};
 use crate::options::{Given, UsageError};
 use crate::pattern::Pattern;
 use crate::pattern::registry;
@@ -20,16 +20,12 @@ pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
     for word in &entry.words {
         set(&mut given, *pattern, written, word)?;
     }
-    let measured = given.check_together().and_then(|()| common_options::measure(*pattern, &given));
-    match measured {
-        Ok(Command::Measure { request, .. }) => Ok(*request),
-        Ok(_) => Err(written.wrong(&entry.place, "this command does not measure")),
-        Err(UsageError(sentence)) => {
-            let named = entry.words.iter().find(|word| names(&sentence, &word.key));
-            let place = named.map_or(&entry.place, |word| &word.place);
-            Err(written.wrong(place, refuse::plain(&sentence)))
-        }
-    }
+    let asked = given.check_together().and_then(|()| common_options::request(*pattern, &given));
+    asked.map(|(request, _)| request).map_err(|UsageError(sentence)| {
+        let named = entry.words.iter().find(|word| names(&sentence, &word.key));
+        let place = named.map_or(&entry.place, |word| &word.place);
+        written.wrong(place, refuse::plain(&sentence))
+    })
 }
 
 /// Whether a sentence speaks of an option.

@@ -3,6 +3,7 @@
 use super::values;
 use crate::options::{Given, UsageError, refuse};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
+use crate::plan::request::refuse_found;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
@@ -50,13 +51,13 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
         leader: given.read("leader", values::leader),
     };
     let found = rank::find(&job, &|name| std::env::var(name).ok()).map_err(UsageError)?;
-    match &found {
-        Some(found) if names_hosts(given) => refuse(format!(
-            "hosts are named, but this is rank {} of {} of a job: name no hosts, or use --ranks 1",
-            found.rank, found.ranks
-        )),
-        _ => Ok(found),
-    }
+    refuse_found(found.as_ref().filter(|_| names_hosts(given)), |Rank { rank, ranks, .. }| {
+        format!(
+            "hosts are named, but this is rank {rank} of {ranks} of a job: name no hosts, or use \
+             --ranks 1"
+        )
+    })?;
+    Ok(found)
 }
 
 /// The other hosts of a command that measures no pairs, and which process of a job this is.

@@ -13,10 +13,9 @@ use crate::units::Span;
 pub fn noise(given: &Given) -> Result<Exit, CommandError> {
     let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
     let time: Span = given.get("time").unwrap_or_default();
-    let ChosenClock { source, base, .. } =
-        ChosenClock::calibrate(given.choice("clock")).map_err(CommandError::Unable)?;
+    let clock = ChosenClock::calibrate(given.choice("clock")).map_err(CommandError::Unable)?;
     let mut seen = Vec::new();
-    for observed in host::observe(&cpus, source, &base, time.0 as f64) {
+    for observed in host::observe(&cpus, clock.source, &clock.base, time.0 as f64) {
         match observed {
             Ok(noise) => seen.push(noise),
             Err(error) => complain(&error),

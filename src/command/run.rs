@@ -24,15 +24,9 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
-/// Studies with their texts, by their names in `studies/`.
-macro_rules! shipped {
-    ($($name:literal)+) => {
-        [$(($name, include_str!(concat!("../../studies/", $name, ".toml")))),+]
-    };
-}
-
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 25] = shipped! {
+pub const SHIPPED: [(&str, &str); 25] = reference::shipped! {
+    "studies":
     "gamess/bandwidth" "gamess/ipoib-latency" "gamess/ipoib-throughput" "gamess/send-latency"
     "homa/congestion" "homa/factors" "homa/workloads" "potter/busy-polling"
     "potter/cm-against-exchange" "potter/event-polling" "potter/inline" "potter/mtu"

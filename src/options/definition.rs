@@ -157,6 +157,47 @@ setters! {
     needs(names: &'static [&'static str]) { needs: names }
 }
 
+/// Functions that make an option of a kind, with the word for its value.
+macro_rules! constructors {
+    ($(
+        $(#[$of:meta])* $name:ident($($value:ident: $type:ty)?) { $kind:expr, $metavar:literal }
+    )+) => {
+        impl OptionDef {$(
+            $(#[$of])*
+            pub const fn $name(
+                name: &'static str,
+                $($value: $type,)?
+                help: &'static str,
+            ) -> Self {
+                Self::new(name, $kind, $metavar, help)
+            }
+        )+}
+    };
+}
+
+constructors! {
+    /// An option without a value.
+    flag() { Kind::Flag, "" }
+    /// An option that is on or off.
+    switch() { Kind::Switch, "ON|OFF" }
+    /// A whole number.
+    count() { Kind::Number { unit: Unit::One, least: 0, most: u32::MAX as u64 }, "N" }
+    /// A number that need not be whole.
+    decimal() { Kind::Text(check_decimal), "VALUE" }
+    /// A number of bytes.
+    size() { Kind::Number { unit: Unit::Byte, least: 0, most: u64::MAX }, "SIZE" }
+    /// A length of time above 0.
+    duration() { Kind::Number { unit: Unit::Nanosecond, least: 1, most: u64::MAX }, "TIME" }
+    /// A length of time.
+    time() { Kind::Number { unit: Unit::Nanosecond, least: 0, most: u64::MAX }, "TIME" }
+    /// One of these names.
+    one_of(names: fn() -> Vec<&'static str>) { Kind::Choice(names), "NAME" }
+    /// A text that a function accepts.
+    text(check: fn(&str) -> Result<(), String>) { Kind::Text(check), "TEXT" }
+    /// A path, or another text that is checked where it is used.
+    path() { Kind::Path, "FILE" }
+}
+
 fn names_of<T: Named>() -> Vec<&'static str> {
     T::ALL.iter().map(|value| value.name()).collect()
 }
@@ -171,15 +212,6 @@ fn parses<T: FromStr<Err: Display>>(text: &str) -> Result<(), String> {
 }
 
 impl OptionDef {
-    const fn number(name: &'static str, unit: Unit, most: u64, help: &'static str) -> Self {
-        let metavar = match unit {
-            Unit::One => "N",
-            Unit::Byte => "SIZE",
-            Unit::Nanosecond => "TIME",
-        };
-        Self::new(name, Kind::Number { unit, least: 0, most }, metavar, help)
-    }
-
     const fn new(
         name: &'static str,
         kind: Kind,
@@ -203,72 +235,14 @@ impl OptionDef {
         }
     }
 
-    /// An option without a value.
-    pub const fn flag(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Flag, "", help)
-    }
-
-    /// An option that is on or off.
-    pub const fn switch(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Switch, "ON|OFF", help)
-    }
-
-    /// A whole number.
-    pub const fn count(name: &'static str, help: &'static str) -> Self {
-        Self::number(name, Unit::One, u32::MAX as u64, help)
-    }
-
-    /// A number that need not be whole.
-    pub const fn decimal(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Text(check_decimal), "VALUE", help)
-    }
-
-    /// A number of bytes.
-    pub const fn size(name: &'static str, help: &'static str) -> Self {
-        Self::number(name, Unit::Byte, u64::MAX, help)
-    }
-
-    /// A length of time above 0.
-    pub const fn duration(name: &'static str, help: &'static str) -> Self {
-        Self::time(name, help).limits(1, u64::MAX)
-    }
-
-    /// A length of time.
-    pub const fn time(name: &'static str, help: &'static str) -> Self {
-        Self::number(name, Unit::Nanosecond, u64::MAX, help)
-    }
-
     /// One of the values of a type.
     pub const fn choice<T: Named>(name: &'static str, help: &'static str) -> Self {
         Self::new(name, Kind::Choice(names_of::<T>), "NAME", help)
     }
 
-    /// One of these names.
-    pub const fn one_of(
-        name: &'static str,
-        names: fn() -> Vec<&'static str>,
-        help: &'static str,
-    ) -> Self {
-        Self::new(name, Kind::Choice(names), "NAME", help)
-    }
-
     /// What a type reads.
     pub const fn parsed<T: FromStr<Err: Display>>(name: &'static str, help: &'static str) -> Self {
         Self::new(name, Kind::Text(parses::<T>), "VALUE", help)
-    }
-
-    /// A text that a function accepts.
-    pub const fn text(
-        name: &'static str,
-        check: fn(&str) -> Result<(), String>,
-        help: &'static str,
-    ) -> Self {
-        Self::new(name, Kind::Text(check), "TEXT", help)
-    }
-
-    /// A path, or another text that is checked where it is used.
-    pub const fn path(name: &'static str, help: &'static str) -> Self {
-        Self::new(name, Kind::Path, "FILE", help)
     }
 
     /// With limits; of a time in nanoseconds.

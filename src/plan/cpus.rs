@@ -7,7 +7,7 @@ use super::CpuPair;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// As they stand in a record.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
     One(CpuPair),
@@ -17,11 +17,10 @@ enum Written {
 /// Writes no pair as `null`, one as itself, more as a list.
 pub fn serialize<S: Serializer>(cpus: &[CpuPair], serializer: S) -> Result<S::Ok, S::Error> {
     match cpus {
-        [] => None,
-        [one] => Some(Written::One(*one)),
-        several => Some(Written::Each(several.to_vec())),
+        [] => serializer.serialize_none(),
+        [one] => one.serialize(serializer),
+        several => several.serialize(serializer),
     }
-    .serialize(serializer)
 }
 
 /// Reads all three.

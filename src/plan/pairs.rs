@@ -1,5 +1,6 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
+use super::request::refuse_found;
 use super::topology::HostPair;
 use super::{HostSpec, UsageError};
 use crate::options::refuse;
@@ -147,14 +148,13 @@ impl Place {
                 consecutive(&groups)
             }
         };
-        if let Some(most) =
-            concurrent.iter().map(Vec::len).max().filter(|most| *most > MOST_AT_ONCE)
-        {
-            return refuse(format!(
+        let most = concurrent.iter().map(Vec::len).max();
+        refuse_found(most.filter(|most| *most > MOST_AT_ONCE), |most| {
+            format!(
                 "{most} pairs at the same time exceed the limit of {MOST_AT_ONCE}: use fewer \
                  hosts, or --at-once pair"
-            ));
-        }
+            )
+        })?;
         Ok(Layout {
             hosts: nodes.iter().flatten().cloned().collect(),
             pairs: groups.concat().into_iter().map(of).collect(),

@@ -15,14 +15,17 @@ pub const LINK_RATE: &str = "link-rate";
 /// Most rows of a table.
 const MOST_ROWS: usize = 1000;
 
+/// Files with their texts, by their names in a folder.
+macro_rules! shipped {
+    ($folder:literal: $($name:literal)+) => {
+        [$(($name, include_str!(concat!("../../", $folder, "/", $name, ".toml")))),+]
+    };
+}
+pub(crate) use shipped;
+
 /// The publications that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 5] = [
-    ("gamess", include_str!("../../references/gamess.toml")),
-    ("homa", include_str!("../../references/homa.toml")),
-    ("potter", include_str!("../../references/potter.toml")),
-    ("ramcloud", include_str!("../../references/ramcloud.toml")),
-    ("villas", include_str!("../../references/villas.toml")),
-];
+pub const SHIPPED: [(&str, &str); 5] =
+    shipped!("references": "gamess" "homa" "potter" "ramcloud" "villas");
 
 /// A publication's figures.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use super::simulate::{self, play, quantile, scheduled};
 use super::{Fallible, Outcome};
 use crate::agent::rehearse;
-use crate::clock::{Calibration, Clock, Source, Ticks, Timebase, Tsc, anchors};
+use crate::clock::{ChosenClock, Clock, Source, Ticks, Timebase, Tsc};
 use crate::loops::Ended;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::{Arrivals, Generator, Pace};
@@ -11,7 +11,6 @@ use crate::plan::{Case, Schedule};
 use crate::stats::Metric;
 use crate::stats::exponential::{AT_5_PERCENT, anderson_darling};
 use crate::units::{MessageRate, Span};
-use std::time::Duration;
 
 /// Intervals that are tested for being exponential.
 const TESTED: usize = 200_000;
@@ -118,9 +117,7 @@ fn played(schedule: Schedule, rate: f64) -> Fallible<()> {
 }
 
 fn real_time() -> Fallible<Timebase> {
-    let anchors = anchors(Source::Tsc, Duration::from_millis(20), 3);
-    let calibration = Calibration::of(Source::Tsc, &anchors).ok_or("no calibration")?;
-    Ok(Timebase::new(Ticks(0), calibration.ns_per_tick))
+    Ok(ChosenClock::calibrate(Some(Source::Tsc))?.base)
 }
 
 /// The highest rate that the generator holds on this machine, found by letting it run late.
