@@ -44,8 +44,7 @@ fn kept(scratch: &Scratch, ended: &Ended) -> String {
     assert!(run.counts.sent >= run.counts.received, "{:?}", run.counts);
     assert_eq!(run.counts.lost, run.counts.sent - run.counts.received);
     assert!(run.rounds[0].ended != RoundEnd::Unknown && run.stopped != "unknown");
-    let mut samples = wiregauge::record::SampleReader::open(&dir.join("samples.parquet")).unwrap();
-    let rows = std::iter::from_fn(|| samples.next_round());
+    let rows = wiregauge::record::SampleReader::open(&dir.join("samples.parquet")).unwrap();
     let rows: u64 = rows.map(|round| round.unwrap().samples.len() as u64).sum();
     assert_eq!(rows, run.rounds[0].samples);
     assert!(rows > 200, "{rows}");

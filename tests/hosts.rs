@@ -296,8 +296,8 @@ fn one_way_is_measured_by_two_clocks_that_were_compared() {
     assert!(ended.stdout.contains("clocks: oneway tcp block 64 B: no one-way time"), "{ended:?}");
     // No message arrives before it was sent, within what the clocks are known by.
     let file = scratch.join("run/samples.parquet");
-    let mut samples = SampleReader::open(&file).unwrap();
-    while let Some(round) = samples.next_round() {
+    let samples = SampleReader::open(&file).unwrap();
+    for round in samples {
         let round = round.unwrap();
         let run = &record.runs[round.run as usize];
         let bound = run.rounds[round.round as usize].clock.as_ref().unwrap().bound_ns;

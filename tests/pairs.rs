@@ -42,7 +42,7 @@ fn two_other_hosts_measure_each_other() {
     let line = format!("latency --hosts {} --wait block --count 300 --rounds 2", net.list());
     let (record, ended) = measured(&scratch, &net, &line);
     let run = &record.runs[0];
-    assert_eq!(run.case.hosts(), HostPair { client: Some(0), server: Some(1) });
+    assert_eq!(run.case.topology.hosts(), HostPair { client: Some(0), server: Some(1) });
     assert_eq!(record.hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), net.names);
     let granted = |index: usize| {
         let round = &run.rounds[index];
@@ -80,7 +80,8 @@ fn all_pairs_are_a_matrix() {
     let line = format!("latency --hosts {hosts} --all-pairs --wait block --count 100 --rounds 2");
     let (record, ended) = measured(&scratch, &net, &line);
     assert_eq!(record.plan.pairs, Some(Pairs::All { at_once: AtOnce::Matching }));
-    let hosts: BTreeSet<HostPair> = record.runs.iter().map(|run| run.case.hosts()).collect();
+    let hosts: BTreeSet<HostPair> =
+        record.runs.iter().map(|run| run.case.topology.hosts()).collect();
     assert_eq!((record.runs.len(), hosts.len(), record.plan.concurrent.len()), (6, 6, 3));
     for run in &record.runs {
         assert_eq!((run.rounds.len(), run.counts.received), (2, 220), "{}", run.label);
@@ -213,7 +214,7 @@ fn a_slow_host_is_named_by_its_pairs() {
     );
     let (record, ended) = measured(&scratch, &net, &line);
     let slow = &record.pairs.unwrap().slow;
-    let sent_by = |run: u32| record.runs[run as usize].case.hosts().client;
+    let sent_by = |run: u32| record.runs[run as usize].case.topology.hosts().client;
     assert!(!slow.is_empty(), "{ended:?}");
     assert!(slow.iter().all(|pair| sent_by(pair.run) == Some(2)), "{slow:?}");
     assert!(

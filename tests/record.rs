@@ -32,8 +32,8 @@ fn written(path: &Path, rounds: &[RoundSamples]) {
 }
 
 fn read_all(path: &Path) -> Result<Vec<RoundSamples>, RecordError> {
-    let mut reader = SampleReader::open(path)?;
-    std::iter::from_fn(|| reader.next_round()).collect()
+    let reader = SampleReader::open(path)?;
+    reader.collect()
 }
 
 /// An error's sentence: one line, not empty, no debug print.

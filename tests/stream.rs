@@ -25,7 +25,7 @@ fn measured(line: &str) -> (Scratch, Record) {
 /// The messages of the first round.
 fn messages(scratch: &Scratch) -> Vec<Message> {
     let path = scratch.join("run").join("samples.parquet");
-    SampleReader::open(&path).unwrap().next_round().unwrap().unwrap().samples
+    SampleReader::open(&path).unwrap().next().unwrap().unwrap().samples
 }
 
 fn read(path: &Path, format: Format, kind: Kind) -> Vec<Sample> {

@@ -26,9 +26,9 @@ fn kept(scratch: &Scratch, command: &str) -> (Ended, Record, Vec<(u32, u32, Samp
 
 /// All rows with their run and round.
 fn samples(scratch: &Scratch) -> Vec<(u32, u32, Sample)> {
-    let mut reader = SampleReader::open(&scratch.join("run/samples.parquet")).unwrap();
+    let reader = SampleReader::open(&scratch.join("run/samples.parquet")).unwrap();
     let mut all = Vec::new();
-    while let Some(round) = reader.next_round() {
+    for round in reader {
         let round = round.unwrap();
         all.extend(round.samples.iter().map(|sample| (round.run, round.round, *sample)));
     }

@@ -5,11 +5,13 @@ use super::values::{self, RoleCpus};
 use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
-use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse, under};
+use crate::options::{
+    Given, OptionDef, OptionTable, UsageError, each_once, refuse, refuse_if, under,
+};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
-use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS, refuse_if};
+use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
 use crate::plan::{Place, Request, Wait};
 use crate::remote::job::rank::Rank;
 use crate::transport::definitions::definitions;
@@ -269,7 +271,8 @@ pub fn interfaces(given: &Given, place: &Place) -> Result<Option<Interfaces>, Us
     let Some(names) = given.get::<Interfaces>("interface") else { return Ok(None) };
     refuse_if(
         place.pairs().is_some() && names.client != names.server,
-        "--interface with --all-pairs or --bisection is one name for all hosts: use one such as ib0",
+        "--interface with --all-pairs or --bisection is one name for all hosts: use one such as \
+         ib0",
     )?;
     for name in here(place, &names.client, &names.server) {
         host::address_of(name).map_err(UsageError::of_option("interface"))?;

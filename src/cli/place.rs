@@ -1,9 +1,8 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
 use super::values;
-use crate::options::{Given, UsageError, refuse};
+use crate::options::{Given, UsageError, refuse, refuse_found};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
-use crate::plan::request::refuse_found;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};

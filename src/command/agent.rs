@@ -79,7 +79,7 @@ pub fn pair(host: &str, port: u16) -> Result<Exit, CommandError> {
     let secret = secret.map_err(|sentence| CommandError::Refused(UsageError(sentence)))?;
     pairing::pair(&folder(None)?, host, port, secret)?;
     complain(&format!("paired: measure with --to agent:{host}:{port}"));
-    Ok(Exit::Right)
+    Ok(Exit::RIGHT)
 }
 
 /// The secret. Never an argument, which every user of this host can read.

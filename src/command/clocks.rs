@@ -29,7 +29,7 @@ pub fn clocks(asked: &ClockOptions) -> Result<Exit, CommandError> {
         let hosts = hosts.iter_mut().collect();
         let record = compared::compare(&plan(asked), &context, hosts, interface.as_ref(), *time)?;
         measure::report(&record, writer, options.json)?;
-        Ok(if record.complete { Exit::Right } else { Exit::Incomplete })
+        Ok(if record.complete { Exit::RIGHT } else { Exit::INCOMPLETE })
     })
 }
 

@@ -117,7 +117,7 @@ pub fn compare(typed: &Typed) -> Result<Exit, CommandError> {
     }
     let exceeded = all.limits.iter().any(|judged| judged.exceeded);
     show(typed.given.flag("json"), &all, text)?;
-    Ok(if exceeded { Exit::Exceeded } else { Exit::Right })
+    Ok(if exceeded { Exit::EXCEEDED } else { Exit::RIGHT })
 }
 
 /// The runs that belong together: those of the same case but for what the selections name; where

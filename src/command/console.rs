@@ -21,7 +21,7 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> Result<Exit, CommandError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(Exit::Right),
+        _ => Ok(Exit::RIGHT),
     }
 }
 

@@ -146,9 +146,9 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     let reports: Vec<HostReport> = reports.collect();
     let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
     let exit = match reached.len() {
-        0 => Exit::Nothing,
-        some if some < reports.len() => Exit::Incomplete,
-        _ => Exit::Right,
+        0 => Exit::NOTHING,
+        some if some < reports.len() => Exit::INCOMPLETE,
+        _ => Exit::RIGHT,
     };
     leave(reached);
     show(json, reports.as_slice(), table)?;

@@ -69,7 +69,7 @@ pub fn nothing_works(unavailable: &[Unavailable]) -> Exit {
     for missing in unavailable {
         complain(&format!("{}: {}", missing.transport, missing.reason));
     }
-    Exit::Nothing
+    Exit::NOTHING
 }
 
 /// What the samples of a plan take on disk at most.
@@ -108,12 +108,12 @@ pub fn execute(
     report(&record, writer, options.json)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
-            Exit::Exceeded
+            Exit::EXCEEDED
         }
-        (true, _) => Exit::Right,
-        (false, true) => Exit::Incomplete,
-        (false, false) if interrupted.load(Ordering::Relaxed) => Exit::Incomplete,
-        (false, false) => Exit::Nothing,
+        (true, _) => Exit::RIGHT,
+        (false, true) => Exit::INCOMPLETE,
+        (false, false) if interrupted.load(Ordering::Relaxed) => Exit::INCOMPLETE,
+        (false, false) => Exit::NOTHING,
     })
 }
 
@@ -161,13 +161,6 @@ pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(),
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
 fn keep(record: &Record, mut writer: Writer) -> Result<std::path::PathBuf, CommandError> {
     let reader = SampleReader::open(&writer.close_samples()?)?;
-    let report = html::render(record, &registry::views(), rounds(reader));
+    let report = html::render(record, &registry::views(), reader);
     Ok(writer.finish(record, &report)?)
-}
-
-/// The rounds of a samples file, one after the other.
-pub fn rounds(
-    mut reader: SampleReader,
-) -> impl Iterator<Item = Result<crate::sample::RoundSamples, crate::record::RecordError>> {
-    std::iter::from_fn(move || reader.next_round())
 }

@@ -30,35 +30,22 @@ use crate::run::RunError;
 pub use console::{complain, complain_of};
 use jobs::Joined;
 
-/// How the program ends.
+/// How the program ends: the code for whoever started it. Another code is that of a program that
+/// was run for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// All was right.
-    Right,
-    /// A limit was exceeded, or the self-test failed.
-    Exceeded,
-    /// Wrong use, or refused.
-    Refused,
-    /// The run is incomplete.
-    Incomplete,
-    /// Nothing could run.
-    Nothing,
-    /// As another program ended, which was run for the user.
-    Other(u8),
-}
+pub struct Exit(pub u8);
 
 impl Exit {
-    /// The code for whoever started this program.
-    pub fn code(self) -> u8 {
-        match self {
-            Exit::Right => 0,
-            Exit::Exceeded => 1,
-            Exit::Refused => 2,
-            Exit::Incomplete => 3,
-            Exit::Nothing => 4,
-            Exit::Other(code) => code,
-        }
-    }
+    /// All was right.
+    pub const RIGHT: Exit = Exit(0);
+    /// A limit was exceeded, or the self-test failed.
+    pub const EXCEEDED: Exit = Exit(1);
+    /// Wrong use, or refused.
+    pub const REFUSED: Exit = Exit(2);
+    /// The run is incomplete.
+    pub const INCOMPLETE: Exit = Exit(3);
+    /// Nothing could run.
+    pub const NOTHING: Exit = Exit(4);
 }
 
 /// Why a command ends before it has done its work.
@@ -110,9 +97,9 @@ impl CommandError {
             | CommandError::Export(
                 ExportError::Record(RecordError::Disk { .. }) | ExportError::Write { .. },
             )
-            | CommandError::Output(_) => Exit::Incomplete,
-            CommandError::Unable(_) => Exit::Nothing,
-            _ => Exit::Refused,
+            | CommandError::Output(_) => Exit::INCOMPLETE,
+            CommandError::Unable(_) => Exit::NOTHING,
+            _ => Exit::REFUSED,
         }
     }
 }
@@ -121,7 +108,7 @@ impl CommandError {
 pub fn run(mut command: Command) -> Result<Exit, CommandError> {
     // The other processes of a job exit when this is dropped.
     let _others = match jobs::join(&mut command)? {
-        Joined::Served => return Ok(Exit::Right),
+        Joined::Served => return Ok(Exit::RIGHT),
         Joined::Controls(others) => others,
     };
     match command {

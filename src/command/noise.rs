@@ -22,7 +22,7 @@ pub fn noise(given: &Given) -> Result<Exit, CommandError> {
         }
     }
     if seen.is_empty() {
-        return Ok(Exit::Nothing);
+        return Ok(Exit::NOTHING);
     }
     show(given.flag("json"), &seen, |seen| table::noise(seen))
 }

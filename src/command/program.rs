@@ -13,11 +13,11 @@ pub fn main() -> ExitCode {
     let command = cli::parse(&words).map_err(CommandError::from);
     if let (Err(error), true) = (&command, remote::job::is_silent()) {
         // All processes of a job refuse the same; its first says so.
-        return ExitCode::from(error.exit().code());
+        return ExitCode::from(error.exit().0);
     }
     let exit = command.and_then(super::run).unwrap_or_else(|error| {
         super::complain_of(&error);
         error.exit()
     });
-    ExitCode::from(exit.code())
+    ExitCode::from(exit.0)
 }

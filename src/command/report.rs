@@ -1,7 +1,6 @@
 //! `report`: tables and HTML again, from the run directory alone.
 
 use super::console::{complain, print};
-use super::measure::rounds;
 use super::{CommandError, Exit};
 use crate::cli::Typed;
 use crate::pattern::registry;
@@ -22,7 +21,7 @@ pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
             }
         }
     }
-    first.map_or(Ok(Exit::Right), Err)
+    first.map_or(Ok(Exit::RIGHT), Err)
 }
 
 /// Writes a run in another format.
@@ -33,7 +32,7 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
     let format = given.choice("format").unwrap_or(Format::Csv);
     let out = given.text("out").map(Path::new);
     export::export(&typed.path("DIR"), format, &selection, out)?;
-    Ok(Exit::Right)
+    Ok(Exit::RIGHT)
 }
 
 fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
@@ -49,7 +48,7 @@ fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.
         let mut wrong: Option<RecordError> = None;
-        let samples = rounds(reader).map(|round| {
+        let samples = reader.map(|round| {
             round.map_err(|error| {
                 let sentence = error.to_string();
                 wrong.get_or_insert(error);

@@ -8,14 +8,14 @@ use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{StudyOptions, entry};
 use crate::host;
-use crate::options::{UsageError, each_once, refuse};
+use crate::options::{UsageError, each_once, refuse, refuse_if};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Plan, Request};
+use crate::plan::{Case, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::table::Grid;
@@ -94,17 +94,11 @@ fn probe(asked: &StudyOptions, requests: &[(String, Request)]) -> ProbeRequest {
 /// Has all cases use an interface whose transport knows what that is.
 fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), CommandError> {
     let Some(names) = names else { return Ok(()) };
-    let mut named = 0;
-    for case in &mut plan.cases {
-        if case.transport.has_setting("interface") {
-            case.settings.set("interface", names.to_string())?;
-            named += 1;
-        }
-    }
-    match named {
-        0 => refuse("--interface has no effect: this study does not use tcp, udp or homa"),
-        _ => Ok(()),
-    }
+    let knows = |case: &&mut Case| case.transport.has_setting("interface");
+    let mut own = plan.cases.iter_mut().filter(knows).peekable();
+    let no_effect = "--interface has no effect: this study does not use tcp, udp or homa";
+    refuse_if(own.peek().is_none(), no_effect)?;
+    Ok(own.try_for_each(|case| case.settings.set("interface", names.to_string()))?)
 }
 
 fn list() -> Result<Exit, CommandError> {
@@ -169,15 +163,13 @@ fn available(
     let mut works = Vec::new();
     for (series, mut request) in requests {
         let (here, gone) = hosts::sort_out(&request.transports, &request.place, hosts);
-        let is_new = |one: &Unavailable| missing.iter().all(|it| it.transport != one.transport);
-        let gone: Vec<Unavailable> = gone.into_iter().filter(is_new).collect();
         missing.extend(gone);
         request.transports = here;
         if !request.transports.is_empty() {
             works.push((series, request));
         }
     }
-    (works, missing)
+    (works, each_once(missing))
 }
 
 /// The graphs with what is drawn beside them.

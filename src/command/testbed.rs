@@ -34,12 +34,12 @@ fn unable(error: io::Error) -> CommandError {
 
 fn exit(ended: Ended, signalled: &str) -> Exit {
     match ended {
-        Ended::Exited(code) => Exit::Other(code),
-        Ended::TimedOut => Exit::Other(TIMED_OUT),
+        Ended::Exited(code) => Exit(code),
+        Ended::TimedOut => Exit(TIMED_OUT),
         Ended::Signalled(number) => {
             complain(&signalled);
-            Exit::Other(SIGNALLED.saturating_add(number))
+            Exit(SIGNALLED.saturating_add(number))
         }
-        Ended::Unread => Exit::Incomplete,
+        Ended::Unread => Exit::INCOMPLETE,
     }
 }

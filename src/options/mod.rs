@@ -23,6 +23,19 @@ pub fn refuse<T, E: From<UsageError>>(sentence: impl Into<String>) -> Result<T, 
     Err(UsageError(sentence.into()).into())
 }
 
+/// Refuses what is wrong.
+pub fn refuse_if(is_wrong: bool, sentence: &str) -> Result<(), UsageError> {
+    if is_wrong { refuse(sentence) } else { Ok(()) }
+}
+
+/// Refuses what was found, if anything, in a sentence that names it.
+pub fn refuse_found<T>(
+    found: Option<T>,
+    sentence: impl FnOnce(T) -> String,
+) -> Result<(), UsageError> {
+    found.map_or(Ok(()), |found| refuse(sentence(found)))
+}
+
 impl UsageError {
     /// For `map_err`: puts the option before what its value's parser says.
     pub fn of_option<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> UsageError {

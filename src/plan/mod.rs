@@ -109,7 +109,7 @@ impl Plan {
     /// CPUs that the ends of its cases want at the same time, at most: those of a case, and of
     /// what runs beside it.
     pub fn cpus_at_once(&self) -> u32 {
-        let of = |case: &Case| case.most_threads() + case.profile().cpus_before;
+        let of = |case: &Case| case.topology.most_threads() + case.profile().cpus_before;
         self.cases.iter().map(of).max().unwrap_or(1)
     }
 }
@@ -140,7 +140,7 @@ impl<C> Plan<C> {
 
     /// The names of the hosts of a case.
     pub fn hosts_of<P, S>(&self, case: &Case<P, S>) -> String {
-        let HostPair { client, server } = case.hosts();
+        let HostPair { client, server } = case.topology.hosts();
         format!("{} to {}", self.host(client), self.host(server))
     }
 }
@@ -265,29 +265,9 @@ impl<P, S> Case<P, S> {
         }
     }
 
-    /// The host of a role; `None`: this one.
-    pub fn host_of(&self, role: Role) -> Option<u32> {
-        self.topology.host_of(role)
-    }
-
-    /// The hosts of its client and its server.
-    pub fn hosts(&self) -> HostPair {
-        self.topology.hosts()
-    }
-
-    /// Threads of a role.
-    pub fn threads_of(&self, role: Role) -> u32 {
-        self.topology.threads_of(role)
-    }
-
     /// Threads that measure: the client's.
     pub fn threads(&self) -> u32 {
-        self.threads_of(Role::Client).max(1)
-    }
-
-    /// Threads of the end that has more of them.
-    pub fn most_threads(&self) -> u32 {
-        self.topology.most_threads()
+        self.topology.threads_of(Role::Client).max(1)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
-use super::request::refuse_found;
 use super::topology::HostPair;
 use super::{HostSpec, UsageError};
-use crate::options::refuse;
+use crate::options::{refuse, refuse_found};
 use crate::transport::Role;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Span};
 use std::sync::Arc;
 
 pub use super::topology::MOST_THREADS;
-pub use crate::options::{UsageError, refuse};
+pub use crate::options::{UsageError, refuse, refuse_found, refuse_if};
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
@@ -271,7 +271,7 @@ impl Request {
 
 /// Refuses CPUs that were named for fewer threads than the cases have.
 pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
-    let threads = cases.iter().map(Case::most_threads).max().unwrap_or(1);
+    let threads = cases.iter().map(|case| case.topology.most_threads()).max().unwrap_or(1);
     let too_few = Some(cpus.len()).filter(|named| (1..threads as usize).contains(named));
     refuse_found(too_few, |named| {
         format!(
@@ -316,19 +316,6 @@ pub fn within<T: Into<u64>>(
     refuse_found(values.find(|value| !(least..=most).contains(value)), |value| {
         format!("{name}: '{value}' is out of range: use {least} to {most}")
     })
-}
-
-/// Refuses what is wrong.
-pub fn refuse_if(is_wrong: bool, sentence: &str) -> Result<(), UsageError> {
-    if is_wrong { refuse(sentence) } else { Ok(()) }
-}
-
-/// Refuses what was found, if anything, in a sentence that names it.
-pub fn refuse_found<T>(
-    found: Option<T>,
-    sentence: impl FnOnce(T) -> String,
-) -> Result<(), UsageError> {
-    found.map_or(Ok(()), |found| refuse(sentence(found)))
 }
 
 #[cfg(test)]

@@ -71,12 +71,16 @@ impl SampleReader {
         }
         None
     }
+}
 
-    /// The next round, all of it. The memory is bounded by [`ROUND_ROWS`].
-    ///
-    /// A round without samples has left no row and does not come. After an error there is nothing
-    /// more.
-    pub fn next_round(&mut self) -> Option<Result<RoundSamples, RecordError>> {
+/// The rounds, each whole: the memory is bounded by [`ROUND_ROWS`].
+///
+/// A round without samples has left no row and does not come. After an error there is nothing
+/// more.
+impl Iterator for SampleReader {
+    type Item = Result<RoundSamples, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         let mut round = match self.next_part()? {
             Ok(part) => part,
             failed => return Some(failed),

@@ -230,7 +230,7 @@ pub use super::round::{Begin, RoundEnd, Start};
 pub use crate::warning::{RecordedWarning, Severity, Subject};
 
 /// A transport that could not be measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unavailable {
     /// Its name.
     pub transport: String,

@@ -186,7 +186,7 @@ impl RunSoFar {
         let (all, different) = cpus::of_case(cpus, flows);
         let is_short = different < all.len();
         let warning = Warning::FewerCpus { threads: flows, cpus: different as u32 };
-        let cpus = all.into_iter().take(case.most_threads() as usize).collect();
+        let cpus = all.into_iter().take(case.topology.most_threads() as usize).collect();
         RunSoFar {
             index,
             case: case.clone(),
@@ -214,7 +214,7 @@ impl RunSoFar {
     /// The noise of its CPUs on a host; `None`: this one.
     pub fn noise_at(&self, host: Option<u32>) -> impl Iterator<Item = &Noise> {
         let ends = Role::ALL.iter().zip(&self.noise);
-        let there = ends.filter(move |(role, _)| self.case.host_of(**role) == host);
+        let there = ends.filter(move |(role, _)| self.case.topology.host_of(**role) == host);
         there.flat_map(|(_, noise)| noise)
     }
 

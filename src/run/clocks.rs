@@ -43,14 +43,15 @@ impl Comparisons {
             let is_at = |end: Option<u32>| end == Some(number as u32);
             let of_host = |case: &Case| {
                 case.topology.is_between_hosts()
-                    && (is_at(case.host_of(Role::Client)) || is_at(case.host_of(Role::Server)))
+                    && (is_at(case.topology.host_of(Role::Client))
+                        || is_at(case.topology.host_of(Role::Server)))
             };
             let one_way = |case: &&Case| case.profile().is_one_way && of_host(case);
             let needed = plan.cases.iter().find(one_way);
             let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
             let (case, host) = case.zip(context.hosts.get(number))?;
             // Where neither end is here, no interface of this host was named.
-            let is_here = case.host_of(Role::Client).is_none() || plan.pairs.is_some();
+            let is_here = case.topology.host_of(Role::Client).is_none() || plan.pairs.is_some();
             let interface = case.settings.interfaces().filter(|_| is_here);
             let cpus = cpus.to_vec();
             let started =
@@ -74,7 +75,7 @@ impl Comparisons {
         if !case.topology.is_between_hosts() {
             return None;
         }
-        let number = case.host_of(role)? as usize;
+        let number = case.topology.host_of(role)? as usize;
         let stated = self.stated.get(number).copied().flatten();
         let exchanges = self.running.get(number)?.as_ref()?.exchanges();
         Some(exchanges.and_then(|exchanges| RemoteClock::of(exchanges, stated)))

@@ -55,7 +55,7 @@ impl<'a> Conditions<'a> {
 
     /// The CPUs of a case's roles, a pair per thread where there are enough.
     pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
-        let of = |role: Role| match self.remote_host(case.host_of(role)) {
+        let of = |role: Role| match self.remote_host(case.topology.host_of(role)) {
             Some(host) => host.probe.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };

@@ -2,7 +2,7 @@
 
 use super::Watcher;
 use crate::host::{self, Choice, CpuPair, format_cpus};
-use crate::plan::{Case, Plan};
+use crate::plan::Plan;
 use crate::run::conditions::pair_of;
 use crate::transport::Role;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub(super) fn choose(plan: &Plan, watcher: &mut dyn Watcher) -> Choice {
             one_cpu: asked[0].client == asked[0].server,
         },
     };
-    let threads = plan.cases.iter().map(Case::most_threads).max().unwrap_or(1);
+    let threads = plan.cases.iter().map(|case| case.topology.most_threads()).max().unwrap_or(1);
     if threads > 1 {
         watcher.cpus(&report(threads, &chosen));
     }
@@ -56,7 +56,8 @@ fn sides(pairs: &[CpuPair]) -> [BTreeSet<u32>; 2] {
 
 /// The measuring CPUs of this host, each once where there are several pairs.
 pub(super) fn of_this_host(plan: &Plan, pairs: &[CpuPair]) -> Vec<u32> {
-    let is_here = |role: &Role| plan.cases.iter().any(|case| case.host_of(*role).is_none());
+    let is_here =
+        |role: &Role| plan.cases.iter().any(|case| case.topology.host_of(*role).is_none());
     let roles: Vec<Role> = [Role::Client, Role::Server].into_iter().filter(is_here).collect();
     of_roles(&roles, pairs)
 }

@@ -241,7 +241,7 @@ impl Runner<'_, '_> {
     fn add_run(&mut self, case: &Case) {
         let index = self.runs.len();
         let is_beside = self.plan.concurrent.iter().any(|group| group.contains(&(index as u32)));
-        let flows = if is_beside { self.plan.cpus_at_once() } else { case.most_threads() };
+        let flows = if is_beside { self.plan.cpus_at_once() } else { case.topology.most_threads() };
         let analysis = self.conditions.context.analysis(case);
         let cpus = self.conditions.cpus_of(case);
         self.runs.push(RunSoFar::new(index, case, analysis, &cpus, flows));
@@ -353,7 +353,7 @@ impl Runner<'_, '_> {
         let known = [known(Role::Client), known(Role::Server)];
         let [of_client, of_server] = known.each_ref().map(Option::as_ref);
         let end = |role: Role| {
-            let host = self.conditions.remote_host(case.host_of(role));
+            let host = self.conditions.remote_host(case.topology.host_of(role));
             let known = role.pick(of_client, of_server);
             End {
                 time: host.map_or(&base, |host| &host.probe.local.time),
@@ -385,7 +385,7 @@ impl Runner<'_, '_> {
         let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let plan = &self.plan;
-        let name = |role: Role| match case.host_of(role) {
+        let name = |role: Role| match case.topology.host_of(role) {
             Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
             None => format!("the {} on this host", role.name()),
         };

@@ -46,7 +46,7 @@ pub fn of_rounds(
         let finished = finished.as_ref().ok()?;
         let agreed = finished.start?;
         let of = |role: Role| {
-            let end = conditions.clock_of(case.host_of(role))?;
+            let end = conditions.clock_of(case.topology.host_of(role))?;
             let parts = finished.threads_of(role);
             let spans = parts.iter().filter_map(|part| Some(part.outcome.as_ref()?.span));
             let began = spans.map(|(began, _)| end.time.local(began).0).reduce(f64::max)?;

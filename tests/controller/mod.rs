@@ -316,8 +316,7 @@ pub fn measured(command: &str, line: &str) -> (Scratch, Record) {
 
 /// The samples of a run that was kept; rounds stand in the order in which they were executed.
 pub fn samples(scratch: &Scratch, run: u32) -> Vec<Sample> {
-    let mut reader = SampleReader::open(&scratch.join("run/samples.parquet")).unwrap();
-    let rounds = std::iter::from_fn(move || reader.next_round());
+    let rounds = SampleReader::open(&scratch.join("run/samples.parquet")).unwrap();
     let own = rounds.map(|round| round.unwrap()).filter(|round| round.run == run);
     own.flat_map(|round| round.samples).collect()
 }

@@ -203,7 +203,8 @@ fn full_load(case: &Case) -> Case {
 }
 
 fn full_rpc(case: &Case) -> Case {
-    let topology = Topology::client_server(2, 2, Wiring::Mesh { each: 3 }).on(case.hosts());
+    let topology =
+        Topology::client_server(2, 2, Wiring::Mesh { each: 3 }).on(case.topology.hosts());
     Case { topology, ..asking(case, "rpc", rpc::full()) }
 }
 

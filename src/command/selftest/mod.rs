@@ -83,7 +83,7 @@ pub fn selftest(given: &Given) -> Result<Exit, CommandError> {
     let rows: Vec<Row> = (1..).zip(TESTS).map(|(number, test)| row(number, test)).collect();
     let failed = rows.iter().filter(|row| row.verdict == "fail").count();
     show(given.flag("json"), &rows, |rows| table(rows, failed))?;
-    Ok(if failed > 0 { Exit::Exceeded } else { Exit::Right })
+    Ok(if failed > 0 { Exit::EXCEEDED } else { Exit::RIGHT })
 }
 
 fn table(rows: &[Row], failed: usize) -> String {

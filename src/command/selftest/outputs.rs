@@ -114,12 +114,8 @@ fn read_back(dir: &Path) -> Fallible<Vec<(&'static str, Vec<Sample>)>> {
 }
 
 fn read_parquet(path: &Path) -> Fallible<Vec<Sample>> {
-    let mut reader = SampleReader::open(path)?;
-    let mut all = Vec::new();
-    while let Some(round) = reader.next_round() {
-        all.extend(round?.samples);
-    }
-    Ok(all)
+    let rounds = SampleReader::open(path)?.map(|round| Ok(round?.samples));
+    Ok(rounds.collect::<Fallible<Vec<_>>>()?.concat())
 }
 
 /// A strict reader of objects: every field is there, and of its type. A stamp that was not taken

@@ -58,8 +58,8 @@ fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCa
         let other = &run.case;
         let is_load = other.pattern == case.pattern && !other.spec::<Spec>().probe;
         is_load
-            && (other.transport, other.wait, other.size, other.hosts())
-                == (case.transport, case.wait, case.size, case.hosts())
+            && (other.transport, other.wait, other.size, other.topology.hosts())
+                == (case.transport, case.wait, case.size, case.topology.hosts())
     };
     let quantile = spec.slo.map_or(0.99, |slo| slo.quantile);
     let points: Vec<Point> =

@@ -113,7 +113,7 @@ impl PatternSpec for Rpc {
 
     fn label(&self, case: &Case) -> String {
         let spec = case.spec::<Spec>();
-        let servers = case.threads_of(Role::Server);
+        let servers = case.topology.threads_of(Role::Server);
         let each = cases::connections_of(&case.topology);
         let mut ports = match (case.threads(), servers, each) {
             (1, 1, 1) => String::new(),
@@ -318,7 +318,7 @@ impl PatternRequest for Sweep {
                 for number in group {
                     let case = &mut cases[*number as usize];
                     let beside = before;
-                    before += case.most_threads();
+                    before += case.topology.most_threads();
                     *case = case.with_spec(Spec { beside, ..case.spec::<Spec>().clone() });
                 }
             }

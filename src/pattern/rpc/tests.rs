@@ -200,7 +200,10 @@ fn unloaded_requests_take_each_length_in_turn() {
     for (number, (size, _)) in steps.iter().enumerate() {
         assert_eq!(u64::from(draws.length((number + 3 * steps.len()) as u64)), size.0);
     }
-    assert_eq!((unloaded.threads_of(Role::Client), unloaded.topology.endpoints_of(1)), (1, 1));
+    assert_eq!(
+        (unloaded.topology.threads_of(Role::Client), unloaded.topology.endpoints_of(1)),
+        (1, 1)
+    );
     assert_eq!(spec(&unloaded).clients, 1);
     assert_eq!(draws.connection(5), 0);
 }

@@ -70,8 +70,8 @@ impl Caps {
         let within = |most: u64, value: u64| (1..=most).contains(&value);
         if !within(largest, case.size.0)
             || rows > MOST_ROWS
-            || !within(MOST_THREADS.into(), case.threads_of(asked.role).into())
-            || asked.slots.len() != case.threads_of(asked.role) as usize
+            || !within(MOST_THREADS.into(), case.topology.threads_of(asked.role).into())
+            || asked.slots.len() != case.topology.threads_of(asked.role) as usize
         {
             return Err("the round exceeds every limit of wiregauge itself".into());
         }
@@ -166,7 +166,7 @@ fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
         .saturating_mul(row)
         .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(endpoints))
         .saturating_add(case.pattern.memory(case, role))
-        .saturating_mul(case.most_threads().into())
+        .saturating_mul(case.topology.most_threads().into())
 }
 
 /// Most frames of a session: a round has five, and one per thread.

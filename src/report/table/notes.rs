@@ -102,7 +102,7 @@ fn hosts(record: &Record) -> Vec<String> {
         format!("{} ({})", record.environment.host, machine(&record.environment, &record.clock));
     let lines = match (record.hosts.as_slice(), record.plan.cases.first()) {
         ([], _) => Vec::new(),
-        ([there], Some(case)) if case.hosts().client.is_none() => {
+        ([there], Some(case)) if case.topology.hosts().client.is_none() => {
             let at = there.address.as_ref().map(|address| format!(" at {address}"));
             let there = format!(
                 "{} = {} ({}){}",

@@ -102,14 +102,14 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     if !matches!(record.plan.pairs, Some(Pairs::All { .. })) {
         return Vec::new();
     }
-    let ends = record.plan.cases.iter().map(|case| case.hosts());
+    let ends = record.plan.cases.iter().map(|case| case.topology.hosts());
     let hosts: BTreeSet<Option<u32>> = ends.flat_map(|ends| [ends.client, ends.server]).collect();
     let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
     let matrix = |alike: Vec<(&Run, HeatMap, f64)>| {
         let names = hosts.iter().map(|host| record.plan.host(*host).into()).collect();
         let mut matrix = HeatMap { names, ..alike[0].1.clone() };
         for (run, _, value) in alike {
-            let HostPair { client, server } = run.case.hosts();
+            let HostPair { client, server } = run.case.topology.hosts();
             let (row, column) = (place(client), place(server));
             let cell = HeatCell { value: Value(value), run: run.index };
             matrix.cells.insert((row, column), cell);
