@@ -122,19 +122,10 @@ fn the_rate_is_of_the_time_that_is_shared() {
                 stamps.push(sample.receive_ns);
             }
             assert_eq!(flows.len(), if way == "bi" { 4 } else { 2 });
-            let of_way = |is_back: bool| {
-                let own: Vec<&Vec<f64>> =
-                    flows.iter().filter(|(key, _)| key.0 == is_back).map(|(_, s)| s).collect();
-                let begin = own.iter().map(|s| s[0]).fold(f64::MIN, f64::max);
-                let end = own.iter().map(|s| s[s.len() - 1]).fold(f64::MAX, f64::min);
-                // Of one way the threads may share no time, though they do of the other.
-                if own.is_empty() || end <= begin {
-                    return 0.0;
-                }
-                let strides: f64 = own.iter().map(|s| until(s, end) - until(s, begin)).sum();
-                strides * round.stride as f64 / (end - begin)
-            };
-            let expected = 1e9 * (of_way(false) + of_way(true));
+            let begin = flows.values().map(|s| s[0]).fold(f64::MIN, f64::max);
+            let end = flows.values().map(|s| s[s.len() - 1]).fold(f64::MAX, f64::min);
+            let strides: f64 = flows.values().map(|s| until(s, end) - until(s, begin)).sum();
+            let expected = 1e9 * strides * round.stride as f64 / (end - begin);
             assert!((rate / expected - 1.0).abs() < 1e-9, "{transport} {way}: {rate}, {expected}");
         }
     }

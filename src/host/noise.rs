@@ -120,7 +120,7 @@ pub fn spin<C: Clock>(cpu: u32, clock: C, base: &Timebase, length_ns: f64) -> No
     }
 }
 
-/// The loop. Between two readings: one subtraction and two comparisons.
+/// The loop. Between two readings: one subtraction, two comparisons and the choice of the clock.
 #[inline(never)]
 fn turn_until<C: Clock>(
     clock: C,

@@ -95,6 +95,7 @@ impl Request {
                         let first = so_far.cases.len();
                         let of = Combination { transport, wait, size, threads };
                         for case in asked.cases(&self, &of) {
+                            check_spec(&case)?;
                             check_together(&case)?;
                             so_far.add(layout.pairs.iter().map(|pair| on(&case, *pair)), together);
                         }
@@ -284,6 +285,13 @@ pub fn check_cpus(cpus: &[CpuPair], cases: &[Case]) -> Result<(), UsageError> {
         "--cpus names CPUs for {named} of {threads} threads: use as many for each end, the \
          client's first, such as 0-3/4-7"
     ))
+}
+
+/// Whether a case is within the limits that hold for one from another host too: a request that was
+/// built in code has passed no option table.
+fn check_spec(case: &Case) -> Result<(), UsageError> {
+    case.pattern.read_spec(case.spec.to_json()).map_err(UsageError)?;
+    case.pattern.check_foreign(case).map_err(UsageError)
 }
 
 /// What pattern and transport have to say of options, size and wait mode together.

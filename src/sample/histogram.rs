@@ -207,8 +207,12 @@ impl LiveHistogram {
     /// The bins that are not empty, to be written.
     pub fn to_sparse(&self) -> SparseHistogram {
         let bins = self.bins.iter_recorded();
+        let totals = match self.totals.finite {
+            0 => Totals { min: 0, max: 0, ..self.totals },
+            _ => self.totals,
+        };
         SparseHistogram {
-            totals: self.totals,
+            totals,
             bins: bins.map(|b| (self.middle(b.value_iterated_to()), b.count_at_value())).collect(),
         }
     }

@@ -275,6 +275,9 @@ impl<'a> Recorder<'a> {
             row.order = self.arrived as u32;
             return;
         }
+        if sequence < self.warmup {
+            return;
+        }
         self.beyond(|beyond| beyond.record((receive - submit).0));
         if intended.0 != 0 {
             if let Some(response) = &mut self.beyond_response {
@@ -298,7 +301,10 @@ impl<'a> Recorder<'a> {
             self.use_row(sequence);
             return;
         }
-        if submit.0 != 0 && !warm {
+        if warm {
+            return;
+        }
+        if submit.0 != 0 {
             self.beyond(|beyond| beyond.record_lost(1));
         }
         if let Some(response) = self.beyond_response.as_mut().filter(|_| intended.0 != 0) {

@@ -53,7 +53,7 @@ fn intervals_cover_what_is_correlated_where_the_plain_number_would_not() {
 }
 
 #[test]
-fn the_hull_covers_where_each_round_has_a_level_of_its_own() {
+fn the_union_covers_where_each_round_has_a_level_of_its_own() {
     let share = coverage(300, |seed| {
         let mut chance = random(seed);
         let levels = normal(&mut chance, 5, 100.0, 5.0);

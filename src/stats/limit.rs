@@ -123,7 +123,7 @@ impl Figure {
         let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
             let (value, rounds) = of(figures.summary(metric)?);
             let alone = Interval { low: value, high: value };
-            let interval = student::interval(&rounds).map(|both| both.hull(alone));
+            let interval = student::interval(&rounds).map(|both| both.union(alone));
             (!value.0.is_nan()).then_some((value.0, interval))
         };
         match self {

@@ -61,7 +61,7 @@ pub struct Interval {
 
 impl Interval {
     /// The smallest interval that holds both.
-    pub fn hull(self, other: Interval) -> Interval {
+    pub fn union(self, other: Interval) -> Interval {
         let (low, high) = (self.low.0.min(other.low.0), self.high.0.max(other.high.0));
         Interval { low: Value(low), high: Value(high) }
     }
@@ -123,7 +123,7 @@ pub struct Quantile {
     /// The sample of rank ceil(p n). `None`: fewer than 10/(1-p) samples (for p < 0.5, 10/p),
     /// "n too small".
     pub value: Option<Value>,
-    /// The hull of `within` and `between`: what is printed beside the value, and encloses it.
+    /// The union of `within` and `between`: what is printed beside the value, and encloses it.
     pub interval: Option<Interval>,
     /// Order-statistic interval, driven by `effective_n`. `None` too where only a histogram is
     /// left, which has no order of time.

@@ -11,14 +11,14 @@ use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 /// message, and NaN is taken for one. `threshold_ns` is that of [`Summary::above_threshold`].
 ///
 /// Every quantile is of all samples of all rounds together, which all count the same. Its interval
-/// is the hull of two, since each knows what the other cannot:
+/// is the union of two, since each knows what the other cannot:
 ///
 /// - `within`: order statistics of the pooled samples with their effective number. It covers what
 ///   chance does within the rounds, and takes what differs between them for fixed.
 /// - `between`: Student's interval of the rounds' own quantiles. It covers what each fresh process
 ///   brings (placement, connections, clock rates), but from a handful of values.
 ///
-/// The hull covers at least as often as the better of the two, encloses the value (`within` does),
+/// The union covers at least as often as the better of the two, encloses the value (`within` does),
 /// and never hides that rounds disagree. Its price is some width where both say the same.
 ///
 /// Costs one sorted copy of the samples and O(n) per quantile; extra memory is that copy.
@@ -158,7 +158,7 @@ fn pooled_quantile(
     Quantile {
         p,
         value,
-        interval: within.zip(between).map(|(a, b)| a.hull(b)).or(within).or(between),
+        interval: within.zip(between).map(|(a, b)| a.union(b)).or(within).or(between),
         within,
         between,
         effective_n: effective_n.unwrap_or((rounds as u64).min(n) as f64),

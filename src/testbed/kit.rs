@@ -117,7 +117,8 @@ fn fetch(folder: &Path) -> io::Result<PathBuf> {
         let name = package_of(&String::from_utf8_lossy(&depends)).ok_or_else(none)?;
         call(debian("apt-get")?.args(["download", &name]).current_dir(folder), "")?;
         let mut packages = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-        packages.find(|path| path.extension() == Some(OsStr::new("deb"))).ok_or_else(none)
+        let missing = || io::Error::other(format!("apt did not download {name}"));
+        packages.find(|path| path.extension() == Some(OsStr::new("deb"))).ok_or_else(missing)
     };
     fetched().map_err(|error| {
         io::Error::other(format!(

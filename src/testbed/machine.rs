@@ -91,8 +91,10 @@ impl Machine {
     /// An error with the last words of the emulator and of the console.
     pub fn fault(&self, what: &str) -> io::Error {
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
-        let words = last_words(&[read("said"), b"\n".into(), read("console")].concat());
+        let mut words = ["said", "console"].map(|name| last_words(&read(name))).to_vec();
+        words.retain(|words| !words.is_empty());
         let output = if words.is_empty() { "" } else { "; its output: " };
+        let words = words.join("; ");
         io::Error::other(format!("the testbed's machine {} {what}{output}{words}", self.number))
     }
 }

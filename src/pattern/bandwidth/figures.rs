@@ -45,7 +45,7 @@ impl PatternAnalysis for Bandwidth {
     }
 
     fn work(&self, seen: &RoundSeen<'_>) -> Work {
-        Work { posted: None, delivered: delivered(seen.samples, seen.case.stride() as f64) }
+        Work { posted: None, delivered: delivered(seen) }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
@@ -70,16 +70,26 @@ fn marks(case: &Case, rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>) ->
 }
 
 /// What was delivered between the first stamp that counts and the last, in the time that all
-/// threads and both ways share.
-fn delivered(samples: &RoundSamples, stride: f64) -> Delivered {
-    let mut flows: BTreeMap<(u32, bool), Vec<f64>> = BTreeMap::new();
-    for sample in &samples.samples {
-        let flow = flows.entry((sample.thread, sample.flags.has(Flags::REVERSE))).or_default();
+/// threads and both ways share. The clocks of two hosts are not compared, so between hosts each way
+/// has a time of its own, and the rates are added.
+fn delivered(seen: &RoundSeen<'_>) -> Delivered {
+    let mut ways: [BTreeMap<u32, Vec<f64>>; 2] = Default::default();
+    for sample in &seen.samples.samples {
+        let way = usize::from(sample.flags.has(Flags::REVERSE));
+        let flow = ways[way].entry(sample.thread).or_default();
         // Of the warm-up the last stamp counts: it begins what comes after.
         if sample.flags.has(Flags::WARMUP) {
             flow.clear();
         }
         flow.push(sample.receive_ns);
     }
-    window::delivered(&flows.into_values().collect::<Vec<_>>(), stride)
+    let stride = seen.case.stride() as f64;
+    let [there, back] = ways.map(|flows| flows.into_values().collect::<Vec<_>>());
+    if back.is_empty() || !seen.case.topology.is_between_hosts() {
+        return window::delivered(&[there, back].concat(), stride);
+    }
+    let [there, back] = [there, back].map(|flows| window::delivered(&flows, stride));
+    let seconds = there.seconds.min(back.seconds);
+    let rate = |way: Delivered| if seconds > 0.0 { way.work / way.seconds } else { 0.0 };
+    Delivered { work: (rate(there) + rate(back)) * seconds, seconds }
 }

@@ -95,7 +95,7 @@ impl Collector for Costs {
         }
         let first = server.first().and_then(|part| part.outcome.as_ref());
         // Where no pools are measured the server counts no polls.
-        let is_measured = |pool: &PoolUse| pool.empty_polls + pool.full_polls > 0;
+        let is_measured = |pool: &PoolUse| pool.empty_polls > 0 || pool.full_polls > 0;
         let pool = first.map(|outcome| outcome.pool).filter(is_measured);
         let Some(pool) = pool else { return };
         let ns = |ticks: i64| server_time.span(TickSpan(ticks));

@@ -1,5 +1,4 @@
-//! Turns the JSON of an older record into that of today before it is
-//! deserialised. The reader has bounded its size and depth.
+//! Turns the JSON of an older record into that of today before it is deserialised. The reader has bounded its size and depth.
 
 mod case1;
 mod settings1;
@@ -7,6 +6,9 @@ mod version1;
 
 use super::schema::VERSION;
 use serde_json::Value;
+
+// A new version needs a step here.
+const _: () = assert!(VERSION == 2);
 
 /// The record as this build would have written it. A version that never was is left as it is.
 pub fn upgrade(mut record: Value, version: u64) -> Value {

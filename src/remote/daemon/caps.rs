@@ -230,7 +230,10 @@ impl Inspector {
                 (self.what, state) = ("clocks".into(), SessionState::AnsweringClock);
             }
             ToAgent::Start(_) => state = SessionState::Running,
-            _ => {}
+            ToAgent::Hello { .. }
+            | ToAgent::Connect(_)
+            | ToAgent::Expect { .. }
+            | ToAgent::Stop => {}
         }
         // The end of a running loop is set once, so a second start gains no time. Clock exchanges
         // go on until the controller leaves.

@@ -143,7 +143,8 @@ impl Identity {
 
     fn read(file: &Path, text: &str) -> Result<Identity, String> {
         let shown = file.display();
-        if !file.metadata().is_ok_and(|found| found.mode() & 0o077 == 0) {
+        let found = file.metadata().map_err(|error| format!("reading {shown}: {error}"))?;
+        if found.mode() & 0o077 != 0 {
             return Err(format!("{shown} is readable by other users: run `chmod 600 {shown}`"));
         }
         let certificate = CertificateDer::from_pem_slice(text.as_bytes());

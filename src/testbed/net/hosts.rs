@@ -8,6 +8,7 @@ use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -244,19 +245,24 @@ fn take_away(names: &[String]) -> io::Result<()> {
     done
 }
 
-/// Kills every process in these namespaces; how many there were.
+/// Kills every process in these namespaces; how many there were. A namespace whose processes cannot
+/// be listed counts as one.
 fn kill_all(names: &[&String]) -> usize {
-    let pids = |name: &&String| call(tools::command("ip").args(["netns", "pids", name]), "");
-    let said = names.iter().filter_map(|name| pids(name).ok()).flatten().collect::<Vec<u8>>();
-    let said = String::from_utf8_lossy(&said);
-    let numbers = said.lines().filter_map(|line| line.trim().parse().ok());
-    let mut killed = 0;
-    for pid in numbers.filter_map(rustix::process::Pid::from_raw) {
-        // One that has ended by itself meanwhile is no fault.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        killed += 1;
-    }
-    killed
+    names.iter().map(|name| kill_in(name).unwrap_or(1)).sum()
+}
+
+fn kill_in(name: &str) -> io::Result<usize> {
+    let listed = call(tools::command("ip").args(["netns", "pids", name]), "")?;
+    let namespace = fs::metadata(Path::new(NAMESPACES).join(name))?;
+    let is_in = |pid: &i32| {
+        let own = fs::metadata(format!("/proc/{pid}/ns/net"));
+        own.is_ok_and(|own| (own.dev(), own.ino()) == (namespace.dev(), namespace.ino()))
+    };
+    let pids = String::from_utf8_lossy(&listed);
+    let pids = pids.lines().filter_map(|line| line.trim().parse().ok());
+    // Asked once more: the number of one that has ended may be another's by now.
+    let there = pids.filter(is_in).filter_map(rustix::process::Pid::from_raw);
+    Ok(there.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL)).count())
 }
 
 /// Removes what killed owners have left.

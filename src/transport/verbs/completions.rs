@@ -2,7 +2,7 @@
 
 use super::endpoint::VerbsEndpoint;
 use super::memory::GRH;
-use super::options::{Calls, Service};
+use super::options::{CallStyle, Service};
 use crate::transport::{Events, Link, MOST_EVENTS, Operation, Slot};
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
@@ -79,10 +79,10 @@ impl VerbsEndpoint {
         let stamps = &mut self.lists.stamps[..most];
         let found = match self.config.polling {
             // SAFETY: a live queue, and room for as many completions.
-            Calls::Classic => unsafe {
+            CallStyle::Classic => unsafe {
                 inline::poll_cq(queue.raw(), most as c_int, into.as_mut_ptr())
             },
-            Calls::Extended => queue.poll_extended(into, stamps),
+            CallStyle::Extended => queue.poll_extended(into, stamps),
         };
         if found < 0 {
             self.link = Link::Failed(-found);

@@ -9,7 +9,7 @@ use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
 use super::memory::Memory;
-use super::options::{Calls, Service};
+use super::options::{CallStyle, Service};
 use super::order::Order;
 use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
@@ -36,8 +36,8 @@ pub(super) struct Lists {
 pub(super) struct EndpointConfig {
     pub service: Service,
     pub operation: Operation,
-    pub posting: Calls,
-    pub polling: Calls,
+    pub posting: CallStyle,
+    pub polling: CallStyle,
     /// Whether payloads are copied into the work requests.
     pub inline: bool,
     /// Every n-th send of a queue pair makes a completion.
@@ -318,8 +318,8 @@ impl Endpoint for VerbsEndpoint {
             return;
         }
         let error = match self.config.posting {
-            Calls::Classic => self.ring_classic(),
-            Calls::Extended => self.ring_extended(),
+            CallStyle::Classic => self.ring_classic(),
+            CallStyle::Extended => self.ring_extended(),
         };
         self.staged = 0;
         self.first = self.order.turn;

@@ -33,8 +33,8 @@ impl VerbsEndpoint {
     /// `qp` is that live extended queue pair.
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
-        // SAFETY: the caller's promise; every member of a union is of plain numbers, and was zero
-        // before `post` has written the one that counts.
+        // SAFETY: the caller's promise; of each union only the member is read that `post` has written
+        // for this operation and service.
         unsafe {
             ((*qp).wr_start?)(qp);
             for number in (head..self.staged).step_by(self.queues.pairs.len()) {
@@ -44,21 +44,30 @@ impl VerbsEndpoint {
                 // The flag for inline is the call's own business, but the provider of Soft-RoCE
                 // (rdma-core 44 and, so far, later) forgets it.
                 (*qp).wr_flags = send.send_flags;
-                let (to, at) = (send.wr.rdma, send.wr.atomic);
+                let rdma = || (send.wr.rdma.rkey, send.wr.rdma.remote_addr);
+                let atomic = || send.wr.atomic;
                 let immediate = send.__bindgen_anon_1.imm_data;
-                let (key, address) = (to.rkey, to.remote_addr);
                 match self.config.operation {
                     Operation::Send => ((*qp).wr_send?)(qp),
                     Operation::SendImm => ((*qp).wr_send_imm?)(qp, immediate),
-                    Operation::Write => ((*qp).wr_rdma_write?)(qp, key, address),
+                    Operation::Write => {
+                        let (key, address) = rdma();
+                        ((*qp).wr_rdma_write?)(qp, key, address);
+                    }
                     Operation::WriteImm => {
+                        let (key, address) = rdma();
                         ((*qp).wr_rdma_write_imm?)(qp, key, address, immediate);
                     }
-                    Operation::Read => ((*qp).wr_rdma_read?)(qp, key, address),
+                    Operation::Read => {
+                        let (key, address) = rdma();
+                        ((*qp).wr_rdma_read?)(qp, key, address);
+                    }
                     Operation::FetchAdd => {
+                        let at = atomic();
                         ((*qp).wr_atomic_fetch_add?)(qp, at.rkey, at.remote_addr, at.compare_add);
                     }
                     Operation::CompareSwap => {
+                        let at = atomic();
                         let (key, address) = (at.rkey, at.remote_addr);
                         ((*qp).wr_atomic_cmp_swp?)(qp, key, address, at.compare_add, at.swap);
                     }

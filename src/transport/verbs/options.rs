@@ -65,7 +65,7 @@ fn signal_every(text: &str) -> Result<Option<u32>, String> {
 named_enum! {
     /// Which calls post and take completions.
     #[derive(Default)]
-    pub enum Calls {
+    pub enum CallStyle {
         /// `ibv_post_send` with a list, and `ibv_poll_cq`.
         #[default]
         Classic = "classic",
@@ -116,9 +116,12 @@ pub const TABLE: OptionTable = &[
     OptionDef::count("receive-depth", "Posted receives")
         .limits(1, MOST_DEPTH as u64)
         .default_note("512 for a stream, else twice the burst"),
-    OptionDef::choice::<Calls>("post", "Post by ibv_post_send (classic) or ibv_wr_* (extended)")
-        .default("classic"),
-    OptionDef::choice::<Calls>(
+    OptionDef::choice::<CallStyle>(
+        "post",
+        "Post by ibv_post_send (classic) or ibv_wr_* (extended)",
+    )
+    .default("classic"),
+    OptionDef::choice::<CallStyle>(
         "poll",
         "Poll by ibv_poll_cq (classic) or ibv_start_poll (extended)",
     )
@@ -184,9 +187,9 @@ pub fn by_manager(settings: &Settings) -> bool {
 }
 
 /// Which calls take completions: those that the stamps need.
-pub fn polling(settings: &Settings) -> Calls {
+pub fn polling(settings: &Settings) -> CallStyle {
     match stamps_complete(settings) {
-        true => Calls::Extended,
+        true => CallStyle::Extended,
         false => settings.choice("poll").unwrap_or_default(),
     }
 }
@@ -225,7 +228,7 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
             .into()
     } else if stamps_complete && signalled(settings).is_some_and(|every| every > 1) {
         "--stamp-complete device needs a completion of every send: use --signal-every 1".into()
-    } else if stamps_complete && settings.choice("poll") == Some(Calls::Classic) {
+    } else if stamps_complete && settings.choice("poll") == Some(CallStyle::Classic) {
         "--stamp-complete device needs timestamps in completions: use --poll extended".into()
     } else if service == Service::Uc && by_manager(settings) {
         "--service uc does not support --connect cm: use --connect exchange".into()

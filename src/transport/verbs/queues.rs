@@ -1,7 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
-use super::options::{self, Calls, INLINE_AUTO, Service};
+use super::options::{self, CallStyle, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::Stamps;
 use crate::transport::{Operation, Role, Setup, SetupError, Traffic};
@@ -85,7 +85,7 @@ impl Queues {
         let channel = Channel::new(&domain.parent)?;
         let stamps = options::stamps_complete(settings);
         let stamps = stamps.then(|| Stamps::of(&domain.parent, &adapter.name)).transpose()?;
-        let is_extended = options::polling(settings) == Calls::Extended;
+        let is_extended = options::polling(settings) == CallStyle::Extended;
         // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
         let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
         let queue = |entries, stamps| {
@@ -116,7 +116,7 @@ impl Queues {
         let length = (setup.size + marker) as u32;
         let most = asked.unwrap_or(INLINE_AUTO);
         let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
-        let extended = settings.choice("post") == Some(Calls::Extended);
+        let extended = settings.choice("post") == Some(CallStyle::Extended);
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
             recv_cq: self.receive.raw(),

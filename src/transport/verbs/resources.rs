@@ -70,8 +70,9 @@ impl<T, P, L, R> Owned<T, P, L, R> {
 
 impl<T, P, L, R> Drop for Owned<T, P, L, R> {
     fn drop(&mut self) {
-        // SAFETY: it was made by the library, is released once, and what was made of it keeps it
-        // alive by an Arc.
+        // SAFETY: it was made by the library whose function this is, and is released once. What was
+        // made of it keeps it alive by an Arc, or (completion queues, shared receives, channels of
+        // events) is dropped before it by its owner: the order of fields in `Queues`, `Connection`.
         unsafe { (self.release)(self.raw) };
     }
 }
