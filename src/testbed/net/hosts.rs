@@ -261,8 +261,12 @@ fn kill_in(name: &str) -> io::Result<usize> {
     let pids = String::from_utf8_lossy(&listed);
     let pids = pids.lines().filter_map(|line| line.trim().parse().ok());
     // Asked once more: the number of one that has ended may be another's by now.
-    let there = pids.filter(is_in).filter_map(rustix::process::Pid::from_raw);
-    Ok(there.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL)).count())
+    let there: Vec<_> = pids.filter(is_in).filter_map(rustix::process::Pid::from_raw).collect();
+    for pid in &there {
+        // One that has ended by itself meanwhile is no fault.
+        let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
+    }
+    Ok(there.len())
 }
 
 /// Removes what killed owners have left.
