@@ -1,4 +1,5 @@
-//! Turns the JSON of an older record into that of today before it is deserialised. The reader has bounded its size and depth.
+//! Turns the JSON of an older record into that of today before it is deserialised. The reader has
+//! bounded its size and depth.
 
 mod case1;
 mod settings1;

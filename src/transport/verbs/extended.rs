@@ -33,8 +33,8 @@ impl VerbsEndpoint {
     /// `qp` is that live extended queue pair.
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
-        // SAFETY: the caller's promise; of each union only the member is read that `post` has written
-        // for this operation and service.
+        // SAFETY: the caller's promise; of each union only the member is read that `post` has
+        // written for this operation and service.
         unsafe {
             ((*qp).wr_start?)(qp);
             for number in (head..self.staged).step_by(self.queues.pairs.len()) {
