@@ -12,7 +12,7 @@ const CALIBRATION: Duration = Duration::from_millis(100);
 /// Anchors of that calibration.
 const ANCHORS: u32 = 11;
 
-/// The timestamp clock of a host and what is known of it.
+/// The timestamp clock of a host, with its scale and error.
 pub struct ChosenClock {
     /// What is read.
     pub source: Source,

@@ -97,7 +97,7 @@ impl StampedSocket {
         watched[0].revents()
     }
 
-    /// Takes a message with the kernel's data about it; `None`: there is none.
+    /// Takes a message with the kernel's data about it; `None` if no message is there.
     fn message(&mut self, into: &mut [u8], flags: MsgFlags) -> io::Result<Option<Message>> {
         let mut control = Control([0; 512]);
         let mut piece = [IoSliceMut::new(into)];

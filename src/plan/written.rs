@@ -205,7 +205,7 @@ impl<'a> Read<'a> for (f64, Place) {
     }
 }
 
-/// A list; an empty one where there is none.
+/// A list, empty if the key is missing.
 impl<'a, T: Read<'a>> Read<'a> for Vec<T> {
     fn missing() -> Option<Self> {
         Some(Vec::new())

@@ -48,7 +48,7 @@ pub struct Totals {
     pub finite: u64,
     /// Lost messages.
     pub lost: u64,
-    /// Smallest sample in units; above `max` where there is none.
+    /// Smallest sample in units; above `max` if there are no samples.
     pub min: i64,
     /// Largest sample in units.
     pub max: i64,

@@ -45,7 +45,14 @@ impl PatternAnalysis for Bandwidth {
     }
 
     fn work(&self, seen: &RoundSeen<'_>) -> Work {
-        Work { posted: None, delivered: delivered(seen) }
+        let case = seen.case;
+        let direction = case.spec::<Spec>().direction;
+        let one_clock = !case.topology.is_between_hosts();
+        let flows = Flows::of(&seen.samples.samples);
+        Work {
+            posted: None,
+            delivered: flows.delivered(case.profile().stride as f64, direction, one_clock),
+        }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
@@ -69,27 +76,81 @@ fn marks(case: &Case, rows: &[Row], sent: &[Row], flag: Flags, time: End<'_>) ->
     rows.iter().enumerate().map(of).collect()
 }
 
-/// What was delivered between the first stamp that counts and the last, in the time that all
-/// threads and both ways share. The clocks of two hosts are not compared, so between hosts each way
-/// has a time of its own, and the rates are added.
-fn delivered(seen: &RoundSeen<'_>) -> Delivered {
-    let mut ways: [BTreeMap<u32, Vec<f64>>; 2] = Default::default();
-    for sample in &seen.samples.samples {
-        let way = usize::from(sample.flags.has(Flags::REVERSE));
-        let flow = ways[way].entry(sample.thread).or_default();
-        // Of the warm-up the last stamp counts: it begins what comes after.
-        if sample.flags.has(Flags::WARMUP) {
-            flow.clear();
+/// The receive stamps of each flow, in ns: there, and back.
+#[derive(Default)]
+struct Flows([BTreeMap<u32, Vec<f64>>; 2]);
+
+impl Flows {
+    fn of(samples: &[Sample]) -> Flows {
+        let mut flows = Flows::default();
+        for sample in samples {
+            let way = usize::from(sample.flags.has(Flags::REVERSE));
+            let flow = flows.0[way].entry(sample.thread).or_default();
+            // Of the warm-up the last stamp counts: it begins what comes after.
+            if sample.flags.has(Flags::WARMUP) {
+                flow.clear();
+            }
+            flow.push(sample.receive_ns);
         }
-        flow.push(sample.receive_ns);
+        flows
     }
-    let stride = seen.case.profile().stride as f64;
-    let [there, back] = ways.map(|flows| flows.into_values().collect::<Vec<_>>());
-    if back.is_empty() || !seen.case.topology.is_between_hosts() {
-        return window::delivered(&[there, back].concat(), stride);
+
+    /// What was delivered in the time that all threads and both ways share; nothing in no time
+    /// where a way delivered nothing. The clocks of two hosts are not compared, so without
+    /// `one_clock` each way has a time of its own, and the rates are added.
+    fn delivered(self, stride: f64, direction: Direction, one_clock: bool) -> Delivered {
+        let ways = self.0.map(|flows| flows.into_values().collect::<Vec<_>>());
+        let [there, back] = match direction {
+            Direction::Uni => return window::delivered(&ways[0], stride),
+            Direction::Bi => ways,
+        };
+        if one_clock && !there.is_empty() && !back.is_empty() {
+            return window::delivered(&[there, back].concat(), stride);
+        }
+        let [there, back] = [there, back].map(|flows| window::delivered(&flows, stride));
+        let seconds = there.seconds.min(back.seconds);
+        let rate = |way: Delivered| if seconds > 0.0 { way.work / way.seconds } else { 0.0 };
+        Delivered { work: (rate(there) + rate(back)) * seconds, seconds }
     }
-    let [there, back] = [there, back].map(|flows| window::delivered(&flows, stride));
-    let seconds = there.seconds.min(back.seconds);
-    let rate = |way: Delivered| if seconds > 0.0 { way.work / way.seconds } else { 0.0 };
-    Delivered { work: (rate(there) + rate(back)) * seconds, seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arrivals of one thread, 1000 a second, from a time for a second.
+    fn arrivals(from_ns: f64, flags: Flags) -> impl Iterator<Item = Sample> {
+        (0..=1000_u32).map(move |number| {
+            let at = from_ns + f64::from(number) * 1e6;
+            Sample::new(u64::from(number), 64, [0.0, 0.0, 0.0, at, 0.0], flags)
+        })
+    }
+
+    fn both_ways(back_from_ns: f64, one_clock: bool) -> Delivered {
+        let back = arrivals(back_from_ns, Flags::REVERSE);
+        let all: Vec<Sample> = arrivals(0.0, Flags::default()).chain(back).collect();
+        Flows::of(&all).delivered(1.0, Direction::Bi, one_clock)
+    }
+
+    #[test]
+    fn both_ways_count_in_the_time_that_they_share() {
+        assert_eq!(both_ways(0.5e9, true), Delivered { work: 1000.0, seconds: 0.5 });
+        assert_eq!(both_ways(2e9, true).seconds, 0.0);
+    }
+
+    #[test]
+    fn of_two_clocks_the_rates_are_added_whatever_their_epochs() {
+        assert_eq!(both_ways(2e9, false), Delivered { work: 2000.0, seconds: 1.0 });
+    }
+
+    #[test]
+    fn a_way_that_delivers_nothing_leaves_no_rate_of_both() {
+        let alone: Vec<Sample> = arrivals(0.0, Flags::default()).collect();
+        for one_clock in [true, false] {
+            let both = Flows::of(&alone).delivered(1.0, Direction::Bi, one_clock);
+            assert_eq!(both, Delivered { work: 0.0, seconds: 0.0 });
+        }
+        let uni = Flows::of(&alone).delivered(1.0, Direction::Uni, true);
+        assert_eq!(uni, Delivered { work: 1000.0, seconds: 1.0 });
+    }
 }
