@@ -53,7 +53,10 @@ const RUN: CommandDef = CommandDef {
   wiregauge run
   wiregauge run sockets/overview --quick
   wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result",
-    operands: &[OptionDef::path("STUDY", "A study's file, or the name of a shipped study")],
+    operands: &[OptionDef::parsed::<String>(
+        "STUDY",
+        "A study's file, or the name of a shipped study",
+    )],
     tables: &[
         &under(
             MEASUREMENT,
@@ -118,12 +121,12 @@ const COMPARE: CommandDef = CommandDef {
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
   wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'",
     operands: &[
-        OptionDef::path(
+        OptionDef::parsed::<String>(
             "A",
             "Baseline run directory, or some of its runs: DIR@transport=tcp,wait=busy,size=64",
         )
         .required(),
-        OptionDef::path("B", "Run directory to judge, or some of its runs").required(),
+        OptionDef::parsed::<String>("B", "Run directory to judge, or some of its runs").required(),
     ],
     tables: &[&[
         OptionDef::parsed::<Limit>(

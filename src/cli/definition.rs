@@ -49,7 +49,7 @@ const HELP: CommandDef = CommandDef {
     examples: "
   wiregauge help latency
   wiregauge help verbs",
-    operands: &[OptionDef::path("NAME", "A command or a transport").list()],
+    operands: &[OptionDef::parsed::<String>("NAME", "A command or a transport").list()],
     ..CommandDef::new("help", |typed| help(typed.operands("NAME")).map(Command::Text))
 };
 

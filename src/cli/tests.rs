@@ -27,6 +27,19 @@ fn refusal(line: &str) -> String {
     }
 }
 
+/// A byte that no text has is shown as another, which names another file.
+#[test]
+fn names_that_are_text_are_refused_where_they_are_not() {
+    use std::os::unix::ffi::OsStringExt;
+    for line in ["run", "compare before", "help"] {
+        let words = line.split(' ').map(|word| word.as_bytes().to_vec());
+        let typed = [b"wiregauge".to_vec()].into_iter().chain(words).chain([b"tcp\xff".to_vec()]);
+        let found = parse(&typed.map(OsString::from_vec).collect::<Vec<_>>());
+        let Err(UsageError(sentence)) = found else { panic!("{line}") };
+        assert_eq!(sentence, "an argument is not UTF-8: use plain text", "{line}");
+    }
+}
+
 #[test]
 fn no_command_is_the_survey() {
     for line in ["", "survey"] {
