@@ -11,6 +11,19 @@
 //! A stage uses only those before it; `tests/tidy.rs` checks that, and ARCHITECTURE.md explains it.
 //! Start reading at [`transport`].
 
+/// Returns an error, or that of a sentence, from a function whose value needs what does not hold.
+macro_rules! ensure {
+    ($holds:expr, $sentence:literal $($arguments:tt)*) => {
+        ensure!($holds, format!($sentence $($arguments)*))
+    };
+    ($holds:expr, $error:expr) => {
+        let holds: bool = $holds;
+        if !holds {
+            return Err($error.into());
+        }
+    };
+}
+
 pub mod units;
 
 pub mod options;

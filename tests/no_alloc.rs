@@ -222,17 +222,19 @@ fn no_message_of_load_rpc_or_stream_asks_for_memory() {
         for (schedule, clients) in [(poisson, 0), (Schedule::ClosedLoop, 4)] {
             let rates: Vec<_> = (clients == 0).then_some(rate).into_iter().collect();
             let clients: Vec<_> = (clients > 0).then_some(clients).into_iter().collect();
-            let load = load::Sweep {
+            let load = load::LoadRequest {
                 rates: rates.clone(),
                 clients: clients.clone(),
-                ..load::Sweep::default()
+                ..load::LoadRequest::default()
             };
-            let rpc = rpc::Sweep { rates, clients, baseline: false, ..rpc::Sweep::default() };
+            let rpc =
+                rpc::RpcRequest { rates, clients, baseline: false, ..rpc::RpcRequest::default() };
             for request in [load::request(load), rpc::request(rpc)] {
                 asks_for_as_much(first(Request { schedule, ..request }, transport));
             }
         }
-        let stream = stream::Sweep { rates: vec![rate], ..stream::Sweep::default() };
+        let stream =
+            stream::StreamRequest { rates: vec![rate], ..stream::StreamRequest::default() };
         asks_for_as_much(first(stream::request(stream, &[8]), transport));
     }
 }

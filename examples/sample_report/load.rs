@@ -22,7 +22,7 @@ pub fn curve() -> Record {
         let of = |schedule, clients| {
             let slo = "p99<50us".parse().ok();
             let spec = load::Spec { clients, slo, ..load::Spec::default() };
-            let asked = load::Sweep { spec, ..load::Sweep::default() };
+            let asked = load::LoadRequest { spec, ..load::LoadRequest::default() };
             Case { schedule, ..case(load::request(asked), transport, Wait::Busy, 116) }
         };
         cases.push(of(Schedule::ClosedLoop, 64));
@@ -88,7 +88,7 @@ pub fn surface() -> Record {
     for rate in [1e2, 1e3, 1e4, 1e5] {
         for values in [1_u32, 8, 64] {
             let rates = vec![MessageRate(rate)];
-            let asked = stream::Sweep { rates, ..stream::Sweep::default() };
+            let asked = stream::StreamRequest { rates, ..stream::StreamRequest::default() };
             let request = stream::request(asked, &[values]);
             let bytes = 24 + 8 * u64::from(values);
             cases.push(case(request, TransportKind::Shm, Wait::Busy, bytes));

@@ -22,12 +22,12 @@ const BYTES_A_NS: f64 = 1.0;
 
 /// Two workloads over two transports, of which the second slows its requests down twice as much.
 pub fn lengths() -> Record {
-    let asked = rpc::Sweep {
+    let asked = rpc::RpcRequest {
         workloads: ["w3", "w1"]
             .map(|name| Workload::shipped(name).expect("a shipped workload"))
             .to_vec(),
         rates: vec![MessageRate(20_000.0)],
-        ..rpc::Sweep::default()
+        ..rpc::RpcRequest::default()
     };
     let request = Request {
         transports: vec![TransportKind::Tcp, TransportKind::Unix],

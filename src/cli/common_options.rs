@@ -6,7 +6,7 @@ use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::options::{
-    Given, OptionDef, OptionTable, UsageError, each_once, refuse, refuse_if, under,
+    Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, refuse_if, under,
 };
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
@@ -306,14 +306,11 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
     let directory = given.text("out").map(PathBuf::from);
     // Only rank 0 of a job writes, and another one may come when it has begun to.
     let writes = rank.as_ref().is_none_or(|rank| rank.rank == 0);
-    if let Some(directory) = directory.as_ref().filter(|_| writes)
-        && directory.symlink_metadata().is_ok()
-    {
-        let shown = directory.display();
-        return refuse(format!(
-            "--out: '{shown}' exists already and is never overwritten: use a new directory"
-        ));
-    }
+    let taken = directory.as_ref().filter(|path| writes && path.symlink_metadata().is_ok());
+    refuse_found(taken, |path| {
+        let shown = path.display();
+        format!("--out: '{shown}' exists already and is never overwritten: use a new directory")
+    })?;
     let (clock, json) = (given.choice("clock"), given.flag("json"));
     Ok(RunOptions { clock, directory, json, rank: rank.map(Box::new) })
 }

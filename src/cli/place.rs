@@ -63,9 +63,7 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
 pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
     let rank = rank_of(given)?;
     let nodes = nodes(given, rank.as_ref())?;
-    if nodes.is_empty() {
-        return refuse(format!("{command} needs remote hosts: use --to HOST or --hosts A,B"));
-    }
+    ensure!(!nodes.is_empty(), "{command} needs remote hosts: use --to HOST or --hosts A,B");
     Ok((nodes.into_iter().flatten().collect(), rank))
 }
 
@@ -77,21 +75,18 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Vec<Option<HostSpec>>, Us
         return Ok((0..own.ranks).map(|rank| (rank > 0).then(|| spec(rank))).collect());
     }
     let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
-    if let Some(option) = of_ssh.filter(|_| !names_hosts(given)) {
-        return refuse(format!("--{option} needs a remote host: use --to HOST or --hosts A,B"));
-    }
+    refuse_found(of_ssh.filter(|_| !names_hosts(given)), |option| {
+        format!("--{option} needs a remote host: use --to HOST or --hosts A,B")
+    })?;
     let to = given.read("to", values::host);
     let hosts = match given.text("hosts-file") {
         Some(path) => of_file(Path::new(path))?,
         None => given.read_list("hosts", values::host),
     };
-    if let Some(option) =
-        of_ssh.filter(|_| to.iter().chain(&hosts).all(|host| host.agent.is_some()))
-    {
-        return refuse(format!(
-            "--{option} is for hosts that ssh reaches, and an agent daemon runs there already"
-        ));
-    }
+    let has_agents = to.iter().chain(&hosts).all(|host| host.agent.is_some());
+    refuse_found(of_ssh.filter(|_| has_agents), |option| {
+        format!("--{option} is for hosts that ssh reaches, and an agent daemon runs there already")
+    })?;
     let ssh = given.read("ssh", values::ssh).unwrap_or_else(|| vec!["ssh".into()]);
     let binary: Option<String> = given.get("remote-binary");
     let spec = |host: HostSpec| {
@@ -114,9 +109,8 @@ fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(cannot)?;
     file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(cannot)?;
-    if text.len() as u64 > LONGEST_FILE {
-        return refuse(format!("--hosts-file: '{shown}' is longer than {LONGEST_FILE} B"));
-    }
+    let is_short = text.len() as u64 <= LONGEST_FILE;
+    ensure!(is_short, "--hosts-file: '{shown}' is longer than {LONGEST_FILE} B");
     hosts(&text, &shown.to_string())
 }
 
@@ -127,9 +121,7 @@ fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
         let mut words = line.split_whitespace();
         let Some(name) = words.next() else { continue };
         let place = format!("--hosts-file: {file}:{}", number + 1);
-        if words.next().is_some() {
-            return refuse(format!("{place}: a line has one host"));
-        }
+        ensure!(words.next().is_none(), "{place}: a line has one host");
         hosts.push(values::host(name).map_err(|why| UsageError(format!("{place}: {why}")))?);
     }
     match hosts.len() {

@@ -73,10 +73,7 @@ fn spoken<'a>(
             names.push(named.get_name());
         }
     }
-    match names.is_empty() {
-        true => (definition, "wiregauge".to_owned()),
-        false => (command, names.join(" ")),
-    }
+    if names.is_empty() { (definition, "wiregauge".to_owned()) } else { (command, names.join(" ")) }
 }
 
 /// What the parser says of one kind: none, one or several texts.

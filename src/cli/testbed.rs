@@ -92,9 +92,7 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
         net::Topology::Ring => (hosts >= 3, "--topology ring needs 3 hosts: use --hosts 3"),
         net::Topology::Star => (true, ""),
     };
-    if !fits {
-        return refuse(format!("{sentence}, or --topology star for any number"));
-    }
+    ensure!(fits, "{sentence}, or --topology star for any number");
     Ok(Command::TestbedNet(Box::new(net::NetworkRequest {
         hosts: hosts as usize,
         topology,
@@ -106,9 +104,8 @@ fn network(typed: Typed) -> Result<Command, UsageError> {
 
 fn rdma(typed: Typed) -> Result<Command, UsageError> {
     let given = &typed.given;
-    if given.is_given("peer") && given.count("machines") != Some(2) {
-        return refuse("--peer needs a second machine: use --machines 2 as well");
-    }
+    let has_second = !given.is_given("peer") || given.count("machines") == Some(2);
+    ensure!(has_second, "--peer needs a second machine: use --machines 2 as well");
     let request: testbed::MachineRequest = given.fields()?;
     if let Some(out) = &request.out {
         empty_directory(out)?;

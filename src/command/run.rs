@@ -249,9 +249,8 @@ fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
             }
         });
     };
-    if hardware.iter().any(|link| link.generation != first.generation) {
-        return Err(format!("the links {} differ in their rates", names(&hardware)));
-    }
+    let are_alike = hardware.iter().all(|link| link.generation == first.generation);
+    ensure!(are_alike, "the links {} differ in their rates", names(&hardware));
     first.generation.clone().ok_or_else(|| {
         format!("the rate of {} is not that of a 4X InfiniBand link", names(&hardware))
     })

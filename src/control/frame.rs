@@ -32,9 +32,7 @@ pub fn write<T: Serialize>(channel: &mut impl Write, message: &T) -> Result<(), 
 
 /// Writes an encoded message.
 pub fn write_body(channel: &mut impl Write, body: &[u8]) -> Result<(), FrameError> {
-    if body.len() > LONGEST {
-        return Err(FrameError::TooLong(body.len()));
-    }
+    ensure!(body.len() <= LONGEST, FrameError::TooLong(body.len()));
     // In one write, so that frames of two threads do not mix.
     let mut whole = (body.len() as u32).to_le_bytes().to_vec();
     whole.extend(body);
@@ -57,9 +55,7 @@ pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
         other => other?,
     }
     let length = u32::from_le_bytes(length) as usize;
-    if length > LONGEST {
-        return Err(FrameError::TooLong(length));
-    }
+    ensure!(length <= LONGEST, FrameError::TooLong(length));
     let mut body = vec![0; length];
     channel.read_exact(&mut body)?;
     Ok(body)

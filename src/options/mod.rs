@@ -36,6 +36,12 @@ pub fn refuse_found<T>(
     found.map_or(Ok(()), |found| refuse(sentence(found)))
 }
 
+impl From<String> for UsageError {
+    fn from(sentence: String) -> UsageError {
+        UsageError(sentence)
+    }
+}
+
 impl UsageError {
     /// For `map_err`: puts the option before what its value's parser says.
     pub fn of_option<E: std::fmt::Display>(name: &str) -> impl FnOnce(E) -> UsageError {

@@ -54,9 +54,7 @@ pub fn schedule(
     usual: ArrivalProcess,
 ) -> Result<(Schedule, Option<Trace>), UsageError> {
     if let Some(path) = given.text("trace") {
-        if rate.is_some() {
-            return refuse("--trace sets the send times: use it without --rate");
-        }
+        ensure!(rate.is_none(), "--trace sets the send times: use it without --rate");
         let unreadable = |why| UsageError(format!("--trace: cannot read '{path}' ({why})"));
         let text = read_text(path, trace::LONGEST_FILE).map_err(unreadable)?;
         let trace = Trace::parse(path, &text).map_err(UsageError)?;

@@ -60,26 +60,9 @@ pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     is_plain.then(|| (host.to_string(), port))
 }
 
-/// The words of a command, parted by blanks; quotes of either kind hold blanks together, as they
-/// do for a shell, and mean nothing else. `None`: no word, or a quote without its other.
+/// The words of a command, as a shell parts them. `None`: no word, or a quote without its other.
 pub fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    for sign in text.chars() {
-        match quote {
-            Some(open) if sign == open => quote = None,
-            Some(_) => word.get_or_insert_default().push(sign),
-            None if sign == '\'' || sign == '"' => {
-                quote = Some(sign);
-                word.get_or_insert_default();
-            }
-            None if sign.is_whitespace() => words.extend(word.take()),
-            None => word.get_or_insert_default().push(sign),
-        }
-    }
-    words.extend(word);
-    (quote.is_none() && !words.is_empty()).then_some(words)
+    shlex::split(text).filter(|words| !words.is_empty())
 }
 
 /// A path as one word of the far side's shell, whatever signs it has. `~/` at its beginning stays

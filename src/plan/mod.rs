@@ -278,6 +278,12 @@ pub struct Request {
     pub pattern: PatternRef,
     /// What is asked of the pattern.
     pub asked: Arc<dyn PatternRequest>,
+    /// When a round ends where neither a count nor a time was given.
+    pub usual_bound: Bound,
+    /// Whether messages that go the other way are another case: not of round trips.
+    pub is_directed: bool,
+    /// Whether random matchings of all hosts tell the bandwidth of the whole network.
+    pub measures_bisection: bool,
     /// Transports, each a case.
     pub transports: Vec<TransportKind>,
     /// Sizes, each a case.

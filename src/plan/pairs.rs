@@ -1,7 +1,7 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
 use super::topology::HostPair;
-use super::{HostSpec, UsageError};
+use super::{HostSpec, Request, UsageError};
 use crate::options::{refuse, refuse_found};
 use crate::transport::Role;
 use rand::SeedableRng;
@@ -109,17 +109,12 @@ impl Place {
     }
 
     /// The pairs for what is asked, or why there are none.
-    pub fn layout(
-        &self,
-        is_directed: bool,
-        measures_bisection: bool,
-        seed: u64,
-    ) -> Result<Layout, UsageError> {
+    pub fn layout(&self, asked: &Request) -> Result<Layout, UsageError> {
         let Place { nodes, which } = self;
         if nodes.is_empty() {
             return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
         }
-        check(nodes, *which, measures_bisection)?;
+        check(nodes, *which, asked.measures_bisection)?;
         let mut next = 0..;
         let number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
         let numbers: Vec<Option<u32>> = nodes.iter().map(number).collect();
@@ -132,11 +127,11 @@ impl Place {
             Pairs::All { .. } => (0..rounds(count))
                 .map(|round| matching(count, round).collect::<Vec<_>>())
                 .flat_map(|pairs| {
-                    let turned = is_directed.then(|| turned(pairs.clone()));
+                    let turned = asked.is_directed.then(|| turned(pairs.clone()));
                     std::iter::once(pairs).chain(turned)
                 })
                 .collect(),
-            Pairs::Bisection { matchings } => random_matchings(count, matchings, seed),
+            Pairs::Bisection { matchings } => random_matchings(count, matchings, asked.seed),
         };
         let concurrent = match which {
             Pairs::First | Pairs::All { at_once: AtOnce::Pair } => Vec::new(),
@@ -179,11 +174,10 @@ fn check(
     measures_bisection: bool,
 ) -> Result<(), UsageError> {
     let count = nodes.len();
-    if !(2..=MOST_HOSTS).contains(&count) {
-        return refuse(format!(
-            "{count} hosts are out of range: use 2 to {MOST_HOSTS}, such as --hosts node1,node2"
-        ));
-    }
+    ensure!(
+        (2..=MOST_HOSTS).contains(&count),
+        "{count} hosts are out of range: use 2 to {MOST_HOSTS}, such as --hosts node1,node2"
+    );
     let mut names: Vec<Option<&str>> =
         nodes.iter().map(|node| node.as_ref().map(|spec| spec.host.as_str())).collect();
     names.sort_unstable();

@@ -4,7 +4,7 @@
 //! reads a name is handed the list of them.
 #![warn(missing_docs)]
 
-use super::{Bound, Case, Plan, Request, Trace, UsageError, sweep};
+use super::{Case, Plan, Request, Trace, UsageError, sweep};
 use crate::options::{self, OptionDef, OptionTable, Unit};
 use crate::signal::Kind;
 use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
@@ -265,16 +265,8 @@ pub struct Combination {
     pub threads: u32,
 }
 
-/// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
-const COUNT: u64 = 10_000;
-
 /// What was asked of a pattern: lists are cases.
 pub trait PatternRequest: Debug + Send + Sync {
-    /// When a round ends where neither a count nor a time was given.
-    fn usual_bound(&self) -> Bound {
-        Bound { count: Some(COUNT), time: None }
-    }
-
     /// Refuses what the pattern cannot do, whatever the transport.
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         request.refuse_stamps()?;
@@ -298,16 +290,6 @@ pub trait PatternRequest: Debug + Send + Sync {
 
     /// The cases of a combination: one for each point that was asked for.
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case>;
-
-    /// Whether messages that go the other way are another case: not of round trips.
-    fn is_directed(&self) -> bool {
-        true
-    }
-
-    /// Whether random matchings of all hosts tell the bandwidth of the whole network.
-    fn measures_bisection(&self) -> bool {
-        false
-    }
 
     /// Refuses what a study cannot have.
     fn check_in_study(&self) -> Result<(), UsageError> {

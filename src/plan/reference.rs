@@ -143,10 +143,9 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let rows: Field<'_> = fields.get("rows")?;
     let rows_place = rows.span();
     let rows: Vec<Field<'_>> = Vec::read(written, "rows", rows)?;
-    if rows.is_empty() || rows.len() > MOST_ROWS || columns.is_empty() {
-        let sentence = format!("a table has columns and 1 to {MOST_ROWS} rows");
-        return Err(written.wrong(&rows_place, sentence));
-    }
+    let is_table = (1..=MOST_ROWS).contains(&rows.len()) && !columns.is_empty();
+    let sentence = format!("a table has columns and 1 to {MOST_ROWS} rows");
+    ensure!(is_table, written.wrong(&rows_place, sentence));
     let width = columns.len();
     let rows = rows.into_iter().map(|row| row_of(written, row, width)).collect::<Result<_, _>>()?;
     let table = Table {
@@ -171,10 +170,8 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
     let Some(key) = parts.next() else {
         return Err(written.wrong(&place, "a row begins with its size in bytes or its name"));
     };
-    if parts.len() != width {
-        let sentence = format!("a row has {} figures, and the table {width} columns", parts.len());
-        return Err(written.wrong(&place, sentence));
-    }
+    let sentence = format!("a row has {} figures, and the table {width} columns", parts.len());
+    ensure!(parts.len() == width, written.wrong(&place, sentence));
     let key = match key.get_ref() {
         DeValue::String(name) => Key::Name(name.clone().into_owned()),
         _ => match Read::read(written, "a size", key)? {
@@ -207,11 +204,9 @@ impl Publication {
         let names = self.tables.iter().map(|table| table.name.as_str());
         let (name, place) = &asked.table;
         let table = &self.tables[position("table", name, names).map_err(at(place))?];
-        if table.metric.as_deref() != Some(metric) {
-            let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
-            let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
-            return Err((sentence, place.clone()));
-        }
+        let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
+        let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
+        ensure!(table.metric.as_deref() == Some(metric), (sentence, place.clone()));
         let undrawn =
             |why: &str| Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
         let column = match (asked.column.0.as_str(), link) {

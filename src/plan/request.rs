@@ -30,12 +30,18 @@ pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
 pub const WARMUP_SHARE: u64 = 10;
 
+/// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
+const COUNT: u64 = 10_000;
+
 impl Request {
     /// A request of a pattern for messages of one size, with the defaults that all patterns share.
     pub fn new(pattern: PatternRef, asked: impl PatternRequest + 'static, size: Bytes) -> Request {
         Request {
             pattern,
             asked: Arc::new(asked),
+            usual_bound: Bound { count: Some(COUNT), time: None },
+            is_directed: true,
+            measures_bisection: false,
             transports: vec![TransportKind::default()],
             sizes: vec![size],
             perturb: false,
@@ -69,19 +75,17 @@ impl Request {
         asked.check(&self)?;
         let rounds = self.rounds();
         let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
-        let pairs = self.place.count(asked.is_directed());
+        let pairs = self.place.count(self.is_directed);
         let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
         let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
         let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
-        if !(1..=MOST_IN_ALL).contains(&in_all) {
-            let most = rounds.most;
-            return refuse(format!(
-                "{cases} combinations of transport, wait mode, size and hosts in up to {most} \
-                 rounds are {in_all}: use 1 to {MOST_IN_ALL}"
-            ));
-        }
-        let layout =
-            self.place.layout(asked.is_directed(), asked.measures_bisection(), self.seed)?;
+        let most = rounds.most;
+        ensure!(
+            (1..=MOST_IN_ALL).contains(&in_all),
+            "{cases} combinations of transport, wait mode, size and hosts in up to {most} rounds \
+             are {in_all}: use 1 to {MOST_IN_ALL}"
+        );
+        let layout = self.place.layout(&self)?;
         let on =
             |case: &Case, pair| Case { topology: case.topology.clone().on(pair), ..case.clone() };
         let (mut so_far, together) = (CasesSoFar::default(), &layout.concurrent);
@@ -145,7 +149,7 @@ impl Request {
     /// A case of a combination with this specification, its threads connected one to one.
     pub fn case(&self, of: &Combination, spec: impl Specification) -> Case {
         let bound = match (self.count, self.time) {
-            (None, None) if self.trace.is_none() => self.asked.usual_bound(),
+            (None, None) if self.trace.is_none() => self.usual_bound,
             (None, None) => Bound { count: self.traced(), time: None },
             (count, time) => Bound { count, time },
         };
@@ -257,15 +261,10 @@ impl Request {
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), UsageError> {
         let descriptor = transport.descriptor();
-        if descriptor.one_process && self.has_threads() {
-            return refuse(format!(
-                "{transport} simulates both ends in one thread: use --threads 1"
-            ));
-        }
-        if !self.pattern.is_carried_by(descriptor) {
-            let name = self.pattern.name();
-            return refuse(format!("{transport} does not support {name}: see `wiregauge list`"));
-        }
+        let fits = !descriptor.one_process || !self.has_threads();
+        ensure!(fits, "{transport} simulates both ends in one thread: use --threads 1");
+        let (fits, name) = (self.pattern.is_carried_by(descriptor), self.pattern.name());
+        ensure!(fits, "{transport} does not support {name}: see `wiregauge list`");
         transport.check_settings(&self.settings)
     }
 }
@@ -339,7 +338,7 @@ mod tests {
         let trace = Trace::parse("t", &lines).unwrap();
         let schedule = Schedule::Trace { rate: trace.rate() };
         let requests =
-            [oneway::request(oneway::Spec::default()), load::request(load::Sweep::default())];
+            [oneway::request(oneway::Spec::default()), load::request(load::LoadRequest::default())];
         for request in requests {
             let request = Request { trace: Some(trace.clone()), schedule, ..request };
             assert_eq!(request.plan().unwrap().cases[0].bound.count, Some(30_000));

@@ -29,9 +29,7 @@ pub fn parse(text: &str) -> Result<Vec<Bytes>, String> {
                 sizes.extend(range(part, first, rest)?.take(MOST_POINTS + 1).map(Bytes));
             }
         }
-        if sizes.len() > MOST_POINTS {
-            return Err(too_many(text));
-        }
+        ensure!(sizes.len() <= MOST_POINTS, too_many(text));
     }
     sizes.sort_unstable();
     sizes.dedup();
@@ -61,24 +59,21 @@ fn range(part: &str, first: &str, rest: &str) -> Result<Box<dyn Iterator<Item = 
         _ if first > last || first == 0 => Err(form()),
         "*" => {
             let factor: f64 = by.trim().parse().map_err(|_| form())?;
-            let is_factor = factor > 1.0 && factor.is_finite();
+            ensure!(factor > 1.0 && factor.is_finite(), form());
             // A factor close to 1 still moves on.
             let next = move |at: &f64| Some((at * factor).max(at.round() + 1.0));
             let all = successors(Some(least), next).map(f64::round);
-            let all = all.take_while(move |at| *at <= most).map(|at| at as u64);
-            if is_factor { Ok(Box::new(all)) } else { Err(form()) }
+            Ok(Box::new(all.take_while(move |at| *at <= most).map(|at| at as u64)))
         }
         "+" => {
             let Bytes(step) = size(by)?;
+            ensure!(step > 0, form());
             let all = successors(Some(first), move |at| at.checked_add(step));
-            let all = all.take_while(move |at| *at <= last);
-            if step > 0 { Ok(Box::new(all)) } else { Err(form()) }
+            Ok(Box::new(all.take_while(move |at| *at <= last)))
         }
         _ => {
             let steps: usize = by.trim().parse().map_err(|_| form())?;
-            if !(2..=MOST_POINTS).contains(&steps) {
-                return Err(form());
-            }
+            ensure!((2..=MOST_POINTS).contains(&steps), form());
             Ok(Box::new(logarithmic(least, most, steps).map(|at| at.round() as u64)))
         }
     }
@@ -115,9 +110,7 @@ pub fn rates(text: &str) -> Result<Vec<MessageRate>, String> {
         let (last, steps) = rest.split_once('/').ok_or_else(form)?;
         let (first, last) = (one(first).map_err(|_| form())?, one(last).map_err(|_| form())?);
         let steps: usize = steps.trim().parse().map_err(|_| form())?;
-        if !(2..=MOST_RATES).contains(&steps) || last <= first {
-            return Err(form());
-        }
+        ensure!((2..=MOST_RATES).contains(&steps) && last > first, form());
         rates.extend(logarithmic(first, last, steps));
     }
     rates.sort_by(f64::total_cmp);

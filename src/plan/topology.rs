@@ -112,13 +112,12 @@ impl Topology {
             && self.ranks.iter().all(|rank| (1..=MOST_THREADS).contains(&rank.threads))
             && are_ranks
             && (0..ranks).all(|rank| (1..=MOST_ENDPOINTS).contains(&self.endpoints_of(rank)));
-        match is_small {
-            true => Ok(()),
-            false => Err(format!(
-                "the case is too large: at most {MOST_THREADS} threads of a \
-                 rank, and {MOST_ENDPOINTS} connections of a thread"
-            )),
-        }
+        ensure!(
+            is_small,
+            "the case is too large: at most {MOST_THREADS} threads of a rank, and \
+             {MOST_ENDPOINTS} connections of a thread"
+        );
+        Ok(())
     }
 
     /// The same on these hosts.
@@ -311,12 +310,12 @@ mod tests {
 
     #[test]
     fn each_connection_connects_to_the_one_that_connects_to_it() {
-        let asked = rpc::Sweep {
+        let asked = rpc::RpcRequest {
             server_ports: vec![3],
             connections: vec![2],
             clients: vec![1],
             baseline: false,
-            ..rpc::Sweep::default()
+            ..rpc::RpcRequest::default()
         };
         let request = Request { threads: vec![2], ..rpc::request(asked) };
         let topology = request.plan().unwrap().cases.remove(0).topology;

@@ -37,16 +37,13 @@ impl Trace {
             let mut words = content.split_whitespace();
             let Some(time) = words.next() else { continue };
             let Span(ns) = time.parse().map_err(|error: String| wrong(time, &error))?;
-            if trace.times_ns.last().is_some_and(|last| *last > ns) {
-                return Err(wrong(time, "a time before that of the line above: use rising times"));
-            }
+            let rises = trace.times_ns.last().is_none_or(|last| *last <= ns);
+            ensure!(rises, wrong(time, "a time before that of the line above: use rising times"));
             let size = words.next();
             let is_first = trace.times_ns.is_empty();
-            if !is_first && size.is_some() == trace.sizes.is_empty() {
-                let end = &content[content.len()..];
-                let at = size.unwrap_or(end);
-                return Err(wrong(at, "write a size on every line or on none"));
-            }
+            let at = size.unwrap_or(&content[content.len()..]);
+            let is_alike = is_first || size.is_none() == trace.sizes.is_empty();
+            ensure!(is_alike, wrong(at, "write a size on every line or on none"));
             if let Some(size) = size {
                 trace.sizes.push(size.parse().map_err(|error: String| wrong(size, &error))?);
             }
@@ -54,9 +51,8 @@ impl Trace {
                 return Err(wrong(third, "a third field: a line has a time and at most a size"));
             }
             trace.times_ns.push(ns);
-            if trace.times_ns.len() > MOST {
-                return Err(wrong(line, &format!("a trace has at most {MOST} messages")));
-            }
+            let too_many = || wrong(line, &format!("a trace has at most {MOST} messages"));
+            ensure!(trace.times_ns.len() <= MOST, too_many());
         }
         match trace.times_ns.len() {
             0 | 1 => Err(wrong(text, "a trace has at least 2 messages")),

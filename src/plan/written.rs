@@ -81,10 +81,8 @@ impl Written {
 
     /// The whole text as a table that is called `what` in refusals.
     pub fn fields(&self, what: &str) -> Result<Fields<'_>, Misplaced> {
-        if self.text.len() > LONGEST {
-            let place = LONGEST..LONGEST;
-            return Err(self.wrong(&place, format!("{what} exceeds the limit of {LONGEST} B")));
-        }
+        let sentence = format!("{what} exceeds the limit of {LONGEST} B");
+        ensure!(self.text.len() <= LONGEST, self.wrong(&(LONGEST..LONGEST), sentence));
         let table = DeTable::parse(&self.text).map_err(|error| {
             let place = error.span().unwrap_or(0..0);
             self.wrong(&place, format!("invalid TOML: {}", error.message()))

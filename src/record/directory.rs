@@ -45,30 +45,26 @@ impl RunDirectory {
     /// Whatever can be refused is refused here, before the run: an existing target, a parent that
     /// cannot be written, and less free space than `need`.
     pub fn create(path: &Path, need: Bytes) -> Result<Writer, RecordError> {
-        let Some(name) = path.file_name() else {
+        let name = path.file_name().ok_or_else(|| {
             let path = shown(path);
-            return refuse(format!(
-                "'{path}' is not the path of a directory: use one that ends in a plain name"
-            ));
-        };
+            format!("'{path}' is not the path of a directory: use one that ends in a plain name")
+        })?;
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
             _ => PathBuf::from("."),
         };
-        if path.symlink_metadata().is_ok() {
-            return Err(RecordError::Exists(path.into()));
-        }
+        ensure!(path.symlink_metadata().is_err(), RecordError::Exists(path.into()));
         let refused = |source| RecordError::Parent { parent: parent.clone(), source };
         fs::create_dir_all(&parent).map_err(refused)?;
         let space = statvfs(&parent).map_err(|e| refused(e.into()))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
-        if free < need.0 {
-            let (parent, need) = (shown(&parent), need.0);
-            return refuse(format!(
-                "{parent} has {free} bytes free and the run may write {need}; free some, name a \
-                 directory on another disk, or measure fewer messages"
-            ));
-        }
+        ensure!(
+            free >= need.0,
+            "{} has {free} bytes free and the run may write {}; free some, name a directory on \
+             another disk, or measure fewer messages",
+            shown(&parent),
+            need.0
+        );
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".partial-{}", std::process::id()));
@@ -255,16 +251,13 @@ pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let file = File::open(&path).map_err(|source| not_opened(dir, &path, source))?;
     let failed = |source| RecordError::reading(&path, source);
     let meta = file.metadata().map_err(failed)?;
-    if !meta.is_file() {
-        return Err(not_a_directory(dir, "its record.json is not a plain file"));
-    }
+    ensure!(meta.is_file(), not_a_directory(dir, "its record.json is not a plain file"));
     let mut text = Vec::new();
     // The file may grow while it is read.
     file.take(RECORD_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > RECORD_LIMIT {
-        let (path, size) = (shown(&path), meta.len().max(text.len() as u64));
-        return refuse(format!("{path} has {size} bytes, above the limit of {RECORD_LIMIT}"));
-    }
+    let (name, size) = (shown(&path), meta.len().max(text.len() as u64));
+    let fits = text.len() as u64 <= RECORD_LIMIT;
+    ensure!(fits, "{name} has {size} bytes, above the limit of {RECORD_LIMIT}");
     parse_record(&path, &text)
 }
 
@@ -277,17 +270,15 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
         version: Option<serde_json::Value>,
     }
     let head: Head = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
-    if head.schema.as_ref().and_then(|s| s.as_str()) != Some(SCHEMA) {
-        let found = head.schema.map_or("none".into(), |schema| quoted(&schema.to_string()));
-        let path = shown(path);
-        return refuse(format!("{path} has the schema {found}: expected \"{SCHEMA}\""));
-    }
+    let is_ours = head.schema.as_ref().and_then(|s| s.as_str()) == Some(SCHEMA);
+    let found = head.schema.map_or("none".into(), |schema| quoted(&schema.to_string()));
+    let name = shown(path);
+    ensure!(is_ours, "{name} has the schema {found}: expected \"{SCHEMA}\"");
     match head.version.and_then(|v| v.as_u64()) {
-        Some(found) if found > u64::from(VERSION) => refuse(format!(
-            "{} has version {found} of its schema and this build reads up to {VERSION}; read it \
-             with the wiregauge that wrote it or a newer one",
-            shown(path)
-        )),
+        Some(found) if found > u64::from(VERSION) => Err(RecordError::Refused(format!(
+            "{name} has version {found} of its schema and this build reads up to {VERSION}; read \
+             it with the wiregauge that wrote it or a newer one"
+        ))),
         Some(found) if found < u64::from(VERSION) => {
             let newer = serde_json::from_slice(text).map(|older| upgrade(older, found));
             let newer = newer.and_then(|newer| serde_json::to_vec(&newer));
@@ -328,8 +319,4 @@ fn not_a_directory(dir: &Path, why: &str) -> RecordError {
     RecordError::Refused(format!(
         "{dir} is not a run directory: {why}; a run directory holds record.json"
     ))
-}
-
-fn refuse<T>(sentence: String) -> Result<T, RecordError> {
-    Err(RecordError::Refused(sentence))
 }

@@ -38,6 +38,12 @@ pub enum RecordError {
     Refused(String),
 }
 
+impl From<String> for RecordError {
+    fn from(sentence: String) -> RecordError {
+        RecordError::Refused(sentence)
+    }
+}
+
 impl RecordError {
     /// What the system said while `path` was written; a full disk has a sentence of its own.
     pub(crate) fn writing(path: &Path, source: io::Error) -> RecordError {

@@ -44,9 +44,7 @@ impl SampleReader {
         let failed = |source| RecordError::reading(path, source);
         let file = File::open(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
-        if !meta.is_file() {
-            return Err(RecordError::samples(path, "it is not a plain file"));
-        }
+        ensure!(meta.is_file(), RecordError::samples(path, "it is not a plain file"));
         let guarded = Guarded { file, length: meta.len() };
         check_footer(path, &guarded)?;
         let file = decode(path, || SerializedFileReader::new(guarded))?;
@@ -125,25 +123,20 @@ fn decode<T>(
 /// The footer's length against the file's, before the library allocates by it.
 fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
     let failed = |source| RecordError::reading(path, source);
-    let wrong = |why: String| Err(RecordError::samples(path, why));
-    if file.length < SHORTEST {
-        return wrong(format!("it has {} bytes, too few for a Parquet file", file.length));
-    }
+    let wrong = |why: String| RecordError::samples(path, why);
+    let short = || format!("it has {} bytes, too few for a Parquet file", file.length);
+    ensure!(file.length >= SHORTEST, wrong(short()));
     let mut tail = [0; TAIL as usize];
     let mut reader = &file.file;
     reader.seek(SeekFrom::Start(file.length - TAIL)).map_err(failed)?;
     reader.read_exact(&mut tail).map_err(failed)?;
     let [a, b, c, d, magic @ ..] = tail;
-    if &magic != b"PAR1" {
-        return wrong("it does not end as a Parquet file does".to_string());
-    }
+    ensure!(&magic == b"PAR1", wrong("it does not end as a Parquet file does".into()));
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
-    if footer > file.length - SHORTEST {
-        return wrong(format!("its footer would be {footer} bytes, longer than the file"));
-    }
-    if footer > FOOTER_LIMIT {
-        return wrong(format!("its footer is {footer} bytes, above the limit of {FOOTER_LIMIT}"));
-    }
+    let beyond = || format!("its footer would be {footer} bytes, longer than the file");
+    ensure!(footer <= file.length - SHORTEST, wrong(beyond()));
+    let above = || format!("its footer is {footer} bytes, above the limit of {FOOTER_LIMIT}");
+    ensure!(footer <= FOOTER_LIMIT, wrong(above()));
     Ok(())
 }
 
@@ -151,17 +144,15 @@ fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
 fn check(meta: &ParquetMetaData, length: u64) -> Result<(), String> {
     check_version(meta)?;
     check_columns(meta)?;
-    if meta.num_row_groups() > GROUPS {
-        return Err(format!("it has {} row groups of {GROUPS}", meta.num_row_groups()));
-    }
+    let groups = meta.num_row_groups();
+    ensure!(groups <= GROUPS, "it has {groups} row groups of {GROUPS}");
     let mut rows = 0i64;
     for (index, group) in meta.row_groups().iter().enumerate() {
         check_group(group, length).map_err(|why| format!("row group {index}: {why}"))?;
         rows = rows.saturating_add(group.num_rows());
     }
-    if rows != meta.file_metadata().num_rows() {
-        return Err("its footer contradicts its row groups on the number of rows".to_string());
-    }
+    let is_right = rows == meta.file_metadata().num_rows();
+    ensure!(is_right, "its footer contradicts its row groups on the number of rows");
     Ok(())
 }
 
@@ -183,52 +174,42 @@ fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
 fn check_columns(meta: &ParquetMetaData) -> Result<(), String> {
     let expected = schema().map_err(|error| error.to_string())?;
     let columns = meta.file_metadata().schema().get_fields();
-    if columns.len() != COLUMNS.len() {
-        return Err(format!("it has {} columns of {}", columns.len(), COLUMNS.len()));
-    }
+    let (own, all) = (columns.len(), COLUMNS.len());
+    ensure!(own == all, "it has {own} columns of {all}");
     for (column, expected) in columns.iter().zip(expected.get_fields()) {
-        if column != expected {
-            let (name, expected) = (column.name(), expected.name());
-            return Err(format!("its column '{name}' is not the expected '{expected}'"));
-        }
+        let (name, wanted) = (column.name(), expected.name());
+        ensure!(column == expected, "its column '{name}' is not the expected '{wanted}'");
     }
     Ok(())
 }
 
 fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
     let rows = group.num_rows();
-    if !(0..=GROUP_ROWS as i64).contains(&rows) {
-        return Err(format!("it has {rows} rows, expected 0 to {GROUP_ROWS}"));
-    }
-    if group.num_columns() != COLUMNS.len() {
-        return Err(format!("it has {} columns", group.num_columns()));
-    }
+    let is_small = (0..=GROUP_ROWS as i64).contains(&rows);
+    ensure!(is_small, "it has {rows} rows, expected 0 to {GROUP_ROWS}");
+    let columns = group.num_columns();
+    ensure!(columns == COLUMNS.len(), "it has {columns} columns");
     for (column, name) in group.columns().iter().zip(COLUMNS) {
-        if column.num_values() != rows {
-            return Err(format!("column {name} has {} values", column.num_values()));
-        }
-        if column.dictionary_page_offset().is_some() {
-            return Err(format!("column {name} has a dictionary, which wiregauge never writes"));
-        }
-        if !matches!(column.compression(), Compression::SNAPPY | Compression::UNCOMPRESSED) {
-            return Err(format!("column {name} is not compressed with snappy"));
-        }
+        let values = column.num_values();
+        ensure!(values == rows, "column {name} has {values} values");
+        let is_plain = column.dictionary_page_offset().is_none();
+        ensure!(is_plain, "column {name} has a dictionary, which wiregauge never writes");
+        let is_ours =
+            matches!(column.compression(), Compression::SNAPPY | Compression::UNCOMPRESSED);
+        ensure!(is_ours, "column {name} is not compressed with snappy");
         let known = [
             Encoding::PLAIN,
             Encoding::RLE,
             Encoding::DELTA_BINARY_PACKED,
             Encoding::BYTE_STREAM_SPLIT,
         ];
-        if !column.encodings().all(|e| known.contains(&e)) {
-            return Err(format!("column {name} has an encoding that wiregauge never writes"));
-        }
+        let are_known = column.encodings().all(|e| known.contains(&e));
+        ensure!(are_known, "column {name} has an encoding that wiregauge never writes");
         let start = u64::try_from(column.data_page_offset()).ok();
         let size = u64::try_from(column.compressed_size()).ok();
         let end = start.zip(size).and_then(|(start, size)| start.checked_add(size));
         let inside = end.is_some_and(|end| end <= length - TAIL);
-        if !inside {
-            return Err(format!("column {name} lies outside the file"));
-        }
+        ensure!(inside, "column {name} lies outside the file");
     }
     Ok(())
 }
@@ -268,9 +249,8 @@ fn wrong(why: &str) -> ParquetError {
 fn constant(group: &dyn RowGroupReader, index: usize) -> Result<u32, ParquetError> {
     let values = column::<Int32Type>(group, index)?;
     let first = values.first().copied().unwrap_or(0);
-    if values.iter().any(|&v| v != first) {
-        return Err(wrong("a row group mixes rounds: expected one round in each"));
-    }
+    let is_one = values.iter().all(|&v| v == first);
+    ensure!(is_one, wrong("a row group mixes rounds: expected one round in each"));
     u32::try_from(first).map_err(|_| wrong("a run, round or size below 0"))
 }
 
@@ -295,9 +275,8 @@ fn values<T: DataType>(
     let (said, present) = levels.map_or((rows, rows), |levels| {
         (levels.len(), levels.iter().filter(|level| **level == 1).count())
     });
-    if records != rows || said != rows || read != present || values.len() != present {
-        return Err(wrong("a column is shorter than its row group"));
-    }
+    let is_whole = records == rows && said == rows && read == present && values.len() == present;
+    ensure!(is_whole, wrong("a column is shorter than its row group"));
     Ok(values)
 }
 
@@ -332,19 +311,15 @@ impl ChunkReader for Guarded {
         }
         let mut head = Vec::with_capacity(PAGE_HEAD);
         self.at(start)?.take(PAGE_HEAD as u64).read_to_end(&mut head)?;
-        if !page_allowed(&head) {
-            return Err(wrong(
-                "a page is larger than any that wiregauge writes, or of another type",
-            ));
-        }
+        let strange = "a page is larger than any that wiregauge writes, or of another type";
+        ensure!(page_allowed(&head), wrong(strange));
         Ok(BufReader::new(self.at(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
         let end = start.checked_add(length as u64);
-        if end.is_none_or(|end| end > self.length) {
-            return Err(wrong("a chunk lies outside the file"));
-        }
+        let is_inside = end.is_some_and(|end| end <= self.length);
+        ensure!(is_inside, wrong("a chunk lies outside the file"));
         let mut piece = vec![0; length];
         self.at(start)?.read_exact(&mut piece)?;
         Ok(piece.into())

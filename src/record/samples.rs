@@ -154,11 +154,8 @@ fn int32(what: &str, value: u32) -> Result<i32, RecordError> {
 }
 
 fn within(what: &str, value: u64, limit: u64) -> Result<(), RecordError> {
-    if value > limit {
-        return Err(RecordError::Refused(format!(
-            "{what} is {value}, more than samples.parquet holds: use at most {limit}"
-        )));
-    }
+    let fits = value <= limit;
+    ensure!(fits, "{what} is {value}, more than samples.parquet holds: use at most {limit}");
     Ok(())
 }
 

@@ -108,9 +108,7 @@ pub(super) fn ask<T>(
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;
     loop {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(Fault::Interrupted);
-        }
+        ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
         let said = match rx.recv_timeout(CHECK) {
             Ok(heard) => heard.message,
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,

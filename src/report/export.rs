@@ -144,9 +144,7 @@ fn export_file(
         io::ErrorKind::AlreadyExists => ExportError::Exists { path: path.to_path_buf() },
         _ => ExportError::Write { path: path.to_path_buf(), source },
     };
-    if path.symlink_metadata().is_ok() {
-        return Err(ExportError::Exists { path: path.to_path_buf() });
-    }
+    ensure!(path.symlink_metadata().is_err(), ExportError::Exists { path: path.to_path_buf() });
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.partial-{}", std::process::id()));
     let mut file = File::create_new(&partial).map_err(failed)?;

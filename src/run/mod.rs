@@ -320,9 +320,7 @@ impl Runner<'_, '_> {
                 }
             };
             if let Some(fault) = fault {
-                if fault.is_refused() {
-                    return Err(fault.into());
-                }
+                ensure!(!fault.is_refused(), fault);
                 self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
                 interrupted |= fault.is_interrupted();
             }

@@ -173,10 +173,9 @@ impl<'a> RunningRank<'a> {
     fn take(&mut self, thread: u32, rows: &[Row]) -> Result<(), Fault> {
         let is_remote = self.host.is_some();
         let thread = self.threads.get_mut(thread as usize);
-        match thread.is_some_and(|thread| is_remote && thread.arena.extend(rows)) {
-            true => Ok(()),
-            false => Err(Fault::new(format!("the {} sent unrequested samples", self.role.name()))),
-        }
+        let is_due = thread.is_some_and(|thread| is_remote && thread.arena.extend(rows));
+        ensure!(is_due, "the {} sent unrequested samples", self.role.name());
+        Ok(())
     }
 }
 
@@ -317,9 +316,8 @@ impl Round<'_> {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.next_message(left)? {
                 Some((rank, message)) => {
-                    if !take(&mut self.ranks[rank], message) {
-                        return Err(unexpected(self.ranks[rank].role));
-                    }
+                    let is_due = take(&mut self.ranks[rank], message);
+                    ensure!(is_due, unexpected(self.ranks[rank].role));
                     missing -= 1;
                 }
                 None if left.is_zero() => {
@@ -337,9 +335,8 @@ impl Round<'_> {
     /// The next message of an agent, if it comes before the next check. A refusal, and the end of a
     /// channel, are faults.
     fn next_message(&self, patience: Duration) -> Result<Option<(usize, FromAgent)>, Fault> {
-        if self.conditions.context.interrupted.load(Ordering::Relaxed) {
-            return Err(Fault::Interrupted);
-        }
+        let interrupted = self.conditions.context.interrupted.load(Ordering::Relaxed);
+        ensure!(!interrupted, Fault::Interrupted);
         let AgentMessage { rank, message } = match self.rx.recv_timeout(patience.min(CHECK)) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
@@ -417,9 +414,7 @@ impl Round<'_> {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.counts.sent);
                 own.keep(thread, *outcome);
-                if !ended.as_planned() {
-                    return Err(Fault::EndedEarly { role, ended });
-                }
+                ensure!(ended.as_planned(), Fault::EndedEarly { role, ended });
                 match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
                     (Ending::ServersAfterClients, Role::Server)

@@ -143,9 +143,7 @@ fn read_rows(rows: &[Value]) -> Fallible<Vec<Sample>> {
 fn read_csv(text: &str) -> Fallible<Vec<Sample>> {
     let mut lines = text.split_terminator("\r\n");
     let head = lines.next().unwrap_or_default();
-    if head != CSV_HEADER {
-        return Err(format!("the CSV begins with '{head}'").into());
-    }
+    ensure!(head == CSV_HEADER, "the CSV begins with '{head}'");
     let names: Vec<&str> = head.split(',').collect();
     let row = |line: &str| -> Fallible<Value> {
         let number = |cell: &str| match cell {
@@ -153,9 +151,7 @@ fn read_csv(text: &str) -> Fallible<Vec<Sample>> {
             number => serde_json::from_str(number),
         };
         let cells = line.split(',').map(number).collect::<Result<Vec<Value>, _>>()?;
-        if cells.len() != names.len() {
-            return Err(format!("a CSV row of {} fields", cells.len()).into());
-        }
+        ensure!(cells.len() == names.len(), "a CSV row of {} fields", cells.len());
         Ok(names.iter().map(|name| name.to_string()).zip(cells).collect())
     };
     read_rows(&lines.map(row).collect::<Fallible<Vec<_>>>()?)

@@ -46,7 +46,12 @@ impl Default for Spec {
 
 /// A request with the defaults.
 pub fn request(spec: Spec) -> Request {
-    Request::new(&Bandwidth, spec, Bytes(64 << 10))
+    Request {
+        usual_bound: Bound { count: None, time: Some(TIME) },
+        is_directed: spec.direction == Direction::Uni,
+        measures_bisection: true,
+        ..Request::new(&Bandwidth, spec, Bytes(64 << 10))
+    }
 }
 
 impl PatternSpec for Bandwidth {
@@ -87,27 +92,14 @@ impl PatternSpec for Bandwidth {
 }
 
 impl PatternRequest for Spec {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: None, time: Some(TIME) }
-    }
-
     fn check_over(&self, _: &Request, over: TransportKind) -> Result<(), UsageError> {
-        if self.direction == Direction::Bi && !over.descriptor().carries(Traffic::Both) {
-            return refuse(format!("{over} does not support --direction bi: use --direction uni"));
-        }
+        let fits = self.direction == Direction::Uni || over.descriptor().carries(Traffic::Both);
+        ensure!(fits, "{over} does not support --direction bi: use --direction uni");
         Ok(())
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
         vec![request.case(of, *self)]
-    }
-
-    fn is_directed(&self) -> bool {
-        self.direction == Direction::Uni
-    }
-
-    fn measures_bisection(&self) -> bool {
-        true
     }
 }
 

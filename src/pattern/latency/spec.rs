@@ -23,7 +23,8 @@ impl Default for Spec {
 
 /// A request with the defaults.
 pub fn request(spec: Spec) -> Request {
-    Request::new(&Latency, spec, Bytes(64))
+    // A round trip is the same whoever is the client.
+    Request { is_directed: false, ..Request::new(&Latency, OneSpec(spec), Bytes(64)) }
 }
 
 impl PatternSpec for Latency {
@@ -38,17 +39,6 @@ impl PatternSpec for Latency {
     fn profile(&self, case: &Case) -> CaseProfile {
         let Spec { pause, burst } = *case.spec();
         CaseProfile::of_bursts(case, burst, pause)
-    }
-}
-
-impl PatternRequest for Spec {
-    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
-        vec![request.case(of, *self)]
-    }
-
-    fn is_directed(&self) -> bool {
-        // A round trip is the same whoever is the client.
-        false
     }
 }
 

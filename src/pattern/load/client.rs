@@ -350,10 +350,7 @@ fn send<L: RequestPath, C: Clock, P: Pace>(
             return;
         }
         let may = requests.has_room() && requests.count < plan.window;
-        let submit = match may {
-            true => path.send(clock, requests.next, plan),
-            false => None,
-        };
+        let submit = if may { path.send(clock, requests.next, plan) } else { None };
         let Some(submit) = submit else {
             recorder.seen.held_up += 1;
             path.flush();

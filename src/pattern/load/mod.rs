@@ -13,5 +13,5 @@ mod view;
 pub use client::{Looked, RequestPath};
 pub(in crate::pattern) use execution::{rows_of_requests, send_requests};
 pub(in crate::pattern) use figures::{Costs, rates};
-pub use request::{Load, Sweep, request};
+pub use request::{Load, LoadRequest, request};
 pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};

@@ -1,7 +1,7 @@
 //! What the options of load ask for.
 
 use super::spec::OPTIONS;
-use super::{Buffers, Load, MOST_BUFFERS, Search, Spec, Sweep, request};
+use super::{Buffers, Load, LoadRequest, MOST_BUFFERS, Search, Spec, request};
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ArrivalProcess, schedule};
 
@@ -54,7 +54,7 @@ impl PatternOptions for Load {
             search: searches.then_some(Search { arrivals: schedule }),
             ..usual
         };
-        let request = request(Sweep { spec, rates, clients });
+        let request = request(LoadRequest { spec, rates, clients });
         Ok(Request { schedule, trace, timer: given.choice("timer"), ..request })
     }
 }

@@ -18,7 +18,7 @@ const INDEX_BYTES: u64 = 34;
 
 /// What was asked for: lists are cases.
 #[derive(Clone, Debug, Default)]
-pub struct Sweep {
+pub struct LoadRequest {
     /// What all cases have.
     pub spec: Spec,
     /// Rates, each a case.
@@ -28,9 +28,9 @@ pub struct Sweep {
 }
 
 /// A request with the defaults.
-pub fn request(sweep: Sweep) -> Request {
-    let size = sweep.spec.message();
-    Request::new(&Load, sweep, size)
+pub fn request(asked: LoadRequest) -> Request {
+    let (size, usual_bound) = (asked.spec.message(), Bound { count: None, time: Some(TIME) });
+    Request { usual_bound, ..Request::new(&Load, asked, size) }
 }
 
 impl PatternSpec for Load {
@@ -43,10 +43,9 @@ impl PatternSpec for Load {
     }
 
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
-        match case.size == case.spec::<Spec>().message() {
-            true => Ok(()),
-            false => Err("a message of load is as long as an object and its header".into()),
-        }
+        let is_whole = case.size == case.spec::<Spec>().message();
+        ensure!(is_whole, "a message of load is as long as an object and its header");
+        Ok(())
     }
 
     fn profile(&self, case: &Case) -> CaseProfile {
@@ -110,11 +109,7 @@ fn set_defaults(settings: &mut Settings, over: TransportKind, defaults: [(&str, 
     }
 }
 
-impl PatternRequest for Sweep {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: None, time: Some(TIME) }
-    }
-
+impl PatternRequest for LoadRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
         request.refuse_stamps()?;
@@ -185,7 +180,7 @@ impl PatternRequest for Sweep {
 }
 
 /// Refuses a probe where it cannot run beside the load.
-fn check_probe(asked: &Sweep, request: &Request) -> Result<(), UsageError> {
+fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError> {
     if asked.spec.probe_rate.is_none() {
         return Ok(());
     }
@@ -212,7 +207,7 @@ mod tests {
         let pools = |receive, signal| {
             let buffers = Some(Buffers { transmit: 8, receive });
             let spec = Spec { buffers, ..Spec::default() };
-            let mut request = request(Sweep { spec, ..Sweep::default() });
+            let mut request = request(LoadRequest { spec, ..LoadRequest::default() });
             request.transports = vec![TransportKind::Verbs];
             if let Some(every) = signal {
                 request.settings.set("signal-every", every).unwrap();
@@ -235,7 +230,7 @@ mod tests {
     }
 
     fn with_probe() -> Request {
-        let asked = Sweep {
+        let asked = LoadRequest {
             spec: Spec {
                 object_size: Bytes(1000),
                 probe_rate: Some(MessageRate(500.0)),

@@ -132,14 +132,11 @@ impl Spec {
     /// Refuses numbers that no server can have.
     pub(super) fn check_numbers(&self) -> Result<(), UsageError> {
         check_limits(self, OPTIONS)?;
-        if self.objects.saturating_mul(self.object_size.0) > MOST_TABLE {
-            return refuse(format!(
-                "{} objects of {} exceed the limit of {}: use fewer or smaller objects",
-                self.objects,
-                self.object_size,
-                Bytes(MOST_TABLE)
-            ));
-        }
+        let (count, each, most) = (self.objects, self.object_size, Bytes(MOST_TABLE));
+        ensure!(
+            count.saturating_mul(each.0) <= MOST_TABLE,
+            "{count} objects of {each} exceed the limit of {most}: use fewer or smaller objects"
+        );
         let Some(buffers) = self.buffers else { return Ok(()) };
         let most = u64::from(MOST_BUFFERS);
         within("--tx-buffers", Some(buffers.transmit), 1, most)?;

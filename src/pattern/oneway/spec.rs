@@ -62,10 +62,8 @@ impl PatternRequest for Spec {
         refuse_one_sided(request)?;
         let is_carried =
             request.schedule.is_open() || over.descriptor().carries(Traffic::Echo { every: 1 });
-        match is_carried {
-            true => Ok(()),
-            false => refuse(format!("oneway over {over} needs --rate: it has no way back")),
-        }
+        ensure!(is_carried, "oneway over {over} needs --rate: it has no way back");
+        Ok(())
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {

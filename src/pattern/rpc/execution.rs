@@ -110,7 +110,7 @@ impl Port {
             let context = LoopContext { waiter, ..context };
             let over = PortPath::<_, true>::over;
             let ended = send_requests(context, |set, _| over(set, draws, &mut taken), clients);
-            taken.iter().for_each(ReplyConsumer::end);
+            drop(taken);
             let used = beside.into_iter().filter_map(|thread| thread.join().ok());
             (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
         });

@@ -19,5 +19,5 @@ pub mod workload;
 pub use cases::{carried_shares, is_baseline_of, share_of, unloaded};
 pub use draws::Draws;
 pub use lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
-pub use request::{Rpc, Sweep, request};
+pub use request::{Rpc, RpcRequest, request};
 pub use spec::{LONGEST, OUTSTANDING, Reply, SHORTEST, Slowdown, Spec};

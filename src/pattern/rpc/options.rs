@@ -1,7 +1,7 @@
 //! The options of rpc.
 
 use super::workload::Workload;
-use super::{OUTSTANDING, Reply, Rpc, Slowdown, Spec, Sweep, request};
+use super::{OUTSTANDING, Reply, Rpc, RpcRequest, Slowdown, Spec, request};
 use crate::pattern::load::MOST_OUTSTANDING;
 use crate::pattern::options::read_text;
 use crate::pattern::prelude::*;
@@ -99,8 +99,8 @@ const OPTIONS: OptionTable = &[
 ];
 
 /// What was given; where nothing was, as the table has it.
-impl From<&Given> for Sweep {
-    fn from(given: &Given) -> Sweep {
+impl From<&Given> for RpcRequest {
+    fn from(given: &Given) -> RpcRequest {
         let workload = Workload::fixed(Bytes(100));
         let spec = Spec {
             workload: workload.clone(),
@@ -114,7 +114,7 @@ impl From<&Given> for Sweep {
             link: given.get("link").map(|bits: BitRate| ByteRate(bits.0 as f64 / 8.0)),
             loads: given.list("load"),
         };
-        Sweep {
+        RpcRequest {
             spec,
             workloads: vec![workload],
             longest: given.size("longest"),
@@ -131,9 +131,9 @@ impl From<&Given> for Sweep {
     }
 }
 
-impl Default for Sweep {
-    fn default() -> Sweep {
-        Sweep::from(&Given::of_tables([OPTIONS]))
+impl Default for RpcRequest {
+    fn default() -> RpcRequest {
+        RpcRequest::from(&Given::of_tables([OPTIONS]))
     }
 }
 
@@ -168,7 +168,7 @@ impl PatternOptions for Rpc {
             true => schedule(given, has_rate.then_some(MessageRate(1.0)), ArrivalProcess::Poisson)?,
             false => (Schedule::ClosedLoop, None),
         };
-        let mut asked = Sweep::from(given);
+        let mut asked = RpcRequest::from(given);
         if !is_open && asked.clients.is_empty() {
             asked.clients.push(1);
         }

@@ -9,7 +9,7 @@ use crate::pattern::prelude::*;
 use crate::transport::endpoint_set::{self, EndpointSet};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A connection that works, and one that was closed; others failed with an errno.
 const UP: i64 = -1;
@@ -24,22 +24,16 @@ pub(super) struct SeenReply {
     pub receive: Ticks,
 }
 
-/// What both ends of a handover see.
-struct Shared {
-    link: AtomicI64,
-    over: AtomicBool,
-}
-
 /// The end of a thread that takes replies.
 pub struct ReplyProducer {
     ring: Producer<SeenReply>,
-    shared: Arc<Shared>,
+    link: Arc<AtomicI64>,
 }
 
-/// The end of its port.
+/// The end of its port. The thread that takes replies ends when it looks after this is dropped.
 pub struct ReplyConsumer {
     ring: Consumer<SeenReply>,
-    shared: Arc<Shared>,
+    link: Arc<AtomicI64>,
 }
 
 /// The two ends of what a thread that takes replies hands over to its port.
@@ -49,26 +43,22 @@ pub fn handover() -> (ReplyProducer, ReplyConsumer) {
     let none = SeenReply { low: 0, length: 0, broken: false, receive: Ticks(0) };
     while put.push(none).is_ok() {}
     while take.pop().is_ok() {}
-    let shared = Arc::new(Shared { link: AtomicI64::new(UP), over: AtomicBool::new(false) });
-    (ReplyProducer { ring: put, shared: Arc::clone(&shared) }, ReplyConsumer { ring: take, shared })
+    let link = Arc::new(AtomicI64::new(UP));
+    (ReplyProducer { ring: put, link: Arc::clone(&link) }, ReplyConsumer { ring: take, link })
 }
 
 impl ReplyProducer {
     /// Puts one in. Where there is no room the port is far behind, and it is waited for.
     #[inline]
     fn put(&mut self, seen: SeenReply) {
-        while self.ring.push(seen).is_err() && !self.is_over() {
+        while self.ring.push(seen).is_err() && !self.ring.is_abandoned() {
             std::hint::spin_loop();
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.shared.over.load(Ordering::Relaxed)
-    }
-
     /// Says so where a connection works no more; whether it does.
     fn works(&self, link: Link) -> bool {
-        let says = |word| self.shared.link.store(word, Ordering::Release);
+        let says = |word| self.link.store(word, Ordering::Release);
         match link {
             Link::Up => return true,
             Link::Closed => says(CLOSED),
@@ -85,13 +75,8 @@ impl ReplyConsumer {
         self.ring.pop().ok()
     }
 
-    /// Ends the thread that takes replies, when it looks.
-    pub fn end(&self) {
-        self.shared.over.store(true, Ordering::Relaxed);
-    }
-
     pub(super) fn ended(&self) -> Option<Ended> {
-        match self.shared.link.load(Ordering::Acquire) {
+        match self.link.load(Ordering::Acquire) {
             UP => None,
             CLOSED => Some(Ended::Closed),
             errno => Some(Ended::Failed(errno as i32)),
@@ -112,7 +97,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
     let mut events = Events::default();
     let mut sleepy = clock.now() + waiter.spin();
     let mut works = true;
-    while works && !replies.is_over() {
+    while works && !replies.ring.is_abandoned() {
         let mut any = false;
         let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
         set.look(sleeps, |_, endpoint, sleeps| {
@@ -146,10 +131,12 @@ mod tests {
         let (mut replies, mut given) = handover();
         let one = SeenReply { low: 1, length: 8, broken: false, receive: Ticks(1) };
         (0..MOST_OUTSTANDING).for_each(|_| replies.put(one));
-        given.end();
-        replies.put(SeenReply { low: 2, ..one });
         let all: Vec<SeenReply> = std::iter::from_fn(|| given.take()).collect();
         assert_eq!(all, vec![one; MOST_OUTSTANDING as usize]);
+        (0..MOST_OUTSTANDING).for_each(|_| replies.put(one));
+        drop(given);
+        replies.put(SeenReply { low: 2, ..one });
+        assert_eq!(replies.ring.slots(), 0);
     }
 
     #[test]

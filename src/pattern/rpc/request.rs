@@ -20,7 +20,7 @@ const RECEIVED: u64 = 128 << 10;
 
 /// What was asked for: lists are cases.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct RpcRequest {
     /// What all cases have; the workload, the clients and the receivers are those of each.
     pub spec: Spec,
     /// The lengths of requests, not cut.
@@ -48,8 +48,9 @@ pub struct Sweep {
 }
 
 /// A request with the defaults.
-pub fn request(sweep: Sweep) -> Request {
-    Request::new(&Rpc, sweep, SHORTEST)
+pub fn request(asked: RpcRequest) -> Request {
+    let usual_bound = Bound { count: None, time: Some(TIME) };
+    Request { usual_bound, ..Request::new(&Rpc, asked, SHORTEST) }
 }
 
 /// Slots of one connection: few enough for their memory to fit into a cache, since the
@@ -66,9 +67,8 @@ impl PatternSpec for Rpc {
     fn read_spec(&self, json: Value) -> Result<plan::Spec, String> {
         plan::Spec::read_checked(json, |spec: &Spec| {
             let steps = &spec.workload.steps;
-            if steps.is_empty() || steps.iter().any(|step| step.0 < SHORTEST) {
-                return refuse(format!("a message of rpc has at least {SHORTEST}"));
-            }
+            let are_long = !steps.is_empty() && steps.iter().all(|step| step.0 >= SHORTEST);
+            ensure!(are_long, "a message of rpc has at least {SHORTEST}");
             within("--receivers", Some(spec.receivers), 0, MOST_RECEIVERS)?;
             within("--outstanding", Some(spec.window), 1, MOST_OUTSTANDING.into())
         })
@@ -78,10 +78,9 @@ impl PatternSpec for Rpc {
         let spec = case.spec::<Spec>();
         // Foreign steps need not rise.
         let longest = spec.workload.steps.iter().map(|step| step.0).max().unwrap_or_default();
-        match longest.max(spec.longest()) <= case.size {
-            true => Ok(()),
-            false => Err("a message of rpc is no longer than its slot".into()),
-        }
+        let fits = longest.max(spec.longest()) <= case.size;
+        ensure!(fits, "a message of rpc is no longer than its slot");
+        Ok(())
     }
 
     fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
@@ -145,7 +144,7 @@ impl PatternSpec for Rpc {
     }
 }
 
-impl Sweep {
+impl RpcRequest {
     /// A workload as it is sent.
     fn cut(&self, workload: &Workload) -> Workload {
         let is_fixed = workload.steps.len() == 1;
@@ -224,11 +223,7 @@ fn has_congestion(transport: TransportKind) -> bool {
     transport.has_setting("congestion")
 }
 
-impl PatternRequest for Sweep {
-    fn usual_bound(&self) -> Bound {
-        Bound { count: None, time: Some(TIME) }
-    }
-
+impl PatternRequest for RpcRequest {
     fn sizes(&self, _: &Request) -> Result<Vec<Bytes>, UsageError> {
         // How long messages are follows from the workload.
         Ok(vec![SHORTEST])
@@ -253,22 +248,20 @@ impl PatternRequest for Sweep {
                 largest.0
             )
         })?;
-        if let Reply::Short(length) = self.spec.reply
-            && length > largest
-        {
-            return refuse(format!(
+        if let Reply::Short(length) = self.spec.reply {
+            ensure!(
+                length <= largest,
                 "--reply: {length} exceeds the largest message of {over}: use up to {largest}"
-            ));
+            );
         }
         let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
         let has_many =
             ends(&request.threads) || ends(&self.server_ports) || ends(&self.connections);
-        if self.receivers.iter().any(|receivers| *receivers > 0) && !descriptor.watchable {
-            return refuse(format!(
-                "{over} does not support --receivers, since a connection belongs to one thread: \
-                 use --receivers 0"
-            ));
-        }
+        ensure!(
+            descriptor.watchable || self.receivers.iter().all(|receivers| *receivers == 0),
+            "{over} does not support --receivers, since a connection belongs to one thread: use \
+             --receivers 0"
+        );
         let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
         refuse_found(sleeps.filter(|_| has_many && !descriptor.watchable), |wait| {
             format!(

@@ -10,8 +10,8 @@ use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate};
 use std::sync::Arc;
 
-fn planned(change: impl FnOnce(&mut Request, &mut Sweep)) -> Result<Plan, UsageError> {
-    let mut asked = Sweep::default();
+fn planned(change: impl FnOnce(&mut Request, &mut RpcRequest)) -> Result<Plan, UsageError> {
+    let mut asked = RpcRequest::default();
     let mut request = request(asked.clone());
     change(&mut request, &mut asked);
     request.asked = Arc::new(asked);

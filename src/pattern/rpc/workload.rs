@@ -74,20 +74,17 @@ impl Workload {
                     steps.push(step);
                 }
             }
-            if steps.len() > MOST {
-                let sentence = format!("at most {MOST} lengths are allowed");
-                return Err(written.wrong(&(begin..end), sentence));
-            }
+            let sentence = || format!("at most {MOST} lengths are allowed");
+            ensure!(steps.len() <= MOST, written.wrong(&(begin..end), sentence()));
         }
         let Some(last) = steps.last_mut() else {
             let sentence = "the file has no lengths: use lines such as '100 0.5', a size and the \
                             fraction of messages that are no longer";
             return Err(written.wrong(&(0..0), sentence));
         };
-        if last.1 < 1.0 - ROUNDED {
-            let sentence = format!("the last fraction is {}; it must be 1", last.1);
-            return Err(written.wrong(&(text.trim_end().len()..text.len()), sentence));
-        }
+        let (end, fraction) = (text.trim_end().len()..text.len(), last.1);
+        let sentence = format!("the last fraction is {fraction}; it must be 1");
+        ensure!(fraction >= 1.0 - ROUNDED, written.wrong(&end, sentence));
         last.1 = 1.0;
         let largest = last.0;
         let what = format!("{} lengths of a file", steps.len());

@@ -33,12 +33,9 @@ impl KeptFile {
     /// runs waits in the transport, as far as that has room.
     pub fn open(spec: &Spec, thread: &ThreadContext<'_>) -> Result<Option<KeptFile>, AgentError> {
         let Some(keep) = &spec.keep else { return Ok(None) };
-        if thread.is_remote {
-            // A controller on another host names no files of this one.
-            return Err(AgentError::Refused(
-                "the file of a stream is written on the controller's host only".into(),
-            ));
-        }
+        // A controller on another host names no files of this one.
+        let elsewhere = "the file of a stream is written on the controller's host only";
+        ensure!(!thread.is_remote, AgentError::Refused(elsewhere.into()));
         let free = thread.free_cpu;
         let prepare = move || {
             if let Some(cpu) = free {

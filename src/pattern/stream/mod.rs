@@ -8,4 +8,4 @@ mod options;
 mod spec;
 mod view;
 
-pub use spec::{RATE, Spec, Stream, Sweep, VALUES, message, request};
+pub use spec::{RATE, Spec, Stream, StreamRequest, VALUES, message, request};

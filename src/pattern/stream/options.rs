@@ -1,6 +1,6 @@
 //! The options of stream.
 
-use super::{Stream, Sweep, request};
+use super::{Stream, StreamRequest, request};
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::TIMER;
 use crate::signal::file::Keep;
@@ -78,7 +78,7 @@ impl PatternOptions for Stream {
         values.sort_unstable();
         values.dedup();
         let rates = given.read("rate", sweep::rates).unwrap_or_default();
-        let request = request(Sweep { shape, keep, rates }, &values);
+        let request = request(StreamRequest { shape, keep, rates }, &values);
         Ok(Request { timer: given.choice("timer"), ..request })
     }
 }

@@ -31,7 +31,7 @@ pub struct Spec {
 
 /// What was asked for: lists are cases. The numbers of values are the request's sizes.
 #[derive(Clone, Debug, Default)]
-pub struct Sweep {
+pub struct StreamRequest {
     /// What the values are over time.
     pub shape: Shape,
     /// The file in which the samples that arrive are kept.
@@ -50,13 +50,13 @@ fn values_of(message: Bytes) -> u64 {
 }
 
 /// A request for samples of these numbers of values.
-pub fn request(mut sweep: Sweep, values: &[u32]) -> Request {
-    if sweep.rates.is_empty() {
-        sweep.rates.push(RATE);
+pub fn request(mut asked: StreamRequest, values: &[u32]) -> Request {
+    if asked.rates.is_empty() {
+        asked.rates.push(RATE);
     }
-    let rate = sweep.rates[0];
+    let rate = asked.rates[0];
     let sizes = values.iter().map(|values| message(*values)).collect();
-    let request = Request::new(&Stream, sweep, message(VALUES));
+    let request = Request::new(&Stream, asked, message(VALUES));
     Request { sizes, schedule: Schedule::Periodic { rate }, ..request }
 }
 
@@ -72,10 +72,9 @@ impl PatternSpec for Stream {
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
         let values = case.spec::<Spec>().values;
         let is_open = case.schedule.is_open() && values as usize <= MOST_VALUES;
-        match is_open && message(values) <= case.size {
-            true => Ok(()),
-            false => Err("a message of a stream is as long as its values, and has a rate".into()),
-        }
+        let is_whole = is_open && message(values) <= case.size;
+        ensure!(is_whole, "a message of a stream is as long as its values, and has a rate");
+        Ok(())
     }
 
     fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
@@ -115,7 +114,7 @@ fn check_shape(shape: &Shape) -> Result<(), UsageError> {
     )
 }
 
-impl PatternRequest for Sweep {
+impl PatternRequest for StreamRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         let is_periodic = matches!(request.schedule, Schedule::Periodic { .. });
         refuse_if(!is_periodic, "a stream has a step every 1/rate: use --rate")?;
@@ -145,7 +144,7 @@ impl PatternRequest for Sweep {
     }
 }
 
-impl Sweep {
+impl StreamRequest {
     fn check_file(&self, request: &Request) -> Result<(), UsageError> {
         let (transports, waits) = (request.transports.len(), request.waits.len());
         let cases = [transports, waits, request.sizes.len(), self.rates.len()];

@@ -3,19 +3,22 @@
 use super::*;
 use crate::pattern::bandwidth::{self, Direction};
 use crate::pattern::{latency, load, oneway};
-use crate::plan::{PatternRequest, Request, Schedule};
+use crate::plan::{Request, Schedule};
 use crate::transport::TransportKind;
-use crate::units::{MessageRate, Span};
+use crate::units::MessageRate;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const ONE: latency::Spec = latency::Spec { pause: Span(0), burst: 1 };
-const LATENCY: &dyn PatternRequest = &ONE;
-const ONEWAY: &dyn PatternRequest = &oneway::Spec(ONE);
-const BANDWIDTH: &dyn PatternRequest = &towards(Direction::Uni);
+fn round_trips() -> Request {
+    latency::request(latency::Spec::default())
+}
 
-const fn towards(direction: Direction) -> bandwidth::Spec {
-    bandwidth::Spec { burst: 1, window: 64, direction }
+fn one_way() -> Request {
+    oneway::request(oneway::Spec::default())
+}
+
+fn towards(direction: Direction) -> Request {
+    bandwidth::request(bandwidth::Spec { direction, ..bandwidth::Spec::default() })
 }
 
 fn spec(name: &str) -> Option<HostSpec> {
@@ -31,9 +34,9 @@ fn nodes(count: usize) -> Vec<Option<HostSpec>> {
 fn layout(
     nodes: Vec<Option<HostSpec>>,
     which: Pairs,
-    asked: &dyn PatternRequest,
+    asked: Request,
 ) -> Result<Layout, UsageError> {
-    Place { nodes, which }.layout(asked.is_directed(), asked.measures_bisection(), 7)
+    Place { nodes, which }.layout(&Request { seed: 7, ..asked })
 }
 
 proptest! {
@@ -76,19 +79,20 @@ fn all_pairs_of_ten_thousand_hosts_are_planned_without_keeping_them() {
 #[test]
 fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
     let all = Pairs::All { at_once: AtOnce::Matching };
-    let latency = layout(nodes(4), all, LATENCY).unwrap();
+    let latency = layout(nodes(4), all, round_trips()).unwrap();
     assert_eq!((latency.pairs.len(), latency.concurrent.len(), latency.hosts.len()), (6, 3, 3));
     assert_eq!(latency.concurrent, [[0, 1], [2, 3], [4, 5]]);
-    let oneway = layout(nodes(4), all, ONEWAY).unwrap();
+    let oneway = layout(nodes(4), all, one_way()).unwrap();
     assert_eq!((oneway.pairs.len(), oneway.concurrent.len()), (12, 6));
     let distinct: BTreeSet<HostPair> = oneway.pairs.iter().copied().collect();
     assert_eq!(distinct.len(), 12);
-    let counted = |asked: &dyn PatternRequest, which| {
-        Place { nodes: nodes(4), which }.count(asked.is_directed())
-    };
+    let counted = |asked: Request, which| Place { nodes: nodes(4), which }.count(asked.is_directed);
     let drawn = Pairs::Bisection { matchings: 5 };
-    assert_eq!((counted(LATENCY, all), counted(ONEWAY, all)), (6, 12));
-    assert_eq!((counted(BANDWIDTH, drawn), counted(LATENCY, Pairs::First)), (10, 1));
+    assert_eq!((counted(round_trips(), all), counted(one_way(), all)), (6, 12));
+    assert_eq!(
+        (counted(towards(Direction::Uni), drawn), counted(round_trips(), Pairs::First)),
+        (10, 1)
+    );
     for numbers in &oneway.concurrent {
         let mut busy = BTreeSet::new();
         for ends in numbers.iter().map(|number| oneway.pairs[*number as usize]) {
@@ -96,27 +100,28 @@ fn round_trips_are_of_each_pair_and_one_way_times_of_each_direction() {
         }
     }
     let four = Place { nodes: nodes(4), which: all };
-    let both = four.layout(towards(Direction::Bi).is_directed(), true, 1).unwrap();
+    let both = four.layout(&towards(Direction::Bi)).unwrap();
     assert_eq!(both.pairs.len(), 6);
 }
 
 #[test]
 fn pairs_run_one_by_one_in_matchings_or_all_together() {
-    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, LATENCY).unwrap();
+    let at_once = |at_once| layout(nodes(3), Pairs::All { at_once }, round_trips()).unwrap();
     assert!(at_once(AtOnce::Pair).concurrent.is_empty());
     assert_eq!(at_once(AtOnce::All).concurrent, [[0, 1, 2]]);
     assert_eq!(at_once(AtOnce::Matching).concurrent, [[0], [1], [2]]);
-    let drawn = layout(nodes(4), Pairs::Bisection { matchings: 5 }, BANDWIDTH).unwrap();
+    let drawn =
+        layout(nodes(4), Pairs::Bisection { matchings: 5 }, towards(Direction::Uni)).unwrap();
     assert_eq!((drawn.concurrent.len(), drawn.pairs.len()), (5, 10));
 }
 
 #[test]
 fn two_hosts_are_client_and_server() {
     let two = vec![spec("a"), spec("b")];
-    let plain = layout(two, Pairs::First, ONEWAY).unwrap();
+    let plain = layout(two, Pairs::First, one_way()).unwrap();
     assert_eq!(plain.pairs, [HostPair { client: Some(0), server: Some(1) }]);
     assert_eq!(plain.hosts.len(), 2);
-    let here = layout(nodes(2), Pairs::First, ONEWAY).unwrap();
+    let here = layout(nodes(2), Pairs::First, one_way()).unwrap();
     assert_eq!(here.pairs, [HostPair { client: None, server: Some(0) }]);
 }
 
@@ -124,22 +129,24 @@ fn two_hosts_are_client_and_server() {
 fn wrong_lists_of_hosts_are_refused() {
     let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
     let all = Pairs::All { at_once: AtOnce::default() };
-    assert!(refused(nodes(1), all, LATENCY).contains("1 hosts are out of range"));
-    assert!(refused(nodes(3), Pairs::First, LATENCY).contains("use --all-pairs"));
+    assert!(refused(nodes(1), all, round_trips()).contains("1 hosts are out of range"));
+    assert!(refused(nodes(3), Pairs::First, round_trips()).contains("use --all-pairs"));
     let twice = vec![spec("a"), spec("b"), spec("a")];
-    assert!(refused(twice, all, LATENCY).contains("the host 'a' is named twice"));
+    assert!(refused(twice, all, round_trips()).contains("the host 'a' is named twice"));
     let drawn = Pairs::Bisection { matchings: 1 };
-    assert!(refused(nodes(4), drawn, LATENCY).contains("patterns that measure bandwidth only"));
+    assert!(
+        refused(nodes(4), drawn, round_trips()).contains("patterns that measure bandwidth only")
+    );
     let none = Pairs::Bisection { matchings: 0 };
-    assert!(refused(nodes(4), none, BANDWIDTH).contains("use 1 to 1000"));
+    assert!(refused(nodes(4), none, towards(Direction::Uni)).contains("use 1 to 1000"));
     let many = Pairs::All { at_once: AtOnce::All };
-    assert!(refused(nodes(40), many, LATENCY).contains("780 pairs at the same time"));
+    assert!(refused(nodes(40), many, round_trips()).contains("780 pairs at the same time"));
 }
 
 #[test]
 fn each_rate_has_the_groups_of_its_own_pairs() {
     let rates = vec![MessageRate(1e3), MessageRate(2e3)];
-    let asked = load::Sweep { rates, ..load::Sweep::default() };
+    let asked = load::LoadRequest { rates, ..load::LoadRequest::default() };
     let request = Request {
         schedule: Schedule::Periodic { rate: MessageRate(1e3) },
         place: Place { nodes: nodes(4), which: Pairs::All { at_once: AtOnce::Matching } },

@@ -137,15 +137,12 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     entries.sort_by_key(|entry| entry.place.start);
     let graphs: Vec<Fields<'_>> = fields.get("graph")?;
     fields.done()?;
-    if entries.is_empty() || entries.len() > MOST {
-        let (count, names) = (entries.len(), commands.join("]], [["));
-        let sentence =
-            format!("a study has 1 to {MOST} entries, not {count}; write one as [[{names}]]");
-        return Err(written.wrong(&(0..0), sentence));
-    }
-    if graphs.len() > MOST {
-        return Err(written.wrong(&(0..0), format!("a study has at most {MOST} graphs")));
-    }
+    let (count, names) = (entries.len(), commands.join("]], [["));
+    let sentence =
+        format!("a study has 1 to {MOST} entries, not {count}; write one as [[{names}]]");
+    ensure!((1..=MOST).contains(&count), written.wrong(&(0..0), sentence));
+    let too_many = || written.wrong(&(0..0), format!("a study has at most {MOST} graphs"));
+    ensure!(graphs.len() <= MOST, too_many());
     let names = series(&entries);
     let graphs = graphs.into_iter().map(|table| graph(table, &names)).collect::<Result<_, _>>()?;
     Ok(StudyFile { written, title, source, without_interface, entries, graphs })
@@ -161,9 +158,8 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     table.what = command.to_owned();
     let (series, place): Text = table.get("series")?;
     // `--only` lists series with commas between.
-    if series.contains(',') {
-        return Err(written.wrong(&place, "the name of a series must not contain a comma"));
-    }
+    let with_comma = "the name of a series must not contain a comma";
+    ensure!(!series.contains(','), written.wrong(&place, with_comma));
     let series = short(written, (series, place), LONGEST_NAME)?;
     let place = table.place.clone();
     let own = words(table)?;
@@ -234,10 +230,9 @@ impl<'a> Read<'a> for Plain {
 /// A text that is not empty and not long, on one line.
 fn short(written: &Written, (text, place): Text, most: usize) -> Result<String, Misplaced> {
     let length = text.chars().count();
-    if !(1..=most).contains(&length) || text.chars().any(char::is_control) {
-        return Err(written.wrong(&place, format!("write one line of 1 to {most} characters")));
-    }
-    Ok(text)
+    let is_line = (1..=most).contains(&length) && !text.contains(char::is_control);
+    let sentence = format!("write one line of 1 to {most} characters");
+    is_line.then_some(text).ok_or_else(|| written.wrong(&place, sentence))
 }
 
 fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplaced> {
@@ -267,9 +262,8 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
     }
     let references: Vec<Fields<'_>> = table.get("reference")?;
     table.done()?;
-    if references.len() > MOST {
-        return Err(written.wrong(&metric_place, format!("a graph has at most {MOST} references")));
-    }
+    let too_many = || format!("a graph has at most {MOST} references");
+    ensure!(references.len() <= MOST, written.wrong(&metric_place, too_many()));
     let references = references.into_iter().map(|table| reference(table, &graph.series));
     let references = references.collect::<Result<_, Misplaced>>()?;
     Ok(GraphAsked { graph, references, metric_place })

@@ -191,13 +191,12 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Us
         hurry(&mut plan);
     }
     let in_all = in_all(&plan.cases, plan.rounds);
-    if in_all > MOST_IN_ALL {
-        let (cases, rounds) = (plan.cases.len(), plan.rounds.most);
-        return refuse(format!(
-            "{cases} cases in up to {rounds} rounds are {in_all}; at most {MOST_IN_ALL} are \
-             allowed: write fewer sizes, series or rounds"
-        ));
-    }
+    let (cases, rounds) = (plan.cases.len(), plan.rounds.most);
+    ensure!(
+        in_all <= MOST_IN_ALL,
+        "{cases} cases in up to {rounds} rounds are {in_all}; at most {MOST_IN_ALL} are allowed: \
+         write fewer sizes, series or rounds"
+    );
     plan.study = Some(study);
     Ok(plan)
 }

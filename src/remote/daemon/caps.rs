@@ -68,40 +68,37 @@ impl Caps {
         self.check_transport(case.transport)?;
         let largest = case.transport.descriptor().largest;
         let within = |most: u64, value: u64| (1..=most).contains(&value);
-        if !within(largest, case.size.0)
-            || rows > MOST_ROWS
-            || !within(MOST_THREADS.into(), case.topology.threads_of(asked.role).into())
-            || asked.slots.len() != case.topology.threads_of(asked.role) as usize
-        {
-            return Err("the round exceeds every limit of wiregauge itself".into());
-        }
+        let threads = case.topology.threads_of(asked.role);
+        let is_possible = within(largest, case.size.0)
+            && rows <= MOST_ROWS
+            && within(MOST_THREADS.into(), threads.into())
+            && asked.slots.len() == threads as usize;
+        ensure!(is_possible, "the round exceeds every limit of wiregauge itself");
         let longest = self.longest_run;
-        if let Some(length) = length(case).filter(|length| *length > longest.0 as f64) {
-            return Err(format!(
-                "the round takes {}, and this agent allows at most {longest} (--longest-run)",
-                Span(length as u64)
-            ));
-        }
+        let length = length(case).unwrap_or(0.0);
+        ensure!(
+            length <= longest.0 as f64,
+            "the round takes {}, and this agent allows at most {longest} (--longest-run)",
+            Span(length as u64)
+        );
         self.check_rate(case)?;
         let needs = memory(case, asked.role, rows, asked.overhead_messages);
-        if needs > self.most_memory.0 {
-            return Err(format!(
-                "the round needs {} of memory, and this agent allows at most {} (--most-memory)",
-                Bytes(needs),
-                self.most_memory
-            ));
-        }
+        let (needs, most) = (Bytes(needs), self.most_memory);
+        ensure!(
+            needs <= most,
+            "the round needs {needs} of memory, and this agent allows at most {most} \
+             (--most-memory)"
+        );
         Ok(())
     }
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), String> {
-        if self.transports.contains(&transport) {
-            return Ok(());
-        }
-        Err(format!(
+        ensure!(
+            self.transports.contains(&transport),
             "this agent does not allow {transport}: use one of {} (--transports)",
             names(&self.transports)
-        ))
+        );
+        Ok(())
     }
 
     fn check_rate(&self, case: &Case) -> Result<(), String> {
@@ -207,9 +204,8 @@ impl Inspector {
     /// Whether a frame may pass, else the reason for the controller.
     pub fn admit(&mut self, body: &[u8]) -> Result<(), String> {
         self.frames += 1;
-        if self.frames > MOST_FRAMES {
-            return Err(format!("too many frames in one session: at most {MOST_FRAMES}"));
-        }
+        let is_few = self.frames <= MOST_FRAMES;
+        ensure!(is_few, "too many frames in one session: at most {MOST_FRAMES}");
         let said: ToAgent = match postcard::from_bytes(body) {
             Ok(said) => said,
             // The first may be of another version, which the agent itself explains best.

@@ -98,9 +98,8 @@ impl Identity {
         let is_date = |time: SystemTime| {
             time.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since <= LAST_DATE)
         };
-        if !is_date(from) || !is_date(until) {
-            return Err("this host's clock shows no valid date: set it, and try again".into());
-        }
+        let are_dates = is_date(from) && is_date(until);
+        ensure!(are_dates, "this host's clock shows no valid date: set it, and try again");
         let of_key = fingerprint(key.der_bytes());
         let mut params = CertificateParams::new(vec![NAME.to_string()]).map_err(unmade)?;
         (params.not_before, params.not_after) = (from.into(), until.into());
@@ -144,9 +143,8 @@ impl Identity {
     fn read(file: &Path, text: &str) -> Result<Identity, String> {
         let shown = file.display();
         let found = file.metadata().map_err(|error| format!("reading {shown}: {error}"))?;
-        if found.mode() & 0o077 != 0 {
-            return Err(format!("{shown} is readable by other users: run `chmod 600 {shown}`"));
-        }
+        let is_own = found.mode() & 0o077 == 0;
+        ensure!(is_own, "{shown} is readable by other users: run `chmod 600 {shown}`");
         let certificate = CertificateDer::from_pem_slice(text.as_bytes());
         let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes());
         let both = certificate.and_then(|certificate| Ok((certificate, key?)));

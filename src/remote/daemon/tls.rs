@@ -132,9 +132,7 @@ pub fn accept(
     };
     let mut acceptor = Acceptor::default();
     let accepted = loop {
-        if acceptor.read_tls(&mut timed)? == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
+        ensure!(acceptor.read_tls(&mut timed)? > 0, ErrorKind::UnexpectedEof);
         if let Some(accepted) = acceptor.accept().map_err(refuse)? {
             break accepted;
         }

@@ -76,12 +76,8 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let deadline = Instant::now() + PATIENCE;
     let handshakes = Arc::new(());
     while arrived.iter().any(Option::is_none) {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(Fault::Interrupted);
-        }
-        if Instant::now() > deadline {
-            return Err(missing(&arrived).into());
-        }
+        ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
+        ensure!(Instant::now() <= deadline, missing(&arrived));
         if let Ok((socket, _)) = listener.accept()
             && Arc::strong_count(&handshakes) <= MOST_AT_ONCE
         {

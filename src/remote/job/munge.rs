@@ -33,9 +33,7 @@ fn read(opened: &str, own: u32) -> Result<String, String> {
     let (about, text) = opened.split_once("\n\n").ok_or("unmunge printed no payload")?;
     let of = |name: &str| value_of(about, name, ':').unwrap_or_default();
     let (status, user) = (of("STATUS"), of("UID"));
-    if !status.starts_with("Success") {
-        return Err(format!("unmunge: {}", status.escape_default()));
-    }
+    ensure!(status.starts_with("Success"), "unmunge: {}", status.escape_default());
     match user.ends_with(&format!("({own})")) {
         true => Ok(text.trim().to_string()),
         false => Err(format!("the credential belongs to another user ({})", user.escape_default())),

@@ -44,12 +44,8 @@ pub struct Rank {
     pub rank: u32,
     /// The number of ranks.
     pub ranks: u32,
-    /// Its rank among those on this host.
-    pub local_rank: u32,
     /// Where rank 0 is.
     pub leader: Leader,
-    /// Identifies the job.
-    pub run: String,
     /// What started it.
     pub launcher: Launcher,
 }
@@ -81,14 +77,13 @@ pub fn find(
     if let Some((host, port)) = &options.leader {
         place.leader = Leader::Address(vec![host.clone()], *port);
     }
-    if place.ranks > MOST_RANKS || place.rank >= place.ranks {
-        return Err(format!(
-            "invalid rank {} of {}: ranks go from 0 to one less than their number, which is at \
-             most {MOST_RANKS}",
-            place.rank, place.ranks
-        ));
-    }
-    Ok((place.ranks > 1).then_some(place))
+    let (rank, ranks) = (place.rank, place.ranks);
+    ensure!(
+        ranks <= MOST_RANKS && rank < ranks,
+        "invalid rank {rank} of {ranks}: ranks go from 0 to one less than their number, which is \
+         at most {MOST_RANKS}"
+    );
+    Ok((ranks > 1).then_some(place))
 }
 
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -140,8 +135,7 @@ fn named(options: &RankOptions, environment: Environment<'_>) -> Result<Option<R
         None if ranks == 1 => Leader::FromLauncher,
         None => return Err("--ranks needs --leader HOST, the host of rank 0".into()),
     };
-    let run = environment("WIREGAUGE_RUN").unwrap_or_default();
-    Ok(Some(Rank { rank, ranks, local_rank: 0, leader, run, launcher: Launcher::Manual }))
+    Ok(Some(Rank { rank, ranks, leader, launcher: Launcher::Manual }))
 }
 
 /// srun sets SLURM_STEP_ID; a batch script, which is one process, does not have it.
@@ -159,22 +153,19 @@ fn slurm(environment: Environment<'_>) -> Result<Option<Rank>, String> {
     let list = list.ok_or("SLURM_STEP_ID is set but SLURM_STEP_NODELIST is not")?;
     let first = nodelist::first(&list)
         .ok_or_else(|| format!("'{}' is not a list of nodes", list.escape_default()))?;
-    let run = format!("slurm {job}.{step}");
-    let leader = Leader::Node(first, port_of(&run));
-    let local_rank = number(environment, "SLURM_LOCALID")?.unwrap_or(0);
-    Ok(Some(Rank { rank, ranks, local_rank, leader, run, launcher: Launcher::Slurm }))
+    let leader = Leader::Node(first, port_of(&format!("slurm {job}.{step}")));
+    Ok(Some(Rank { rank, ranks, leader, launcher: Launcher::Slurm }))
 }
 
 /// mpirun of Open MPI, which gives only its own addresses.
 fn open_mpi(environment: Environment<'_>) -> Result<Option<Rank>, String> {
     let Some(rank) = number(environment, "OMPI_COMM_WORLD_RANK")? else { return Ok(None) };
     let ranks = needed(environment, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")?;
-    let local_rank = number(environment, "OMPI_COMM_WORLD_LOCAL_RANK")?.unwrap_or(0);
     let job = environment("OMPI_MCA_ess_base_jobid").or_else(|| environment("PMIX_NAMESPACE"));
     let run = format!("open mpi {}", job.unwrap_or_default());
     let uri = environment("OMPI_MCA_orte_hnp_uri").unwrap_or_default();
     let leader = Leader::Address(addresses(&uri), port_of(&run));
-    Ok(Some(Rank { rank, ranks, local_rank, leader, run, launcher: Launcher::OpenMpi }))
+    Ok(Some(Rank { rank, ranks, leader, launcher: Launcher::OpenMpi }))
 }
 
 /// Of `816447488.0;tcp://192.0.2.2,198.19.2.9:40327;tcp6://[fd00::2]:56703`.
@@ -193,12 +184,10 @@ fn addresses(uri: &str) -> Vec<String> {
 fn hydra(environment: Environment<'_>) -> Result<Option<Rank>, String> {
     let Some(rank) = number(environment, "PMI_RANK")? else { return Ok(None) };
     let ranks = needed(environment, "PMI_SIZE", "PMI_RANK")?;
-    let local_rank = number(environment, "MPI_LOCALRANKID")?.unwrap_or(0);
     if environment("PMI_FD").is_none() {
         return Ok(None);
     }
-    let (leader, launcher) = (Leader::FromLauncher, Launcher::Hydra);
-    Ok(Some(Rank { rank, ranks, local_rank, leader, run: "hydra".into(), launcher }))
+    Ok(Some(Rank { rank, ranks, leader: Leader::FromLauncher, launcher: Launcher::Hydra }))
 }
 
 #[cfg(test)]
@@ -218,16 +207,16 @@ mod tests {
     }
 
     const SLURM: &str = "SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 \
-                         SLURM_LOCALID=1 SLURM_STEP_NODELIST=n[07-08] SLURM_NTASKS=9";
+                         SLURM_STEP_NODELIST=n[07-08] SLURM_NTASKS=9";
     const OPEN_MPI: &str = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1 \
-                            OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_MCA_ess_base_jobid=816447489 \
+                            OMPI_MCA_ess_base_jobid=816447489 \
                             OMPI_MCA_orte_hnp_uri=8164.0;tcp://192.0.2.2,198.19.2.9:4032;\
                             tcp6://[fd00::2]:56703";
 
     #[test]
     fn each_launcher_says_which_of_how_many() {
         let slurm = place(SLURM);
-        assert_eq!((slurm.rank, slurm.ranks, slurm.local_rank), (3, 4, 1));
+        assert_eq!((slurm.rank, slurm.ranks), (3, 4));
         let Leader::Node(node, port) = &slurm.leader else { panic!("{slurm:?}") };
         assert!(node == "n07" && (20_000..32_000).contains(port), "{slurm:?}");
         let other = place(&SLURM.replace("STEP_ID=0", "STEP_ID=1"));
@@ -238,8 +227,8 @@ mod tests {
         let Leader::Address(hosts, _) = open.leader else { panic!() };
         assert_eq!(hosts, ["192.0.2.2", "198.19.2.9", "fd00::2"]);
 
-        let hydra = place("PMI_RANK=1 PMI_SIZE=2 PMI_FD=6 MPI_LOCALRANKID=1");
-        assert_eq!((hydra.rank, hydra.leader, hydra.local_rank), (1, Leader::FromLauncher, 1));
+        let hydra = place("PMI_RANK=1 PMI_SIZE=2 PMI_FD=6");
+        assert_eq!((hydra.rank, hydra.leader), (1, Leader::FromLauncher));
 
         let pod = place("JOB_COMPLETION_INDEX=2 WIREGAUGE_RANKS=4 WIREGAUGE_LEADER=wg-0.wg");
         assert_eq!((pod.rank, pod.launcher), (2, Launcher::Manual));

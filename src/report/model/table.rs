@@ -82,33 +82,20 @@ pub struct Figure {
     pub note: String,
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.into())
-    }
+macro_rules! cell_from {
+    ($($variant:ident: $content:ty),+) => {$(
+        impl From<$content> for Cell {
+            fn from(content: $content) -> Cell {
+                Cell::$variant(content.into())
+            }
+        }
+    )+};
 }
-
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
-    }
-}
-
-impl From<u32> for Cell {
-    fn from(count: u32) -> Cell {
-        Cell::Count(count.into())
-    }
-}
+cell_from!(Text: &str, Text: String, Count: u32, Figure: Figure);
 
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(cell: Option<T>) -> Cell {
         cell.map_or(Cell::None, Into::into)
-    }
-}
-
-impl From<Figure> for Cell {
-    fn from(figure: Figure) -> Cell {
-        Cell::Figure(figure)
     }
 }
 

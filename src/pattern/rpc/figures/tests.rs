@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pattern::rpc::workload::Workload;
-use crate::pattern::rpc::{Reply, Sweep, request};
+use crate::pattern::rpc::{Reply, RpcRequest, request};
 use crate::units::{Bytes, MessageRate};
 
 /// A loaded case of two lengths, echoed.
@@ -10,8 +10,11 @@ fn case() -> Case {
     let steps = vec![(Bytes(100), 0.75), (Bytes(10_100), 1.0)];
     let workload =
         Workload { name: "two".into(), what: String::new(), steps, largest: Bytes(10_100) };
-    let asked =
-        Sweep { workloads: vec![workload], rates: vec![MessageRate(1000.0)], ..Sweep::default() };
+    let asked = RpcRequest {
+        workloads: vec![workload],
+        rates: vec![MessageRate(1000.0)],
+        ..RpcRequest::default()
+    };
     request(asked).plan().unwrap().cases.remove(0)
 }
 

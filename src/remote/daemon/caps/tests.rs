@@ -6,7 +6,7 @@ use crate::clock::{Source, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::pattern::latency::Spec;
 use crate::pattern::{latency, registry};
-use crate::plan::{PatternRequest, Request, Topology};
+use crate::plan::{OneSpec, PatternRequest, Request, Topology};
 use crate::transport::Role;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
 
 /// Ping-pong with this pause between messages.
 fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
-    Arc::new(Spec { pause: Span(pause_ns), ..Spec::default() })
+    Arc::new(OneSpec(Spec { pause: Span(pause_ns), ..Spec::default() }))
 }
 
 fn said(caps: &Caps, (case, assignment): (Case, Assignment)) -> Result<(), String> {
