@@ -1,7 +1,7 @@
 //! The options that all measuring commands have.
 
 use super::place;
-use super::values::{self, RoleCpus};
+use super::values;
 use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
@@ -288,17 +288,13 @@ fn here<T>(place: &Place, client: T, server: T) -> impl Iterator<Item = T> {
 
 /// A pair for each thread; none where they are to be chosen.
 pub fn cpus(given: &Given, place: &Place) -> Result<Vec<CpuPair>, UsageError> {
-    let typed = given.read("cpus", values::role_cpus);
-    let Some(RoleCpus(clients, servers)) = typed else { return Ok(Vec::new()) };
+    let pairs = given.read("cpus", values::role_cpus).unwrap_or_default();
+    let (clients, servers) = pairs.iter().map(|pair| (pair.client, pair.server)).unzip();
     // Another host checks its own.
-    for cpus in here(place, &clients, &servers) {
-        host::check_cpus(cpus).map_err(UsageError::of_option("cpus"))?;
+    for cpus in here::<Vec<u32>>(place, clients, servers) {
+        host::check_cpus(&cpus).map_err(UsageError::of_option("cpus"))?;
     }
-    Ok(clients
-        .into_iter()
-        .zip(servers)
-        .map(|(client, server)| CpuPair { client, server })
-        .collect())
+    Ok(pairs)
 }
 
 /// How a run is made, and where its output goes.

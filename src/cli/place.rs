@@ -124,13 +124,11 @@ fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
         ensure!(words.next().is_none(), "{place}: a line has one host");
         hosts.push(values::host(name).map_err(|why| UsageError(format!("{place}: {why}")))?);
     }
-    match hosts.len() {
-        0 => refuse(format!("--hosts-file: {file} names no host: use one per line")),
-        many if many > MOST_HOSTS => refuse(format!(
-            "--hosts-file: {file} names {many} hosts; at most {MOST_HOSTS} are allowed"
-        )),
-        _ => Ok(hosts),
-    }
+    let many = hosts.len();
+    ensure!(many > 0, "--hosts-file: {file} names no host: use one per line");
+    let fits = many <= MOST_HOSTS;
+    ensure!(fits, "--hosts-file: {file} names {many} hosts; at most {MOST_HOSTS} are allowed");
+    Ok(hosts)
 }
 
 #[cfg(test)]

@@ -1,15 +1,10 @@
 //! The values of options: each parser gives the value, or a sentence that says what is allowed.
 
-use crate::host;
+use crate::host::{self, CpuPair};
 use crate::plan::host_spec::{self, AGENT_PORT, HostSpec};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
 use std::net::{IpAddr, SocketAddr};
-
-/// CPUs of the client's threads, and as many of the server's, in the order in which they were
-/// typed.
-#[derive(Clone, Debug)]
-pub struct RoleCpus(pub Vec<u32>, pub Vec<u32>);
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
@@ -97,7 +92,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// One CPU of each end as `2,3`; of several threads a list of each end as `0-3/4-7`.
-pub fn role_cpus(text: &str) -> Result<RoleCpus, String> {
+pub fn role_cpus(text: &str) -> Result<Vec<CpuPair>, String> {
     let one = |text: &str| Some(vec![text.trim().parse().ok()?]);
     // Each part alone: the order of threads is the one that was typed.
     let several = |text: &str| {
@@ -111,7 +106,8 @@ pub fn role_cpus(text: &str) -> Result<RoleCpus, String> {
     };
     match lists {
         Some((client, server)) if client.len() == server.len() && !client.is_empty() => {
-            Ok(RoleCpus(client, server))
+            let pair = |(client, server)| CpuPair { client, server };
+            Ok(client.into_iter().zip(server).map(pair).collect())
         }
         Some((client, server)) => Err(format!(
             "'{text}' has {} CPUs for the client and {} for the server: use as many for each, such \

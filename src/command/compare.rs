@@ -3,7 +3,7 @@
 use super::console::show;
 use super::{CommandError, Exit};
 use crate::cli::Typed;
-use crate::options::refuse;
+use crate::options::{UsageError, refuse};
 use crate::record::read_record;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
 use crate::report::scale::Scale;
@@ -95,12 +95,8 @@ pub fn compare(typed: &Typed) -> Result<Exit, CommandError> {
         .given
         .read_list("fail-if", |text| text.parse().map(|limit: Limit| (text.to_owned(), limit)));
     let pairs = pair(&a, &b);
-    if pairs.is_empty() {
-        return refuse(
-            "no runs of the two match: select them as \
-             DIR@transport=tcp,wait=busy,size=64",
-        );
-    }
+    let none = "no runs of the two match: select them as DIR@transport=tcp,wait=busy,size=64";
+    ensure!(!pairs.is_empty(), UsageError(none.into()));
     let mut all = Comparison { rows: Vec::new(), limits: Vec::new(), warnings: Vec::new() };
     for (first, second) in &pairs {
         let runs = match first.label == second.label {

@@ -14,8 +14,8 @@ use crate::report::table::{Cell, Grid};
 use crate::report::warnings;
 use crate::transport::{Interfaces, Role, TransportKind};
 use serde::Serialize;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Most hosts that are reached at the same time.
 const AT_ONCE: usize = 64;
@@ -202,23 +202,21 @@ fn reach_each(
     probe: &ProbeRequest,
 ) -> Result<Vec<Result<RemoteHost, Fault>>, CommandError> {
     let (interrupted, program) = (interrupts()?, program()?);
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let found: Vec<OnceLock<_>> = hosts.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
         for _ in 0..hosts.len().min(AT_ONCE) {
             scope.spawn(|| {
                 while let number = next.fetch_add(1, Ordering::Relaxed)
                     && let Some((spec, role)) = hosts.get(number)
                 {
-                    let host = RemoteHost::reach(spec, probe.of(*role), &program, &interrupted);
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    found.push((number, host));
+                    let reach = || RemoteHost::reach(spec, probe.of(*role), &program, &interrupted);
+                    found[number].get_or_init(reach);
                 }
             });
         }
     });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|(number, _)| *number);
-    Ok(found.into_iter().map(|(_, host)| host).collect())
+    Ok(found.into_iter().filter_map(OnceLock::into_inner).collect())
 }
 
 /// Leaves them as they were.

@@ -7,14 +7,11 @@ use crate::cli::Command;
 use crate::pattern::registry;
 use crate::plan::{HostSpec, Place};
 use crate::remote::job::{self, Gathered};
+use std::ops::ControlFlow;
 
-/// The part of this process in a job.
-pub enum Joined {
-    /// It was an agent until rank 0 exited.
-    Served,
-    /// It is the controller, with the other ranks if there are any. They exit when this is dropped.
-    Controls(Option<Gathered>),
-}
+/// `Break`: this process was an agent until rank 0 exited. `Continue`: it is the controller, with
+/// the other ranks if there are any. They exit when this is dropped.
+pub type Joined = ControlFlow<(), Option<Gathered>>;
 
 /// Joins a job, where this process is one of it. Rank 0 fills in the agents' addresses of the ranks
 /// among the command's hosts.
@@ -24,16 +21,16 @@ pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
         Command::Run(asked) => (&asked.options.rank, others(&mut asked.place)),
         Command::Clocks(asked) => (&asked.options.rank, asked.hosts.iter_mut().collect()),
         Command::Hosts { hosts, rank, .. } => (&*rank, hosts.iter_mut().collect()),
-        _ => return Ok(Joined::Controls(None)),
+        _ => return Ok(Joined::Continue(None)),
     };
-    let Some(rank) = rank else { return Ok(Joined::Controls(None)) };
+    let Some(rank) = rank else { return Ok(Joined::Continue(None)) };
     if rank.rank > 0 {
         job::serve(rank, &program()?, registry::find)?;
-        return Ok(Joined::Served);
+        return Ok(Joined::Break(()));
     }
     let gathered = job::gather(rank, &*interrupts()?)?;
     fill(hosts, &gathered.hosts);
-    Ok(Joined::Controls(Some(gathered)))
+    Ok(Joined::Continue(Some(gathered)))
 }
 
 /// The other hosts of a place.

@@ -107,10 +107,7 @@ impl CommandError {
 /// Does what was asked.
 pub fn run(mut command: Command) -> Result<Exit, CommandError> {
     // The other processes of a job exit when this is dropped.
-    let _others = match jobs::join(&mut command)? {
-        Joined::Served => return Ok(Exit::RIGHT),
-        Joined::Controls(others) => others,
-    };
+    let Joined::Continue(_others) = jobs::join(&mut command)? else { return Ok(Exit::RIGHT) };
     match command {
         Command::Survey { cpus, seed, options } => measure::survey(cpus, seed, &options),
         Command::Measure { request, options } => measure::measure(*request, &options),

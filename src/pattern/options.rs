@@ -54,10 +54,8 @@ pub(super) fn read_text(path: &str, most: u64) -> Result<String, String> {
         std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
     };
     let bytes = read().map_err(|error| error.to_string())?;
-    match bytes.len() as u64 > most {
-        true => Err(format!("more than {most} B")),
-        false => String::from_utf8(bytes).map_err(|_| "not text".into()),
-    }
+    ensure!(bytes.len() as u64 <= most, "more than {most} B");
+    String::from_utf8(bytes).map_err(|_| "not text".into())
 }
 
 /// A request with the sizes of `--size`.

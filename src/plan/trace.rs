@@ -54,10 +54,8 @@ impl Trace {
             let too_many = || wrong(line, &format!("a trace has at most {MOST} messages"));
             ensure!(trace.times_ns.len() <= MOST, too_many());
         }
-        match trace.times_ns.len() {
-            0 | 1 => Err(wrong(text, "a trace has at least 2 messages")),
-            _ => Ok(trace),
-        }
+        ensure!(trace.times_ns.len() > 1, wrong(text, "a trace has at least 2 messages"));
+        Ok(trace)
     }
 
     /// The one size of all its messages; `None` where it says none.

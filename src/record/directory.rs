@@ -49,10 +49,8 @@ impl RunDirectory {
             let path = shown(path);
             format!("'{path}' is not the path of a directory: use one that ends in a plain name")
         })?;
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
+        let named = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = named.unwrap_or(Path::new(".")).to_path_buf();
         ensure!(path.symlink_metadata().is_err(), RecordError::Exists(path.into()));
         let refused = |source| RecordError::Parent { parent: parent.clone(), source };
         fs::create_dir_all(&parent).map_err(refused)?;
@@ -70,11 +68,7 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let partial = tempfile::Builder::new().prefix(&hidden).rand_bytes(0).tempdir_in(&parent);
         let partial = partial.map_err(refused)?;
-        // As it was named: `run` and not `./run`.
-        let target = match parent.as_os_str() == "." {
-            true => PathBuf::from(name),
-            false => parent.join(name),
-        };
+        let target = path.with_file_name(name);
         let file = partial.path().join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);

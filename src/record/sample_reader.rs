@@ -159,11 +159,9 @@ fn check(meta: &ParquetMetaData, length: u64) -> Result<(), String> {
 fn check_version(meta: &ParquetMetaData) -> Result<(), String> {
     let pairs = meta.file_metadata().key_value_metadata();
     let value = |key: &str| pairs?.iter().find(|p| p.key == key)?.value.as_deref();
-    match value("wiregauge.schema") {
-        Some(SCHEMA) => {}
-        Some(other) => return Err(format!("its schema is '{other}', expected '{SCHEMA}'")),
-        None => return Err(format!("its metadata has no wiregauge.schema = '{SCHEMA}'")),
-    }
+    let missing = || format!("its metadata has no wiregauge.schema = '{SCHEMA}'");
+    let found = value("wiregauge.schema").ok_or_else(missing)?;
+    ensure!(found == SCHEMA, "its schema is '{found}', expected '{SCHEMA}'");
     match value("wiregauge.version").map(str::parse::<u32>) {
         Some(Ok(version)) if version == VERSION => Ok(()),
         Some(Ok(other)) => Err(format!("its version is {other}; this build reads {VERSION}")),

@@ -8,6 +8,25 @@ use super::number::{many, percent, time};
 use super::{RecordedWarning, Severity};
 use crate::units::quantile_name;
 
+/// What a field of this name says that a warning is about.
+macro_rules! subject {
+    (metric $name:ident) => {
+        Some(Metric($name.to_string()))
+    };
+    (role $name:ident) => {
+        Some(Role($name.to_string()))
+    };
+    (interface $name:ident) => {
+        Some(Interface($name.to_string()))
+    };
+    (cpu $number:ident) => {
+        Some(Cpu(*$number))
+    };
+    ($other:ident $value:ident) => {
+        None
+    };
+}
+
 /// Declares a variant a line of the table; nothing can be left out of one.
 macro_rules! warnings {
     ($(
@@ -34,7 +53,7 @@ macro_rules! warnings {
                     $(Warning::$variant $({ $($field),* })? => RecordedWarning {
                         kind: $kind.into(),
                         severity: Severity::$severity,
-                        subject: None$(.or(Some($subject)))?,
+                        subject: None$($(.or(subject!($field $field)))*)?$(.or(Some($subject)))?,
                         sentence: format!($($sentence)*),
                         advice: format!($($advice)*),
                     },)*
@@ -59,7 +78,6 @@ warnings! {
 
     /// Both ends are on one host, and a network interface was named.
     "not_on_the_wire" Severe NotOnTheWire { interface: String }
-    about Interface(interface.clone()),
     says("both ends are on one host: no message crossed the wire of {interface}"),
     advises("run the server's end on another host (--to HOST)");
 
@@ -87,7 +105,6 @@ warnings! {
 
     /// A figure below the clock-error bound was dropped.
     "below_clock_bound" Warning BelowClockBound { metric: &'static str, bound_ns: f64, p50_ns: f64 }
-    about Metric((*metric).into()),
     says("{metric} dropped: its median ({}) is below the clock-error bound ({})",
          time(*p50_ns), time(*bound_ns)),
     advises("use `latency` (half_rtt), or a quieter network between the hosts");
@@ -116,13 +133,11 @@ warnings! {
 
     /// A role's threads were not bound to their CPUs.
     "unpinned" Warning Unpinned { role: &'static str }
-    about Role((*role).into()),
     says("the {role} was not pinned: it may have moved between CPUs, which lengthens the tail"),
     advises("allow pinning (cpuset, container limits), or name other CPUs with --cpus");
 
     /// Both roles share one CPU.
     "one_cpu" Warning OneCpu { cpu: u32 }
-    about Cpu(*cpu),
     says("both ends share CPU {cpu}: every message includes a context switch"),
     advises("give each end a CPU of its own with --cpus");
 
@@ -165,7 +180,6 @@ warnings! {
 
     /// A measuring core loses time to something else.
     "noisy_core" Warning NoisyCore { cpu: u32, share: f64, longest_ns: f64 }
-    about Cpu(*cpu),
     says("above {} the tail is machine noise: CPU {cpu} lost {} of its time (longest gap {})",
          quantile_name(((1.0 - share) * 100.0).floor() / 100.0),
          percent(*share), time(*longest_ns)),
@@ -183,19 +197,16 @@ warnings! {
 
     /// The kernel took the CPU from a role.
     "involuntary_switches" Warning InvoluntarySwitches { role: &'static str, count: u64 }
-    about Role((*role).into()),
     says("the kernel took the CPU from the {role} {count} times: the tail includes these pauses"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
     /// The sample memory could be paged out.
     "memory_not_locked" Warning MemoryNotLocked { role: &'static str, reason: String }
-    about Role((*role).into()),
     says("the sample memory of the {role} is not locked: page faults may delay samples"),
     advises("allow it (ulimit -l unlimited, or CAP_IPC_LOCK): {reason}");
 
     /// Memory was touched for the first time while it measured.
     "page_faults" Warning PageFaults { role: &'static str, count: u64 }
-    about Role((*role).into()),
     says("the {role} had {count} page faults while it measured: the tail includes them"),
     advises("free memory, and allow it to be locked (ulimit -l unlimited)");
 
@@ -213,20 +224,17 @@ warnings! {
 
     /// A quantile is not shown.
     "too_few_samples" Note TooFewSamples { metric: &'static str, p: f64, count: u64, needed: u64 }
-    about Metric((*metric).into()),
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
-    about Metric((*metric).into()),
     says("{} of {metric} varies {ratio:.1}x more between rounds than within one",
          quantile_name(*p)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
     /// The rates of rounds differ.
     "rate_varies" Warning RateVaries { metric: &'static str, share: f64 }
-    about Metric((*metric).into()),
     says("{metric} is known only to ±{}: it differs from round to round", percent(*share)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
@@ -238,7 +246,6 @@ warnings! {
         z: f64,
         rounds: u64,
     }
-    about Metric((*metric).into()),
     says("not stationary: {metric} {} {} during round {round} (z = {z:.1}; so in {})",
          if *change > 0.0 { "rose" } else { "fell" }, percent(change.abs()),
          many(*rounds, "round")),
@@ -251,7 +258,6 @@ warnings! {
         rounds: u64,
         window: u64,
     }
-    about Metric((*metric).into()),
     says("warm-up too short: {metric} is {} higher at the start of {} than later",
          percent(*excess), many(*rounds, "round")),
     advises("raise --warmup by {window} messages");
@@ -263,7 +269,6 @@ warnings! {
         count: u64,
         effective_n: f64,
     }
-    about Metric((*metric).into()),
     says("{metric} is autocorrelated: effective n = {effective_n:.0} of {count} samples at {}",
          quantile_name(*p)),
     advises("nothing is wrong: intervals account for it; more --rounds narrow them");

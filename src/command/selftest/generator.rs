@@ -110,10 +110,9 @@ fn played(schedule: Schedule, rate: f64) -> Fallible<()> {
     let worst = late.fold(0.0, f64::max);
     // A post takes 10 ns there, so messages that come closer wait for it and no longer.
     let allowed_ns = if rate < 1e6 { 50.0 } else { 500.0 };
-    match worst > allowed_ns || played.ended != Ended::Count {
-        true => Err(format!("a post {worst} ns after its time at {rate} msg/s").into()),
-        false => Ok(()),
-    }
+    let is_right = worst <= allowed_ns && played.ended == Ended::Count;
+    ensure!(is_right, "a post {worst} ns after its time at {rate} msg/s");
+    Ok(())
 }
 
 fn real_time() -> Fallible<Timebase> {

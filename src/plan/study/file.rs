@@ -299,11 +299,9 @@ fn size(table: &mut Fields<'_>) -> Result<Option<Bytes>, Misplaced> {
 }
 
 fn known(written: &Written, (name, place): &Text, names: &[String]) -> Result<(), Misplaced> {
-    if names.contains(name) {
-        return Ok(());
-    }
-    let allowed = names.join(", ");
-    Err(written.wrong(place, format!("unknown series '{name}': use {allowed}")))
+    let sentence = format!("unknown series '{name}': use {}", names.join(", "));
+    ensure!(names.contains(name), written.wrong(place, sentence));
+    Ok(())
 }
 
 fn reference(mut table: Fields<'_>, series: &[String]) -> Result<ReferenceAsked, Misplaced> {

@@ -154,10 +154,9 @@ struct Card {
 
 impl Card {
     fn check(&self) -> Result<CertificateDer<'static>, String> {
-        match self.certificate.len() as u64 > LONGEST_PEM {
-            true => Err("the certificate is too long".into()),
-            false => identity::certificate(&self.certificate),
-        }
+        let fits = self.certificate.len() as u64 <= LONGEST_PEM;
+        ensure!(fits, "the certificate is too long");
+        identity::certificate(&self.certificate)
     }
 }
 

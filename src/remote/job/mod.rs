@@ -72,13 +72,12 @@ fn candidates(leader: &Leader) -> Result<(Vec<String>, u16), String> {
         Leader::Node(name, port) => {
             let is_known = (name.as_str(), *port).to_socket_addrs().is_ok();
             let hosts = if is_known { vec![name.clone()] } else { addresses_of_node(name) };
-            match hosts.is_empty() {
-                true => Err(format!(
-                    "cannot resolve {name}, the host of rank 0, by name or `scontrol show node`: \
-                     name it with --leader"
-                )),
-                false => Ok((hosts, *port)),
-            }
+            ensure!(
+                !hosts.is_empty(),
+                "cannot resolve {name}, the host of rank 0, by name or `scontrol show node`: name \
+                 it with --leader"
+            );
+            Ok((hosts, *port))
         }
         Leader::FromLauncher => {
             Err("the launcher's channel did not give the address of rank 0".into())

@@ -34,10 +34,9 @@ fn read(opened: &str, own: u32) -> Result<String, String> {
     let of = |name: &str| value_of(about, name, ':').unwrap_or_default();
     let (status, user) = (of("STATUS"), of("UID"));
     ensure!(status.starts_with("Success"), "unmunge: {}", status.escape_default());
-    match user.ends_with(&format!("({own})")) {
-        true => Ok(text.trim().to_string()),
-        false => Err(format!("the credential belongs to another user ({})", user.escape_default())),
-    }
+    let (is_own, user) = (user.ends_with(&format!("({own})")), user.escape_default());
+    ensure!(is_own, "the credential belongs to another user ({user})");
+    Ok(text.trim().to_string())
 }
 
 /// Runs a command that reads a text; returns its output.

@@ -33,13 +33,9 @@ fn ask(
     };
     asked().map_err(|error| format!("the launcher's channel (PMI): {error}"))?;
     let went = word(&line, "rc").is_none_or(|code| code == "0");
-    match word(&line, "cmd") == Some(answer) && went {
-        true => Ok(line),
-        false => Err(format!(
-            "the launcher's channel (PMI): unexpected answer '{}'",
-            line.trim().escape_default()
-        )),
-    }
+    let (is_answer, said) = (word(&line, "cmd") == Some(answer), line.trim().escape_default());
+    ensure!(is_answer && went, "the launcher's channel (PMI): unexpected answer '{said}'");
+    Ok(line)
 }
 
 /// Rank 0 publishes its value; every other rank reads it.
