@@ -6,7 +6,7 @@ use crate::cli::ClockOptions;
 use crate::plan::{Plan, Rounds};
 use crate::run::compared;
 use crate::transport::{Role, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::Bytes;
 
 /// What the record and the page take at most: 200 points a host.
 const NEED: Bytes = Bytes(1 << 20);
@@ -35,17 +35,7 @@ pub fn clocks(asked: &ClockOptions) -> Result<Exit, CommandError> {
 
 /// A plan that measures nothing but clocks.
 fn plan(asked: &ClockOptions) -> Plan {
-    Plan {
-        name: "clocks".into(),
-        cases: Vec::new(),
-        rounds: Rounds { least: 1, most: 1, until: None },
-        cpus: Vec::new(),
-        hosts: asked.hosts.clone(),
-        pairs: None,
-        concurrent: Vec::new(),
-        injected_clock_error: asked.injected_error,
-        seed: 0,
-        threshold: Span(0),
-        study: None,
-    }
+    let rounds = Rounds { least: 1, most: 1, until: None };
+    let (hosts, injected_clock_error) = (asked.hosts.clone(), asked.injected_error);
+    Plan { hosts, injected_clock_error, ..Plan::new("clocks", rounds, 0) }
 }

@@ -85,6 +85,23 @@ pub struct Rounds {
 }
 
 impl Plan {
+    /// A plan of no cases, on this host, of which nothing more was asked.
+    pub fn new(name: &str, rounds: Rounds, seed: u64) -> Plan {
+        Plan {
+            name: name.into(),
+            cases: Vec::new(),
+            rounds,
+            cpus: Vec::new(),
+            hosts: Vec::new(),
+            pairs: None,
+            concurrent: Vec::new(),
+            injected_clock_error: None,
+            seed,
+            threshold: Span(0),
+            study: None,
+        }
+    }
+
     /// A short name that distinguishes a case from the others; in a study the series comes first.
     pub fn label(&self, number: usize) -> String {
         let Some(case) = self.cases.get(number) else { return String::new() };

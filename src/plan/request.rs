@@ -113,17 +113,14 @@ impl Request {
         let CasesSoFar { cases, concurrent } = so_far;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
-            name: self.pattern.name().to_string(),
             cases,
-            rounds,
             pairs: self.place.pairs(),
             hosts: layout.hosts,
             concurrent,
             cpus: self.cpus,
             injected_clock_error: self.injected_clock_error,
-            seed: self.seed,
             threshold: self.threshold,
-            study: None,
+            ..Plan::new(self.pattern.name(), rounds, self.seed)
         })
     }
 

@@ -1,7 +1,8 @@
 //! What pairs of several hosts show together: which are slow, and what a whole matching carries.
 
+use crate::options::grouped;
 use crate::plan::{HostPair, Pairs, Plan};
-use crate::record::schema::{Bisection, CaseRecord, PairFigures, Run, SlowPair};
+use crate::record::schema::{Bisection, PairFigures, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, RateMetric};
 use statrs::statistics::{Data, Median};
@@ -35,16 +36,13 @@ pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
 
 /// Runs that differ in their hosts alone.
 pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
-    let mut groups: Vec<(CaseRecord, Vec<&Run>)> = Vec::new();
-    for run in runs {
+    let anywhere = |run: &'_ Run| {
         let mut case = run.case.clone();
-        case.case.topology = case.topology.clone().on(HostPair::default());
-        match groups.iter_mut().find(|(other, _)| *other == case) {
-            Some((_, group)) => group.push(run),
-            None => groups.push((case, vec![run])),
-        }
-    }
-    groups.into_iter().map(|(_, group)| group).collect()
+        case.case.topology = case.case.topology.on(HostPair::default());
+        case
+    };
+    let groups = grouped(runs.iter().map(|run| (anywhere(run), run)), |a, b| a.0 == b.0);
+    groups.into_iter().map(|group| group.into_iter().map(|(_, run)| run).collect()).collect()
 }
 
 /// The figure by which a pair is compared: its name, value and interval.

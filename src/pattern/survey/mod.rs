@@ -46,19 +46,8 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
             cases.extend(over(&bandwidth, large));
         }
     }
-    Plan {
-        name: NAME.into(),
-        cases,
-        rounds: Rounds { least: ROUNDS, most: ROUNDS, until: None },
-        cpus: Vec::new(),
-        seed,
-        threshold: Span(10_000),
-        hosts: Vec::new(),
-        pairs: None,
-        concurrent: Vec::new(),
-        injected_clock_error: None,
-        study: None,
-    }
+    let rounds = Rounds { least: ROUNDS, most: ROUNDS, until: None };
+    Plan { cases, threshold: Span(10_000), ..Plan::new(NAME, rounds, seed) }
 }
 
 /// A request for rounds of such a length.

@@ -4,7 +4,7 @@ use super::*;
 use crate::pattern;
 use crate::plan::pairs::{AtOnce, Place};
 use crate::plan::{HostSpec, Request};
-use crate::record::schema::{Figure, RateFigure, Round};
+use crate::record::schema::{CaseRecord, Figure, RateFigure, Round};
 use crate::stats::{Metric, Rate, Value, summarize};
 
 fn ping_pong() -> Request {
