@@ -13,18 +13,14 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A number of bytes of payload.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
 /// A length of time in nanoseconds, as a person asks for it (`--time 2s`, `--pause 10us`).
 ///
 /// Measured times are not of this type: see [`crate::clock`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(pub u64);
 

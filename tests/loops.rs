@@ -77,7 +77,7 @@ fn simulate(spec: &str, plan: &Loop) -> (Ended, Vec<Row>, MessageCounts) {
     let setup =
         Setup::new(Role::Client, Traffic::Echo { every: plan.every }, Wait::Busy, plan.size);
     let setup = Setup { window: 64, seed: 7, settings, ..setup };
-    let transport = TransportKind::simulated();
+    let transport = TransportKind::SIMULATED;
     let opening = transport.open(&setup).unwrap();
     let mut endpoint = opening.connect(&Blob::default()).unwrap().endpoint;
     let mut arena = Arena::create(20_000).unwrap();

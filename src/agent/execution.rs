@@ -115,15 +115,10 @@ impl ThreadContext<'_> {
             Role::Server => None,
         };
         let mut recorder = Recorder::new(arena, case.warmup);
-        let ended = role_loop.run(LoopContext {
-            endpoint: &mut connections.set,
-            waiter: AnyWaiter::new(case.wait, self.ticks(ADAPTIVE_SPIN)),
-            clock,
-            gate,
-            plan: &plan,
-            generator,
-            recorder: &mut recorder,
-        });
+        let waiter = AnyWaiter::new(case.wait, self.ticks(ADAPTIVE_SPIN));
+        let (endpoint, plan, recorder) = (&mut connections.set, &plan, &mut recorder);
+        let context = LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder };
+        let ended = role_loop.run(context);
         Ok((recorder.seen, ended))
     }
 }

@@ -54,7 +54,7 @@ pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> Rehearsal {
 
 fn overhead(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {
     let setup = Setup::new(Role::Client, Traffic::Echo { every: 1 }, Wait::Busy, plan.size);
-    let opening = TransportKind::instrument().open(&setup).ok()?;
+    let opening = TransportKind::INSTRUMENT.open(&setup).ok()?;
     let mut endpoint = opening.connect(&Blob::default()).ok()?.endpoint;
     let plan = Loop {
         messages: u64::from(messages) + WARMUP,

@@ -41,10 +41,8 @@ pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<Pat
 /// control connection may be dead without notice, and a polling loop would spin for ever; the
 /// controller has given up long before.
 fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
-    if let Some(cpu) = cpu {
-        // Where that fails it wakes once a second beside the loop.
-        let _ = host::pin_to(cpu);
-    }
+    // Where that fails it wakes once a second beside the loop.
+    let _ = cpu.map(host::pin_to);
     let (mut handled, mut moved) = (0, Instant::now());
     let (mut reported, mut report) = (0, Instant::now());
     while moved.elapsed() < limit {

@@ -31,7 +31,7 @@ use crate::transport::{Blob, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -64,6 +64,8 @@ pub(crate) enum ThreadReport {
 pub(crate) struct LoopControl {
     pub gate: Gate,
     thread: OnceLock<Interrupter>,
+    /// The loop has ended: nobody needs to be woken any more.
+    has_left: AtomicBool,
 }
 
 impl LoopControl {
@@ -77,7 +79,7 @@ impl LoopControl {
     pub fn wake(self: &Arc<Self>) {
         let control = Arc::clone(self);
         std::thread::spawn(move || {
-            while !control.gate.has_left() {
+            while !control.has_left.load(Ordering::Relaxed) {
                 control.thread.get().inspect(|thread| thread.interrupt());
                 std::thread::sleep(REPEAT);
             }
@@ -86,21 +88,19 @@ impl LoopControl {
 }
 
 /// Where the threads of an end wait for each other, so that all loops begin together.
-pub(crate) struct ThreadBarrier {
-    waiting: AtomicU32,
-    all: u32,
-}
+/// It holds how many have not come yet.
+pub(crate) struct ThreadBarrier(AtomicUsize);
 
 impl ThreadBarrier {
     pub fn new(threads: usize) -> ThreadBarrier {
-        ThreadBarrier { waiting: AtomicU32::new(0), all: threads as u32 }
+        ThreadBarrier(AtomicUsize::new(threads))
     }
 
     /// Comes back when all have come, or when the round is to end. A thread that waits gives its
     /// CPU to one that shares it and has not come yet.
     fn wait(&self, gate: &Gate) {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        while self.waiting.load(Ordering::Acquire) < self.all && !gate.is_stopped() {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+        while self.0.load(Ordering::Acquire) > 0 && !gate.is_stopped() {
             std::thread::yield_now();
         }
     }
@@ -136,7 +136,7 @@ impl RoleRunner {
         if let Err(error) = ended.unwrap_or_else(|_| std::process::exit(PANICKED)) {
             let _ = reports.send((number, Err(error)));
         }
-        control.gate.leave();
+        control.has_left.store(true, Ordering::Relaxed);
     }
 
     fn report(&self, report: ThreadReport) {
@@ -195,7 +195,7 @@ impl RoleRunner {
         let end = clock.now();
         let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
         let server_counts = self.run_server(clock, &time)?;
-        gate.leave();
+        self.control.has_left.store(true, Ordering::Relaxed);
         let (pool, counts) = (recorder.pool, recorder.seen);
         let beyond = recorder.into_beyond();
         let by_device = device.and_then(|first| {
@@ -333,10 +333,8 @@ impl RoleRunner {
         let elsewhere = self.elsewhere;
         let (shared, clock) = (Arc::clone(stamper), self.assignment.clock.source.clock());
         std::thread::spawn(move || {
-            if let Some(cpu) = elsewhere {
-                // Where that fails it runs beside the loop, and the times are older.
-                let _ = host::pin_to(cpu);
-            }
+            // Where that fails it runs beside the loop, and the times are older.
+            let _ = elsewhere.map(host::pin_to);
             shared.run(&word, clock);
         });
         Ok(Some(Stamping(Arc::clone(stamper))))
@@ -398,7 +396,7 @@ mod tests {
     fn nobody_passes_the_barrier_before_all_have_come() {
         let _bound = Bound::new();
         let barrier = Arc::new(ThreadBarrier::new(3));
-        let passed = Arc::new(AtomicU32::new(0));
+        let passed = Arc::new(AtomicUsize::new(0));
         let cross = || {
             let (barrier, passed) = (Arc::clone(&barrier), Arc::clone(&passed));
             std::thread::spawn(move || {
@@ -407,7 +405,7 @@ mod tests {
             })
         };
         let (first, second) = (cross(), cross());
-        while barrier.waiting.load(Ordering::SeqCst) < 2 {
+        while barrier.0.load(Ordering::SeqCst) > 1 {
             std::thread::yield_now();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 0);

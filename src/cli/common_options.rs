@@ -14,7 +14,7 @@ use crate::plan::pairs::AtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
 use crate::plan::{Place, Request, Wait};
 use crate::remote::job::rank::Rank;
-use crate::transport::definitions::definitions;
+use crate::transport::definitions::DEFINITIONS;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use std::path::PathBuf;
 
@@ -252,7 +252,7 @@ pub fn request(
 /// The settings of the transport, but for those of which the command compares several.
 fn settings_of(given: &Given) -> Result<Settings, UsageError> {
     let mut settings = Settings::default();
-    for option in definitions().iter() {
+    for option in DEFINITIONS.iter() {
         let is_its_own = given.definition(option.name).is_some_and(|own| own.is_list);
         if given.is_given(option.name) && !is_its_own {
             settings.set(option.name, given.text(option.name).unwrap_or_default())?;

@@ -8,7 +8,7 @@ use crate::pattern::registry;
 use crate::plan::Request;
 use crate::plan::study::file::{self, Entry, TYPED, WHOLE, Word, WordValue};
 use crate::plan::written::{Misplaced, Written};
-use crate::transport::definitions::definitions;
+use crate::transport::definitions::DEFINITIONS;
 
 /// The request of an entry, or what is wrong with it and at which place of the file.
 pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
@@ -67,7 +67,7 @@ fn set(
 /// What an entry may hold, but for the options of the transports.
 fn allowed(given: &Given) -> String {
     let own = |word: &&str| {
-        let is_setting = definitions().iter().any(|setting| setting.name == *word);
+        let is_setting = DEFINITIONS.iter().any(|setting| setting.name == *word);
         !is_setting && !TYPED.contains(word) && !WHOLE.contains(word) && !file::is_elsewhere(word)
     };
     let words = given.definitions().iter().filter(|option| !option.is_hidden);

@@ -7,7 +7,7 @@ use crate::options::{Given, Kind, OptionDef, UsageError, names};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::transport::TransportKind;
-use crate::transport::definitions::definitions;
+use crate::transport::definitions::DEFINITIONS;
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -97,7 +97,7 @@ pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::C
     let given = given_of_pattern(pattern);
     let is_setting = |option: &OptionDef| {
         pattern.options().iter().all(|own| own.name != option.name)
-            && definitions().iter().any(|setting| setting.name == option.name)
+            && DEFINITIONS.iter().any(|setting| setting.name == option.name)
     };
     let arguments = given.definitions().iter().map(|option| match is_setting(option) {
         true => argument(option).help_heading(SETTINGS).hide(!with_settings),

@@ -36,12 +36,12 @@ impl ChosenClock {
         let anchors = anchors(source, CALIBRATION, ANCHORS);
         let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-        let base = Timebase::new(epoch, scale.ns_per_tick);
+        let base = Timebase { epoch, ns_per_tick: scale.ns_per_tick };
         let reading = match source.clock() {
             AnyClock::Kernel(clock) => measure_reading(clock, &base),
             _ => measure_reading(Tsc, &base),
         };
-        let report = ClockReport::new(source, reason, &scale, &reading);
+        let report = ClockReport::new(source, reason, &scale, reading);
         Ok(ChosenClock { source, anchors, base, report })
     }
 

@@ -203,7 +203,7 @@ mod tests {
         let (source, _) = Source::choose();
         let anchors = anchors(source, Duration::from_millis(100), 11);
         let scale = Calibration::of(source, &anchors).unwrap();
-        let here = Timebase::new(anchors[0].ticks, scale.ns_per_tick);
+        let here = Timebase { epoch: anchors[0].ticks, ns_per_tick: scale.ns_per_tick };
         let behind = (3e9 / here.ns_per_tick) as u64;
         let there = Timebase {
             epoch: Ticks(here.epoch.0 - behind),

@@ -24,9 +24,7 @@ mod stamped;
 mod timebase;
 pub mod timer;
 
-pub use calibrate::{
-    Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading,
-};
+pub use calibrate::{Anchor, Calibration, ClockReport, anchors, epoch_of_day, measure_reading};
 pub use chosen::ChosenClock;
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};
@@ -38,17 +36,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
 
 /// A raw reading of one host's counter. Meaningless on another host and without a [`Timebase`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
 
 /// A distance between two [`Ticks`] of one host, in ticks. Negative where the second reading was
 /// the smaller: two CPUs' counters may differ, and a loop must not wrap because of it.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TickSpan(pub i64);
 

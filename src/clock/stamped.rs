@@ -72,18 +72,18 @@ impl StampedSocket {
     ) -> io::Result<Option<(usize, SocketAddr, Option<Ticks>)>> {
         let begin = std::time::Instant::now();
         loop {
-            if let Some(message) = self.message(into, MsgFlags::empty())? {
-                if let Some(from) = message.from {
-                    return Ok(Some((message.length, from, message.stamp)));
+            match self.message(into, MsgFlags::empty())? {
+                Some(Message { length, from: Some(from), stamp, .. }) => {
+                    return Ok(Some((length, from, stamp)));
                 }
-                continue;
+                Some(_) => continue,
+                None => {}
             }
             let left = within.saturating_sub(begin.elapsed());
             if left.is_zero() {
                 return Ok(None);
             }
-            let left =
-                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            let left = Timespec::try_from(left).unwrap_or(LOOK);
             // A stamp that nobody asked for any more would wake every poll.
             if self.wait(PollFlags::IN, &left).contains(PollFlags::ERR) {
                 let _ = self.message(&mut [], MsgFlags::MSG_ERRQUEUE)?;
@@ -120,12 +120,10 @@ impl StampedSocket {
 }
 
 /// There is no message, or what an earlier datagram met: nobody listened yet, say.
-const PASSING: [io::ErrorKind; 4] = [
-    io::ErrorKind::WouldBlock,
-    io::ErrorKind::Interrupted,
-    io::ErrorKind::ConnectionRefused,
-    io::ErrorKind::HostUnreachable,
-];
+const PASSING: [io::ErrorKind; 4] = {
+    use io::ErrorKind::*;
+    [WouldBlock, Interrupted, ConnectionRefused, HostUnreachable]
+};
 
 /// What came, and what the kernel says of it.
 struct Message {

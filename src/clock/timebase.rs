@@ -17,14 +17,9 @@ pub struct Timebase {
 }
 
 impl Timebase {
-    /// A timebase of this host, with the rate that its calibration measured.
-    pub fn new(epoch: Ticks, ns_per_tick: f64) -> Timebase {
-        Timebase { epoch, ns_per_tick }
-    }
-
     /// For clocks whose ticks are nanoseconds: virtual ones, and CLOCK_MONOTONIC_RAW.
     pub fn nanoseconds(epoch: Ticks) -> Timebase {
-        Timebase::new(epoch, 1.0)
+        Timebase { epoch, ns_per_tick: 1.0 }
     }
 
     /// Local time of a reading; negative before the epoch.

@@ -63,16 +63,13 @@ pub const CONNECTION: &str = "WIREGAUGE_CONNECTION";
 
 /// Who is connected to whom, as sshd writes it: the controller's address and port, this host's.
 pub fn connection(controller: SocketAddr, own: SocketAddr) -> String {
-    // A link-local address means nothing without its interface.
-    let name = |address: &SocketAddr| match address {
-        SocketAddr::V6(v6) if v6.scope_id() != 0 => {
-            let all = addresses();
-            let found = all.iter().find(|(_, known)| known.ip() == address.ip());
-            found.map_or_else(String::new, |(owner, _)| format!("%{owner}"))
-        }
-        _ => String::new(),
+    let one = |end: &SocketAddr| {
+        // A link-local address means nothing without its interface.
+        let scoped = matches!(end, SocketAddr::V6(v6) if v6.scope_id() != 0).then(addresses);
+        let owner = scoped.into_iter().flatten().find(|(_, known)| known.ip() == end.ip());
+        let zone = owner.map_or_else(String::new, |(name, _)| format!("%{name}"));
+        format!("{}{zone} {}", end.ip(), end.port())
     };
-    let one = |end: &SocketAddr| format!("{}{} {}", end.ip(), name(end), end.port());
     format!("{} {}", one(&controller), one(&own))
 }
 

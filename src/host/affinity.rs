@@ -50,10 +50,8 @@ pub fn cpu_beside(measuring: &[u32]) -> Option<u32> {
 
 /// Moves this thread off the measuring CPUs, where there is another one.
 pub fn stay_off(measuring: &[u32]) {
-    if let Some(elsewhere) = cpu_beside(measuring) {
-        // Where that fails it disturbs the loop a little, and the measured noise shows it.
-        let _ = pin_to(elsewhere);
-    }
+    // Where that fails it disturbs the loop a little, and the measured noise shows it.
+    let _ = cpu_beside(measuring).map(pin_to);
 }
 
 /// Binds the calling thread to one CPU. Threads that it starts later inherit the binding.

@@ -8,11 +8,9 @@ use std::sync::Mutex;
 /// Raises the limit as far as this user may: an end of many connections has a descriptor for each,
 /// and the usual 1024 are for programs that use select(2).
 pub fn allow_descriptors() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum {
-        // Where that fails the open that is one too many says so.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // Where that fails the open that is one too many says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// A file descriptor that this process inherited, named by its number. Takes it, once.

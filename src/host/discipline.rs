@@ -112,16 +112,14 @@ impl Discipline {
 impl fmt::Display for Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = |ns: f64| format!("{} us", ns / 1000.0);
-        match (self.synchronized, self.max_error_ns, self.estimated_error_ns) {
-            (None, ..) => write!(f, "CLOCK_REALTIME: the kernel reports nothing")?,
-            (Some(true), Some(most), Some(likely)) => write!(
-                f,
-                "CLOCK_REALTIME is synchronized: error at most {}, likely {}",
-                us(most),
-                us(likely)
-            )?,
-            (Some(true), ..) => write!(f, "CLOCK_REALTIME is synchronized")?,
-            (Some(false), ..) => write!(f, "CLOCK_REALTIME is not synchronized")?,
+        f.write_str(match self.synchronized {
+            None => "CLOCK_REALTIME: the kernel reports nothing",
+            Some(true) => "CLOCK_REALTIME is synchronized",
+            Some(false) => "CLOCK_REALTIME is not synchronized",
+        })?;
+        let errors = self.max_error_ns.zip(self.estimated_error_ns);
+        if let Some((most, likely)) = errors.filter(|_| self.synchronized == Some(true)) {
+            write!(f, ": error at most {}, likely {}", us(most), us(likely))?;
         }
         if let Some(pending) = self.pending_ns.filter(|pending| *pending != 0.0) {
             write!(f, "; a correction of {} is in progress", us(pending))?;

@@ -12,10 +12,7 @@ const SIGNAL: Signal = Signal::SIGUSR1;
 
 /// A thread whose system calls can be interrupted.
 #[derive(Clone)]
-pub struct Interrupter {
-    process: libc::pid_t,
-    thread: libc::pid_t,
-}
+pub struct Interrupter(libc::pid_t);
 
 extern "C" fn nothing(_: libc::c_int) {}
 
@@ -31,13 +28,13 @@ pub fn install() -> io::Result<()> {
 impl Interrupter {
     /// Of the calling thread.
     pub fn this_thread() -> Interrupter {
-        let thread = rustix::thread::gettid().as_raw_pid();
-        Interrupter { process: rustix::process::getpid().as_raw_pid(), thread }
+        Interrupter(rustix::thread::gettid().as_raw_pid())
     }
 
     /// Interrupts it, where it still lives.
     pub fn interrupt(&self) {
+        let process = rustix::process::getpid().as_raw_pid();
         // SAFETY: tgkill(2) with numbers; a thread that is gone gives ESRCH.
-        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, SIGNAL as i32) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, SIGNAL as i32) };
     }
 }

@@ -77,7 +77,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
             return Ended::Count;
         }
         let sent = send(endpoint, &mut waiter, scope, &mut burst, recorder, &mut events);
-        if let Some(ended) = sent {
+        if let Err(ended) = sent {
             return ended;
         }
         let last = match answers(endpoint, &mut waiter, scope, &mut burst, recorder, &mut events) {
@@ -101,7 +101,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     }
 }
 
-/// Posts one burst. `Some` when the round has to end.
+/// Posts one burst; an error when the round has to end.
 ///
 /// A slot is written only when nothing that was posted from it is still on the way, and what comes
 /// while there is no room is taken: a burst may be longer than the slots or the queues.
@@ -113,7 +113,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
     burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
-) -> Option<Ended> {
+) -> Result<(), Ended> {
     let Scope { clock, plan, .. } = scope;
     let slots = endpoint.slots();
     burst.answered = 0;
@@ -121,10 +121,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
         // From the first slot on again: all of the last burst must have completed.
         let most_open = if index == 0 { 1 } else { u64::from(slots) };
         while burst.open >= most_open {
-            let stop = make_room(endpoint, waiter, scope, burst, recorder, events, index);
-            if stop.is_some() {
-                return stop;
-            }
+            make_room(endpoint, waiter, scope, burst, recorder, events, index)?;
         }
         let sequence = burst.first + u64::from(index);
         let slot = Slot::sending(index % slots);
@@ -136,20 +133,18 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
         }
         let submit = clock.now();
         while endpoint.post(slot, plan.size) == Posted::Full {
-            let stop = make_room(endpoint, waiter, scope, burst, recorder, events, index);
-            if stop.is_some() {
-                return stop;
-            }
+            make_room(endpoint, waiter, scope, burst, recorder, events, index)?;
         }
         burst.open += 1;
         burst.submitted[index as usize] = submit;
     }
     endpoint.flush();
     recorder.seen.sent = burst.first + u64::from(burst.length);
-    None
+    Ok(())
 }
 
-/// One attempt to make room after `posted` messages of a burst. `Some` when the round has to end.
+/// One attempt to make room after `posted` messages of a burst; an error when the round
+/// has to end.
 #[cold]
 #[inline(never)]
 fn make_room<E: Endpoint, W: Waiter, C: Clock>(
@@ -160,7 +155,7 @@ fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     recorder: &mut Recorder<'_>,
     events: &mut Events,
     posted: u32,
-) -> Option<Ended> {
+) -> Result<(), Ended> {
     let Scope { clock, gate, plan } = scope;
     recorder.seen.sent = burst.first + u64::from(posted);
     endpoint.flush();
@@ -169,9 +164,9 @@ fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     take(endpoint, events, receive, plan, burst, recorder);
     if gate.is_stopped() || events.link != Link::Up {
         give_up_rest(burst, plan, recorder, false);
-        return Some(Ended::of(events.link));
+        return Err(Ended::of(events.link));
     }
-    None
+    Ok(())
 }
 
 /// Takes what one poll brought.

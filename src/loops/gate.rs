@@ -10,7 +10,6 @@ pub struct Gate {
     stopped: AtomicBool,
     /// Messages plus 1; 0: not known.
     expected: AtomicU64,
-    left: AtomicBool,
 }
 
 impl Gate {
@@ -49,15 +48,5 @@ impl Gate {
     #[inline(always)]
     pub fn expected(&self) -> Option<u64> {
         self.expected.load(Ordering::Relaxed).checked_sub(1)
-    }
-
-    /// The loop has ended: nobody needs to be woken any more.
-    pub fn leave(&self) {
-        self.left.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the loop has ended.
-    pub fn has_left(&self) -> bool {
-        self.left.load(Ordering::Relaxed)
     }
 }

@@ -68,10 +68,7 @@ fn wrong(sentence: impl Into<String>) -> HistogramError {
 }
 
 fn inconsistent(is_wrong: bool, why: &str) -> Result<(), HistogramError> {
-    match is_wrong {
-        true => Err(wrong(format!("inconsistent histogram: {why}"))),
-        false => Ok(()),
-    }
+    if is_wrong { Err(wrong(format!("inconsistent histogram: {why}"))) } else { Ok(()) }
 }
 
 /// A [`LiveHistogram`] as it is written: the bins that are not empty.
@@ -134,10 +131,7 @@ impl LiveHistogram {
     /// Counts one duration in nanoseconds, to the nearest unit; an infinite one or NaN is a lost
     /// message.
     pub fn record_ns(&mut self, ns: f64) {
-        match ns.is_finite() {
-            true => self.record_ns_many(ns, 1),
-            false => self.record_lost(1),
-        }
+        if ns.is_finite() { self.record_ns_many(ns, 1) } else { self.record_lost(1) }
     }
 
     /// Counts lost messages: samples at +infinity.

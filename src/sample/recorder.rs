@@ -18,10 +18,8 @@ pub struct Recorder<'a> {
     warmup: u64,
     arrived: u64,
     highest: u64,
-    /// Latencies, in ticks, of messages beyond the rows.
-    beyond: Option<LiveHistogram>,
-    beyond_response: Option<LiveHistogram>,
-    beyond_lateness: Option<LiveHistogram>,
+    /// Latencies, in ticks, of messages beyond the rows: as in [`Beyond`].
+    beyond: Option<[LiveHistogram; 3]>,
     /// Message counts.
     pub seen: MessageCounts,
     /// What the pools of a server cost.
@@ -98,6 +96,8 @@ impl<'a> Recorder<'a> {
     /// A recorder into this memory. The first `warmup` messages are marked as such.
     pub fn new(arena: &'a mut Arena, warmup: u64) -> Recorder<'a> {
         let (rows, progress) = arena.writer();
+        // The unit is a tick; what a tick is the controller knows.
+        let live = LiveHistogram::new(1.0).ok();
         Recorder {
             rows,
             progress,
@@ -105,10 +105,7 @@ impl<'a> Recorder<'a> {
             warmup,
             arrived: 0,
             highest: 0,
-            // The unit is a tick; what a tick is the controller knows.
-            beyond: LiveHistogram::new(1.0).ok(),
-            beyond_response: LiveHistogram::new(1.0).ok(),
-            beyond_lateness: LiveHistogram::new(1.0).ok(),
+            beyond: live.map(|live| [live.clone(), live.clone(), live]),
             pool: PoolUse::default(),
             seen: MessageCounts::default(),
         }
@@ -134,8 +131,8 @@ impl<'a> Recorder<'a> {
                 row.order = self.arrived as u32;
                 self.use_row(sequence);
             }
-            None if !warm => self.beyond(|beyond| beyond.record((receive - submit).0)),
-            None => {}
+            None if warm => {}
+            None => self.record_beyond([Ticks(0), submit, receive]),
         }
     }
 
@@ -249,20 +246,19 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn beyond(&mut self, record: impl FnOnce(&mut LiveHistogram)) {
-        if let Some(beyond) = &mut self.beyond {
-            record(beyond);
+    fn record_beyond(&mut self, [intended, submit, receive]: [Ticks; 3]) {
+        let Some([service, response, lateness]) = &mut self.beyond else { return };
+        service.record((receive - submit).0);
+        if intended.0 != 0 {
+            response.record((receive - intended).0);
+            lateness.record((submit - intended).0);
         }
     }
 
-    /// A request was answered; one without a schedule was intended at 0.
+    /// A request was answered. The stamps are the intended time (0 without a schedule), the submit
+    /// and the receive.
     #[inline(always)]
-    pub fn answered(
-        &mut self,
-        sequence: u64,
-        [intended, submit, receive]: [Ticks; 3],
-        flags: Flags,
-    ) {
+    pub fn answered(&mut self, sequence: u64, stamps: [Ticks; 3], flags: Flags) {
         self.arrived += 1;
         self.seen.received += 1;
         if sequence + 1 < self.highest {
@@ -270,22 +266,11 @@ impl<'a> Recorder<'a> {
         }
         self.highest = self.highest.max(sequence + 1);
         if let Some(row) = self.rows.get_mut(sequence as usize) {
-            row.receive = receive;
+            row.receive = stamps[2];
             row.flags = row.flags.with(flags);
             row.order = self.arrived as u32;
-            return;
-        }
-        if sequence < self.warmup {
-            return;
-        }
-        self.beyond(|beyond| beyond.record((receive - submit).0));
-        if intended.0 != 0 {
-            if let Some(response) = &mut self.beyond_response {
-                response.record((receive - intended).0);
-            }
-            if let Some(lateness) = &mut self.beyond_lateness {
-                lateness.record((submit - intended).0);
-            }
+        } else if sequence >= self.warmup {
+            self.record_beyond(stamps);
         }
     }
 
@@ -299,29 +284,18 @@ impl<'a> Recorder<'a> {
             row.submit = submit;
             row.flags = if warm { Flags::LOST.with(Flags::WARMUP) } else { Flags::LOST };
             self.use_row(sequence);
-            return;
-        }
-        if warm {
-            return;
-        }
-        if submit.0 != 0 {
-            self.beyond(|beyond| beyond.record_lost(1));
-        }
-        if let Some(response) = self.beyond_response.as_mut().filter(|_| intended.0 != 0) {
-            response.record_lost(1);
+        } else if let Some([service, response, _]) = self.beyond.as_mut().filter(|_| !warm) {
+            service.record_lost(u64::from(submit.0 != 0));
+            response.record_lost(u64::from(intended.0 != 0));
         }
     }
 
     /// The messages beyond the rows, where there were any.
     pub fn into_beyond(self) -> Beyond {
-        let sparse = |live: Option<LiveHistogram>| {
-            live.filter(|live| live.count() > 0).map(|live| live.to_sparse())
-        };
-        Beyond {
-            service: sparse(self.beyond),
-            response: sparse(self.beyond_response),
-            lateness: sparse(self.beyond_lateness),
-        }
+        let sparse = |live: LiveHistogram| (live.count() > 0).then(|| live.to_sparse());
+        let Some(live) = self.beyond else { return Beyond::default() };
+        let [service, response, lateness] = live.map(sparse);
+        Beyond { service, response, lateness }
     }
 
     /// So many messages have been handled (for the display and to notice a stall).

@@ -204,11 +204,9 @@ impl<T: Write> Writer<T> {
     fn next(&mut self) -> Option<Ticks> {
         let mut head = [0; HEAD];
         self.ring.pop_entire_slice(&mut head).ok()?;
-        let mut message = std::mem::take(&mut self.message);
-        message.resize(number(&head[..4]) as usize, 0);
-        let there = self.ring.pop_entire_slice(&mut message).ok();
-        self.message = message;
-        there.map(|()| Ticks(number(&head[4..])))
+        self.message.resize(number(&head[..4]) as usize, 0);
+        self.ring.pop_entire_slice(&mut self.message).ok()?;
+        Some(Ticks(number(&head[4..])))
     }
 
     fn write(&mut self, received: Ticks) {

@@ -49,15 +49,10 @@ crate::options::named_enum! {
 }
 
 /// What the values of a `mixed` sample are, one after the other.
-const MIX: [Signal; 7] = [
-    Signal::Random,
-    Signal::Sine,
-    Signal::Square,
-    Signal::Triangle,
-    Signal::Ramp,
-    Signal::Constant,
-    Signal::Counter,
-];
+const MIX: [Signal; 7] = {
+    use Signal::*;
+    [Random, Sine, Square, Triangle, Ramp, Constant, Counter]
+};
 
 /// The shape of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

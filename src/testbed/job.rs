@@ -19,13 +19,8 @@ pub fn write(folder: &Path, settings: &[(&str, OsString)], command: &[OsString])
     let mut environment: Vec<(OsString, OsString)> = variables.collect();
     environment.push(("PATH".into(), tools::search_path()));
     let settings = settings.iter().map(|(name, value)| (OsString::from(name), value.clone()));
-    for (name, text) in [
-        ("settings", exports(settings)),
-        ("command", script(&directory, environment.into_iter(), command)),
-    ] {
-        fs::write(folder.join(name), text)?;
-    }
-    Ok(())
+    fs::write(folder.join("settings"), exports(settings))?;
+    fs::write(folder.join("command"), script(&directory, environment.into_iter(), command))
 }
 
 /// Variables of a machine: its own addresses and those of the other.

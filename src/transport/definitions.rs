@@ -3,19 +3,16 @@
 use super::registry::TransportKind;
 use super::settings::Settings;
 use crate::options::{Given, OptionDef};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 /// The options of all transports, each once.
-pub fn definitions() -> &'static Arc<[&'static OptionDef]> {
-    static ALL: OnceLock<Arc<[&'static OptionDef]>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let tables = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
-        Given::of_tables(tables).definitions().into()
-    })
-}
+pub static DEFINITIONS: LazyLock<Arc<[&'static OptionDef]>> = LazyLock::new(|| {
+    let tables = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
+    Given::of_tables(tables).definitions().into()
+});
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings::of_definitions(Arc::clone(definitions()))
+        Settings::of_definitions(Arc::clone(&DEFINITIONS))
     }
 }

@@ -49,15 +49,16 @@ impl<E: Endpoint> EndpointSet<E> {
         EndpointSet::watched(ends, watched, patience)
     }
 
-    /// The same, with epoll even for a single end, so that each sleep ends after `patience`.
+    /// The same, with epoll where `watched` says so: even for a single end, whose sleeps then end
+    /// after `patience`.
     ///
     /// # Errors
     /// epoll fails.
-    pub fn watching(ends: Vec<E>, patience: Span) -> io::Result<EndpointSet<E>> {
-        EndpointSet::watched(ends, true, Some(patience))
-    }
-
-    fn watched(ends: Vec<E>, watched: bool, patience: Option<Span>) -> io::Result<EndpointSet<E>> {
+    pub fn watched(
+        ends: Vec<E>,
+        watched: bool,
+        patience: Option<Span>,
+    ) -> io::Result<EndpointSet<E>> {
         let count = ends.len();
         let turns = Turns {
             watch: watched.then(|| watch(&ends)).transpose()?,
@@ -67,11 +68,6 @@ impl<E: Endpoint> EndpointSet<E> {
             turn: Vec::with_capacity(count + AT_ONCE),
         };
         Ok(EndpointSet { ends: ends.into_boxed_slice(), turns })
-    }
-
-    /// Whether it can sleep until any of them is readable.
-    pub fn can_sleep(&self) -> bool {
-        self.turns.watch.is_some() || self.ends.len() == 1
     }
 
     /// To be called after a post to an end: it is polled until it is quiet.
@@ -169,7 +165,7 @@ mod tests {
     fn ends_are_taken_out_by_their_own_type_alone_and_put_back() {
         let end = |size| {
             let setup = Setup::new(Role::Client, Traffic::Echo { every: 1 }, Wait::Busy, size);
-            let opening = TransportKind::instrument().open(&setup).unwrap();
+            let opening = TransportKind::INSTRUMENT.open(&setup).unwrap();
             opening.connect(&Blob::default()).unwrap().endpoint
         };
         let mut set = EndpointSet::new(vec![end(8), end(16)], None).unwrap();

@@ -69,14 +69,10 @@ impl TransportKind {
     }
 
     /// The transport that carries nothing.
-    pub const fn instrument() -> TransportKind {
-        TransportKind::Null
-    }
+    pub const INSTRUMENT: TransportKind = TransportKind::Null;
 
     /// The transport that simulates time.
-    pub const fn simulated() -> TransportKind {
-        TransportKind::Synthetic
-    }
+    pub const SIMULATED: TransportKind = TransportKind::Synthetic;
 
     /// Whether its time is simulated, so that no clock of this host is read.
     pub fn simulates_time(self) -> bool {
@@ -123,7 +119,7 @@ mod tests {
 
     #[test]
     fn there_is_an_instrument_and_a_simulation() {
-        assert_eq!(TransportKind::instrument().descriptor().path, "nothing but the loop itself");
-        assert!(TransportKind::simulated().simulates_time());
+        assert_eq!(TransportKind::INSTRUMENT.descriptor().path, "nothing but the loop itself");
+        assert!(TransportKind::SIMULATED.simulates_time());
     }
 }

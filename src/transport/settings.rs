@@ -190,13 +190,13 @@ impl<'de> Deserialize<'de> for Settings {
 mod tests {
     use super::*;
     use crate::transport::TransportKind;
-    use crate::transport::definitions::definitions;
+    use crate::transport::definitions::DEFINITIONS;
 
     #[test]
     fn an_option_means_the_same_to_all_transports_that_have_it() {
         for transport in TransportKind::ALL {
             for own in transport.descriptor().settings {
-                let shared = definitions().iter().find(|one| one.name == own.name).unwrap();
+                let shared = DEFINITIONS.iter().find(|one| one.name == own.name).unwrap();
                 let differs = format!("--{} of {transport} is declared twice", own.name);
                 assert_eq!(shared.help_text(), own.help_text(), "{differs}");
                 assert_eq!(shared.metavar, own.metavar, "{differs}");

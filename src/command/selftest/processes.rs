@@ -70,7 +70,7 @@ pub fn t15_refusals() -> Outcome {
 
 /// T16: the null transport against the instrument's own error.
 pub fn t16_null() -> Outcome {
-    let transports = vec![TransportKind::instrument()];
+    let transports = vec![TransportKind::INSTRUMENT];
     let plan = Request { transports, rounds: Some(3), ..round_trips() }.plan()?;
     let record = run(&plan, &mut |_| Ok(()))?;
     let measured = record.runs.first().ok_or("no run")?;

@@ -69,7 +69,7 @@ fn case(request: Request, synthetic: &str, count: u64) -> Fallible<Case> {
 
 /// One round of a request, without a warm-up.
 fn plan(mut request: Request, synthetic: &str, count: u64) -> Fallible<Plan> {
-    request.transports = vec![TransportKind::simulated()];
+    request.transports = vec![TransportKind::SIMULATED];
     (request.warmup, request.count, request.rounds) = (Some(0), Some(count), Some(1));
     request.settings.set("synthetic", synthetic)?;
     Ok(request.plan()?)

@@ -83,7 +83,7 @@ fn shares(ends: &[Box<dyn Endpoint>], count: usize) -> Result<Vec<Endpoints>, Se
         let own = ends.iter().skip(share).step_by(count);
         let seconds =
             own.map(|end| end.receiver().ok_or_else(refused)).collect::<Result<_, _>>()?;
-        let set = EndpointSet::watching(seconds, LOOK);
+        let set = EndpointSet::watched(seconds, true, Some(LOOK));
         set.map_err(SetupError::system("watching the connections"))
     };
     (0..count).map(set).collect()

@@ -86,7 +86,7 @@ impl ReplyConsumer {
 
 /// The loop of a thread that takes replies, until the port has ended or a connection has.
 ///
-/// A sleep comes back now and then by itself, so that the end is noticed (`EndpointSet::watching`).
+/// A sleep comes back now and then by itself, so that the end is noticed (`EndpointSet::watched`).
 pub fn receiver<E: Endpoint, C: Clock>(
     set: &mut EndpointSet<E>,
     mut waiter: AnyWaiter,

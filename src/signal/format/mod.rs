@@ -9,9 +9,7 @@ use super::Sample;
 use serde::{Deserialize, Serialize};
 
 /// A format.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// `villas.binary`: of each value 32 bits, so that numbers lose precision.

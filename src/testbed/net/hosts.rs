@@ -98,9 +98,8 @@ impl Hosts {
         for number in 1..=self.hosts {
             let over = Path::new(OVER_ETC).join(namespace(number));
             fs::create_dir_all(&over)?;
-            for (name, there) in [("hosts", &names), ("ssh", &ssh)] {
-                symlink(there, over.join(name))?;
-            }
+            symlink(&names, over.join("hosts"))?;
+            symlink(&ssh, over.join("ssh"))?;
         }
         Ok(())
     }
@@ -227,7 +226,9 @@ fn batch(program: &str, namespace: Option<&str>, lines: &[String]) -> io::Result
 fn take_away(names: &[String]) -> io::Result<()> {
     let there: Vec<&String> =
         names.iter().filter(|name| Path::new(NAMESPACES).join(name).exists()).collect();
-    wait_until(Instant::now() + GONE_LIMIT, || (kill_all(&there) == 0).then_some(()));
+    // A namespace whose processes cannot be listed counts as one process.
+    let kill_all = || there.iter().map(|name| kill_in(name).unwrap_or(1)).sum::<usize>();
+    wait_until(Instant::now() + GONE_LIMIT, || (kill_all() == 0).then_some(()));
     let lines: Vec<String> = there.iter().map(|name| format!("netns del {name}")).collect();
     let done = batch("ip", None, &lines);
     for name in names {
@@ -239,12 +240,7 @@ fn take_away(names: &[String]) -> io::Result<()> {
     done
 }
 
-/// Kills every process in these namespaces; how many there were. A namespace whose processes cannot
-/// be listed counts as one.
-fn kill_all(names: &[&String]) -> usize {
-    names.iter().map(|name| kill_in(name).unwrap_or(1)).sum()
-}
-
+/// Kills every process in a namespace; how many there were.
 fn kill_in(name: &str) -> io::Result<usize> {
     let listed = call(tools::command("ip").args(["netns", "pids", name]), "")?;
     let namespace = fs::metadata(Path::new(NAMESPACES).join(name))?;

@@ -19,14 +19,9 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
         call(keygen.arg(folder.join(key)), "")?;
     }
     let host_key = fs::read_to_string(folder.join("host.pub"))?;
-    for (name, text) in [
-        ("sshd_config", sshd_config()),
-        ("ssh_config", ssh_config()),
-        ("known_hosts", format!("wg-h*,198.18.0.* {host_key}")),
-    ] {
-        fs::write(folder.join(name), text)?;
-    }
-    Ok(())
+    fs::write(folder.join("sshd_config"), sshd_config())?;
+    fs::write(folder.join("ssh_config"), ssh_config())?;
+    fs::write(folder.join("known_hosts"), format!("wg-h*,198.18.0.* {host_key}"))
 }
 
 /// Where programs are looked for in every host: this one first, so that all hosts have the same.

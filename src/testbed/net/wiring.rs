@@ -45,7 +45,6 @@ pub fn namespaces(wanted: &NetworkRequest) -> std::ops::RangeInclusive<usize> {
 pub fn lines(wanted: &NetworkRequest, name: impl Fn(usize) -> String) -> Vec<Lines> {
     let base = |namespace| Lines { namespace, ip: vec!["link set lo up".into()], tc: Vec::new() };
     let mut all: Vec<Lines> = namespaces(wanted).map(base).collect();
-    let first = all[0].namespace;
     match wanted.topology {
         Topology::Star => star(&mut all, wanted, &name),
         Topology::Pair => {
@@ -54,8 +53,8 @@ pub fn lines(wanted: &NetworkRequest, name: impl Fn(usize) -> String) -> Vec<Lin
         }
         Topology::Ring => {
             for host in 1..=wanted.hosts {
-                let next = next(host, wanted.hosts);
-                all[host - first].ip.push(veth("wire0", "wire1", &name(next)));
+                let next = name(next(host, wanted.hosts));
+                all[host - 1].ip.push(veth("wire0", "wire1", &next));
             }
         }
     }

@@ -12,21 +12,13 @@ pub struct Inbox<S> {
     pub socket: S,
     /// Its pages are the program's until the next `receive`.
     args: ReceiveArgs,
-    place: Place,
+    /// Where in the region the last message that was laid out is; `None`: in `gathered`.
+    place: Option<usize>,
     length: usize,
     /// A message whose pages lie apart is put together here.
     gathered: Box<[u8]>,
     /// How many were.
     pub gatherings: u64,
-}
-
-/// Where the last message that was laid out is.
-#[derive(Clone, Copy)]
-enum Place {
-    /// In the region, from here on.
-    Region(usize),
-    /// In memory of the program's.
-    Gathered,
 }
 
 /// A message that has arrived, not laid out yet.
@@ -62,7 +54,7 @@ impl<S: Calls> Inbox<S> {
         Inbox {
             socket,
             args: ReceiveArgs::default(),
-            place: Place::Gathered,
+            place: None,
             length: 0,
             // Touched now, and only where a message may take more than a page.
             gathered: vec![1; if largest > BPAGE { largest } else { 0 }].into_boxed_slice(),
@@ -74,7 +66,7 @@ impl<S: Calls> Inbox<S> {
     /// where `sleeps`.
     #[inline]
     pub fn receive(&mut self, sleeps: bool) -> Result<Incoming, Failure> {
-        (self.place, self.length) = (Place::Gathered, 0);
+        (self.place, self.length) = (None, 0);
         (self.args.id, self.args.cookie) = (0, 0);
         let got = self.socket.receive(&mut self.args, sleeps);
         // Whatever became of the call, the pages that stand in the arguments now are the
@@ -101,16 +93,14 @@ impl<S: Calls> Inbox<S> {
             let part = (length - number * BPAGE).min(BPAGE);
             *at as usize + part <= region
         };
-        if length == 0 || length.div_ceil(BPAGE) != pages.len() {
-            return false;
-        }
-        if !pages.iter().enumerate().all(holds) {
+        let is_right = length > 0 && length.div_ceil(BPAGE) == pages.len();
+        if !is_right || !pages.iter().enumerate().all(holds) {
             return false;
         }
         let first = *first as usize;
         let follows = |(number, at): (usize, &u32)| *at as usize == first + (number + 1) * BPAGE;
         self.place = match rest.iter().enumerate().all(follows) {
-            true => Place::Region(first),
+            true => Some(first),
             false if length > self.gathered.len() => return false,
             false => self.gather(length),
         };
@@ -119,7 +109,7 @@ impl<S: Calls> Inbox<S> {
     }
 
     /// Copies the pages one behind the other.
-    fn gather(&mut self, length: usize) -> Place {
+    fn gather(&mut self, length: usize) -> Option<usize> {
         let mut gathered = std::mem::take(&mut self.gathered);
         let pages = &self.args.offsets[..self.args.pages as usize];
         for (to, at) in gathered[..length].chunks_mut(BPAGE).zip(pages) {
@@ -129,7 +119,7 @@ impl<S: Calls> Inbox<S> {
         }
         self.gathered = gathered;
         self.gatherings += 1;
-        Place::Gathered
+        None
     }
 
     /// A part of the region. Who reads or writes it holds its pages.
@@ -146,8 +136,8 @@ impl<S: Calls> Inbox<S> {
     pub fn message(&self) -> &[u8] {
         match self.place {
             // SAFETY: as for `gather`, of all of its pages; the next `receive` forgets this place.
-            Place::Region(at) => unsafe { &*self.part(at, self.length) },
-            Place::Gathered => &self.gathered[..self.length],
+            Some(at) => unsafe { &*self.part(at, self.length) },
+            None => &self.gathered[..self.length],
         }
     }
 
@@ -156,8 +146,8 @@ impl<S: Calls> Inbox<S> {
     pub fn message_mut(&mut self) -> &mut [u8] {
         match self.place {
             // SAFETY: as above, and the socket is borrowed for writing.
-            Place::Region(at) => unsafe { &mut *self.part(at, self.length) },
-            Place::Gathered => &mut self.gathered[..self.length],
+            Some(at) => unsafe { &mut *self.part(at, self.length) },
+            None => &mut self.gathered[..self.length],
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Both sockets are connected, so that the kernel drops what others send. A datagram that finds
 //! the receiver's buffer full is lost without an error: that is a result.
 
-use super::common::seen;
 use super::messages::Wire;
+use super::seen;
 use crate::transport::counter::FinalCounters;
 use crate::transport::{Link, Result, Role, Setup, SetupError};
 use rustix::event::{PollFd, PollFlags};

@@ -6,8 +6,8 @@
 //! (one `sendmsg` of several). A poll is one `recv` of as much as fits. None of them copies: what
 //! the kernel wrote is what the pattern reads.
 
-use super::common::{RECEIVE_BYTES, slots_for};
 use super::options::{self, ZeroCopy};
+use super::{RECEIVE_BYTES, slots_for};
 use crate::transport::{Endpoint, Events, Lengths, Link, MOST_EVENTS, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;

@@ -17,16 +17,19 @@ use std::os::unix::ffi::OsStrExt;
 /// A transport over sockets of one kind.
 #[derive(Clone, Copy)]
 pub struct SocketTransport {
-    pub(super) is_stream: bool,
-    pub(super) is_ip: bool,
-    /// What is said where none can be had.
-    pub(super) unavailable: &'static str,
+    is_stream: bool,
+    is_ip: bool,
 }
 
 /// Connections that wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
 impl SocketTransport {
+    pub(super) const TCP: Self = SocketTransport { is_stream: true, is_ip: true };
+    pub(super) const UDP: Self = SocketTransport { is_stream: false, is_ip: true };
+    pub(super) const UNIX: Self = SocketTransport { is_stream: true, is_ip: false };
+    pub(super) const UNIXGRAM: Self = SocketTransport { is_stream: false, is_ip: false };
+
     fn socket(self, domain: Domain) -> io::Result<Socket> {
         Socket::new(domain, if self.is_stream { Type::STREAM } else { Type::DGRAM }, None)
     }
@@ -67,7 +70,12 @@ impl SocketTransport {
     pub(super) fn available(self) -> Result<(), String> {
         let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
         let bound = self.bound_at(&own, &Settings::default());
-        bound.map(drop).map_err(|error| format!("{}: {error}", self.unavailable))
+        let what = match (self.is_ip, self.is_stream) {
+            (true, true) => "a TCP socket on 127.0.0.1 cannot be bound",
+            (true, false) => "a UDP socket on 127.0.0.1 cannot be bound",
+            (false, _) => "a unix socket cannot be made",
+        };
+        bound.map(drop).map_err(|error| format!("{what}: {error}"))
     }
 
     /// Opens one end.
@@ -91,7 +99,7 @@ impl SocketTransport {
         other: &Blob,
         setup: &Setup,
     ) -> Result<Connected> {
-        let SocketTransport { is_stream, is_ip, .. } = self;
+        let SocketTransport { is_stream, is_ip } = self;
         let (socket, mut rejected_peers) = match socket {
             Some(listener) if is_stream => admit::accept(&listener, setup)?,
             socket => (self.dial(socket, own, other, setup)?, 0),
@@ -171,8 +179,9 @@ fn address_of(socket: Option<&Socket>) -> Blob {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tcp::SOCKET as TCP;
     use super::*;
+
+    const TCP: SocketTransport = SocketTransport::TCP;
 
     #[test]
     fn a_port_on_which_another_listens_is_in_use() {

@@ -100,9 +100,7 @@ impl Synthetic {
         match (name, parts.as_slice()) {
             ("constant", [t]) => self.delay = Delay::Constant(ns(t)?),
             ("normal", [mean, sd]) => self.delay = Delay::Normal(ns(mean)?, ns(sd)?),
-            ("exponential", [least, mean]) => {
-                self.delay = Delay::Exponential(ns(least)?, ns(mean)?);
-            }
+            ("exponential", [low, mean]) => self.delay = Delay::Exponential(ns(low)?, ns(mean)?),
             ("uniform", [low, high]) => {
                 let (low, high) = (ns(low)?, ns(high)?);
                 self.delay = (low <= high).then_some(Delay::Uniform(low, high))?;
@@ -118,15 +116,14 @@ impl Synthetic {
             ("loss", [share]) => self.loss = percent(share)?,
             ("duplicate", [share]) => self.duplicate = percent(share)?,
             ("reorder", [share, t]) => {
-                self.reorder = percent(share)?;
-                self.reorder_ns = ns(t)?;
+                (self.reorder, self.reorder_ns) = (percent(share)?, ns(t)?);
             }
             ("split", [split]) => self.forward_share = share_of(split)?,
             ("offset", [t]) => self.offset_ns = ns(t)?,
             ("drift", [ppm]) => {
-                self.drift_ppm = ppm.strip_suffix("ppm")?.parse().ok().filter(|x: &f64| {
-                    x.abs() <= 1000.0 // NaN is refused too
-                })?;
+                let ppm: f64 = ppm.strip_suffix("ppm")?.parse().ok()?;
+                // NaN is refused too.
+                self.drift_ppm = (ppm.abs() <= 1000.0).then_some(ppm)?;
             }
             _ => return None,
         }

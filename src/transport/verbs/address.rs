@@ -86,7 +86,7 @@ impl Address {
 /// How long an unanswered packet is waited for, 4.096 us x 2^14 = 67 ms: perftest's, too.
 const TIMEOUT: u8 = 14;
 /// How often it is sent again.
-const RETRIES: u8 = 7;
+pub const RETRIES: u8 = 7;
 /// How often a receiver that is not ready is tried: 7 is for ever. A full receiver is flow control.
 pub const RNR_RETRIES: u8 = 7;
 /// What a receiver that is not ready asks for: 12 is 0.64 ms.

@@ -5,7 +5,7 @@
 //! they are set here. A request must carry the run's cookie; others are rejected.
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
-use super::address::{End, RNR_RETRIES, RNR_TIMER, path_mtu};
+use super::address::{End, RETRIES, RNR_RETRIES, RNR_TIMER, path_mtu};
 use super::options::{Service, service};
 use super::resources::{Owned, QueuePair, done};
 use crate::host::{self, Tree};
@@ -19,12 +19,8 @@ use std::ffi::{CStr, c_int};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::BorrowedFd;
 
-/// The cookie and the number of the queue pair.
-const GREETING: usize = 33;
 /// Requests that wait to be taken.
 const BACKLOG: c_int = 64;
-/// How often a connected queue pair sends again.
-const RETRIES: u8 = 7;
 
 /// The channel of the manager's events, released after its identifiers.
 type Events = Owned<rdma_event_channel, (), Cm, ()>;
@@ -267,9 +263,10 @@ impl Events {
     }
 }
 
-/// Whether a request is of this run and for this queue pair. What follows is padding.
+/// Whether a request is of this run and for this queue pair: the cookie and the number of the
+/// queue pair. What follows is padding.
 fn greets(data: &[u8], cookie: &[u8; 32], number: u8) -> bool {
-    data.len() >= GREETING && data[..32] == cookie[..] && data[32] == number
+    data.starts_with(&[&cookie[..], &[number]].concat())
 }
 
 fn parameters(qp: &QueuePair, end: &End<'_>, greeting: &[u8]) -> rdma_conn_param {

@@ -3,23 +3,18 @@
 use super::endpoint::VerbsEndpoint;
 use super::memory::GRH;
 use super::options::{CallStyle, Service};
+use super::queues::Queues;
+use super::resources::CompletionQueue;
 use crate::transport::{Events, Link, MOST_EVENTS, Operation, Slot};
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 use std::ffi::c_int;
 
-/// A completion queue of an end.
-#[derive(Clone, Copy)]
-enum Queue {
-    Send,
-    Receive,
-}
-
 impl VerbsEndpoint {
     /// Takes completions of receives.
     #[inline(always)]
     pub(super) fn receive(&mut self, events: &mut Events) {
-        let Some(found) = self.completions_of(Queue::Receive, events.most()) else { return };
+        let Some(found) = self.poll_queue(|queues| &queues.receive, events.most()) else { return };
         let header = if self.config.service == Service::Ud { GRH as u32 } else { 0 };
         for number in 0..found {
             let completion = self.lists.completions[number];
@@ -48,7 +43,7 @@ impl VerbsEndpoint {
     /// Takes completions of sends.
     #[inline(always)]
     pub(super) fn reap(&mut self) {
-        let Some(found) = self.completions_of(Queue::Send, MOST_EVENTS) else { return };
+        let Some(found) = self.poll_queue(|queues| &queues.send, MOST_EVENTS) else { return };
         for number in 0..found {
             let completion = self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
@@ -67,14 +62,11 @@ impl VerbsEndpoint {
 
     /// Takes at most `most` completions of a queue into the list; how many.
     #[inline(always)]
-    fn completions_of(&mut self, queue: Queue, most: usize) -> Option<usize> {
+    fn poll_queue(&mut self, queue: fn(&Queues) -> &CompletionQueue, most: usize) -> Option<usize> {
         if most == 0 {
             return Some(0);
         }
-        let queue = match queue {
-            Queue::Send => &self.queues.send,
-            Queue::Receive => &self.queues.receive,
-        };
+        let queue = queue(&self.queues);
         let into = &mut self.lists.completions[..most];
         let stamps = &mut self.lists.stamps[..most];
         let found = match self.config.polling {

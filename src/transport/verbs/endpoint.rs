@@ -38,8 +38,6 @@ pub(super) struct EndpointConfig {
     pub operation: Operation,
     pub posting: CallStyle,
     pub polling: CallStyle,
-    /// Whether payloads are copied into the work requests.
-    pub inline: bool,
     /// Every n-th send of a queue pair makes a completion.
     pub signal_every: u64,
     /// Sends that may be on their way, over all queue pairs.
@@ -231,7 +229,7 @@ impl VerbsEndpoint {
     #[inline(always)]
     fn report(&mut self, events: &mut Events) {
         let mut done = self.order.retired;
-        if self.config.inline && self.config.signal_every > 1 {
+        if self.queues.inline && self.config.signal_every > 1 {
             let flushed = self.order.posted - self.staged as u64;
             done = done.max(self.order.next_signalled.min(flushed));
         }
@@ -283,7 +281,7 @@ impl Endpoint for VerbsEndpoint {
         piece.length = length as u32;
         let send = &mut self.lists.sends[place];
         send.wr_id = number;
-        send.send_flags = if self.config.inline { IBV_SEND_INLINE } else { 0 };
+        send.send_flags = if self.queues.inline { IBV_SEND_INLINE } else { 0 };
         if self.config.service == Service::Ud {
             send.wr.ud.remote_qpn = self.other.pairs[self.order.turn].0;
         }
@@ -357,7 +355,7 @@ impl Endpoint for VerbsEndpoint {
 
     fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
         let layout = self.memory.layout;
-        let fits = !self.config.inline && !slot.has_arrived() && at + 8 <= layout.size;
+        let fits = !self.queues.inline && !slot.has_arrived() && at + 8 <= layout.size;
         let at = layout.sending_at(slot.number()) + at;
         fits.then(|| self.memory.live(at)).flatten()
     }

@@ -33,8 +33,8 @@ impl VerbsEndpoint {
     /// `qp` is that live extended queue pair.
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
-        // SAFETY: the caller's promise; of each union only the member is read that `post` has
-        // written for this operation and service.
+        // SAFETY: the caller's promise; every member of a union is plain numbers, the list is
+        // zeroed when it is made, and only the member that `post` has written is handed over.
         unsafe {
             ((*qp).wr_start?)(qp);
             for number in (head..self.staged).step_by(self.queues.pairs.len()) {
@@ -44,30 +44,19 @@ impl VerbsEndpoint {
                 // The flag for inline is the call's own business, but the provider of Soft-RoCE
                 // (rdma-core 44 and, so far, later) forgets it.
                 (*qp).wr_flags = send.send_flags;
-                let rdma = || (send.wr.rdma.rkey, send.wr.rdma.remote_addr);
-                let atomic = || send.wr.atomic;
+                let (rdma, at) = (send.wr.rdma, send.wr.atomic);
+                let (key, address) = (rdma.rkey, rdma.remote_addr);
                 let immediate = send.__bindgen_anon_1.imm_data;
                 match self.config.operation {
                     Operation::Send => ((*qp).wr_send?)(qp),
                     Operation::SendImm => ((*qp).wr_send_imm?)(qp, immediate),
-                    Operation::Write => {
-                        let (key, address) = rdma();
-                        ((*qp).wr_rdma_write?)(qp, key, address);
-                    }
-                    Operation::WriteImm => {
-                        let (key, address) = rdma();
-                        ((*qp).wr_rdma_write_imm?)(qp, key, address, immediate);
-                    }
-                    Operation::Read => {
-                        let (key, address) = rdma();
-                        ((*qp).wr_rdma_read?)(qp, key, address);
-                    }
+                    Operation::Write => ((*qp).wr_rdma_write?)(qp, key, address),
+                    Operation::WriteImm => ((*qp).wr_rdma_write_imm?)(qp, key, address, immediate),
+                    Operation::Read => ((*qp).wr_rdma_read?)(qp, key, address),
                     Operation::FetchAdd => {
-                        let at = atomic();
                         ((*qp).wr_atomic_fetch_add?)(qp, at.rkey, at.remote_addr, at.compare_add);
                     }
                     Operation::CompareSwap => {
-                        let at = atomic();
                         let (key, address) = (at.rkey, at.remote_addr);
                         ((*qp).wr_atomic_cmp_swp?)(qp, key, address, at.compare_add, at.swap);
                     }
@@ -76,7 +65,7 @@ impl VerbsEndpoint {
                     let to = send.wr.ud;
                     ((*qp).wr_set_ud_addr?)(qp, to.ah, to.remote_qpn, to.remote_qkey);
                 }
-                if self.config.inline {
+                if self.queues.inline {
                     let length = piece.length as usize;
                     ((*qp).wr_set_inline_data?)(qp, piece.addr as *mut _, length);
                 } else {

@@ -1,7 +1,7 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
 pub use super::order::MOST_QUEUE_PAIRS;
-use crate::options::{OptionDef, OptionTable, named_enum, parse_count};
+use crate::options::{OptionDef, OptionTable, named_enum, names, parse_count};
 use crate::transport::{Operation, Settings, TransportRequest, Wait, settings};
 use crate::units::Bytes;
 
@@ -210,8 +210,7 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
     let is_inline = inline(settings).is_some_and(|bytes| u64::from(bytes) >= size);
     let (stamps_send, stamps_complete) = (settings.stamps_send(), stamps_complete(settings));
     Err(if !supported.contains(&operation) {
-        let names: Vec<&str> = supported.iter().map(|o| o.name()).collect();
-        format!("--service {by} does not support --operation {with}: use {}", names.join(", "))
+        format!("--service {by} does not support --operation {with}: use {}", names(supported))
     } else if operation.is_atomic() && size != 8 {
         format!(
             "--size {size} B is not allowed with --operation {with}: use 8, the size of an atomic"

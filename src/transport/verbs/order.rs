@@ -21,7 +21,7 @@ struct Pair {
 }
 
 /// The sends of all queue pairs of an end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Order {
     pairs: Vec<Pair>,
     /// Every n-th send of a queue pair makes a completion.
@@ -45,12 +45,7 @@ impl Order {
         let mut order = Order {
             pairs: vec![Pair::default(); pairs.max(1)],
             every: every.max(1),
-            turn: 0,
-            posted: 0,
-            asked: 0,
-            answered: 0,
-            retired: 0,
-            next_signalled: 0,
+            ..Order::default()
         };
         order.settle();
         order

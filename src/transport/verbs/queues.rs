@@ -51,10 +51,7 @@ impl Depths {
             Traffic::OneSided => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
-        let most = match shares_receives {
-            true => limit(device.max_srq_wr),
-            false => most,
-        };
+        let most = if shares_receives { limit(device.max_srq_wr) } else { most };
         let receive = asked
             .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))

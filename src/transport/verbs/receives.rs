@@ -98,7 +98,7 @@ impl VerbsEndpoint {
     #[inline(always)]
     pub(super) fn lend(&mut self, slot: u32) {
         let lies_elsewhere = self.config.operation == Operation::WriteImm;
-        if self.config.watches_memory || self.config.inline || lies_elsewhere {
+        if self.config.watches_memory || self.queues.inline || lies_elsewhere {
             return;
         }
         for place in &mut self.handed[..self.handed_count] {

@@ -13,7 +13,7 @@ impl VerbsEndpoint {
     pub(super) fn look_after_sends(&mut self) {
         self.reap();
         // A payload that was copied is free already, and a datagram knows no address of memory.
-        if self.staged > 0 || self.config.inline || self.config.service == Service::Ud {
+        if self.staged > 0 || self.queues.inline || self.config.service == Service::Ud {
             return;
         }
         let (pairs, other) = (&self.queues.pairs, &self.other);

@@ -13,6 +13,7 @@ use super::messages::MessageEndpoint;
 use super::{UDP, options, slots_for};
 use crate::options::OptionDef;
 use crate::signal::{METADATA, MOST_VALUES, message_bytes};
+use crate::transport::settings::{BUSY_POLL, DSCP, RECEIVE_BUFFER, SEND_BUFFER};
 use crate::transport::*;
 use endpoint::Samples;
 use socket2::Socket;
@@ -44,14 +45,7 @@ pub const VILLAS: Descriptor = Descriptor {
     loses: true,
     ordered: false,
     samples_only: true,
-    settings: &[
-        NODE_IN,
-        NODE_OUT,
-        settings::DSCP,
-        settings::SEND_BUFFER,
-        settings::RECEIVE_BUFFER,
-        settings::BUSY_POLL,
-    ],
+    settings: &[NODE_IN, NODE_OUT, DSCP, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
            again, recv, a copy into the message",
     available: UDP.available,

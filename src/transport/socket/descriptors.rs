@@ -1,15 +1,10 @@
-//! `tcp`: its options.
+//! `tcp`, `udp`, `unix` and `unixgram`: their options, and how they differ.
 
-use super::SocketTransport;
+use super::transport::SocketTransport;
 use crate::options::OptionDef;
-use crate::transport::{Descriptor, settings};
+use crate::transport::Descriptor;
+use crate::transport::settings::{BUSY_POLL, DSCP, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
 use crate::units::Bytes;
-
-pub(super) const SOCKET: SocketTransport = SocketTransport {
-    is_stream: true,
-    is_ip: true,
-    unavailable: "a TCP socket on 127.0.0.1 cannot be bound",
-};
 
 /// On unless said: a benchmark that waits for Nagle measures Nagle.
 const NODELAY: OptionDef =
@@ -57,14 +52,49 @@ pub const TCP: Descriptor = Descriptor {
         NODELAY,
         CONGESTION,
         MSS,
-        settings::DSCP,
-        settings::INTERFACE,
+        DSCP,
+        INTERFACE,
         ZEROCOPY,
-        settings::SEND_BUFFER,
-        settings::RECEIVE_BUFFER,
-        settings::BUSY_POLL,
+        SEND_BUFFER,
+        RECEIVE_BUFFER,
+        BUSY_POLL,
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
-    available: || SOCKET.available(),
-    ..Descriptor::opened_by(|setup| SOCKET.open(setup))
+    available: || SocketTransport::TCP.available(),
+    ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
+};
+
+/// The UDP transport.
+pub const UDP: Descriptor = Descriptor {
+    about: "UDP over IP",
+    // 65535 less the headers of IP and UDP.
+    largest: 65507,
+    loses: true,
+    ordered: false,
+    settings: &[DSCP, INTERFACE, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
+    path: "send, the kernel's UDP and IP, recv: both copies included",
+    available: || SocketTransport::UDP.available(),
+    open: |setup| SocketTransport::UDP.open(setup),
+    ..TCP
+};
+
+/// The transport over unix domain stream sockets.
+pub const UNIX: Descriptor = Descriptor {
+    about: "unix domain stream socket",
+    between_hosts: false,
+    settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
+    path: "send, the kernel's socket queue, recv: both copies included",
+    available: || SocketTransport::UNIX.available(),
+    open: |setup| SocketTransport::UNIX.open(setup),
+    ..TCP
+};
+
+/// The transport over unix domain datagram sockets.
+pub const UNIXGRAM: Descriptor = Descriptor {
+    about: "unix domain datagram socket",
+    // What the default of net.core.wmem_default (212992) lets through in one datagram.
+    largest: 128 << 10,
+    available: || SocketTransport::UNIXGRAM.available(),
+    open: |setup| SocketTransport::UNIXGRAM.open(setup),
+    ..UNIX
 };
