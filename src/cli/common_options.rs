@@ -5,9 +5,7 @@ use super::values;
 use super::{Command, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
-use crate::options::{
-    Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, refuse_if, under,
-};
+use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
@@ -219,10 +217,8 @@ pub fn request(
     let (place, rank) = place::place(given)?;
     let settings = settings_of(given)?;
     interfaces(given, &place)?;
-    refuse_if(
-        request.injected_clock_error.is_some() && !place.is_remote(),
-        "--injected-clock-error needs a remote host: use --to HOST as well",
-    )?;
+    let fits = request.injected_clock_error.is_none() || place.is_remote();
+    ensure!(fits, "--injected-clock-error needs a remote host: use --to HOST as well");
     let request = Request {
         transports: given.choices("transport"),
         perturb: given.flag("perturb"),
@@ -269,11 +265,11 @@ pub fn seed(given: &Given) -> u64 {
 /// The interfaces, which have an address here; other hosts check their own.
 pub fn interfaces(given: &Given, place: &Place) -> Result<Option<Interfaces>, UsageError> {
     let Some(names) = given.get::<Interfaces>("interface") else { return Ok(None) };
-    refuse_if(
-        place.pairs().is_some() && names.client != names.server,
+    ensure!(
+        place.pairs().is_none() || names.client == names.server,
         "--interface with --all-pairs or --bisection is one name for all hosts: use one such as \
-         ib0",
-    )?;
+         ib0"
+    );
     for name in here(place, &names.client, &names.server) {
         host::address_of(name).map_err(UsageError::of_option("interface"))?;
     }

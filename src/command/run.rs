@@ -8,7 +8,7 @@ use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{StudyOptions, entry};
 use crate::host;
-use crate::options::{UsageError, each_once, refuse, refuse_if};
+use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;
@@ -97,7 +97,7 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
     let knows = |case: &&mut Case| case.transport.has_setting("interface");
     let mut own = plan.cases.iter_mut().filter(knows).peekable();
     let no_effect = "--interface has no effect: this study does not use tcp, udp or homa";
-    refuse_if(own.peek().is_none(), no_effect)?;
+    ensure!(own.peek().is_some(), UsageError(no_effect.into()));
     Ok(own.try_for_each(|case| case.settings.set("interface", names.to_string()))?)
 }
 

@@ -23,11 +23,6 @@ pub fn refuse<T, E: From<UsageError>>(sentence: impl Into<String>) -> Result<T, 
     Err(UsageError(sentence.into()).into())
 }
 
-/// Refuses what is wrong.
-pub fn refuse_if(is_wrong: bool, sentence: &str) -> Result<(), UsageError> {
-    if is_wrong { refuse(sentence) } else { Ok(()) }
-}
-
 /// Refuses what was found, if anything, in a sentence that names it.
 pub fn refuse_found<T>(
     found: Option<T>,

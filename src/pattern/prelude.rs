@@ -14,7 +14,7 @@ pub use crate::loops::one_sided::past;
 pub use crate::loops::waiter::{Waited, Waiter};
 pub use crate::loops::{Ended, Loop, LoopContext, Scope, payload};
 pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError, each_once, grouped};
-pub use crate::plan::request::{refuse, refuse_found, refuse_if, within};
+pub use crate::plan::request::{refuse, refuse_found, within};
 pub use crate::plan::{
     self, Bound, Case, CaseProfile, CasesSoFar, Combination, Ending, OneSpec, PatternRequest,
     PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait, sweep,

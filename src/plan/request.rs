@@ -11,7 +11,7 @@ use crate::units::{Bytes, Span};
 use std::sync::Arc;
 
 pub use super::topology::MOST_THREADS;
-pub use crate::options::{UsageError, refuse, refuse_found, refuse_if};
+pub use crate::options::{UsageError, refuse, refuse_found};
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
@@ -192,10 +192,9 @@ impl Request {
                  limit of {MOST_COUNT} per round"
             )
         })?;
-        refuse_if(
-            self.has_threads() && self.settings.stamps_send(),
-            "--stamp-send needs a second thread of its own: use --threads 1",
-        )
+        let fits = !self.has_threads() || !self.settings.stamps_send();
+        ensure!(fits, "--stamp-send needs a second thread of its own: use --threads 1");
+        Ok(())
     }
 
     fn has_threads(&self) -> bool {
@@ -205,10 +204,8 @@ impl Request {
     /// Whether what waits for the times of a schedule can.
     fn check_timer(&self) -> Result<(), UsageError> {
         let Some(timer) = self.timer else { return Ok(()) };
-        refuse_if(
-            !self.schedule.is_open(),
-            "--timer needs a schedule: use --rate or --trace as well",
-        )?;
+        let is_open = self.schedule.is_open();
+        ensure!(is_open, "--timer needs a schedule: use --rate or --trace as well");
         refuse_found(self.simulated().filter(|_| timer != TimerKind::Busy), |transport| {
             let timer = timer.name();
             format!(
@@ -235,8 +232,8 @@ impl Request {
     }
 
     fn refuse_where(&self, is_given: bool, option: &str) -> Result<(), UsageError> {
-        let unsupported = is_given.then(|| self.pattern.name());
-        refuse_found(unsupported, |name| format!("{name} does not support {option}"))
+        ensure!(!is_given, "{} does not support {option}", self.pattern.name());
+        Ok(())
     }
 
     /// Whether the server's end may be where it is to be.
@@ -244,11 +241,11 @@ impl Request {
         if !self.place.is_remote() {
             return Ok(());
         }
-        refuse_if(
-            !self.cpus.is_empty() && self.place.pairs().is_some(),
+        ensure!(
+            self.cpus.is_empty() || self.place.pairs().is_none(),
             "--cpus does not work with --all-pairs and --bisection, where each host plays both \
-             roles",
-        )?;
+             roles"
+        );
         let reaches = |one: &&TransportKind| one.descriptor().between_hosts;
         refuse_found(Some(transport).filter(|one| !reaches(&one)), |local| {
             let names = names(TransportKind::ALL.iter().filter(reaches));

@@ -36,10 +36,10 @@ impl PatternOptions for Load {
         let (schedule, trace) = match clients.is_empty() {
             true => schedule(given, rate, ArrivalProcess::Poisson)?,
             false => {
-                refuse_if(
-                    ["arrivals", "on", "off"].iter().any(|name| given.is_given(name)),
-                    "--clients is a closed loop: use it without --arrivals, --on and --off",
-                )?;
+                ensure!(
+                    !["arrivals", "on", "off"].iter().any(|name| given.is_given(name)),
+                    "--clients is a closed loop: use it without --arrivals, --on and --off"
+                );
                 (Schedule::ClosedLoop, None)
             }
         };

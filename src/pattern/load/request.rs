@@ -113,8 +113,8 @@ impl PatternRequest for LoadRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
         request.refuse_stamps()?;
-        let has_threads = request.threads.iter().any(|threads| *threads > 1);
-        refuse_if(has_threads, "load has one thread per end: use --threads 1")?;
+        let has_one = request.threads.iter().all(|threads| *threads <= 1);
+        ensure!(has_one, "load has one thread per end: use --threads 1");
         check_probe(self, request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };
         let least = |transport: &TransportKind| transport.descriptor().least_receives;
@@ -159,10 +159,12 @@ impl PatternRequest for LoadRequest {
     }
 
     fn check_in_study(&self) -> Result<(), UsageError> {
-        refuse_if(
-            self.spec.search.is_some(),
-            "a study does not search rates: set rate, clients or trace of each [[load]]",
-        )
+        let has_rates = self.spec.search.is_none();
+        ensure!(
+            has_rates,
+            "a study does not search rates: set rate, clients or trace of each [[load]]"
+        );
+        Ok(())
     }
 
     /// Adds probes: one beside each case, and one that runs alone, with which the others compare.
@@ -184,14 +186,15 @@ fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError>
     if asked.spec.probe_rate.is_none() {
         return Ok(());
     }
-    refuse_if(
-        request.count.is_some(),
-        "--probe does not work with --count, since it runs as long as the load: use --time",
-    )?;
-    refuse_if(
-        request.place.pairs().is_some(),
-        "--probe does not work with --all-pairs and --bisection: it runs beside one load",
-    )?;
+    ensure!(
+        request.count.is_none(),
+        "--probe does not work with --count, since it runs as long as the load: use --time"
+    );
+    let is_one = request.place.pairs().is_none();
+    ensure!(
+        is_one,
+        "--probe does not work with --all-pairs and --bisection: it runs beside one load"
+    );
     refuse_found(request.simulated(), |simulated| {
         format!("{simulated} does not support --probe, since nothing runs at the same time there")
     })

@@ -47,14 +47,13 @@ impl PatternRequest for Spec {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         let latency::Spec { pause, burst } = self.0;
         let is_open = request.schedule.is_open();
-        refuse_if(
-            request.settings.stamps_send() && (is_open || burst > 1 || request.check),
-            "--stamp-send does not work with --rate, --burst and --check",
-        )?;
-        refuse_if(
-            is_open && (burst > 1 || pause.0 > 0),
-            "--rate does not work with --burst and --pause: the rate sets the send times",
-        )?;
+        let fits = !request.settings.stamps_send() || !(is_open || burst > 1 || request.check);
+        ensure!(fits, "--stamp-send does not work with --rate, --burst and --check");
+        let fits = !is_open || (burst <= 1 && pause.0 == 0);
+        ensure!(
+            fits,
+            "--rate does not work with --burst and --pause: the rate sets the send times"
+        );
         if is_open { refuse_threads(request) } else { Ok(()) }
     }
 
@@ -73,8 +72,9 @@ impl PatternRequest for Spec {
 
 /// Refuses a schedule of several senders.
 pub(in crate::pattern) fn refuse_threads(request: &Request) -> Result<(), UsageError> {
-    let has_threads = request.threads.iter().any(|threads| *threads > 1);
-    refuse_if(has_threads, "--rate is the schedule of one sender: use --threads 1")
+    let has_one = request.threads.iter().all(|threads| *threads <= 1);
+    ensure!(has_one, "--rate is the schedule of one sender: use --threads 1");
+    Ok(())
 }
 
 /// Refuses operations in which no message arrives.

@@ -155,10 +155,10 @@ impl PatternOptions for Rpc {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        let has_threads = given.is_given("threads");
-        refuse_if(has_threads, "rpc has ports instead of threads: use --ports")?;
-        let perturbs = given.is_given("perturb");
-        refuse_if(perturbs, "rpc does not support --perturb, since --workload sets the lengths")?;
+        let is_given = |name| given.is_given(name);
+        ensure!(!is_given("threads"), "rpc has ports instead of threads: use --ports");
+        let is_plain = !is_given("perturb");
+        ensure!(is_plain, "rpc does not support --perturb, since --workload sets the lengths");
         let has_rate = given.is_given("rps") || given.is_given("gbps");
         let has_share = given.is_given("load");
         let is_open = has_rate || given.is_given("trace") || has_share;
@@ -173,8 +173,8 @@ impl PatternOptions for Rpc {
             asked.clients.push(1);
         }
         let traced = trace.as_ref().and_then(Workload::of_trace);
-        let has_both = traced.is_some() && given.is_given("workload");
-        refuse_if(has_both, "--trace has a size on each line: use it without --workload")?;
+        let has_one = traced.is_none() || !is_given("workload");
+        ensure!(has_one, "--trace has a size on each line: use it without --workload");
         let named = given.text("workload").into_iter().flat_map(|names| names.split(','));
         let workloads: Result<Vec<_>, String> = named.map(workload).chain(traced.map(Ok)).collect();
         let workloads = workloads.map_err(UsageError::of_option("workload"))?;
@@ -189,9 +189,8 @@ impl PatternOptions for Rpc {
 /// Refuses arrivals that no load asks for, and those that --load does not have.
 fn check_schedule(given: &Given, is_open: bool) -> Result<(), UsageError> {
     let arrivals = given.choice("arrivals").unwrap_or(ArrivalProcess::Poisson);
-    let others = arrivals != ArrivalProcess::Poisson;
-    let has_load = given.is_given("load");
-    refuse_if(has_load && others, "--load has poisson arrivals: use --rps for others")?;
+    let fits = arrivals == ArrivalProcess::Poisson || !given.is_given("load");
+    ensure!(fits, "--load has poisson arrivals: use --rps for others");
     let needing = ["arrivals", "on", "off", "timer"].into_iter().find(|name| given.is_given(name));
     refuse_found(needing.filter(|_| !is_open), |name| {
         format!("--{name} needs an offered load: use --rps, --gbps or --load")

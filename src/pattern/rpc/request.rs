@@ -188,22 +188,19 @@ impl RpcRequest {
     }
 
     fn check_relations(&self, request: &Request) -> Result<(), UsageError> {
-        let has_ports = request.threads.iter().any(|ports| *ports > 1);
-        refuse_if(
-            request.trace.is_some() && has_ports,
-            "--trace is the schedule of one port: use --ports 1",
-        )?;
-        refuse_if(
-            self.both && !self.spec.loads.is_empty(),
+        let fits = request.trace.is_none() || request.threads.iter().all(|ports| *ports <= 1);
+        ensure!(fits, "--trace is the schedule of one port: use --ports 1");
+        ensure!(
+            !self.both || self.spec.loads.is_empty(),
             "--load does not work with --both, since each alone carries more than both at once: \
-             use --gbps",
-        )?;
+             use --gbps"
+        );
         let several = self.congestions.len().max(1) + request.transports.len();
-        refuse_if(
-            self.both && several < 3,
+        ensure!(
+            !self.both || several >= 3,
             "--both needs two to run at the same time: use two transports, or two congestion \
-             controls such as --congestion cubic,bbr",
-        )?;
+             controls such as --congestion cubic,bbr"
+        );
         let has_any = request.transports.iter().any(|one| has_congestion(*one));
         refuse_found(self.congestions.first().filter(|_| !has_any), |_| {
             let all = TransportKind::ALL.iter().filter(|one| has_congestion(**one));

@@ -108,16 +108,17 @@ impl PatternSpec for Stream {
 fn check_shape(shape: &Shape) -> Result<(), UsageError> {
     let Shape { frequency, amplitude, offset, phase, deviation, .. } = *shape;
     let all = [frequency, amplitude, offset, phase, deviation];
-    refuse_if(
-        !all.iter().all(|one| one.is_finite()) || frequency < 0.0 || deviation < 0.0,
-        "--frequency and --deviation must be 0 or above, and all values of a signal finite",
-    )
+    ensure!(
+        all.iter().all(|one| one.is_finite()) && frequency >= 0.0 && deviation >= 0.0,
+        "--frequency and --deviation must be 0 or above, and all values of a signal finite"
+    );
+    Ok(())
 }
 
 impl PatternRequest for StreamRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         let is_periodic = matches!(request.schedule, Schedule::Periodic { .. });
-        refuse_if(!is_periodic, "a stream has a step every 1/rate: use --rate")?;
+        ensure!(is_periodic, "a stream has a step every 1/rate: use --rate");
         let (least, most) = (LEAST_RATE.0, MOST_RATE.0);
         refuse_found(self.rates.iter().find(|rate| !(least..=most).contains(&rate.0)), |rate| {
             format!("--rate: '{}' is out of range for a stream: use {least} to {most}", rate.0)
@@ -125,10 +126,10 @@ impl PatternRequest for StreamRequest {
         check_shape(&self.shape)?;
         request.refuse_stamps()?;
         oneway::refuse_threads(request)?;
-        refuse_if(
-            request.check || request.perturb,
-            "stream does not support --check and --perturb, since its messages are samples",
-        )?;
+        ensure!(
+            !request.check && !request.perturb,
+            "stream does not support --check and --perturb, since its messages are samples"
+        );
         if self.keep.is_some() { self.check_file(request) } else { Ok(()) }
     }
 
@@ -148,15 +149,13 @@ impl StreamRequest {
     fn check_file(&self, request: &Request) -> Result<(), UsageError> {
         let (transports, waits) = (request.transports.len(), request.waits.len());
         let cases = [transports, waits, request.sizes.len(), self.rates.len()];
-        refuse_if(
-            cases.iter().product::<usize>() > 1,
+        ensure!(
+            cases.iter().product::<usize>() <= 1,
             "--file is for one combination of transport, wait mode, rate and number of values: use \
-             one of each",
-        )?;
-        refuse_if(
-            request.place.is_remote(),
-            "--file does not work with remote hosts: it is written on this host",
-        )?;
+             one of each"
+        );
+        let is_here = !request.place.is_remote();
+        ensure!(is_here, "--file does not work with remote hosts: it is written on this host");
         refuse_found(request.simulated(), |simulated| {
             format!("{simulated} simulates both ends and does not support --file")
         })
