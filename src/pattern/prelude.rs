@@ -9,12 +9,11 @@ pub use crate::clock::{Clock, TickSpan, Ticks};
 pub use crate::loops::closed::{self, RoundTrips};
 pub use crate::loops::compiled::Compiled;
 pub use crate::loops::flow::Flow;
-pub use crate::loops::gate::Gate;
 pub use crate::loops::one_sided::past;
 pub use crate::loops::waiter::{Waited, Waiter};
 pub use crate::loops::{Ended, Loop, LoopContext, Scope, payload};
 pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError, each_once, grouped};
-pub use crate::plan::request::{refuse, refuse_found, within};
+pub use crate::plan::request::{refuse_found, within};
 pub use crate::plan::{
     self, Bound, Case, CaseProfile, CasesSoFar, Combination, Ending, OneSpec, PatternRequest,
     PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait, sweep,
@@ -29,7 +28,6 @@ pub use crate::run::analysis::{
     Arrivals, Collector, NextCase, PatternAnalysis, RoundSeen, RunSoFar,
 };
 pub use crate::run::rates::Work;
-pub use crate::run::round::ThreadResult;
 pub use crate::sample::arena::Row;
 pub use crate::sample::join::Times;
 pub use crate::sample::recorder::Recorder;
@@ -43,5 +41,4 @@ pub use crate::transport::{
 pub use crate::units::{Bytes, MessageRate, Span};
 pub use serde::{Deserialize, Serialize};
 pub use serde_json::Value;
-pub use std::any::Any;
 pub use std::collections::BTreeMap;

@@ -126,11 +126,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Where the directory will appear.
-    pub fn path(&self) -> &Path {
-        &self.target
-    }
-
     /// Adds the samples of a round. After an error the record is given up.
     pub fn append(&mut self, round: &RoundSamples) -> Result<(), RecordError> {
         let samples = self.samples.as_mut().ok_or_else(|| given_up(&self.target))?;

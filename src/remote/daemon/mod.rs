@@ -36,8 +36,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tls::Channel;
 
-/// The default port.
-pub const PORT: u16 = 7425;
 /// Time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Most concurrent handshakes. A further one drops the oldest, so that slow peers cannot keep a
