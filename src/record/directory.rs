@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// The record's file in a run directory.
 pub const RECORD_FILE: &str = "record.json";
@@ -66,10 +66,11 @@ impl RunDirectory {
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".partial-{}", std::process::id()));
-        let partial = tempfile::Builder::new().prefix(&hidden).rand_bytes(0).tempdir_in(&parent);
-        let partial = partial.map_err(refused)?;
+        let hidden = parent.join(hidden);
+        fs::create_dir(&hidden).map_err(refused)?;
+        let partial = Hidden(hidden);
         let target = path.with_file_name(name);
-        let file = partial.path().join(SAMPLES_FILE);
+        let file = partial.0.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
         Ok(Writer { parent, partial: Some(partial), target, samples, stem: None })
@@ -112,12 +113,28 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
     format!("{}-{name}", started.strftime("%Y%m%dT%H%M%SZ"))
 }
 
+/// The hidden directory, which is removed when it goes; an error of that has no one to tell. Its
+/// path is the one that was named: from above a directory may be closed to who works in it.
+struct Hidden(PathBuf);
+
+impl Hidden {
+    fn keep(mut self) -> PathBuf {
+        mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // A path that was kept is empty here.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// A run directory that is being written. Dropped before [`Writer::finish`] it leaves nothing.
 pub struct Writer {
     parent: PathBuf,
-    /// `None` once an error has made the record useless. It is removed when it goes; an error of
-    /// that has no one to tell.
-    partial: Option<TempDir>,
+    /// `None` once an error has made the record useless.
+    partial: Option<Hidden>,
     target: PathBuf,
     /// `None` when their file is complete, and after an error.
     samples: Option<SampleWriter<File>>,
@@ -141,7 +158,7 @@ impl Writer {
     pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
         let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
-        let file = partial.path().join(SAMPLES_FILE);
+        let file = partial.0.join(SAMPLES_FILE);
         samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
         self.partial = Some(partial);
         Ok(file)
@@ -163,10 +180,10 @@ impl Writer {
                 return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
-        write_file(&partial.path().join(RECORD_FILE), json.as_bytes())?;
-        write_file(&partial.path().join(REPORT_FILE), html.as_bytes())?;
-        sync_directory(partial.path())?;
-        self.appear(partial.path())?;
+        write_file(&partial.0.join(RECORD_FILE), json.as_bytes())?;
+        write_file(&partial.0.join(REPORT_FILE), html.as_bytes())?;
+        sync_directory(&partial.0)?;
+        self.appear(&partial.0)?;
         // Nothing is left under the hidden name.
         let _ = partial.keep();
         sync_directory(&self.parent)?;

@@ -87,12 +87,16 @@ impl Process {
         Process::read(self.pid).is_some_and(|(process, _)| process == *self)
     }
 
-    /// Stops it, and waits until it stands still.
+    /// Stops it, and waits until all of its threads stand still: only then is it stopped for the
+    /// kernel, which the leader's own state does not say.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
         until("it stands still", LIMIT, || {
-            let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
-            text.rsplit_once(')').unwrap().1.trim_start().starts_with('T')
+            let mut threads = fs::read_dir(format!("/proc/{}/task", self.pid)).unwrap();
+            threads.all(|thread| {
+                let text = fs::read_to_string(thread.unwrap().path().join("stat"));
+                text.is_ok_and(|text| text.rsplit_once(')').unwrap().1.starts_with(" T"))
+            })
         });
     }
 
