@@ -97,15 +97,14 @@ fn assemble<T: Ranked>(
     let of_round = |r: &T| RoundSummary {
         count: r.count(),
         quantiles: QUANTILES.iter().map(|p| quantile(r, *p)).collect(),
-        min: Value(first(r)),
-        max: Value(last(r)),
+        min: Value(ranked(r, 1)),
+        max: Value(ranked(r, r.count())),
     };
     let summaries: Vec<RoundSummary> = rounds.iter().map(of_round).collect();
     let quantiles = QUANTILES.iter().enumerate().map(|(i, &p)| {
         let of_rounds: Option<Vec<f64>> =
             summaries.iter().map(|r| r.quantiles[i].map(|v| v.0)).collect();
-        pooled_quantile(pooled, p, of_rounds.as_deref(), rounds.len(), &effective)
-            .read_with(reading)
+        pooled_quantile(pooled, p, of_rounds.as_deref(), rounds.len(), reading, &effective)
     });
     let quantiles = quantiles.collect();
     let medians = rounds.iter().filter(|r| r.count() > 0).map(|r| at(r, 0.5));
@@ -114,8 +113,8 @@ fn assemble<T: Ranked>(
     Summary {
         count,
         lost: count - finite,
-        min: Value(first(pooled)),
-        max: Value(last(pooled)),
+        min: Value(ranked(pooled, 1)),
+        max: Value(ranked(pooled, count)),
         max_finite: Value(if finite > 0 { pooled.at_rank(finite) } else { f64::NAN }),
         mean,
         sd,
@@ -128,26 +127,19 @@ fn assemble<T: Ranked>(
     }
 }
 
-impl Quantile {
-    fn read_with(self, reading: Reading) -> Self {
-        let widen = |i: Option<Interval>| i.map(|i| reading.widen(i));
-        let (within, between) = (widen(self.within), widen(self.between));
-        Quantile { interval: widen(self.interval), within, between, ..self }
-    }
-}
-
 /// One quantile with its intervals. `of_rounds`: the same of each round, where all have it.
 fn pooled_quantile(
     pooled: &impl Ranked,
     p: f64,
     of_rounds: Option<&[f64]>,
     rounds: usize,
+    reading: Reading,
     effective: impl Fn(f64, f64) -> Option<f64>,
 ) -> Quantile {
     let (n, value) = (pooled.count(), quantile(pooled, p));
     let effective_n = if n == 0 { None } else { effective(p, at(pooled, p)) };
-    let within = value.and(effective_n).map(|m| order_interval(pooled, p, m));
-    let between = value.and(of_rounds).and_then(interval);
+    let within = value.and(effective_n).map(|m| reading.widen(order_interval(pooled, p, m)));
+    let between = value.and(of_rounds).and_then(interval).map(|i| reading.widen(i));
     Quantile {
         p,
         value,
@@ -162,12 +154,9 @@ fn at(samples: &impl Ranked, p: f64) -> f64 {
     samples.at_rank(rank(p, samples.count()))
 }
 
-fn first(samples: &impl Ranked) -> f64 {
-    if samples.count() == 0 { f64::NAN } else { samples.at_rank(1) }
-}
-
-fn last(samples: &impl Ranked) -> f64 {
-    if samples.count() == 0 { f64::NAN } else { samples.at_rank(samples.count()) }
+/// The sample of this rank; NaN where there are no samples.
+fn ranked(samples: &impl Ranked, rank: u64) -> f64 {
+    if samples.count() == 0 { f64::NAN } else { samples.at_rank(rank) }
 }
 
 /// Median over the rounds of the difference of their quartiles; NaN where there are no samples.

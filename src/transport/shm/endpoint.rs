@@ -72,19 +72,6 @@ impl ShmEndpoint {
         }
     }
 
-    #[inline(always)]
-    fn ring(&mut self) {
-        if self.rings && (self.published || self.rung != self.producer.sent()) {
-            self.rung = self.producer.sent();
-            self.published = false;
-            if Doorbell(self.region.doorbell(1 - self.side)).must_ring() {
-                let word = self.region.doorbell(1 - self.side);
-                // A wake that fails has nobody to wake.
-                let _ = futex::wake(word, futex::Flags::empty(), 1);
-            }
-        }
-    }
-
     /// Takes what has arrived.
     #[inline(always)]
     fn take(&mut self, events: &mut Events) {
@@ -138,7 +125,15 @@ impl Endpoint for ShmEndpoint {
 
     #[inline(always)]
     fn flush(&mut self) {
-        self.ring();
+        if self.rings && (self.published || self.rung != self.producer.sent()) {
+            self.rung = self.producer.sent();
+            self.published = false;
+            if Doorbell(self.region.doorbell(1 - self.side)).must_ring() {
+                let word = self.region.doorbell(1 - self.side);
+                // A wake that fails has nobody to wake.
+                let _ = futex::wake(word, futex::Flags::empty(), 1);
+            }
+        }
     }
 
     #[inline(always)]
@@ -156,7 +151,7 @@ impl Endpoint for ShmEndpoint {
             }
             return false;
         }
-        self.ring();
+        self.flush();
         true
     }
 
@@ -177,6 +172,6 @@ impl Endpoint for ShmEndpoint {
         doorbell.awake();
         self.take(events);
         self.complete(events);
-        self.ring();
+        self.flush();
     }
 }

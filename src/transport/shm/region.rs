@@ -140,8 +140,7 @@ pub struct Ring {
     region: Arc<Region>,
     cells: *mut u8,
     side: usize,
-    mask_plus_one: u64,
-    stride: usize,
+    layout: Layout,
 }
 
 // SAFETY: a Ring is a pointer into a mapping that it keeps alive; the ring's protocol hands each
@@ -154,28 +153,22 @@ impl Ring {
         let at = HEADER + side * region.layout.ring_bytes();
         // SAFETY: HEADER + 2 rings is the size of the mapping, and side is 0 or 1.
         let cells = unsafe { region.mapping.as_mut_ptr().add(at) };
-        Ring {
-            region: Arc::clone(region),
-            cells,
-            side,
-            mask_plus_one: region.layout.cells,
-            stride: region.layout.stride,
-        }
+        Ring { region: Arc::clone(region), cells, side, layout: region.layout }
     }
 
     #[inline(always)]
     fn cell(&self, cell: u64) -> *mut u8 {
-        debug_assert!(cell < self.mask_plus_one);
+        debug_assert!(cell < self.layout.cells);
         // SAFETY: the ring's protocol masks cell to below the number of cells, all of which lie in
         // the mapping that `region` keeps alive.
-        unsafe { self.cells.add(cell as usize * self.stride) }
+        unsafe { self.cells.add(cell as usize * self.layout.stride) }
     }
 }
 
 impl Memory for Ring {
     #[inline(always)]
     fn cells(&self) -> u64 {
-        self.mask_plus_one
+        self.layout.cells
     }
 
     #[inline(always)]
@@ -192,7 +185,7 @@ impl Memory for Ring {
 
     #[inline(always)]
     fn write(&self, cell: u64, message: &[u8]) {
-        assert!(message.len() + size_of::<u64>() <= self.stride);
+        assert!(message.len() + size_of::<u64>() <= self.layout.stride);
         // SAFETY: the assertion keeps the copy inside the cell, which the protocol has given to
         // this producer alone until it publishes the header; private and shared memory are apart.
         unsafe {
@@ -203,7 +196,7 @@ impl Memory for Ring {
 
     #[inline(always)]
     fn read(&self, cell: u64, message: &mut [u8]) {
-        assert!(message.len() + size_of::<u64>() <= self.stride);
+        assert!(message.len() + size_of::<u64>() <= self.layout.stride);
         // SAFETY: the assertion keeps the copy inside the cell, which the published header has
         // given to this consumer alone until it publishes; private and shared memory are apart.
         unsafe {

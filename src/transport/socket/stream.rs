@@ -88,43 +88,6 @@ impl StreamEndpoint {
         }
     }
 
-    #[inline]
-    fn send_pending(&mut self) {
-        while !self.pending.is_empty() && self.link == Link::Up {
-            let bytes = |stretch: &Stretch| {
-                let memory = if stretch.echo { &self.incoming } else { &self.outgoing };
-                &memory[stretch.start..stretch.end]
-            };
-            let flags =
-                SendFlags::DONTWAIT | SendFlags::NOSIGNAL | options::zerocopy(&self.zerocopy);
-            let (sent, asked) = match self.pending.len() {
-                1 => {
-                    let all = bytes(&self.pending[0]);
-                    (rustix::net::send(&self.socket, all, flags), all.len())
-                }
-                several => {
-                    let mut pieces = [IoSlice::new(&[]); AT_ONCE];
-                    let some = pieces.iter_mut().zip(&self.pending);
-                    some.for_each(|(piece, stretch)| *piece = IoSlice::new(bytes(stretch)));
-                    let pieces = &pieces[..several.min(AT_ONCE)];
-                    let none = &mut SendAncillaryBuffer::default();
-                    let sent = rustix::net::sendmsg(&self.socket, pieces, none, flags);
-                    (sent, pieces.iter().map(|piece| piece.len()).sum())
-                }
-            };
-            match sent {
-                Ok(sent) => {
-                    self.account(sent);
-                    if sent < asked {
-                        return;
-                    }
-                }
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
-                Err(errno) => self.fail(errno),
-            }
-        }
-    }
-
     fn fail(&mut self, errno: Errno) {
         self.link = match errno {
             Errno::CONNRESET | Errno::PIPE => Link::Closed,
@@ -251,7 +214,7 @@ impl Endpoint for StreamEndpoint {
                 last.end = end;
                 return Posted::Accepted;
             }
-            self.send_pending();
+            self.flush();
             if !self.pending.is_empty() {
                 return Posted::Full;
             }
@@ -262,7 +225,39 @@ impl Endpoint for StreamEndpoint {
 
     #[inline]
     fn flush(&mut self) {
-        self.send_pending();
+        while !self.pending.is_empty() && self.link == Link::Up {
+            let bytes = |stretch: &Stretch| {
+                let memory = if stretch.echo { &self.incoming } else { &self.outgoing };
+                &memory[stretch.start..stretch.end]
+            };
+            let flags =
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL | options::zerocopy(&self.zerocopy);
+            let (sent, asked) = match self.pending.len() {
+                1 => {
+                    let all = bytes(&self.pending[0]);
+                    (rustix::net::send(&self.socket, all, flags), all.len())
+                }
+                several => {
+                    let mut pieces = [IoSlice::new(&[]); AT_ONCE];
+                    let some = pieces.iter_mut().zip(&self.pending);
+                    some.for_each(|(piece, stretch)| *piece = IoSlice::new(bytes(stretch)));
+                    let pieces = &pieces[..several.min(AT_ONCE)];
+                    let none = &mut SendAncillaryBuffer::default();
+                    let sent = rustix::net::sendmsg(&self.socket, pieces, none, flags);
+                    (sent, pieces.iter().map(|piece| piece.len()).sum())
+                }
+            };
+            match sent {
+                Ok(sent) => {
+                    self.account(sent);
+                    if sent < asked {
+                        return;
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
+                Err(errno) => self.fail(errno),
+            }
+        }
     }
 
     #[inline]

@@ -171,12 +171,6 @@ impl SyntheticEndpoint {
             completed: 0,
         }
     }
-
-    /// The next thing that arrives at this end, and the local time at which it does.
-    fn next_arrival(&self, world: &mut World) -> Option<(u64, u64)> {
-        let Reverse((at, _, message)) = *world.coming(self.role).peek()?;
-        Some((self.role.pick(at, world.server_time(at)), message))
-    }
 }
 
 impl Endpoint for SyntheticEndpoint {
@@ -204,10 +198,10 @@ impl Endpoint for SyntheticEndpoint {
 
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        let world = Arc::clone(&self.world);
-        let mut world = lock(&world);
+        let mut world = lock(&self.world);
         while !events.is_full() {
-            let Some((at, message)) = self.next_arrival(&mut world) else { break };
+            let Some(&Reverse((at, _, message))) = world.coming(self.role).peek() else { break };
+            let at = self.role.pick(at, world.server_time(at));
             if at > world.now.now().0 {
                 if events.any() || self.completed != 0 {
                     break;

@@ -1,6 +1,5 @@
 //! What the kernel counts at a port: read before and after, kept as differences.
 
-use super::adapter::port_folder;
 use crate::host::Tree;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use std::collections::BTreeMap;
@@ -15,12 +14,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads those of a port; none where the kernel has none.
-    pub fn of_port(device: &str, port: u8) -> Counters {
-        Counters::below(Tree::default(), port_folder(device, port))
-    }
-
-    fn below(tree: Tree, port: String) -> Counters {
+    /// Reads those below a port's folder; none where the kernel has none.
+    pub fn below(tree: Tree, port: String) -> Counters {
         let mut counts = BTreeMap::new();
         for folder in ["counters", "hw_counters"].map(|folder| format!("{port}/{folder}")) {
             for name in tree.names(&folder) {

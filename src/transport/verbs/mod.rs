@@ -150,7 +150,7 @@ impl HalfOpen {
             .then(|| adapter.domain.address(address::route(&adapter, &other)))
             .transpose()?;
         let route = route.map(|route| (route, datagram_key(&setup)));
-        let before = Counters::of_port(&adapter.name, adapter.port);
+        let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
         if !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
