@@ -6,6 +6,7 @@ use crate::transport::{Lengths, Rank, Role, Setup, Site, Traffic};
 /// The set-up of an end of a case.
 pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     let profile = case.profile();
+    let named = case.settings.interfaces();
     let traffic = if profile.is_one_sided { Traffic::OneSided } else { profile.traffic };
     let number = case.topology.position(role).unwrap_or_default() as u32;
     Setup {
@@ -16,15 +17,9 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         timeout: case.timeout,
         cookie,
         seed: case.seed,
-        site: site(case, role),
+        site: named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string())),
         kind: profile.value_kind,
         settings: case.pattern.settings_of(case, role),
         ..Setup::new(role, traffic, case.wait, case.size.0 as usize)
     }
-}
-
-/// Where an end is to be reached on the host that starts it.
-fn site(case: &Case, role: Role) -> Site {
-    let named = case.settings.interfaces();
-    named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string()))
 }

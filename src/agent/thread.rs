@@ -170,7 +170,8 @@ impl RoleRunner {
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
         let Some(mut connections) = self.connect()? else { return Ok(()) };
         role_loop.connected(&connections.set)?;
-        let rehearsal = rehearse::instrument(clock, &plan, assignment.overhead_messages);
+        let (overhead, recording_ticks) =
+            rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
@@ -215,8 +216,8 @@ impl RoleRunner {
             locked,
             span: (begin, end),
             noise,
-            overhead: rehearsal.overhead,
-            recording_ticks: rehearsal.recording_ticks,
+            overhead,
+            recording_ticks,
             pool,
             beyond,
         };

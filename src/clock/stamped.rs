@@ -3,6 +3,7 @@
 //! CLOCK_REALTIME.
 
 use super::Ticks;
+use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, TimestampingFlag, recvmsg, setsockopt, sockopt,
 };
@@ -111,19 +112,14 @@ impl StampedSocket {
                 received.cmsgs().into_iter().flatten().for_each(|part| message.note(&part));
                 Ok(Some(message))
             }
-            Err(error) => match io::Error::from(error) {
-                error if PASSING.contains(&error.kind()) => Ok(None),
-                error => Err(error),
-            },
+            // There is no message, or what an earlier datagram met: nobody listened yet, say.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 }
-
-/// There is no message, or what an earlier datagram met: nobody listened yet, say.
-const PASSING: [io::ErrorKind; 4] = {
-    use io::ErrorKind::*;
-    [WouldBlock, Interrupted, ConnectionRefused, HostUnreachable]
-};
 
 /// What came, and what the kernel says of it.
 struct Message {

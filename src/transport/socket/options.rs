@@ -136,13 +136,7 @@ pub fn effective_address(address: IpAddr) -> NamedValues {
 }
 
 /// The flag of a send, where zero-copy is on.
-#[inline(always)]
-pub fn zerocopy(state: &Option<ZeroCopy>) -> SendFlags {
-    match state {
-        None => SendFlags::empty(),
-        Some(_) => SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32),
-    }
-}
+pub const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
 
 /// Sends whose memory the kernel still reads.
 ///

@@ -6,7 +6,7 @@
 //! (one `sendmsg` of several). A poll is one `recv` of as much as fits. None of them copies: what
 //! the kernel wrote is what the pattern reads.
 
-use super::options::{self, ZeroCopy};
+use super::options::{MSG_ZEROCOPY, ZeroCopy};
 use super::{RECEIVE_BYTES, slots_for};
 use crate::transport::{Endpoint, Events, Lengths, Link, MOST_EVENTS, Posted, Setup, Slot};
 use rustix::event::{PollFd, PollFlags};
@@ -230,8 +230,8 @@ impl Endpoint for StreamEndpoint {
                 let memory = if stretch.echo { &self.incoming } else { &self.outgoing };
                 &memory[stretch.start..stretch.end]
             };
-            let flags =
-                SendFlags::DONTWAIT | SendFlags::NOSIGNAL | options::zerocopy(&self.zerocopy);
+            let mut flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            flags.set(MSG_ZEROCOPY, self.zerocopy.is_some());
             let (sent, asked) = match self.pending.len() {
                 1 => {
                     let all = bytes(&self.pending[0]);
