@@ -11,9 +11,8 @@
 //!   array, *wait* where the case asks for it. No allocation, no lock, no log, no `Result`: loss,
 //!   reordering and errors of a connection are data in [`Events`].
 //!
-//! Both are object safe: everything but the measured loops handles a `Box<dyn Endpoint>`, and
-//! `loops::compiled` says for which endpoints a loop is compiled apart. What only some transports
-//! have stands in [`optional`].
+//! Everything but the measured loops handles a `Box<dyn Endpoint>`, and `loops::compiled` says for
+//! which endpoints a loop is compiled apart. What only some transports have stands in [`optional`].
 //!
 //! To add a transport: its folder, one line in the registry, and the conformance suite
 //! (`tests/conformance.rs`) turns green.

@@ -3,7 +3,6 @@
 use super::super::tools::{self, call, last_words, private_folder, start, wait_until};
 use super::wiring::{self, host_name};
 use super::{NetworkRequest, Topology, login};
-use crate::host::Tree;
 use crate::host::child::{self, OwnedChild};
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
@@ -261,7 +260,10 @@ fn kill_in(name: &str) -> io::Result<usize> {
 
 /// Removes what killed owners have left.
 pub fn sweep(tell: &dyn Fn(&str)) {
-    let entries = |folder: &Path| Tree::at(folder).names("");
+    let entries = |folder: &Path| {
+        let all = fs::read_dir(folder).into_iter().flatten().flatten();
+        all.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
     let is_gone =
         |owner: u32| owner == std::process::id() || !Path::new(&format!("/proc/{owner}")).exists();
     let mut left: Vec<String> = [NAMESPACES, OVER_ETC]

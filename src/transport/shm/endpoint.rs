@@ -11,6 +11,7 @@ pub struct ShmEndpoint {
     producer: Producer<Ring>,
     consumer: Consumer<Ring>,
     size: usize,
+    slots: u32,
     outgoing: Box<[u8]>,
     /// Messages that the last poll took out, and how many it may take.
     incoming: Box<[u8]>,
@@ -57,6 +58,7 @@ impl ShmEndpoint {
             producer: Producer::new(Ring::of(&region, side)),
             consumer: Consumer::new(Ring::of(&region, 1 - side)),
             size,
+            slots: slots as u32,
             outgoing: vec![1; slots * size].into_boxed_slice(),
             incoming: vec![1; batch * size].into_boxed_slice(),
             batch,
@@ -102,7 +104,7 @@ impl ShmEndpoint {
 impl Endpoint for ShmEndpoint {
     #[inline]
     fn slots(&self) -> u32 {
-        (self.outgoing.len() / self.size) as u32
+        self.slots
     }
 
     #[inline(always)]

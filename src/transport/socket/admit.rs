@@ -2,13 +2,14 @@
 //! and the wait goes on.
 
 use crate::transport::{Result, Setup, SetupError};
+use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use socket2::Socket;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a connection may take to present the cookie: the other end sends it at once, so that a
-/// silent peer delays the real one up by no more than this.
+/// silent peer delays the real one by no more than this.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How often a listener looks for a connection while none is there.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -40,13 +41,20 @@ pub(super) fn accept(listener: &Socket, setup: &Setup) -> Result<(Socket, u64)> 
 
 fn knows_cookie(stream: &Socket, setup: &Setup) -> io::Result<bool> {
     stream.set_nonblocking(false)?;
-    // For all of it together, since it is one call: a byte now and then does not buy a patience
-    // each.
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut shown = [0; 32];
-    let all = || rustix::net::recv(stream, &mut shown[..], RecvFlags::WAITALL);
-    let (_, got) = rustix::io::retry_on_intr(all)?;
-    Ok(setup.is_cookie(&shown[..got]))
+    let (deadline, mut shown) = (Instant::now() + PATIENCE, [0; 32]);
+    loop {
+        // For all of it together: neither a byte now and then nor a signal buys more patience.
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A time-out that is rounded to none would be for ever.
+        if left < Duration::from_millis(1) {
+            return Ok(false);
+        }
+        stream.set_read_timeout(Some(left))?;
+        match rustix::net::recv(stream, &mut shown[..], RecvFlags::WAITALL) {
+            Err(Errno::INTR) => {}
+            received => return Ok(setup.is_cookie(&shown[..received?.1])),
+        }
+    }
 }
 
 /// Presents the cookie.

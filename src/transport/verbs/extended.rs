@@ -33,8 +33,8 @@ impl VerbsEndpoint {
     /// `qp` is that live extended queue pair.
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
-        // SAFETY: the caller's promise; every member of a union is plain numbers, the list is
-        // zeroed when it is made, and only the member that `post` has written is handed over.
+        // SAFETY: the caller's promise; the two members of the union that are read hold integers,
+        // the list is zeroed when it is made, and what `post` has not written is not handed over.
         unsafe {
             ((*qp).wr_start?)(qp);
             for number in (head..self.staged).step_by(self.queues.pairs.len()) {
