@@ -46,8 +46,8 @@ pub fn wait(child: &mut Child, limit: Duration, is_left: impl Fn() -> bool) -> i
     }
 }
 
-/// Runs a command until its end or that of its time, as [`wait`]; its end, and the first 8 KiB of
-/// its standard output.
+/// Runs a command until its end or that of its time, as [`wait`]; its end, and where it succeeded
+/// the first 8 KiB of its standard output.
 pub fn run(
     command: &mut Command,
     limit: Duration,
@@ -56,7 +56,9 @@ pub fn run(
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take();
     let (exit, mut text) = (wait(&mut child, limit, is_left)?, String::new());
-    if let (Exit::Done(_), Some(output)) = (&exit, output) {
+    if let (Exit::Done(status), Some(output)) = (&exit, output)
+        && status.success()
+    {
         output.take(LONGEST_OUTPUT).read_to_string(&mut text)?;
     }
     Ok((exit, text))

@@ -60,7 +60,8 @@ pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     is_plain.then(|| (host.to_string(), port))
 }
 
-/// The words of a command, as a shell parts them. `None`: no word, or a quote without its other.
+/// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that begins
+/// a word. `None`: no word, a quote without its other, or a backslash at the end.
 pub fn words(text: &str) -> Option<Vec<String>> {
     shlex::split(text).filter(|words| !words.is_empty())
 }
@@ -90,7 +91,9 @@ mod tests {
             Some("ssh|-o|ProxyCommand=a 'b'".into())
         );
         assert_eq!(parted("ssh ''"), Some("ssh|".into()));
+        assert_eq!(parted(r"ssh -o a\ b -p a#b # why"), Some("ssh|-o|a b|-p|a#b".into()));
         assert_eq!((parted(""), parted("  "), parted("ssh 'a")), (None, None, None));
+        assert_eq!((parted("# why"), parted("ssh \\")), (None, None));
     }
 
     #[test]

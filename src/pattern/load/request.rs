@@ -60,6 +60,7 @@ impl PatternSpec for Load {
 
     fn settings_of(&self, case: &Case, role: Role) -> Settings {
         let mut settings = case.settings.clone();
+        // The pools are the server's queues, and the client's are as deep as without them.
         if let Some(pools) = case.spec::<Spec>().buffers.filter(|_| role == Role::Server) {
             let Buffers { transmit, receive } = pools;
             let depths =

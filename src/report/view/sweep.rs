@@ -38,7 +38,10 @@ fn who(figure: &Figure<'_>) -> String {
 
 /// Those that differ in nothing but their size, by it.
 fn groups(figures: Vec<Figure<'_>>) -> Vec<Vec<Figure<'_>>> {
-    let mut groups = grouped(figures, |a, b| a.name == b.name && who(a) == who(b));
+    let named = figures.into_iter().map(|figure| (who(&figure), figure));
+    let groups = grouped(named, |(who, a), (other, b)| a.name == b.name && who == other);
+    let without_names = |group: Vec<(String, _)>| group.into_iter().map(|(_, one)| one).collect();
+    let mut groups: Vec<Vec<Figure<'_>>> = groups.into_iter().map(without_names).collect();
     groups.iter_mut().for_each(|group| group.sort_by_key(|figure| figure.run.case.size));
     let is_same_size = |a: &Figure<'_>, b: &Figure<'_>| a.run.case.size == b.run.case.size;
     groups.retain(|group| group.chunk_by(is_same_size).count() >= LEAST);
