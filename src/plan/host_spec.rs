@@ -60,8 +60,8 @@ pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     is_plain.then(|| (host.to_string(), port))
 }
 
-/// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that begins
-/// a word. `None`: no word, a quote without its other, or a backslash at the end.
+/// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that
+/// begins a word. `None`: no word, a quote without its other, or a backslash at the end.
 pub fn words(text: &str) -> Option<Vec<String>> {
     shlex::split(text).filter(|words| !words.is_empty())
 }
