@@ -10,7 +10,7 @@ use controller::bounded::{LIMIT, SOON, output, until};
 use controller::{Controller, Ended, Scratch};
 use slurm::Cluster;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
 
@@ -35,6 +35,12 @@ fn launched(scratch: &Scratch, launcher: &str, line: &str) -> Command {
     let mut command = Command::new(words.next().unwrap());
     command.args(words).arg(PROGRAM).args(line.split(' ')).env(MARK, mark(scratch));
     command
+}
+
+/// Runs it to its end. Its input stays open: MPICH's launcher is killed by SIGPIPE where it hands
+/// on the end of its input to ranks that have ended.
+fn finished(scratch: &Scratch, command: Command) -> Ended {
+    Controller::with_input(scratch, command, Stdio::piped()).end()
 }
 
 fn mark(scratch: &Scratch) -> String {
@@ -80,7 +86,7 @@ fn ranks_of_open_mpi_measure_with_each_other() {
         return;
     }
     let launcher = "mpirun.openmpi --allow-run-as-root --oversubscribe -np 2";
-    let ended = Controller::of(&scratch, launched(&scratch, launcher, LATENCY)).end();
+    let ended = finished(&scratch, launched(&scratch, launcher, LATENCY));
     measured(&scratch, &ended, 1);
 }
 
@@ -92,7 +98,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     }
     let launcher = "mpirun.mpich -np 3";
     let clocks = launched(&scratch, launcher, "clocks --time 500ms --out run");
-    let ended = Controller::of(&scratch, clocks).end();
+    let ended = finished(&scratch, clocks);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.matches("kept in").count(), 1, "{ended:?}");
     let found = record(&scratch);
@@ -102,7 +108,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     assert!(found.clocks.iter().all(|one| one.known.last().unwrap().clock.exchanges > 20));
     assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
 
-    let ended = Controller::of(&scratch, launched(&scratch, launcher, "hosts --json")).end();
+    let ended = finished(&scratch, launched(&scratch, launcher, "hosts --json"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let reached: Vec<(&str, bool)> = told
@@ -114,7 +120,7 @@ fn ranks_compare_their_clocks_and_are_looked_at_like_other_hosts() {
     assert_eq!(reached, [("rank:1", true), ("rank:2", true)], "{ended:?}");
     assert!(processes(&scratch).is_empty(), "{:?}", processes(&scratch));
 
-    let named = Controller::of(&scratch, launched(&scratch, launcher, "hosts --hosts a,b")).end();
+    let named = finished(&scratch, launched(&scratch, launcher, "hosts --hosts a,b"));
     let said = "hosts are named, but this is rank 0 of 3";
     assert_eq!(named.stderr.matches(said).count(), 1, "{named:?}");
 }
@@ -125,11 +131,11 @@ fn ranks_of_mpich_measure_with_each_other() {
     if !is_installed("mpirun.mpich") {
         return;
     }
-    let ended = Controller::of(&scratch, launched(&scratch, "mpirun.mpich -np 3", LATENCY)).end();
+    let ended = finished(&scratch, launched(&scratch, "mpirun.mpich -np 3", LATENCY));
     measured(&scratch, &ended, 2);
     // A wrong request is said once.
     let launcher = launched(&scratch, "mpirun.mpich -np 3", "latency --count 0");
-    let ended = Controller::of(&scratch, launcher).end();
+    let ended = finished(&scratch, launcher);
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(said.matches("--count: '0' is out of range").count(), 1, "{ended:?}");
 }

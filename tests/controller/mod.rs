@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -140,13 +140,18 @@ impl Controller {
     }
 
     /// Starts any command so.
-    pub fn of(scratch: &Scratch, mut command: Command) -> Controller {
+    pub fn of(scratch: &Scratch, command: Command) -> Controller {
+        Controller::with_input(scratch, command, Stdio::null())
+    }
+
+    /// Starts any command so, with this input.
+    pub fn with_input(scratch: &Scratch, mut command: Command, input: Stdio) -> Controller {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let out = std::env::temp_dir().join(format!("wg-{}-{number}", std::process::id()));
         // Files, since a process that stays behind would hold a pipe open.
         let child = command
-            .stdin(std::process::Stdio::null())
+            .stdin(input)
             .stdout(File::create(out.with_extension("out")).unwrap())
             .stderr(File::create(out.with_extension("err")).unwrap())
             .current_dir(&scratch.0)
