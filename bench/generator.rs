@@ -65,7 +65,7 @@ fn main() {
     let anchors = anchors(Source::Tsc, std::time::Duration::from_millis(100), 11);
     let ns_per_tick = Calibration::of(Source::Tsc, &anchors).unwrap().ns_per_tick;
     let time = Timebase { epoch: Tsc.now(), ns_per_tick };
-    let (clock_reading_ns, _) = measure_reading(Tsc, &time);
+    let reading = measure_reading(Tsc, &time);
     let mut draw_ns = BTreeMap::new();
     let mut message_ns = BTreeMap::new();
     for (name, schedule) in schedules() {
@@ -89,7 +89,7 @@ fn main() {
         .map(|kind| (kind.name(), lateness(*kind, &time)))
         .collect();
     let report = serde_json::json!({
-        "clock_reading_ns": clock_reading_ns,
+        "clock_reading_ns": reading.cost_ns,
         "draw_ns": draw_ns,
         "message_ns": message_ns,
         "late_ns_p50_p99": late_ns,

@@ -455,6 +455,32 @@ class Reports(unittest.TestCase):
         self.assertIn("qperf tcp block (mean)", text)
         self.assertRegex(text, r"1\.125 .* not held$")
 
+    def test_the_readme_has_the_ratio_or_the_cost_with_its_interval(self):
+        ratio = {"median": 0.99422, "interval": [0.93559, 1.04418]}
+        cost = {"median": 15.439, "interval": None}
+        most = {"value": 1.02, "at_most": True}
+        common = {"limit": most, "verdict": "held?"}
+        rows_of_json = [
+            {"what": "a", "against": "b", "ours_median": 5, "theirs_median": 4, "seen": ratio},
+            {"what": "c", "against": "", "ours_median": 15.439, "theirs_median": None,
+             "seen": cost},
+            {"what": "d", "against": "e", "ours_median": 1, "theirs_median": 1, "seen": None},
+        ]
+        table = report.markdown([{**row, **common} for row in rows_of_json])
+        self.assertEqual(
+            table.splitlines()[2:],
+            [
+                "| a | b | 0.994 | 0.936 .. 1.04 | <= 1.02 | held? |",
+                "| c |  | 15.4 |  | <= 1.02 | held? |",
+            ],
+        )
+        old = "x\n<!-- peers -->\nhow\n\n| what |\n| old |\n\nwhy\n<!-- /peers -->\n"
+        new = report.in_document(old, table)
+        self.assertEqual(new, f"x\n<!-- peers -->\nhow\n\n{table}\nwhy\n<!-- /peers -->\n")
+        self.assertEqual(report.in_document(new, table), new)
+        with self.assertRaises(ValueError):
+            report.in_document("nothing", table)
+
     def test_a_reason_stands_once_below_the_table(self):
         pair = rows.every_row()[:2]
         seen = {row.ours: Measured(failures={0: "no"}) for row in pair}

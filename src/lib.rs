@@ -11,7 +11,7 @@
 //! A stage uses only those before it; `tests/tidy.rs` checks that, and ARCHITECTURE.md explains it.
 //! Start reading at [`transport`].
 
-/// Returns an error, or that of a sentence, from a function whose value needs what does not hold.
+/// Returns early with an error, or with one made of a sentence, unless a condition holds.
 macro_rules! ensure {
     ($holds:expr, $sentence:literal $($arguments:tt)*) => {
         ensure!($holds, format!($sentence $($arguments)*))

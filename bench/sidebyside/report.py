@@ -164,6 +164,40 @@ def as_json(
     return json.dumps(value, indent=1)
 
 
+def markdown(rows: list[dict]) -> str:
+    """The measured rows of the JSON as a table: a ratio or a cost, with its interval."""
+    lines = [
+        "| what | compared with | ratio | 95 % interval | limit | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["seen"] is None:
+            continue
+        is_cost = row["theirs_median"] is None
+        value = row["ours_median"] if is_cost else row["seen"]["median"]
+        interval = row["seen"]["interval"]
+        cells = [
+            row["what"],
+            "" if is_cost else row["against"],
+            f"{value:.3g}",
+            "{:.3g} .. {:.3g}".format(*interval) if interval else "",
+            f"{'<=' if row['limit']['at_most'] else '>='} {row['limit']['value']:.2f}",
+            row["verdict"],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def in_document(text: str, table: str) -> str:
+    """The document with this table instead of the first one behind `<!-- peers -->`."""
+    before, mark, rest = text.partition("<!-- peers -->\n")
+    head, begin, old = rest.partition("| what |")
+    _, end, after = old.partition("\n\n")
+    if not (mark and begin and end):
+        raise ValueError("no table stands behind <!-- peers -->")
+    return before + mark + head + table + end[1:] + after
+
+
 def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 

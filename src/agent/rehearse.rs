@@ -13,6 +13,15 @@ use crate::sample::arena::Arena;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Blob, Role, Setup, Traffic, TransportKind, Wait};
 
+/// What the instrument takes by itself.
+#[derive(Default)]
+pub struct Rehearsal {
+    /// Round trips of the null transport, in ticks.
+    pub overhead: Vec<u32>,
+    /// Ticks of recording one sample, beyond the clock's readings.
+    pub recording_ticks: f64,
+}
+
 /// Ticks that the generator takes for a message, the reading of the clock included: the mean over
 /// many that are all late, so that it never waits. `None` for a closed loop.
 pub fn generator<C: Clock>(clock: C, case: &Case, time: &Timebase, messages: u32) -> Option<f64> {
@@ -32,16 +41,15 @@ pub fn generator<C: Clock>(clock: C, case: &Case, time: &Timebase, messages: u32
 /// Samples at the front that are left out: the first touch of code and memory.
 const WARMUP: u64 = 64;
 
-/// What the instrument takes by itself: round trips of the null transport, and recording one sample
-/// beyond the clock's readings, in ticks. Nothing where no memory can be had.
-pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> (Vec<u32>, f64) {
+/// Measures both; nothing where no memory can be had.
+pub fn instrument(clock: AnyClock, plan: &Loop, messages: u32) -> Rehearsal {
     let rows = messages as usize + WARMUP as usize;
     let Some(mut arena) = Arena::create(rows).ok().filter(|_| messages > 0) else {
-        return (Vec::new(), 0.0);
+        return Rehearsal::default();
     };
     let overhead = overhead(clock, plan, messages, &mut arena).unwrap_or_default();
     let recording_ticks = recording(clock, u64::from(messages), &mut arena);
-    (overhead, recording_ticks)
+    Rehearsal { overhead, recording_ticks }
 }
 
 fn overhead(clock: AnyClock, plan: &Loop, messages: u32, arena: &mut Arena) -> Option<Vec<u32>> {

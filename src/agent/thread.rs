@@ -170,7 +170,7 @@ impl RoleRunner {
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
         let Some(mut connections) = self.connect()? else { return Ok(()) };
         role_loop.connected(&connections.set)?;
-        let (overhead, recording_ticks) =
+        let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));

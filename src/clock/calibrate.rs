@@ -139,14 +139,22 @@ impl Calibration {
     }
 }
 
+/// What one reading of a clock costs and resolves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Median over batches of the time per reading, one after the other.
+    pub cost_ns: f64,
+    /// Smallest difference above zero between two readings; 0 where the clock stood still.
+    pub resolution_ns: f64,
+}
+
 /// Readings in a batch, and batches. A batch takes about 1 us, so that an interrupt spoils few
 /// batches and the median none; its mean also holds where a tick is longer than a reading.
 const BATCH: usize = 65;
 const BATCHES: usize = 201;
 
-/// Measures back-to-back readings of `clock`: the median over batches of the time per reading, and
-/// the smallest difference above zero between two (0 where the clock stood still), in nanoseconds.
-pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> (f64, f64) {
+/// Measures back-to-back readings of `clock`.
+pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> Reading {
     let mut batch = [Ticks(0); BATCH];
     let mut spans = [TickSpan(0); BATCHES];
     let mut smallest = i64::MAX;
@@ -160,7 +168,7 @@ pub fn measure_reading<C: Clock>(clock: C, base: &Timebase) -> (f64, f64) {
     }
     spans.sort_unstable();
     let resolution_ns = if smallest == i64::MAX { 0.0 } else { base.span(TickSpan(smallest)) };
-    (base.span(spans[BATCHES / 2]) / (BATCH - 1) as f64, resolution_ns)
+    Reading { cost_ns: base.span(spans[BATCHES / 2]) / (BATCH - 1) as f64, resolution_ns }
 }
 
 /// The clock that stamped the samples, as it stands in every record.
@@ -190,7 +198,7 @@ impl ClockReport {
         source: Source,
         reason: String,
         scale: &Calibration,
-        (reading_cost_ns, resolution_ns): (f64, f64),
+        reading: Reading,
     ) -> ClockReport {
         ClockReport {
             source: source.name().to_string(),
@@ -198,8 +206,8 @@ impl ClockReport {
             frequency_hz: 1e9 / scale.ns_per_tick,
             baseline_ns: scale.baseline_ns,
             residual_ppb: scale.residual_ppb,
-            reading_cost_ns,
-            resolution_ns,
+            reading_cost_ns: reading.cost_ns,
+            resolution_ns: reading.resolution_ns,
             fences: source.fences().to_string(),
         }
     }
@@ -302,7 +310,7 @@ mod tests {
     fn a_clock_coarser_than_its_reading_still_shows_cost_and_resolution() {
         let cell = Cell::new(0);
         let found = measure_reading(Coarse(&cell), &Timebase::nanoseconds(Ticks(0)));
-        assert_eq!(found, (10.0, 40.0));
+        assert_eq!(found, Reading { cost_ns: 10.0, resolution_ns: 40.0 });
     }
 
     #[test]
@@ -310,13 +318,13 @@ mod tests {
         let word = AtomicU64::new(7);
         let base = Timebase::nanoseconds(Ticks(0));
         let found = measure_reading(super::super::Virtual(&word), &base);
-        assert_eq!(found, (0.0, 0.0));
+        assert_eq!(found, Reading::default());
     }
 
     #[test]
     fn the_report_repeats_what_was_measured() {
         let scale = Calibration { ns_per_tick: 0.5, baseline_ns: 1e9, residual_ppb: 40.0 };
-        let reading = (9.0, 8.5);
+        let reading = Reading { cost_ns: 9.0, resolution_ns: 8.5 };
         let found = ClockReport::new(Source::Tsc, "because".into(), &scale, reading);
         assert_eq!((found.source.as_str(), found.frequency_hz), ("tsc", 2e9));
         assert_eq!((found.reading_cost_ns, found.resolution_ns), (9.0, 8.5));

@@ -24,7 +24,9 @@ mod stamped;
 mod timebase;
 pub mod timer;
 
-pub use calibrate::{Anchor, Calibration, ClockReport, anchors, epoch_of_day, measure_reading};
+pub use calibrate::{
+    Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading,
+};
 pub use chosen::ChosenClock;
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};

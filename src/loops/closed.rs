@@ -143,8 +143,8 @@ fn send<E: Endpoint, W: Waiter, C: Clock>(
     Ok(())
 }
 
-/// One attempt to make room after `posted` messages of a burst; an error when the round
-/// has to end.
+/// One attempt to make room after `posted` messages of a burst; an error when the round has to
+/// end.
 #[cold]
 #[inline(never)]
 fn make_room<E: Endpoint, W: Waiter, C: Clock>(

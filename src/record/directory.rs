@@ -113,8 +113,8 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
     format!("{}-{name}", started.strftime("%Y%m%dT%H%M%SZ"))
 }
 
-/// The hidden directory, which is removed when it goes; an error of that has no one to tell. Its
-/// path is the one that was named: from above a directory may be closed to who works in it.
+/// The hidden directory, removed when this is dropped; nobody could be told of an error then. A path
+/// that was given as a relative one stays so: an absolute one needs access to every folder above.
 struct Hidden(PathBuf);
 
 impl Hidden {

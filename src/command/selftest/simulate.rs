@@ -48,11 +48,8 @@ pub fn with_pause(case: &Case, pause: Span) -> Case {
 /// Requests to a server, of which one is outstanding at a time.
 pub fn one_request_at_a_time(synthetic: &str, count: u64) -> Fallible<Case> {
     let spec = load::Spec { object_size: SIZE, window: 1, ..load::Spec::default() };
-    case(
-        load::request(load::LoadRequest { spec, ..load::LoadRequest::default() }),
-        synthetic,
-        count,
-    )
+    let asked = load::LoadRequest { spec, ..load::LoadRequest::default() };
+    case(load::request(asked), synthetic, count)
 }
 
 /// Messages one way by a schedule.

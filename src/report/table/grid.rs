@@ -16,7 +16,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The text without spaces, as one field of a line; `-` if it is empty.
+    /// The text with single spaces only, since columns are two apart; `-` if it is empty.
     pub(super) fn new(text: &str, is_number: bool) -> Field {
         let words: Vec<&str> = text.split_whitespace().collect();
         let text = if words.is_empty() { "-".to_owned() } else { words.join(" ") };
