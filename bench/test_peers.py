@@ -469,10 +469,8 @@ class Reports(unittest.TestCase):
         table = report.markdown([{**row, **common} for row in rows_of_json])
         self.assertEqual(
             table.splitlines()[2:],
-            [
-                "| a | b | 0.994 | 0.936 .. 1.04 | <= 1.02 | held? |",
-                "| c |  | 15.4 |  | <= 1.02 | held? |",
-            ],
+            ["| a | b | 0.994 | 0.936 .. 1.04 | <= 1.02 | held? |",
+             "| c |  | 15.4 |  | <= 1.02 | held? |"],
         )
         old = "x\n<!-- peers -->\nhow\n\n| what |\n| old |\n\nwhy\n<!-- /peers -->\n"
         new = report.in_document(old, table)

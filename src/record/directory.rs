@@ -113,8 +113,9 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
     format!("{}-{name}", started.strftime("%Y%m%dT%H%M%SZ"))
 }
 
-/// The hidden directory, removed when this is dropped; nobody could be told of an error then. A path
-/// that was given as a relative one stays so: an absolute one needs access to every folder above.
+/// The hidden directory, removed when this is dropped; nobody could be told of an error then. A
+/// path that was given as a relative one stays so: an absolute one needs access to every folder
+/// above.
 struct Hidden(PathBuf);
 
 impl Hidden {
