@@ -458,8 +458,7 @@ class Reports(unittest.TestCase):
     def test_the_readme_has_the_ratio_or_the_cost_with_its_interval(self):
         ratio = {"median": 0.99422, "interval": [0.93559, 1.04418]}
         cost = {"median": 15.439, "interval": None}
-        most = {"value": 1.02, "at_most": True}
-        common = {"limit": most, "verdict": "held?"}
+        common = {"limit": {"value": 1.02, "at_most": True}, "verdict": "held?"}
         rows_of_json = [
             {"what": "a", "against": "b", "ours_median": 5, "theirs_median": 4, "seen": ratio},
             {"what": "c", "against": "", "ours_median": 15.439, "theirs_median": None,
