@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The harness's own arithmetic: parsers on captured outputs, ratios on known input.
 
-Run: python3 bench/test_peers.py
+Run: python3 -m unittest discover -s bench
 """
 
 import json
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from sidebyside import (  # noqa: E402
-    device, openloop, parse, process, ratios, rdma, report, rounds, rows, stall, subjects,
+    device, openloop, parse, process, ratios, rdma, rounds, rows, stall, subjects,
     testbed,
 )
 from sidebyside.ratios import Limit  # noqa: E402
@@ -51,6 +51,11 @@ def record(**changes) -> str:
         ],
     }
     return json.dumps({**value, **changes})
+
+
+def measured(**figures) -> dict[str, Measured]:
+    """What came out of subjects: a list of figures each, one a round."""
+    return {name: Measured(dict(enumerate(values))) for name, values in figures.items()}
 
 
 def rdma_subjects() -> dict[str, subjects.Subject]:
@@ -260,10 +265,6 @@ class Rounds(unittest.TestCase):
 class Rows(unittest.TestCase):
     ROW = rows.Row("x p50", "a", ("b", "c"), Limit(1.0, at_most=True, by_interval=True))
 
-    @staticmethod
-    def measured(**figures):
-        return {name: Measured(dict(enumerate(values))) for name, values in figures.items()}
-
     def test_every_row_names_subjects_that_exist(self):
         known = {*OWN, "clean build", "binary size"}
         for row in rows.every_row() + openloop.every_row():
@@ -277,28 +278,28 @@ class Rows(unittest.TestCase):
             self.assertLessEqual(len({subject.group for subject in held}), 1, row.what)
 
     def test_the_best_peer_is_the_one_with_the_best_median(self):
-        seen = self.measured(a=[10.0] * 7, b=[20.0] * 7, c=[1.0, 1.0] + [40.0] * 5)
+        seen = measured(a=[10.0] * 7, b=[20.0] * 7, c=[1.0, 1.0] + [40.0] * 5)
         result = rows.judge(self.ROW, seen)
         self.assertEqual((result.against, result.seen.median), ("b", 0.5))
         self.assertEqual(result.verdict, "held")
 
     def test_of_rates_the_best_is_the_highest(self):
         row = rows.Row("rate", "a", ("b", "c"), Limit(1.0, at_most=False, by_interval=True))
-        result = rows.judge(row, self.measured(a=[10.0] * 7, b=[20.0] * 7, c=[5.0] * 7))
+        result = rows.judge(row, measured(a=[10.0] * 7, b=[20.0] * 7, c=[5.0] * 7))
         self.assertEqual((result.against, result.verdict), ("b", "not held"))
 
     def test_a_ratio_is_of_one_round_and_not_of_medians(self):
-        seen = self.measured(a=[1.0, 2.0, 9.0], b=[1.0, 4.0, 3.0], c=[99.0] * 3)
+        seen = measured(a=[1.0, 2.0, 9.0], b=[1.0, 4.0, 3.0], c=[99.0] * 3)
         self.assertEqual(rows.judge(self.ROW, seen).values, [1, 0.5, 3])
 
     def test_what_was_not_measured_has_its_reason(self):
-        seen = self.measured(b=[1.0])
+        seen = measured(b=[1.0])
         seen["a"] = Measured(failures={0: "it is not built"})
         result = rows.judge(self.ROW, seen)
         self.assertEqual((result.verdict, result.reason), ("not measured", "it is not built"))
 
     def test_a_missing_candidate_is_named(self):
-        result = rows.judge(self.ROW, self.measured(a=[1.0] * 7, b=[2.0] * 7))
+        result = rows.judge(self.ROW, measured(a=[1.0] * 7, b=[2.0] * 7))
         self.assertIn("without c", result.reason)
 
     def test_patterns_choose_rows(self):
@@ -442,56 +443,6 @@ class Commands(unittest.TestCase):
             self.assertTrue(process.is_bound("tcp", port))
             datagram.bind(("127.0.0.1", 0))
             self.assertTrue(process.is_bound("udp", datagram.getsockname()[1]))
-
-
-class Reports(unittest.TestCase):
-    def test_a_mean_held_against_a_median_is_labelled(self):
-        known = subjects.every_subject()
-        row = next(r for r in rows.every_row() if "qperf tcp block" in r.against)
-        seen = Rows.measured(
-            **{row.ours: [9.0] * 7, "qperf tcp block": [8.0] * 7, "sockperf tcp block": [9.0] * 7}
-        )
-        text = report.table([rows.judge(row, seen)], known)
-        self.assertIn("qperf tcp block (mean)", text)
-        self.assertRegex(text, r"1\.125 .* not held$")
-
-    def test_the_readme_has_the_ratio_or_the_cost_with_its_interval(self):
-        ratio = {"median": 0.99422, "interval": [0.93559, 1.04418]}
-        cost = {"median": 15.439, "interval": None}
-        common = {"limit": {"value": 1.02, "at_most": True}, "verdict": "held?"}
-        rows_of_json = [
-            {"what": "a", "against": "b", "ours_median": 5, "theirs_median": 4, "seen": ratio},
-            {"what": "c", "against": "", "ours_median": 15.439, "theirs_median": None,
-             "seen": cost},
-            {"what": "d", "against": "e", "ours_median": 1, "theirs_median": 1, "seen": None},
-        ]
-        table = report.markdown([{**row, **common} for row in rows_of_json])
-        self.assertEqual(
-            table.splitlines()[2:],
-            ["| a | b | 0.994 | 0.936 .. 1.04 | <= 1.02 | held? |",
-             "| c |  | 15.4 |  | <= 1.02 | held? |"],
-        )
-        old = "x\n<!-- peers -->\nhow\n\n| what |\n| old |\n\nwhy\n<!-- /peers -->\n"
-        new = report.in_document(old, table)
-        self.assertEqual(new, f"x\n<!-- peers -->\nhow\n\n{table}\nwhy\n<!-- /peers -->\n")
-        self.assertEqual(report.in_document(new, table), new)
-        with self.assertRaises(ValueError):
-            report.in_document("nothing", table)
-
-    def test_a_reason_stands_once_below_the_table(self):
-        pair = rows.every_row()[:2]
-        seen = {row.ours: Measured(failures={0: "no"}) for row in pair}
-        text = report.table([rows.judge(row, seen) for row in pair], subjects.every_subject())
-        self.assertEqual(text.count("not measured (1)"), 2)
-        self.assertTrue(text.endswith("(1) no"))
-
-    def test_the_json_holds_every_round(self):
-        row = rows.every_row()[0]
-        seen = Rows.measured(**{row.ours: [2.0, 3.0], row.against[0]: [1.0, 1.0]})
-        known = subjects.every_subject()
-        value = json.loads(report.as_json([rows.judge(row, seen)], seen, known, {"seed": 1}))
-        self.assertEqual(value["rows"][0]["values"], [2, 3])
-        self.assertEqual(value["subjects"][row.ours]["figures"], {"0": 2.0, "1": 3.0})
 
 
 @unittest.skipUnless(
