@@ -1,6 +1,7 @@
 //! Frames of the control protocol: a length of 4 bytes (little endian), then a message in postcard.
 //! The length is checked before anything is allocated.
 
+use crate::plan::plain;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
@@ -45,6 +46,12 @@ pub fn read<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameErro
     Ok(postcard::from_bytes(&read_body(channel)?)?)
 }
 
+/// Reads one message whose texts may be shown: no terminal obeys any of them.
+pub fn read_plain<T: DeserializeOwned>(channel: &mut impl Read) -> Result<T, FrameError> {
+    let body = read_body(channel)?;
+    Ok(plain::read(&mut postcard::Deserializer::from_bytes(&body))?)
+}
+
 /// Reads an encoded message.
 pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
     let mut length = [0; 4];
@@ -71,7 +78,7 @@ mod tests {
         #[test]
         fn foreign_bytes_give_an_error_and_no_panic(bytes: Vec<u8>) {
             let _ = read::<ToAgent>(&mut bytes.as_slice());
-            let _ = read::<FromAgent>(&mut bytes.as_slice());
+            let _ = read_plain::<FromAgent>(&mut bytes.as_slice());
         }
     }
 
@@ -80,6 +87,23 @@ mod tests {
         let claim = u32::MAX.to_le_bytes();
         let refused = read::<ToAgent>(&mut claim.as_slice());
         assert!(matches!(refused, Err(FrameError::TooLong(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn what_an_agent_says_is_plain_wherever_it_says_it() {
+        let bad = || "\u{1b}]0;title\u{7}".to_string();
+        for sent in [
+            FromAgent::Welcome { pid: 1, tool: bad() },
+            FromAgent::Connected(vec![vec![(bad(), bad())]]),
+            FromAgent::Refused { wrong_use: false, sentence: bad() },
+        ] {
+            let mut channel = Vec::new();
+            write(&mut channel, &sent).unwrap();
+            let read: FromAgent = read_plain(&mut channel.as_slice()).unwrap();
+            let plain =
+                format!("{sent:?}").replace(r"\u{1b}", r"\\u{1b}").replace(r"\u{7}", r"\\u{7}");
+            assert_eq!(format!("{read:?}"), plain);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod cpus;
 pub mod host_spec;
 pub mod pairs;
 mod pattern;
+pub mod plain;
 pub mod reference;
 pub mod request;
 mod schedule;

@@ -70,7 +70,7 @@ impl Written {
         let line = self.text[begin..].lines().next().unwrap_or_default();
         let column = self.text[begin..start].chars().count() + 1;
         let end = floor(&self.text, place.end.clamp(start, begin + line.len().max(start - begin)));
-        let plain = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+        let plain = |c: char| if is_obeyed(c) && c != '\t' { '\u{fffd}' } else { c };
         let text: String = line.chars().take(SHOWN).map(plain).collect();
         let room = text.chars().count().saturating_sub(column - 1);
         let width = self.text[start..end].chars().count().clamp(1, room.max(1));
@@ -97,11 +97,20 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
+/// Whether a terminal obeys a character instead of showing it: control characters, and those that
+/// turn the direction of the text around them (UAX #9).
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A sentence on one line, whatever it quotes.
 pub(crate) fn one_line(text: &str) -> String {
+    if !text.contains(is_obeyed) {
+        return text.to_owned();
+    }
     let shown = |c: char| match c {
         '\n' => " ".to_owned(),
-        c if c.is_control() => c.escape_default().to_string(),
+        c if is_obeyed(c) => c.escape_default().to_string(),
         c => c.to_string(),
     };
     text.chars().map(shown).collect()

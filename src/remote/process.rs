@@ -63,7 +63,7 @@ impl Agent {
             std::thread::spawn(move || {
                 let mut output = BufReader::new(output);
                 loop {
-                    let message = frame::read(&mut output);
+                    let message = frame::read_plain(&mut output);
                     let over = message.is_err();
                     if tx.send(AgentMessage { rank, message }).is_err() || over {
                         return;

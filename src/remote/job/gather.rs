@@ -173,7 +173,7 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
-    let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read(&mut reader));
+    let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read_plain(&mut reader));
     let answer: Answer = answer.map_err(|error| format!("rank 0: {error}"))?;
     answer.map_err(Fault::Refused)?;
     reader.deadline = None;
