@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod controller;
+#[path = "faults/foreign_files.rs"]
+mod foreign_files;
 #[path = "faults/rejected_peer.rs"]
 mod rejected_peer;
 
@@ -159,9 +161,9 @@ fn an_interrupt_keeps_what_there_is() {
     for (signal, transport, wait) in [
         (Signal::INT, "tcp", "block"),
         (Signal::TERM, "tcp", "busy"),
-        (Signal::INT, "udp", "block"),
+        (Signal::HUP, "udp", "block"),
         (Signal::TERM, "shm", "block"),
-        (Signal::INT, "shm", "busy"),
+        (Signal::HUP, "shm", "busy"),
         (Signal::INT, "unix", "block"),
     ] {
         let scratch = Scratch::new();

@@ -1,12 +1,12 @@
 //! Where the ends are to be: hosts by name, in a list or in a file.
 
 use super::values;
+use crate::host;
 use crate::options::{Given, UsageError, refuse, refuse_found};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
-use std::io::Read;
 use std::path::Path;
 
 /// Longest file of hosts that is read: room for `MOST_HOSTS` names.
@@ -106,11 +106,7 @@ fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
     let cannot = |error: std::io::Error| {
         UsageError(format!("--hosts-file: cannot read '{shown}' ({error})"))
     };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(cannot)?;
-    let is_short = text.len() as u64 <= LONGEST_FILE;
-    ensure!(is_short, "--hosts-file: '{shown}' is longer than {LONGEST_FILE} B");
+    let text = host::read_text(path, LONGEST_FILE).map_err(cannot)?;
     hosts(&text, &shown.to_string())
 }
 

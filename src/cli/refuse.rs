@@ -1,7 +1,7 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
 use crate::options::UsageError;
-use crate::plan::written::one_line;
+use crate::plan::written::{one_line, shortened};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -21,11 +21,7 @@ pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Err
 
 /// One line: what was typed may hold anything.
 pub fn plain(sentence: &str) -> String {
-    let line = one_line(&sentence.replace('\n', r"\n"));
-    match line.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{} ...", &line[..at]),
-        None => line,
-    }
+    shortened(&one_line(&sentence.replace('\n', r"\n")), LONGEST)
 }
 
 fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Error) -> String {

@@ -2,6 +2,7 @@
 
 use super::Command;
 use super::command_def::{CommandDef, Typed};
+use crate::host;
 use crate::options::{OptionDef, UsageError, refuse};
 use crate::testbed::{self, net};
 use crate::units::BitRate;
@@ -111,7 +112,7 @@ fn rdma(typed: Typed) -> Result<Command, UsageError> {
         empty_directory(out)?;
     }
     if let Some(path) = &request.kernel
-        && let Err(error) = std::fs::File::open(path)
+        && let Err(error) = host::open_file(path)
     {
         return refuse(format!("--kernel: cannot read '{}' ({error})", path.display()));
     }

@@ -1,10 +1,15 @@
 //! What a command prints: results to stdout, all else to stderr.
 
 use super::{CommandError, Exit};
+use crate::plan::written::{is_obeyed, plain, shortened};
 use std::io::Write;
+
+/// Longest complaint in characters: what it quotes may be long, and the rest is not needed.
+const LONGEST: usize = 4000;
 
 /// Reports on stderr what went wrong. If even that cannot be written, the exit code must do.
 pub fn complain(what: &dyn std::fmt::Display) {
+    let what = shortened(&plain(&what.to_string()), LONGEST);
     let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
 }
 
@@ -25,18 +30,31 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> Result<Exit, CommandError> {
     }
 }
 
+/// Prints text that may quote a record or an agent.
+pub(super) fn print_text(text: &str) -> Result<Exit, CommandError> {
+    print(plain(text))
+}
+
 /// Prints a value as JSON, or the text that shows it.
 pub(super) fn show<T: serde::Serialize + ?Sized>(
     json: bool,
     value: &T,
     text: impl FnOnce(&T) -> String,
 ) -> Result<Exit, CommandError> {
-    if json { print_json(value) } else { print(text(value)) }
+    if json { print_json(value) } else { print_text(&text(value)) }
 }
 
 /// Prints a value as JSON.
 pub(super) fn print_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Exit, CommandError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?;
-    text.push(b'\n');
-    print(text)
+    let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
+    // JSON leaves most of them as they are; they stand in its texts only.
+    let shown = |c: char| match is_obeyed(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    let text = match text.contains(is_obeyed) {
+        true => text.chars().map(shown).collect(),
+        false => text,
+    };
+    print(text + "\n")
 }

@@ -1,6 +1,6 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, report.
 
-use super::console::{complain, print, print_json};
+use super::console::{complain, print_json, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::process::{context, interrupts};
 use super::progress::Progress;
@@ -150,10 +150,10 @@ pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(),
         table::notes(record).lines().for_each(|line| complain(&line));
         return Ok(());
     }
-    print(table::runs(record, &registry::views()))?;
-    print(table::notes(record))?;
+    print_text(&table::runs(record, &registry::views()))?;
+    print_text(&table::notes(record))?;
     if let Some(path) = kept {
-        print(format!("kept in {}\n", path.display()))?;
+        print_text(&format!("kept in {}\n", path.display()))?;
     }
     Ok(())
 }

@@ -2,10 +2,12 @@
 
 use super::CommandError;
 use crate::cli::RunOptions;
+use crate::host;
 use crate::pattern::registry;
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::run::RunContext;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -39,7 +41,9 @@ pub fn context<'a>(
 pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
     static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     let interrupted = INTERRUPTED.get_or_init(Arc::default);
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    // nohup(1) has a hang-up ignored, and means it.
+    let hang_up = (!host::interrupt::is_ignored(SIGHUP)?).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
         // Once more does no harm: each only sets the flag.
         signal_hook::flag::register(signal, Arc::clone(interrupted))?;
     }

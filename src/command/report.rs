@@ -1,6 +1,6 @@
 //! `report`: tables and HTML again, from the run directory alone.
 
-use super::console::{complain, print};
+use super::console::{complain, print_text};
 use super::{CommandError, Exit};
 use crate::cli::Typed;
 use crate::pattern::registry;
@@ -43,7 +43,7 @@ fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
         head.push_str(" (INCOMPLETE)");
     }
     let (runs, notes) = (table::runs(&record, &registry::views()), table::notes(&record));
-    print(format!("{head}\n{runs}{notes}"))?;
+    print_text(&format!("{head}\n{runs}{notes}"))?;
     if with_html {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.

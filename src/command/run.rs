@@ -21,7 +21,6 @@ use crate::remote::host::RemoteHost;
 use crate::report::table::Grid;
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
 
 /// The studies that are shipped: name, text.
@@ -120,13 +119,10 @@ fn find(name: &str) -> Result<(String, String), CommandError> {
     Ok((name.to_owned(), text))
 }
 
-/// A file's text, no longer than what is read of it, or a sentence.
+/// A file's text, or a sentence.
 fn read(what: &str, path: &Path, shipped: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path);
-    let read = file.and_then(|file| file.take(LONGEST as u64 + 1).read_to_string(&mut text));
     let shown = path.display();
-    read.map(|_| text).map_err(|error| {
+    host::read_text(path, LONGEST as u64).map_err(|error| {
         format!("cannot read the {what} '{shown}' ({error}): use a file, or one of {shipped}")
     })
 }

@@ -6,6 +6,7 @@
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::io;
+use std::mem::MaybeUninit;
 
 /// The signal: one that programs leave to their users, and that the loop's process alone sends.
 const SIGNAL: Signal = Signal::SIGUSR1;
@@ -23,6 +24,16 @@ pub fn install() -> io::Result<()> {
     // SAFETY: sigaction(2) with a handler that does nothing, which is async-signal-safe.
     unsafe { sigaction(SIGNAL, &action)? };
     Ok(())
+}
+
+/// Whether this process was started with a signal ignored, or has it ignored since.
+pub fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: sigaction(2) without a new action writes the present one where it is told to.
+    let failed = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } < 0;
+    ensure!(!failed, io::Error::last_os_error());
+    // SAFETY: the call has filled it.
+    Ok(unsafe { now.assume_init() }.sa_sigaction == libc::SIG_IGN)
 }
 
 impl Interrupter {

@@ -13,6 +13,7 @@ pub mod child;
 mod descriptors;
 mod discipline;
 mod environment;
+mod files;
 pub mod interrupt;
 mod memory;
 mod network;
@@ -31,6 +32,7 @@ pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, p
 pub use descriptors::{allow_descriptors, inherited};
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};
+pub use files::{open_file, read_file, read_text};
 pub use memory::{lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};

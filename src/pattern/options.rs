@@ -4,7 +4,6 @@
 use crate::options::{Given, OptionDef, OptionTable, UsageError};
 use crate::plan::request::MOST_WINDOW;
 use crate::plan::{MOST_BURST, Request, sweep};
-use std::io::Read;
 
 /// What the command line and studies need of a pattern.
 pub trait PatternOptions: Sync {
@@ -46,17 +45,6 @@ pub const PAUSE: OptionDef =
 /// Outstanding messages.
 pub const WINDOW: OptionDef = OptionDef::count("window", "Maximum number of outstanding messages")
     .limits(1, MOST_WINDOW as u64);
-
-/// The text of a file of at most so many bytes, or why it cannot be read.
-pub(super) fn read_text(path: &str, most: u64) -> Result<String, String> {
-    let read = || {
-        let mut bytes = Vec::new();
-        std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let bytes = read().map_err(|error| error.to_string())?;
-    ensure!(bytes.len() as u64 <= most, "more than {most} B");
-    String::from_utf8(bytes).map_err(|_| "not text".into())
-}
 
 /// A request with the sizes of `--size`.
 pub fn with_sizes(given: &Given, request: Request) -> Request {

@@ -1,10 +1,11 @@
 //! The options of a schedule: when the messages of an open loop are sent, and what waits for it.
 
-use super::options::read_text;
+use crate::host;
 use crate::options::{Given, OptionDef, UsageError, named_enum};
 use crate::plan::request::refuse;
 use crate::plan::{Schedule, TimerKind, Trace, trace};
 use crate::units::MessageRate;
+use std::path::Path;
 
 const SCHEDULE: &str = "Schedule (open loop)";
 
@@ -56,7 +57,7 @@ pub fn schedule(
     if let Some(path) = given.text("trace") {
         ensure!(rate.is_none(), "--trace sets the send times: use it without --rate");
         let unreadable = |why| UsageError(format!("--trace: cannot read '{path}' ({why})"));
-        let text = read_text(path, trace::LONGEST_FILE).map_err(unreadable)?;
+        let text = host::read_text(Path::new(path), trace::LONGEST_FILE).map_err(unreadable)?;
         let trace = Trace::parse(path, &text).map_err(UsageError)?;
         return Ok((Schedule::Trace { rate: trace.rate() }, Some(trace)));
     }

@@ -55,6 +55,11 @@ impl Trace {
             ensure!(trace.times_ns.len() <= MOST, too_many());
         }
         ensure!(trace.times_ns.len() > 1, wrong(text, "a trace has at least 2 messages"));
+        let lasts = trace.times_ns.first() < trace.times_ns.last();
+        ensure!(
+            lasts,
+            wrong(text, "all times are equal, so the trace has no rate: use a later one")
+        );
         Ok(trace)
     }
 
@@ -74,7 +79,7 @@ impl Trace {
         }
     }
 
-    /// Messages per second from the first to the last; infinite where no time lies between.
+    /// Messages per second from the first to the last.
     pub fn rate(&self) -> MessageRate {
         let ends = self.times_ns.first().zip(self.times_ns.last());
         let ns = ends.map_or(0, |(first, last)| last - first);
@@ -108,6 +113,7 @@ mod tests {
             ("0ns 64 7\n", "t:1:8: a third field"),
             ("0ns\n", "t:1:1: a trace has at least 2 messages"),
             ("", "t:1:1: a trace has at least 2 messages"),
+            ("5us\n5us\n5us\n", "t:1:1: all times are equal, so the trace has no rate"),
         ] {
             let sentence = Trace::parse("t", text).unwrap_err();
             assert!(sentence.starts_with(says), "{text:?}: {sentence}");

@@ -97,23 +97,42 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Whether a terminal obeys a character instead of showing it: control characters, and those that
-/// turn the direction of the text around them (UAX #9).
-fn is_obeyed(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// A sentence on one line, whatever it quotes.
 pub(crate) fn one_line(text: &str) -> String {
+    plain(&text.replace('\n', " "))
+}
+
+/// Lines of text that a terminal shows and does not obey, whatever they quote: what would move the
+/// cursor, change the colour or turn the order of the letters round is escaped.
+pub(crate) fn plain(text: &str) -> String {
     if !text.contains(is_obeyed) {
         return text.to_owned();
     }
-    let shown = |c: char| match c {
-        '\n' => " ".to_owned(),
-        c if is_obeyed(c) => c.escape_default().to_string(),
-        c => c.to_string(),
+    let shown = |c: char| match is_obeyed(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// Whether a terminal does something at a character but to show it or to end the line. Those above
+/// 0x9f turn the direction of what follows (UAX 9, table 4), or end a line for some programs only.
+pub(crate) fn is_obeyed(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c != '\n' && (c.is_control() || turns)
+}
+
+/// A text of at most about `most` characters: of a longer one the begin, which says what is wrong,
+/// and the end, which says what is allowed.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(most / 2).collect();
+    let end: String = text.chars().skip(length - most / 2).collect();
+    format!("{begin} [{} characters left out] {end}", length - most / 2 * 2)
 }
 
 /// A value and where it stands.
@@ -294,6 +313,22 @@ mod tests {
         assert!(fields.take("one").is_some() && fields.take("two").is_none());
         let sentence = "a.toml:2:1: a thing has no key 'three': use one, two";
         assert_eq!(fields.done().unwrap_err().to_string(), sentence);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        let text = "a\u{1b}[2J\u{9b}31m\u{202e}b\r\n\u{7f}é 通";
+        assert_eq!(plain(text), "a\\u{1b}[2J\\u{9b}31m\\u{202e}b\\r\n\\u{7f}é 通");
+        assert_eq!(one_line("a\nb\tc"), "a b\\tc");
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_begin_and_its_end() {
+        let text = format!("unknown '{}': use w1", "é".repeat(1 << 20));
+        let short = shortened(&text, 40);
+        assert!(short.starts_with("unknown 'é") && short.ends_with("é': use w1"), "{short}");
+        assert!(short.contains("characters left out") && short.chars().count() < 80, "{short}");
+        assert_eq!(shortened("short", 5), "short");
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use super::error::{RecordError, quoted, shown};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
+use crate::host::open_file;
 use crate::sample::RoundSamples;
 use crate::units::Bytes;
 use jiff::Timestamp;
@@ -255,10 +256,9 @@ pub(crate) fn publish(partial: &Path, target: &Path) -> Result<(), RecordError> 
 /// Reads `record.json` of a run directory.
 pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let path = dir.join(RECORD_FILE);
-    let file = File::open(&path).map_err(|source| not_opened(dir, &path, source))?;
+    let file = open_file(&path).map_err(|source| not_opened(dir, &path, source))?;
     let failed = |source| RecordError::reading(&path, source);
     let meta = file.metadata().map_err(failed)?;
-    ensure!(meta.is_file(), not_a_directory(dir, "its record.json is not a plain file"));
     let mut text = Vec::new();
     // The file may grow while it is read.
     file.take(RECORD_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;

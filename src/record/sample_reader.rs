@@ -6,6 +6,7 @@
 
 use super::error::{RecordError, quoted};
 use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
+use crate::host::open_file;
 use crate::sample::{Flags, RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::get_typed_column_reader;
@@ -42,9 +43,8 @@ impl SampleReader {
     /// Opens a file and checks its footer.
     pub fn open(path: &Path) -> Result<SampleReader, RecordError> {
         let failed = |source| RecordError::reading(path, source);
-        let file = File::open(path).map_err(failed)?;
+        let file = open_file(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
-        ensure!(meta.is_file(), RecordError::samples(path, "it is not a plain file"));
         let guarded = Guarded { file, length: meta.len() };
         check_footer(path, &guarded)?;
         let file = decode(path, || SerializedFileReader::new(guarded))?;

@@ -2,14 +2,15 @@
 
 use super::workload::Workload;
 use super::{OUTSTANDING, Reply, Rpc, RpcRequest, Slowdown, Spec, request};
+use crate::host;
 use crate::pattern::load::MOST_OUTSTANDING;
-use crate::pattern::options::read_text;
 use crate::pattern::prelude::*;
 use crate::pattern::schedule_options::{ARRIVALS, ArrivalProcess, OFF, ON, TIMER, TRACE, schedule};
 use crate::plan::request::MOST_THREADS;
 use crate::plan::written;
 use crate::transport;
 use crate::units::{BitRate, ByteRate};
+use std::path::Path;
 
 const PORTS: &str = "Ports and connections";
 
@@ -206,13 +207,13 @@ fn workload(name: &str) -> Result<Workload, String> {
     if let (true, Ok(size)) = (is_size, name.parse::<Bytes>()) {
         return Ok(Workload::fixed(size));
     }
-    let unknown = |why: String| {
+    let unknown = |why: std::io::Error| {
         let names = Workload::names().join(", ");
         format!(
             "unknown workload '{name}': use {names}, a size (100B), or the path of a CDF file \
              ({why})"
         )
     };
-    let text = read_text(name, written::LONGEST as u64).map_err(unknown)?;
+    let text = host::read_text(Path::new(name), written::LONGEST as u64).map_err(unknown)?;
     Workload::of_file(name, &text).map_err(|wrong| wrong.to_string())
 }

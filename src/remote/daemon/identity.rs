@@ -2,7 +2,7 @@
 //! exactly the certificates that it received when it was paired.
 
 use crate::control::secret;
-use crate::host::user_folder;
+use crate::host::{read_text, user_folder};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519, PublicKeyData,
     SerialNumber,
@@ -11,7 +11,7 @@ use ring::hkdf;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::fs::DirBuilder;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -204,12 +204,10 @@ pub fn certificate(text: &str) -> Result<CertificateDer<'static>, String> {
 
 /// Reads a short text file; `None`: there is no such file.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
-    let mut text = String::new();
-    let opened = fs_err::File::open(file);
-    match opened.and_then(|open| open.take(LONGEST_PEM).read_to_string(&mut text)) {
-        Ok(_) => Ok(Some(text)),
+    match read_text(file, LONGEST_PEM) {
+        Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(format!("reading {}: {error}", file.display())),
     }
 }
 

@@ -1,0 +1,75 @@
+//! Files that a user names: plain ones only, read no further than a bound.
+//!
+//! Opening a FIFO waits for a writer, and reading a device may wait or never end; both are refused.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Opens a plain file for reading. What is not one is refused by its kind, without being opened:
+/// opening a device can have effects.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    check_kind(&fs::metadata(path)?)?;
+    // Another may have taken its place meanwhile: O_NONBLOCK keeps a FIFO from waiting.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    check_kind(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_kind(found: &fs::Metadata) -> io::Result<()> {
+    let kind = found.file_type();
+    let what = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    let sentence = format!("it is {what} and not a plain file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, sentence))
+}
+
+/// The bytes of a plain file of at most `most` bytes.
+pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // The file may grow while it is read.
+    open_file(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let sentence = || io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {most} B"));
+    ensure!(bytes.len() as u64 <= most, sentence());
+    Ok(bytes)
+}
+
+/// The text of a plain file of at most `most` bytes.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text");
+    String::from_utf8(read_file(path, most)?).map_err(not_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let refused = |path: &Path| read_text(path, 10).unwrap_err().to_string();
+        assert_eq!(refused(&fifo), "it is a FIFO and not a plain file");
+        assert_eq!(refused(Path::new("/dev/zero")), "it is a device and not a plain file");
+        assert_eq!(refused(folder.path()), "it is a directory and not a plain file");
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read_text(&path, 10).unwrap(), "0123456789");
+        assert_eq!(read_text(&path, 9).unwrap_err().to_string(), "more than 9 B");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_text(&path, 9).unwrap_err().to_string(), "not text");
+    }
+}
