@@ -62,12 +62,12 @@ pub const LENGTH: OptionTable = &under(
             "Rounds of each case, by fresh processes; with --until, at most",
         )
         .limits(1, MOST_ROUNDS as u64)
-        .default_note("5; 30 with --until"),
+        .default_note("6; 30 with --until"),
         OptionDef::text(
             "until",
             |text| values::percent(text).map(drop),
-            "Stop when the confidence intervals of p50 and p99 (bandwidth: of the rate) are this \
-         narrow, such as 5%",
+            "As many rounds as the first 6 say are needed for confidence intervals of p50 and p99 \
+             (bandwidth: of the rate) this narrow, such as 5%",
         )
         .metavar("WIDTH"),
         OptionDef::count(

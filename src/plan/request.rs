@@ -22,7 +22,7 @@ pub const MOST_WINDOW: u32 = 65_536;
 /// Most rounds of all cases together, each thread counted: what a record's readers hold at once.
 pub const MOST_IN_ALL: u64 = 8000;
 /// Rounds where nothing else is asked for.
-pub const ROUNDS: u32 = 5;
+pub const ROUNDS: u32 = 6;
 /// Most rounds where an interval's width ends them and nothing else is asked for.
 pub const ROUNDS_UNTIL: u32 = 30;
 /// Default warm-up: this many messages ...

@@ -170,6 +170,8 @@ pub struct RunSoFar {
     /// Of the client's CPU, and of the server's.
     pub(super) noise: [Vec<Noise>; 2],
     pub(super) warnings: Vec<Warning>,
+    /// How many rounds are enough, once the first ones have said it.
+    pub(super) enough: Option<u32>,
     /// Why no further round is wanted: a sentence where the rounds ended as planned.
     pub(super) stop: Option<Result<String, Fault>>,
 }
@@ -202,6 +204,7 @@ impl RunSoFar {
             recording_ns: Vec::new(),
             noise: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
+            enough: None,
             stop: None,
         }
     }

@@ -17,9 +17,10 @@ use crate::sample::join::Times;
 use crate::sample::recorder::Beyond;
 use crate::stats::knee::Point;
 use crate::stats::metric::durations;
-use crate::stats::rate::rate;
+use crate::stats::rate::{rate, rounds_needed};
 use crate::stats::{Interval, Metric, Summary, summarize, summarize_live};
 use crate::transport::{Role, Wait};
+use crate::units::quantile_name;
 use crate::warning::Warning;
 use std::collections::BTreeMap;
 
@@ -144,44 +145,66 @@ impl RunSoFar {
         }
     }
 
-    /// Whether enough rounds have come; the intervals may have to be narrow.
+    /// Whether enough rounds have come. Where intervals are to be narrow, the first rounds say once
+    /// how many are enough: stopping at the first look that is narrow would choose the rounds by
+    /// their luck.
     pub fn decide(&mut self, rounds: Rounds) {
         let done = self.rounds.len() as u32;
-        if self.is_over() || done < rounds.least {
+        if self.is_over() || done < self.enough.unwrap_or(rounds.least) {
             return;
         }
-        let percent = rounds.until.map_or(String::new(), |width| format!("{:.3} %", 100.0 * width));
-        let sentence = match rounds.until.map(|width| self.is_narrow(width)) {
-            Some(true) => {
-                format!("after {done} rounds the intervals are within {percent} of the values")
-            }
-            _ if done < rounds.most => return,
-            None => format!("all {done} rounds were measured"),
-            Some(false) => format!(
-                "all {done} rounds were measured, and the intervals are wider than {percent} of \
-                 the values"
-            ),
+        let Some(width) = rounds.until else {
+            self.stop = Some(Ok(format!("all {done} rounds were measured")));
+            return;
         };
-        self.stop = Some(Ok(sentence));
+        let (what, reach) = self.widest();
+        let enough = *self.enough.get_or_insert_with(|| {
+            reach.map_or(rounds.most, |reach| rounds_needed(done, reach, width)).min(rounds.most)
+        });
+        if done < enough {
+            return;
+        }
+        let percent = |share: f64| format!("{:.3} %", 100.0 * share);
+        let ends = match reach {
+            None => format!("{what} has no interval"),
+            Some(reach) => format!("the interval of {what} ends within {}", percent(reach)),
+        };
+        let (least, asked) = (rounds.least, percent(width));
+        let verdict = match reach.is_some_and(|reach| reach <= width) {
+            true => format!("as asked ({asked})"),
+            false if done == rounds.most => {
+                format!("not the {asked} asked; --rounds allows no more")
+            }
+            false => {
+                format!("not the {asked} asked, for which the first {least} promised {enough}")
+            }
+        };
+        self.stop = Some(Ok(format!("after {done} rounds {ends}, {verdict}")));
     }
 
-    fn is_narrow(&self, width: f64) -> bool {
-        let within = |value: f64, interval: Option<Interval>| {
-            interval.is_some_and(|i| (i.high.0 - value).max(value - i.low.0) <= width * value.abs())
+    /// Of the figures that `--until` is about, that with the widest interval, and how far this
+    /// reaches from the value, as a share of it. `None`: a figure has no interval yet.
+    fn widest(&self) -> (String, Option<f64>) {
+        let reach = |value: f64, interval: Option<Interval>| {
+            let i = interval?;
+            Some((i.high.0 - value).max(value - i.low.0) / value.abs())
         };
         if self.analysis.is_rate() {
             let rate = rate(&self.work.delivered);
-            return within(rate.value, rate.interval);
+            return ("the rate".into(), reach(rate.value, rate.interval));
         }
         let Some(metric) = self.analysis.metrics(&self.case).first().copied() else {
-            return true;
+            return ("nothing".into(), Some(0.0));
         };
         let summary = self.summary(metric, f64::INFINITY);
-        [0.5, 0.99].iter().all(|p| {
-            let quantile = summary.quantile(*p);
-            // A quantile that cannot be shown does not hold the rounds up.
-            quantile.is_none_or(|q| q.value.is_none_or(|value| within(value.0, q.interval)))
-        })
+        let of = |p: f64| {
+            let quantile = summary.quantile(p)?;
+            reach(quantile.value?.0, quantile.interval)
+        };
+        let reaches = [0.5, 0.99].map(|p| (quantile_name(p), of(p)));
+        let [p50, p99] = reaches;
+        let (name, widest) = if p50.1.zip(p99.1).is_some_and(|(a, b)| a > b) { p50 } else { p99 };
+        (format!("{} {name}", metric.name()), widest)
     }
 
     fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {

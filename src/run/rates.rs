@@ -3,6 +3,7 @@
 use super::counts::{RoundSeen, between};
 use crate::plan::Schedule;
 use crate::record::schema::RateFigure;
+use crate::sample::Flags;
 use crate::stats::RateMetric;
 use crate::stats::rate::{Delivered, rate};
 
@@ -27,10 +28,11 @@ impl Work {
     /// Of a round whose samples are single messages.
     pub fn of_messages(seen: &RoundSeen<'_>) -> Work {
         let (counts, samples) = (&seen.round.counts, &seen.samples.samples);
+        let counted = || samples.iter().filter(|sample| !sample.flags.has(Flags::WARMUP));
         let (posted, delivered) = match seen.round.samples_in_histogram_only {
             0 => (
-                between(samples.iter().map(|s| s.submit_ns), 1.0),
-                between(samples.iter().map(|s| s.receive_ns), 1.0),
+                between(counted().map(|s| s.submit_ns), 1.0),
+                between(counted().map(|s| s.receive_ns), 1.0),
             ),
             // Stamps are those of the first messages; all have been counted.
             _ => {

@@ -4,7 +4,7 @@
 //! run that is compared with, `100us` for the figure itself.
 
 use super::compare::difference;
-use super::student;
+use super::quantile::median_interval;
 use super::{Interval, Metric, QUANTILES, Rate, RateMetric, Summary, Value};
 use crate::units::quantile_name;
 use std::fmt;
@@ -118,12 +118,12 @@ impl Side {
 
 impl Figure {
     /// The figure and its interval in one run; `None` where it is not shown. The interval of the
-    /// extremes is Student's, from those of the rounds.
+    /// extremes is of the order statistics of the rounds'.
     pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
         let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
             let (value, rounds) = of(figures.summary(metric)?);
             let alone = Interval { low: value, high: value };
-            let interval = student::interval(&rounds).map(|both| both.union(alone));
+            let interval = median_interval(&rounds).map(|both| both.union(alone));
             (!value.0.is_nan()).then_some((value.0, interval))
         };
         match self {

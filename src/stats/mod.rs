@@ -5,12 +5,13 @@
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
 //! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
 //! [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]), computed from the
-//! effective sample size ([`effective`]) and the variation between rounds ([`student`]).
+//! effective sample size ([`effective`]) and the variation between rounds ([`between`]).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub(crate) mod between;
 pub mod compare;
 pub mod effective;
 pub mod exponential;
@@ -128,8 +129,8 @@ pub struct Quantile {
     /// Order-statistic interval, driven by `effective_n`. `None` too where only a histogram is
     /// left, which has no order of time.
     pub within: Option<Interval>,
-    /// Student interval from the same quantile of each round (2 rounds or more, each with enough
-    /// samples for it).
+    /// What the differences between rounds allow (2 rounds or more): [`between`], and where each
+    /// round shows the quantile, the order statistics of theirs.
     pub between: Option<Interval>,
     /// Effective number of independent samples for this quantile, in all rounds together.
     pub effective_n: f64,
@@ -199,7 +200,7 @@ pub struct Rate {
     /// no time passed.
     #[serde(with = "as_value")]
     pub value: f64,
-    /// Student interval over the rounds (2 or more).
+    /// Interval over the rounds (2 or more), never below 0.
     pub interval: Option<Interval>,
     /// Each round's rate.
     pub rounds: Vec<f64>,

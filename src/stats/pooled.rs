@@ -105,22 +105,24 @@ impl<T: Ranked> Ranked for Pooled<T> {
         self.0.iter().map(Ranked::count).sum()
     }
 
-    /// Bisection on the 2^64 keys: the smallest with `rank` samples at or below it is a sample. 64
-    /// counts in each round instead of a merge of all.
+    /// The smallest value with `rank` samples at or below it is a sample: 64 counts in each round
+    /// instead of a merge of all.
     fn at_rank(&self, rank: u64) -> f64 {
         let rank = rank.clamp(1, self.count());
-        let (mut low, mut high) = (key(f64::NEG_INFINITY), key(f64::INFINITY));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.count_at_most(sample(middle)) >= rank {
-                high = middle
-            } else {
-                low = middle + 1
-            }
-        }
-        // Plus zero: the search may end at -0, which equals the 0 that was measured.
-        sample(low) + 0.0
+        first(f64::NEG_INFINITY, f64::INFINITY, |value| self.count_at_most(value) >= rank)
     }
+}
+
+/// The smallest value above `below` and up to `up_to` at which something holds, if from there on it
+/// holds at all: bisection on the 2^64 keys. `up_to` where it holds nowhere.
+pub fn first(below: f64, up_to: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (key(below), key(up_to));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(sample(middle)) { high = middle } else { low = middle + 1 }
+    }
+    // Plus zero: the search may end at -0, which equals the 0 that was measured.
+    sample(low) + 0.0
 }
 
 #[cfg(test)]

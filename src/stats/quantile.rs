@@ -92,6 +92,21 @@ pub fn order_interval(samples: &impl Ranked, p: f64, effective_n: f64) -> Interv
     }
 }
 
+/// The interval of the median of what a few independent values were drawn from, by its order
+/// statistics; the smallest and the largest value where they are too few for 95 % (five cover with
+/// 93.75 %, six with 96.9 %). `None` for fewer than two.
+pub fn median_interval(values: &[f64]) -> Option<Interval> {
+    if values.len() < 2 {
+        return None;
+    }
+    let mut rising = values.to_vec();
+    rising.sort_by(f64::total_cmp);
+    let n = rising.len() as u64;
+    let (low, high) = binomial_bounds(n, 0.5);
+    let at = |rank: u64| Value(rising[rank.clamp(1, n) as usize - 1]);
+    Some(Interval { low: at(low), high: at(high) })
+}
+
 /// The largest l with P(B < l) <= 2.5 % and the smallest u with P(B >= u) <= 2.5 %, B ~ Bin(n, p).
 ///
 /// Exact: the probabilities relative to the mode follow from their ratios,

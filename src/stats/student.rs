@@ -1,6 +1,6 @@
-//! Student's interval for the mean of a few rounds.
+//! Student's t, and mean and deviation.
 
-use super::{CONFIDENCE, Interval, Value};
+use super::CONFIDENCE;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The two-sided 95 % point of Student's t for these degrees of freedom; `None` below 1.
@@ -29,22 +29,6 @@ pub fn mean_sd<I: Iterator<Item = f64> + Clone>(values: I) -> (f64, f64) {
     (mean, (squares.max(0.0) / (n - 1) as f64).sqrt())
 }
 
-/// The 95 % interval mean +- t s/sqrt(n) from the values of n rounds; `None` for fewer than two.
-///
-/// Where the value of some round is infinite there is no mean. If all are, the interval is that
-/// infinity. If some are, the upper bound is infinite and the lower one the smallest round: below
-/// the median of the rounds' distribution with a chance of 1 - 2^-n (97 % for five).
-pub fn interval(values: &[f64]) -> Option<Interval> {
-    let t = t_975(values.len() as f64 - 1.0)?;
-    if values.iter().any(|v| !v.is_finite()) {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        return Some(Interval { low: Value(low), high: Value(f64::INFINITY) });
-    }
-    let (mean, sd) = mean_sd(values.iter().copied());
-    let half = t * sd / (values.len() as f64).sqrt();
-    Some(Interval { low: Value(mean - half), high: Value(mean + half) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,23 +39,6 @@ mod tests {
             assert!((t_975(f64::from(freedom)).unwrap() - t).abs() < 5e-4, "{freedom}");
         }
         assert_eq!(t_975(0.0), None);
-    }
-
-    #[test]
-    fn a_known_interval() {
-        let i = interval(&[9.0, 10.0, 11.0, 10.0, 10.0]).unwrap();
-        let half = 2.776_445 * (0.5_f64 / 5.0).sqrt();
-        assert!((i.low.0 - (10.0 - half)).abs() < 1e-5 && (i.high.0 - (10.0 + half)).abs() < 1e-5);
-        assert_eq!(interval(&[1.0]), None);
-        assert_eq!(interval(&[]), None);
-    }
-
-    #[test]
-    fn lost_rounds_open_the_upper_bound() {
-        let inf = f64::INFINITY;
-        let mixed = interval(&[3.0, inf, 2.0]).unwrap();
-        assert_eq!(mixed, Interval { low: Value(2.0), high: Value(inf) });
-        assert_eq!(interval(&[inf, inf]).unwrap().low, Value(inf));
     }
 
     #[test]

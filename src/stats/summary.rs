@@ -1,9 +1,10 @@
 //! A distribution over all rounds of a run, from raw samples or from histograms.
 
+use super::between::Inversion;
 use super::effective::effective_n;
 use super::pooled::{Bins, Pooled, Run};
-use super::quantile::{Ranked, least_samples, order_interval, quantile, rank};
-use super::student::{interval, mean_sd};
+use super::quantile::{Ranked, least_samples, median_interval, order_interval, quantile, rank};
+use super::student::mean_sd;
 use super::{Interval, QUANTILES, Quantile, RoundSummary, Summary, Value};
 use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 
@@ -15,8 +16,10 @@ use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 ///
 /// - `within`: order statistics of the pooled samples with their effective number. It covers what
 ///   chance does within the rounds, and takes what differs between them for fixed.
-/// - `between`: Student's interval of the rounds' own quantiles. It covers what each fresh process
-///   brings (placement, connections, clock rates), but from a handful of values.
+/// - `between`: what each fresh process brings (placement, connections, clock rates), from a few
+///   rounds. It is itself the union of the shares' interval ([`Inversion`]), which holds where
+///   rounds differ in their tails, and of the order statistics of the rounds' own quantiles, which
+///   hold where they differ in their levels.
 ///
 /// The union covers at least as often as the better of the two, encloses the value (`within` does),
 /// and never hides that rounds disagree. Its price is some width where both say the same.
@@ -101,10 +104,14 @@ fn assemble<T: Ranked>(
         max: Value(ranked(r, r.count())),
     };
     let summaries: Vec<RoundSummary> = rounds.iter().map(of_round).collect();
+    let inversion = Inversion::new(pooled);
     let quantiles = QUANTILES.iter().enumerate().map(|(i, &p)| {
         let of_rounds: Option<Vec<f64>> =
             summaries.iter().map(|r| r.quantiles[i].map(|v| v.0)).collect();
-        pooled_quantile(pooled, p, of_rounds.as_deref(), rounds.len(), reading, &effective)
+        let levels = of_rounds.and_then(|values| median_interval(&values));
+        let shares = inversion.as_ref().map(|inversion| inversion.interval(p));
+        let between = shares.map(|shares| levels.map_or(shares, |levels| shares.union(levels)));
+        pooled_quantile(pooled, p, between, reading, &effective)
     });
     let quantiles = quantiles.collect();
     let medians = rounds.iter().filter(|r| r.count() > 0).map(|r| at(r, 0.5));
@@ -127,26 +134,25 @@ fn assemble<T: Ranked>(
     }
 }
 
-/// One quantile with its intervals. `of_rounds`: the same of each round, where all have it.
-fn pooled_quantile(
-    pooled: &impl Ranked,
+/// One quantile with its intervals.
+fn pooled_quantile<T: Ranked>(
+    pooled: &Pooled<T>,
     p: f64,
-    of_rounds: Option<&[f64]>,
-    rounds: usize,
+    between: Option<Interval>,
     reading: Reading,
     effective: impl Fn(f64, f64) -> Option<f64>,
 ) -> Quantile {
     let (n, value) = (pooled.count(), quantile(pooled, p));
     let effective_n = if n == 0 { None } else { effective(p, at(pooled, p)) };
     let within = value.and(effective_n).map(|m| reading.widen(order_interval(pooled, p, m)));
-    let between = value.and(of_rounds).and_then(interval).map(|i| reading.widen(i));
+    let between = value.and(between).map(|i| reading.widen(i));
     Quantile {
         p,
         value,
         interval: within.zip(between).map(|(a, b)| a.union(b)).or(within).or(between),
         within,
         between,
-        effective_n: effective_n.unwrap_or((rounds as u64).min(n) as f64),
+        effective_n: effective_n.unwrap_or((pooled.0.len() as u64).min(n) as f64),
     }
 }
 

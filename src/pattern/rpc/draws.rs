@@ -4,6 +4,9 @@
 
 use super::spec::{Reply, SHORTEST, Spec};
 use crate::pattern::prelude::*;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
 /// The lengths of a thread's requests and the connections that they go over: drawn from their
 /// numbers, so that whoever knows the case knows them.
@@ -14,7 +17,8 @@ pub struct Draws {
     /// The length of each request, where a trace says it.
     traced: Box<[u32]>,
     reply: Reply,
-    in_turn: bool,
+    /// The order of the lengths where each has a time of its own.
+    turns: Option<Turns>,
     connections: u64,
     seed: u64,
 }
@@ -35,7 +39,7 @@ impl Draws {
             traced: traced.collect(),
             steps: steps.map(|(size, cumulative)| (share(*cumulative), size.0 as u32)).collect(),
             reply: rpc.reply,
-            in_turn: rpc.unloaded,
+            turns: rpc.unloaded.then(|| Turns::of(case, rpc.workload.steps.len())),
             connections: u64::from(case.topology.endpoints_of_role(Role::Client)),
             seed: numbered(!case.seed, u64::from(thread)),
         }
@@ -47,9 +51,9 @@ impl Draws {
         if let Some(length) = self.traced.get(sequence as usize) {
             return *length;
         }
-        let at = match self.in_turn {
-            true => (sequence % self.steps.len() as u64) as usize,
-            false => {
+        let at = match &self.turns {
+            Some(turns) => turns.at(sequence),
+            None => {
                 let drawn = numbered(self.seed, sequence);
                 self.steps.partition_point(|(share, _)| *share < drawn)
             }
@@ -72,6 +76,35 @@ impl Draws {
         let drawn = numbered(!self.seed, sequence);
         // The high half of a product: uniform without a division.
         ((u128::from(drawn) * u128::from(self.connections)) >> 64) as usize
+    }
+}
+
+/// All requests of a length one after another, the lengths in an order that is drawn anew in each
+/// round. In a cycle a short request follows the longest, whose traces in the caches it pays for.
+#[derive(Clone, Debug)]
+struct Turns {
+    /// Of the warm-up: it has each length once.
+    before: u64,
+    each: u64,
+    order: Box<[usize]>,
+}
+
+impl Turns {
+    fn of(case: &Case, lengths: usize) -> Turns {
+        let mut order: Box<[usize]> = (0..lengths).collect();
+        order.shuffle(&mut ChaCha8Rng::seed_from_u64(case.seed));
+        let all = case.bound.count.unwrap_or_default();
+        Turns { before: case.warmup, each: (all / lengths.max(1) as u64).max(1), order }
+    }
+
+    #[inline(always)]
+    fn at(&self, sequence: u64) -> usize {
+        let turn = match sequence.checked_sub(self.before) {
+            Some(sequence) => sequence / self.each,
+            None => sequence,
+        };
+        let turn = turn.checked_rem(self.order.len() as u64).unwrap_or_default();
+        self.order.get(turn as usize).copied().unwrap_or_default()
     }
 }
 

@@ -55,8 +55,8 @@ impl PatternAnalysis for Rpc {
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
         let mut rates = run.work.figures(run.case.schedule);
-        if let Some(Requests { sizes, costs }) = run.collected() {
-            rates.extend(sizes.bandwidth(&run.work.delivered));
+        if let Some(Requests { costs, bytes, .. }) = run.collected() {
+            rates.extend(bandwidth(bytes, &run.work.delivered));
             rates.extend(costs.figures());
         }
         rates
@@ -98,12 +98,22 @@ impl PatternAnalysis for Rpc {
 struct Requests {
     costs: load::Costs,
     sizes: BySize,
+    /// Of the requests that were answered in each round: bytes, and how many.
+    bytes: Vec<(f64, f64)>,
 }
 
 impl Collector for Requests {
     fn take(&mut self, seen: &RoundSeen<'_>) {
         self.costs.take(seen);
         self.sizes.take(seen.case, seen.round.index as usize, seen.samples);
+        let metric = metric_of(seen.case);
+        let is_answered = |sample: &&Sample| {
+            let took = metric.of_sample(sample).filter(|_| !sample.flags.has(Flags::WARMUP));
+            took.is_some_and(f64::is_finite)
+        };
+        let answered = seen.samples.samples.iter().filter(is_answered);
+        let add = |(bytes, many), sample: &Sample| (bytes + f64::from(sample.size), many + 1.0);
+        self.bytes.push(answered.fold((0.0, 0.0), add));
     }
 }
 
@@ -124,18 +134,18 @@ impl BySize {
             rounds[round].push(ns);
         }
     }
+}
 
-    /// Bytes of requests that were answered in the time in which so many were.
-    fn bandwidth(&self, delivered: &[Delivered]) -> Option<RateFigure> {
-        let (mut bytes, mut answered) = (0.0, 0.0);
-        for (size, rounds) in &self.0 {
-            let came = rounds.iter().flatten().filter(|ns| ns.is_finite()).count() as f64;
-            bytes += f64::from(*size) * came;
-            answered += came;
-        }
-        let is_known = answered > 0.0;
-        is_known.then(|| figure(RateMetric::Bandwidth, "B/s", delivered, bytes / answered))
-    }
+/// The bytes of each round's answered requests in the time in which they were answered.
+fn bandwidth(bytes: &[(f64, f64)], delivered: &[Delivered]) -> Option<RateFigure> {
+    let of_round = |(&(bytes, answered), messages): (&(f64, f64), &Delivered)| {
+        // Of the first one only the end lies in that time.
+        let mean = if answered > 0.0 { bytes / answered } else { 0.0 };
+        Delivered { work: mean * messages.work, ..*messages }
+    };
+    let rounds: Vec<Delivered> = bytes.iter().zip(delivered).map(of_round).collect();
+    let is_known = rounds.iter().any(|round| round.work > 0.0);
+    is_known.then(|| figure(RateMetric::Bandwidth, "B/s", &rounds, 1.0))
 }
 
 /// What a request of a case takes.

@@ -187,7 +187,7 @@ fn lengths_are_those_of_the_workload_and_of_nothing_but_the_number() {
 }
 
 #[test]
-fn unloaded_requests_take_each_length_in_turn() {
+fn unloaded_requests_of_a_length_follow_one_another_in_an_order_that_is_drawn() {
     let plan = planned(|request, asked| {
         asked.workloads = vec![w("w1")];
         asked.rates = vec![MessageRate(1.0)];
@@ -197,9 +197,21 @@ fn unloaded_requests_take_each_length_in_turn() {
     let unloaded = cases[1].clone();
     let steps = &spec(&unloaded).workload.steps;
     let draws = Draws::of(&unloaded, 0);
-    for (number, (size, _)) in steps.iter().enumerate() {
-        assert_eq!(u64::from(draws.length((number + 3 * steps.len()) as u64)), size.0);
-    }
+    let lengths = |draws: &Draws, from: u64, many: u64| -> Vec<u32> {
+        (from..from + many).map(|number| draws.length(number)).collect()
+    };
+    let mut warm = lengths(&draws, 0, unloaded.warmup);
+    let all = lengths(&draws, unloaded.warmup, unloaded.bound.count.unwrap());
+    let each = all.len() / steps.len();
+    let mut turns = all.clone();
+    turns.dedup();
+    assert_eq!(turns, warm, "the warm-up has each length once, in the same order");
+    assert!(all.chunk_by(|a, b| a == b).all(|turn| turn.len() == each), "{each}");
+    warm.sort_unstable();
+    assert!(warm.iter().zip(steps).all(|(length, (size, _))| u64::from(*length) == size.0));
+    assert_ne!(turns, warm, "a cycle by length");
+    let next = Draws::of(&Case { seed: unloaded.seed + 1, ..unloaded.clone() }, 0);
+    assert_ne!(lengths(&next, 0, unloaded.warmup), turns, "another round, another order");
     assert_eq!(
         (unloaded.topology.threads_of(Role::Client), unloaded.topology.endpoints_of(1)),
         (1, 1)
