@@ -2,8 +2,8 @@
 //!
 //! A figure has four significant digits and at most four decimals: what is cut is below 0.05 % or,
 //! of a latency in us, below 0.1 ns. Beside an error it is given to the error's last digit, and the
-//! error is rounded up to two significant digits, so that the interval that is printed encloses the
-//! one that was found. The page's read-outs follow the same rules (`web/units.js`).
+//! error is rounded outward to two significant digits, so that the interval that is printed
+//! encloses the one that was found. The page's read-outs follow the same rules (`web/units.js`).
 
 use crate::stats::Interval;
 pub use crate::units::quantile_name;
@@ -124,33 +124,68 @@ pub fn bytes(n: u64) -> String {
     format!("{} {unit}", n >> power)
 }
 
-/// An interval, each bound as `shown` shows it.
-pub fn interval(interval: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
-    interval.map_or_else(
-        || "no interval".into(),
-        |Interval { low, high }| format!("[{}, {}]", shown(low.0), shown(high.0)),
-    )
+/// The interval of a value, each bound as `shown` shows it.
+pub fn interval(value: f64, interval: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
+    match interval {
+        None => "no interval".into(),
+        Some(interval) if !interval.resolves(value) => UNRESOLVED.into(),
+        Some(Interval { low, high }) => format!("[{}, {}]", shown(low.0), shown(high.0)),
+    }
 }
 
-/// A figure, and its error with its sign: the larger half of its interval.
+/// As the page shows the interval of a figure below it.
+pub fn interval_on_page(value: f64, both: Interval, scale: f64) -> String {
+    match both.resolves(value) {
+        false => UNRESOLVED.into(),
+        true => {
+            let bound = |bound: f64| on_page(bound * scale, None);
+            format!("{} – {}", bound(both.low.0), bound(both.high.0))
+        }
+    }
+}
+
+/// What is shown of an interval that has an end which the samples cannot give.
+pub const UNRESOLVED: &str = "unresolved";
+
+/// One half of an interval may be so many times the other before both ends are shown.
+const LOPSIDED: f64 = 3.0;
+/// Where the larger half is below this share of the value, it is shown alone whatever the other.
+const SMALL: f64 = 0.1;
+
+/// A figure, and its error: with its sign, the larger half of its interval; `(low..high)` where
+/// one half is large and far larger than the other, as of a quantile that is nearly a stall; or
+/// that the samples leave an end open.
 pub fn with_error(value: f64, interval: Option<Interval>, scale: f64) -> (String, Option<String>) {
     let v = value * scale;
-    let Some(Interval { low, high }) = interval.filter(|_| !v.is_nan()) else {
+    let Some(interval) = interval.filter(|_| !v.is_nan()) else {
         return (short(v), None);
     };
-    let (low, high) = (low.0 * scale, high.0 * scale);
-    if !(v.is_finite() && low.is_finite() && high.is_finite()) {
-        return (short(v), Some("±inf".into()));
+    if !interval.resolves(value) {
+        return (short(v), Some(UNRESOLVED.into()));
     }
-    let digits = decimals((high - v).max(v - low), 2).max(decimals(v, 4));
+    let (low, high) = (interval.low.0 * scale, interval.high.0 * scale);
+    let (below, above) = (v - low, high - v);
+    let (lesser, larger) = (below.min(above), below.max(above));
+    // Where both are infinite they are no numbers, and neither condition holds.
+    if v.is_infinite() || (larger > SMALL * v.abs() && larger > LOPSIDED * lesser) {
+        let (low, high) = (rounded(low, f64::floor), rounded(high, f64::ceil));
+        return (short(v), Some(format!("({low}..{high})")));
+    }
+    let digits = decimals(larger, 2).max(decimals(v, 4));
     let shown: f64 = fixed(v, digits).parse().unwrap_or(v);
     let error = (high - shown).max(shown - low).max(0.0);
-    let places = decimals(error, 2);
+    // Up, since an error must not be shown smaller than it is.
+    (fixed(v, digits), Some(format!("±{}", rounded(error, f64::ceil))))
+}
+
+/// Two significant digits, at most four decimals, rounded so that an interval grows.
+fn rounded(v: f64, outward: fn(f64) -> f64) -> String {
+    let places = decimals(v, 2);
     let unit = 10f64.powi(places as i32);
-    // Up, since an error must not be shown smaller than it is; what is left of the binary form of a
-    // decimal is not an error.
-    let up = (error * unit - 1e-6).ceil().max(0.0) / unit;
-    (fixed(v, digits), Some(format!("±{}", fixed(up, places))))
+    // What is left of the binary form of a decimal is not a digit of it.
+    let units = v * unit;
+    let near = (units - units.round()).abs() < 1e-6;
+    fixed(if near { units.round() } else { outward(units) } / unit, places)
 }
 
 #[cfg(test)]
@@ -172,8 +207,27 @@ mod tests {
         assert_eq!(shown(15.3243, 15.0, 16.1), pair("15.32", "±0.78"));
         assert_eq!(shown(5003.2, 4900.0, 5100.0), pair("5003", "±103"));
         assert_eq!(shown(0.1243, 0.1243, 0.1243), pair("0.1243", "±0"));
-        assert_eq!(shown(1.0, 0.5, f64::INFINITY), pair("1.000", "±inf"));
-        assert_eq!(shown(f64::INFINITY, 5.0, f64::INFINITY), pair("inf", "±inf"));
+    }
+
+    #[test]
+    fn a_lopsided_interval_shows_both_ends() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(shown(2.303, 2.281, 1152.4), pair("2.303", "(2.2..1153)"));
+        assert_eq!(shown(100.0, 5.0, 101.0), pair("100.0", "(5.0..101)"));
+        assert_eq!(shown(2.0, 1.99, 2.1), pair("2.000", "±0.10"), "a twentieth");
+        assert_eq!(shown(f64::INFINITY, 5.07, f64::INFINITY), pair("inf", "(5.0..inf)"));
+    }
+
+    #[test]
+    fn an_end_that_the_samples_cannot_give_is_said() {
+        let open = Interval { low: Value(f64::NEG_INFINITY), high: Value(5.0) };
+        assert_eq!(with_error(1.0, Some(open), US).1.as_deref(), Some("unresolved"));
+        assert_eq!(shown(1.0, 0.5, f64::INFINITY).1, "unresolved");
+        assert_eq!(interval(1.0, Some(open), short), "unresolved");
+        assert_eq!(interval_on_page(1.0, open, US), "unresolved");
+        let lost = Interval { low: Value(5.0), high: Value(f64::INFINITY) };
+        assert_eq!(interval(f64::INFINITY, Some(lost), short), "[5.000, inf]");
+        assert_eq!(interval(1.0, None, short), "no interval");
     }
 
     #[test]
@@ -217,9 +271,15 @@ mod tests {
             let (low, high) = (value - down * width, value + up * width);
             let (v, e) = shown(value, low, high);
             let v: f64 = v.parse().unwrap();
-            let e: f64 = e.trim_start_matches('±').parse().unwrap();
+            let (below, above) = match e.strip_prefix('±') {
+                Some(e) => (v - e.parse::<f64>().unwrap(), v + e.parse::<f64>().unwrap()),
+                None => {
+                    let (low, high) = e[1..e.len() - 1].split_once("..").unwrap();
+                    (low.parse().unwrap(), high.parse().unwrap())
+                }
+            };
             // Four decimals are the end of it: half of the last.
-            prop_assert!(v - e <= low + 6e-5 && v + e >= high - 6e-5, "{v} ±{e}: {low} {high}");
+            prop_assert!(below <= low + 6e-5 && above >= high - 6e-5, "{v} {e}: {low} {high}");
         }
 
         #[test]

@@ -61,6 +61,12 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Whether the samples bound a value from both sides. A value that is infinite, since it was
+    /// lost, needs no bound above.
+    pub fn resolves(self, value: f64) -> bool {
+        self.low.0.is_finite() && (self.high.0.is_finite() || value == f64::INFINITY)
+    }
+
     /// The smallest interval that holds both.
     pub fn union(self, other: Interval) -> Interval {
         let (low, high) = (self.low.0.min(other.low.0), self.high.0.max(other.high.0));

@@ -355,7 +355,7 @@ fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
             "{} {} {}, {clients}{}, n = {}{}",
             latency.name(),
             time(y),
-            interval(found.interval, time),
+            interval(y, found.interval, time),
             rates.collect::<Vec<_>>().join(", "),
             count(summary.count),
             if is_bound { ", the generator was the bottleneck" } else { "" }

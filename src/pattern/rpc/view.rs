@@ -120,7 +120,7 @@ fn lengths_of(sent: &Sent<'_>) -> Option<Table> {
     let table = Table::of(sent.lengths(), fields(&format!("{} ", sent.lengths.metric.name())))?;
     let mut notes = vec![sent.rpc.workload.what.clone()];
     if let Cell::Figure(mean) = sent.slowdown() {
-        let interval = crate::report::number::interval(mean.interval, short);
+        let interval = crate::report::number::interval(mean.value.0, mean.interval, short);
         let (mean, by) = (short(mean.value.0), explained(sent.rpc.slowdown));
         notes.push(format!("Mean slowdown: {mean} {interval}, of each answered request {by}."));
     }

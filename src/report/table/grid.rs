@@ -43,7 +43,9 @@ impl Field {
             }
             Cell::Figure(Figure { value, interval, scale, .. }) => {
                 let (value, error) = with_error(value.0, *interval, *scale);
-                let error = error.map_or_else(Field::none, |error| Field::new(&error, true));
+                // An interval has two points; it stands under no other.
+                let error = error
+                    .map_or_else(Field::none, |error| Field::new(&error, error.starts_with('±')));
                 (Field::new(&value, true), error)
             }
         }

@@ -32,7 +32,10 @@ fn legend(record: &Record) -> String {
         true => "; max is the true maximum, with the range of the rounds' maxima beside it",
         false => "",
     };
-    format!("figures: ± is the larger half of the 95 % confidence interval{maximum}")
+    format!(
+        "figures: ± is the larger half of the 95 % confidence interval, (low..high) both its ends \
+         where it is lopsided, unresolved where the samples leave an end open{maximum}"
+    )
 }
 
 fn instrument(record: &Record) -> String {

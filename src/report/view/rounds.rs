@@ -94,7 +94,7 @@ fn pooled(figure: &Figure<'_>, x: f64, shown: &impl Fn(f64) -> String) -> Option
         figure.run.label,
         figure.name,
         shown(figure.value),
-        interval(figure.interval, shown),
+        interval(figure.value, figure.interval, shown),
         figure.rounds.len()
     );
     let (low, high) = (bound(|both| both.low.0), bound(|both| both.high.0));

@@ -93,7 +93,7 @@ fn shown<'a>(figure: &'a Figure<'_>, scale: Scale) -> &'a str {
 fn point(figure: &Figure<'_>, scale: Scale) -> Option<Point> {
     let (x, y) = (figure.run.case.size.0 as f64, figure.value);
     let text = || {
-        let interval = interval(figure.interval, |bound| scale.text(bound));
+        let interval = interval(y, figure.interval, |bound| scale.text(bound));
         let size = bytes(figure.run.case.size.0);
         format!("{size}: {} {interval}, n = {}", scale.text(y), count(figure.count))
     };

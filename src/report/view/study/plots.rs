@@ -101,8 +101,8 @@ fn point(graph: &Graph, line: &Line<'_>, x: f64, is_linear: bool) -> Option<Poin
         Some(summary) => format!("n = {}", count(summary.count)),
         None => format!("{} rounds", line.rounds()),
     };
-    let text =
-        format!("{}: {} {}{spread}, {n}", words(graph, line), text(value), interval(bounds, text));
+    let (words, interval) = (words(graph, line), interval(value, bounds, text));
+    let text = format!("{words}: {} {interval}{spread}, {n}", text(value));
     let bars = match deciles {
         Some((low, high)) => Some(Interval { low: Value(low), high: Value(high) }),
         None => bounds,

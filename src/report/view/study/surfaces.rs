@@ -35,7 +35,7 @@ fn surface_point(graph: &Graph, line: &Line<'_>) -> Option<SurfacePoint> {
     let [rate, values] = line.at[..] else { return None };
     let text = |value: f64| scale(graph).text(value);
     let shown = match line.figure {
-        Some((value, bounds)) => format!("{} {}", text(value), interval(bounds, text)),
+        Some((value, bounds)) => format!("{} {}", text(value), interval(value, bounds, text)),
         None => "n too small".into(),
     };
     let missed = line.missed().unwrap_or(0.0);
