@@ -79,7 +79,7 @@ fn page(record: &Record, rounds: Vec<Result<RoundSamples, String>>) -> String {
 fn figures_bounds_and_too_few_samples_are_shown_as_they_are() {
     let page = page(&record(summary(3, json!(100.0))), vec![Ok(samples(0, &[100.0; 3]))]);
     assert!(page.contains("<data value=\"100\">0<span class=\"f5\">.1000</span></data>"));
-    assert!(page.contains("data-low=\"90\" data-high=\"inf\">0.0900 – ∞</span>"));
+    assert!(page.contains("data-low=\"90\" data-high=\"inf\">unresolved</span>"));
     assert!(page.contains("data-k=\"p99\"><span class=\"small\">n too small</span>"));
     assert!(page.contains("data-k=\"p99.9\"><span class=\"small\">not computed</span>"));
     assert!(page.contains("wiregauge &#39;a b&#39;"), "the command can be pasted");

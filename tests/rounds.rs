@@ -233,9 +233,11 @@ fn both_ways_each_end_delivers_what_was_sent() {
                 [&finished.threads_of(Role::Client)[0], &finished.threads_of(Role::Server)[0]]
             {
                 let seen = part.outcome.as_ref().unwrap().counts;
-                assert_eq!((seen.sent, seen.corrupt), (5000 + WARMUP, 0), "{}", case.label());
-                let all = seen.received == 5000 + WARMUP;
-                assert!(all || descriptor.loses, "{}: {}", case.label(), seen.received);
+                assert_eq!(seen.corrupt, 0, "{}", case.label());
+                // Without acknowledgements an end may have done before the other has begun, which
+                // then stops.
+                let all = (seen.sent, seen.received) == (5000 + WARMUP, 5000 + WARMUP);
+                assert!(all || descriptor.loses, "{}: {seen:?}", case.label());
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::analysis::{Arrivals, RunSoFar};
 use crate::loops::Ended;
+use crate::plan::request::ROUNDS;
 use crate::plan::{Case, Plan, Schedule};
 use crate::record::schema::{
     ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd,
@@ -16,6 +17,8 @@ use crate::warning::Warning;
 const LOOPBACK: &str = "lo";
 /// A post that is later than its intended time by more than this is a late one.
 const LATENESS_ALLOWED_NS: f64 = 1000.0;
+/// The share of rounds that have a state, which rounds are to show: one in three nearly.
+const RARE_STATE: f64 = 0.3;
 
 impl RunSoFar {
     /// Adds the warnings of the figures, the processes and the generator.
@@ -26,6 +29,7 @@ impl RunSoFar {
             let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
             found.extend(of_series(first.metric, series));
         }
+        found.extend(self.few_rounds());
         found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
         found.extend(self.threads_not_concurrent());
         let Counts { lost, sent, corrupt: count, .. } = self.counts;
@@ -43,6 +47,13 @@ impl RunSoFar {
         let incomplete = Warning::Incomplete { done, planned: plan.rounds.least.max(1) };
         found.extend((!self.is_complete()).then_some(incomplete));
         self.warnings.extend(found);
+    }
+
+    /// Whether rounds are fewer than those whose range is a 95 % interval of their median.
+    fn few_rounds(&self) -> Option<Warning> {
+        let rounds = self.rounds.len() as u32;
+        let missed = (1.0 - RARE_STATE).powi(rounds as i32);
+        (1..ROUNDS).contains(&rounds).then_some(Warning::FewRounds { rounds, missed })
     }
 
     /// Whether a round that its time was to end was over when its rows were used.

@@ -227,6 +227,12 @@ warnings! {
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
+    /// Rounds are too few for an interval between them that covers as often as it says.
+    "few_rounds" Note FewRounds { rounds: u32, missed: f64 }
+    says("a state that 30 % of rounds have is in none of {} with a chance of {}",
+         many(u64::from(*rounds), "round"), percent(*missed)),
+    advises("raise --rounds: 6 enclose the median of rounds at 95 %, 10 miss such a state in 3 %");
+
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
     says("{} of {metric} varies {ratio:.1}x more between rounds than within one",

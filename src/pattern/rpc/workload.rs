@@ -58,9 +58,9 @@ impl Workload {
         shipped().ok()?.into_iter().find(|workload| workload.name == name)
     }
 
-    /// One of a file: a `size cumulative` a line, sizes in bytes and rising, cumulative fractions
-    /// rising to 1. A line of one number (the mean, as the originals' files begin) and what follows
-    /// a `#` is passed over.
+    /// One of a file: a `size cumulative` a line, sizes in bytes that do not fall, cumulative
+    /// fractions rising to 1; lines of one size are one. A line of one number (the mean, as the
+    /// originals' files begin) and what follows a `#` is passed over.
     pub fn of_file(file: &str, text: &str) -> Result<Workload, Misplaced> {
         let written = Written { file: file.into(), text: text.into() };
         let mut steps: Vec<(Bytes, f64)> = Vec::new();
@@ -69,9 +69,12 @@ impl Workload {
             let begin = end;
             end += line.len();
             if let Some(step) = step(&written, begin, line, steps.last())? {
-                // Lengths that no message has.
-                if step.1 > steps.last().map_or(0.0, |last| last.1) {
-                    steps.push(step);
+                let shared = steps.last().map_or(0.0, |last| last.1);
+                match steps.last_mut() {
+                    Some(last) if last.0 == step.0 => last.1 = step.1,
+                    // Otherwise a length that no message has.
+                    _ if step.1 > shared => steps.push(step),
+                    _ => {}
                 }
             }
             let sentence = || format!("at most {MOST} lengths are allowed");
@@ -153,8 +156,8 @@ fn step(
     let Some(cumulative) = fraction.parse().ok().filter(is_fraction) else {
         return wrong(fraction, format!("invalid fraction '{fraction}': use 0 to 1, such as 0.5"));
     };
-    if last.is_some_and(|last| bytes <= last.0.0 as f64) {
-        return wrong(size, format!("{size} B is not more than the line before; sizes must rise"));
+    if last.is_some_and(|last| bytes < last.0.0 as f64) {
+        return wrong(size, format!("{size} B is less than the line before; sizes must not fall"));
     }
     if last.is_some_and(|last| cumulative < last.1) {
         let sentence = format!("{fraction} is less than the line before; fractions must rise");

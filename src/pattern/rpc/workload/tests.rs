@@ -41,11 +41,19 @@ fn a_file_may_begin_with_its_mean_and_have_comments() {
 }
 
 #[test]
+fn lines_of_one_size_are_one_length() {
+    let workload = Workload::of_file("f", "15 0.4\n16 0.5\n16 0.5\n16 0.75\n20 1\n").unwrap();
+    assert_eq!(workload.steps, [(Bytes(15), 0.4), (Bytes(16), 0.75), (Bytes(20), 1.0)]);
+    let unused = Workload::of_file("f", "15 0.5\n16 0.5\n16 1\n").unwrap();
+    assert_eq!(unused.steps, [(Bytes(15), 0.5), (Bytes(16), 1.0)]);
+}
+
+#[test]
 fn what_is_wrong_in_a_file_has_its_line_and_column() {
     let wrong = |text: &str| Workload::of_file("cdf", text).unwrap_err().to_string();
     assert!(wrong("1 0.5\n  x 1\n").starts_with("cdf:2:3: invalid size 'x'"));
     assert!(wrong("1 0.5\n2 1.5\n").starts_with("cdf:2:3: invalid fraction '1.5'"));
-    assert!(wrong("2 0.5\n1 1\n").starts_with("cdf:2:1: 1 B is not more"));
+    assert!(wrong("2 0.5\n1 1\n").starts_with("cdf:2:1: 1 B is less"));
     assert!(wrong("1 0.5\n2 0.4\n").starts_with("cdf:2:3: 0.4 is less"));
     assert!(wrong("1 0.5\n2\n").starts_with("cdf:2:1: expected a size and a fraction"));
     assert!(wrong("1 0.5 7\n").starts_with("cdf:1:7: a line has only a size and a fraction"));
