@@ -398,6 +398,9 @@ pub struct Usage {
     pub user_ns: f64,
     /// System CPU time.
     pub system_ns: f64,
+    /// CPU time of both kinds, by the clocks of the threads; 0 in older records.
+    #[serde(default)]
+    pub cpu_ns: f64,
     /// Context switches that it asked for.
     pub voluntary_switches: u64,
     /// Context switches that it suffered.

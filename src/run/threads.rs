@@ -29,6 +29,7 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
     Usage {
         user_ns: used.user_ns,
         system_ns: used.system_ns,
+        cpu_ns: used.cpu_ns,
         voluntary_switches: used.voluntary_switches,
         involuntary_switches: used.involuntary_switches,
         page_faults: used.page_faults,

@@ -1,14 +1,21 @@
 //! What differs between rounds: an interval of a quantile from the share of each round below a
 //! value.
 
-use super::pooled::{Pooled, first};
+use super::pooled::Pooled;
 use super::quantile::Ranked;
 use super::student::t_975;
 use super::{Interval, Value};
 
-/// Values of each round from which the ends of an interval are sought; so many that two of them
-/// seldom have two ends between them.
-const GRID: u64 = 64;
+/// Values of each round between which the ends of an interval are sought, evenly spread over its
+/// ranks. More of them cost more than they spare: between two, all samples are looked at.
+const GRID: u64 = 256;
+
+/// The share of all samples at or below a value, and how far off it may be.
+#[derive(Clone, Copy)]
+struct Share {
+    share: f64,
+    error: f64,
+}
 
 /// Inverts the test of whether a value is the quantile.
 ///
@@ -23,6 +30,8 @@ pub struct Inversion<'a, T> {
     pooled: &'a Pooled<T>,
     /// Rising, from the smallest sample to the largest.
     grid: Vec<f64>,
+    /// Of each value of the grid.
+    shares: Vec<Share>,
     t: f64,
 }
 
@@ -36,11 +45,12 @@ impl<'a, T: Ranked> Inversion<'a, T> {
         };
         let mut grid: Vec<f64> = rounds().flat_map(of_round).collect();
         grid.sort_by(f64::total_cmp);
-        Some(Inversion { pooled, grid, t })
+        let mut inversion = Inversion { pooled, grid, shares: Vec::new(), t };
+        inversion.shares = inversion.grid.iter().map(|value| inversion.share(*value)).collect();
+        Some(inversion)
     }
 
-    /// The share of samples at or below a value, and how far off it may be.
-    fn share(&self, value: f64) -> (f64, f64) {
+    fn share(&self, value: f64) -> Share {
         let rounds = self.pooled.0.iter().filter(|round| round.count() > 0);
         let counts = rounds.map(|round| (round.count_at_most(value) as f64, round.count() as f64));
         let (rounds, below, all) = counts
@@ -48,31 +58,39 @@ impl<'a, T: Ranked> Inversion<'a, T> {
             .fold((0.0, 0.0, 0.0), |(r, below, all), (c, n)| (r + 1.0, below + c, all + n));
         let share = below / all;
         let squares: f64 = counts.map(|(c, n)| (c - share * n).powi(2)).sum();
-        (share, self.t * (rounds / (rounds - 1.0) * squares).sqrt() / all)
+        let error = self.t * (rounds / (rounds - 1.0) * squares).sqrt() / all;
+        Share { share, error }
     }
 
     /// The interval of quantile `p`.
     pub fn interval(&self, p: f64) -> Interval {
-        let may_be_above = |value: f64| {
-            let (share, error) = self.share(value);
-            share + error >= p
-        };
-        let is_above = |value: f64| {
-            let (share, error) = self.share(value);
-            share - error > p
-        };
-        // At the largest sample the share is 1 in all rounds, so both hold there.
-        let low = self.grid.iter().position(|value| may_be_above(*value)).unwrap_or(0);
-        let high = self.grid.iter().rposition(|value| !is_above(*value)).map_or(0, |last| last + 1);
-        let low = self.first(low, may_be_above);
-        Interval { low: Value(low), high: Value(self.first(high, is_above)) }
+        let may_be_above = |at: &Share| at.share + at.error >= p;
+        let is_above = |at: &Share| at.share - at.error > p;
+        let (grid, shares) = (&self.grid, &self.shares);
+        let before = |at: usize| at.checked_sub(1).map_or(f64::NEG_INFINITY, |at| grid[at]);
+        // At the largest sample the share is 1 in all rounds, so this holds there.
+        let first = shares.iter().position(may_be_above).unwrap_or(0);
+        let mut below = self.samples(before(first), grid[first]);
+        let low = below.find(|value| may_be_above(&self.share(*value)));
+        let beyond = shares.iter().rposition(|at| !is_above(at)).map_or(0, |last| last + 1);
+        let high = grid.get(beyond).map_or(before(beyond), |end| {
+            let after_last = |high: Option<f64>, value| {
+                high.or(Some(value)).filter(|_| is_above(&self.share(value)))
+            };
+            self.samples(before(beyond), *end).fold(None, after_last).unwrap_or(*end)
+        });
+        Interval { low: Value(low.unwrap_or(grid[first])), high: Value(high) }
     }
 
-    /// The first value at which something holds, of those up to a value of the grid and above the
-    /// one before it.
-    fn first(&self, number: usize, holds: impl Fn(f64) -> bool) -> f64 {
-        let last = self.grid.len() - 1;
-        let below = number.checked_sub(1).map_or(f64::NEG_INFINITY, |before| self.grid[before]);
-        first(below, self.grid[number.min(last)], holds)
+    /// The samples above a value and up to another, rising, equal ones once.
+    fn samples(&self, above: f64, up_to: f64) -> impl Iterator<Item = f64> {
+        let next = move |value: f64| {
+            let beyond = self.pooled.0.iter().filter_map(|round| {
+                let below = round.count_at_most(value);
+                (below < round.count()).then(|| round.at_rank(below + 1))
+            });
+            beyond.reduce(f64::min).filter(|next| *next <= up_to)
+        };
+        std::iter::successors(next(above), move |value| next(*value))
     }
 }

@@ -1,12 +1,14 @@
 //! What the tests of the record share: a record with every field set, and awkward samples.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod bounded;
 mod clocks;
+mod python;
 mod rpc;
 mod stream;
 pub mod study;
 
+pub use python::{READERS, python};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -297,6 +299,7 @@ fn full_round() -> Round {
     let usage = Usage {
         user_ns: 1e6,
         system_ns: 2e6,
+        cpu_ns: 2.9e6,
         voluntary_switches: 1,
         involuntary_switches: 2,
         page_faults: 3,
@@ -459,18 +462,4 @@ pub fn bits(rounds: &[RoundSamples]) -> Vec<[u64; 11]> {
         ]
     })
     .collect()
-}
-
-/// How to install what the tests of the formats need.
-pub const READERS: &str = "python3 -m venv target/readers && \
-                           target/readers/bin/pip install pyarrow duckdb polars pandas";
-
-/// The Python that has the readers: `WIREGAUGE_PYTHON`, or the environment under `target/`.
-pub fn python() -> PathBuf {
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/readers/bin/python");
-    match std::env::var_os("WIREGAUGE_PYTHON") {
-        Some(python) => python.into(),
-        None if made.exists() => made,
-        None => "python3".into(),
-    }
 }

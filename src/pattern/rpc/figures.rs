@@ -85,7 +85,7 @@ impl PatternAnalysis for Rpc {
             other.case.pattern == run.case.pattern && cases::is_baseline_of(&other.case, &run.case)
         };
         let baseline = runs.iter().find(is_baseline).and_then(|baseline| {
-            let sizes = baseline.collected::<Requests>()?.sizes.0.iter();
+            let sizes = baseline.collected::<Requests>()?.sizes.times.iter();
             let sizes = sizes.map(|(size, rounds)| (*size, summarize(rounds, threshold_ns)));
             Some(Baseline { run: baseline.index as u32, sizes: sizes.collect() })
         });
@@ -117,9 +117,14 @@ impl Collector for Requests {
     }
 }
 
-/// The times of each length, a vector a round.
+/// The times of each length.
 #[derive(Default)]
-struct BySize(BTreeMap<u32, Vec<Vec<f64>>>);
+struct BySize {
+    /// A vector a round.
+    times: BTreeMap<u32, Vec<Vec<f64>>>,
+    /// The lengths in the order of sending, a vector a round.
+    order: Vec<Vec<u32>>,
+}
 
 impl BySize {
     /// Takes one round.
@@ -127,13 +132,18 @@ impl BySize {
         let metric = metric_of(case);
         for sample in samples.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP)) {
             let Some(ns) = metric.of_sample(sample) else { continue };
-            let rounds = self.0.entry(sample.size).or_default();
-            if rounds.len() <= round {
-                rounds.resize_with(round + 1, Vec::new);
-            }
-            rounds[round].push(ns);
+            at_round(self.times.entry(sample.size).or_default(), round).push(ns);
+            at_round(&mut self.order, round).push(sample.size);
         }
     }
+}
+
+/// What belongs to a round, of a vector a round.
+fn at_round<T>(rounds: &mut Vec<Vec<T>>, round: usize) -> &mut Vec<T> {
+    if rounds.len() <= round {
+        rounds.resize_with(round + 1, Vec::new);
+    }
+    &mut rounds[round]
 }
 
 /// The bytes of each round's answered requests in the time in which they were answered.
@@ -166,7 +176,7 @@ fn lengths(
     threshold_ns: f64,
 ) -> Completion {
     let rpc = case.spec::<Spec>();
-    let all: usize = by_size.0.values().flatten().map(Vec::len).sum();
+    let all: usize = by_size.times.values().flatten().map(Vec::len).sum();
     let reply = |size| rpc.reply.to(size);
     let link = rpc.link.map(|link| link.0).or_else(|| baseline.and_then(|b| found(b, reply)));
     let mut before = 0;
@@ -176,7 +186,7 @@ fn lengths(
         let (reply, summary) = (reply(size), summarize(rounds, threshold_ns));
         OfSize { size, reply, share, summary, unloaded: unloaded(baseline, size, reply, link) }
     };
-    let sizes: Vec<OfSize> = by_size.0.iter().map(of_size).collect();
+    let sizes: Vec<OfSize> = by_size.times.iter().map(of_size).collect();
     let mean = |by: &Slowdown| mean_slowdown(by_size, &sizes, *by);
     let known = baseline.map_or(&[][..], |_| Slowdown::ALL);
     let slowdowns: Vec<MeanSlowdown> = known.iter().filter_map(mean).collect();
@@ -240,11 +250,11 @@ fn unloaded(baseline: Option<&Baseline>, size: u32, reply: u32, link: Option<f64
 
 /// The mean slowdown of the requests that were answered; `None`: a length has no unloaded time.
 fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<MeanSlowdown> {
-    let rounds = by_size.0.values().map(Vec::len).max()?;
+    let rounds = by_size.times.values().map(Vec::len).max()?;
     let mut sums = vec![Delivered { work: 0.0, seconds: 0.0 }; rounds];
     for of in sizes {
         let unloaded_ns = of.unloaded.by(by).filter(|ns| *ns > 0.0)?;
-        for (sum, times) in sums.iter_mut().zip(&by_size.0[&of.size]) {
+        for (sum, times) in sums.iter_mut().zip(&by_size.times[&of.size]) {
             for ns in times.iter().filter(|ns| ns.is_finite()) {
                 sum.work += ns / unloaded_ns;
                 sum.seconds += 1.0;
@@ -254,16 +264,15 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
     Some(MeanSlowdown { by, mean: rate(&sums) })
 }
 
-/// The times of these lengths together, a vector a round.
+/// The times of these lengths together in the order of sending, a vector a round: what is slow at
+/// one time is slow for all lengths, and makes samples correlated.
 fn together(by_size: &BySize, sizes: &[OfSize]) -> Vec<Vec<f64>> {
-    let mut rounds: Vec<Vec<f64>> = Vec::new();
-    for times in sizes.iter().map(|of| &by_size.0[&of.size]) {
-        rounds.resize_with(rounds.len().max(times.len()), Vec::new);
-        for (all, some) in rounds.iter_mut().zip(times) {
-            all.extend(some);
-        }
-    }
-    rounds
+    let of_round = |(round, order): (usize, &Vec<u32>)| {
+        let times = |of: &OfSize| Some((of.size, by_size.times[&of.size].get(round)?.iter()));
+        let mut times: BTreeMap<u32, _> = sizes.iter().filter_map(times).collect();
+        order.iter().filter_map(|size| times.get_mut(size)?.next().copied()).collect()
+    };
+    by_size.order.iter().enumerate().map(of_round).collect()
 }
 
 /// The tail of these lengths, of which there is one at least.

@@ -19,7 +19,15 @@ fn case() -> Case {
 }
 
 fn by_size(rounds: &[(u32, Vec<Vec<f64>>)]) -> BySize {
-    BySize(rounds.iter().cloned().collect())
+    let times: BTreeMap<u32, Vec<Vec<f64>>> = rounds.iter().cloned().collect();
+    let many = times.values().map(Vec::len).max().unwrap_or(0);
+    // One length after another.
+    let lengths = |round: usize| {
+        let of =
+            |(size, each): (&u32, &Vec<Vec<f64>>)| vec![*size; each.get(round).map_or(0, Vec::len)];
+        times.iter().flat_map(of).collect()
+    };
+    BySize { order: (0..many).map(lengths).collect(), times }
 }
 
 /// Unloaded: 10 us for the short one and 30 us for the long one, that is 20 kB in 20 us.
@@ -112,6 +120,15 @@ fn the_tail_of_the_short_ones_falls_from_one_to_nothing() {
     assert_eq!(half.1, 1.0 - half.0 / 1000.0);
     assert!(super::tail(&[]).is_empty());
     assert!(super::tail(&[f64::INFINITY]).is_empty());
+}
+
+#[test]
+fn times_of_several_lengths_stand_in_the_order_of_sending() {
+    let all = by_size(&[(50, vec![vec![1.0, 3.0], vec![9.0]]), (100, vec![vec![2.0, 4.0]])]);
+    let all = BySize { order: vec![vec![50, 100, 50, 7, 100], vec![50]], ..all };
+    let found = lengths(&case(), &all, None, f64::INFINITY).unwrap();
+    assert_eq!(together(&all, &found.sizes), [vec![1.0, 2.0, 3.0, 4.0], vec![9.0]]);
+    assert_eq!(together(&all, &found.sizes[..1]), [vec![1.0, 3.0], vec![9.0]]);
 }
 
 #[test]
