@@ -77,6 +77,7 @@ fn record(plan: Plan) -> Record {
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        samples: None,
     }
 }
 

@@ -52,6 +52,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        samples: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),

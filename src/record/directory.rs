@@ -7,6 +7,7 @@ use super::error::{RecordError, quoted, shown};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
+use super::{plausible, sealed};
 use crate::host::open_file;
 use crate::sample::RoundSamples;
 use crate::units::Bytes;
@@ -172,6 +173,9 @@ impl Writer {
             self.close_samples()?;
         }
         let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
+        let samples = partial.0.join(SAMPLES_FILE);
+        let sealed = sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e))?;
+        let record = &Record { samples: Some(sealed), ..record.clone() };
         let json = match readable(record) {
             Ok(json) => json,
             Err(why) => {
@@ -253,7 +257,8 @@ pub(crate) fn publish(partial: &Path, target: &Path) -> Result<(), RecordError> 
     }
 }
 
-/// Reads `record.json` of a run directory.
+/// Reads `record.json` of a run directory, and checks it against itself and against the samples
+/// beside it.
 pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let path = dir.join(RECORD_FILE);
     let file = open_file(&path).map_err(|source| not_opened(dir, &path, source))?;
@@ -265,7 +270,9 @@ pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let (name, size) = (shown(&path), meta.len().max(text.len() as u64));
     let fits = text.len() as u64 <= RECORD_LIMIT;
     ensure!(fits, "{name} has {size} bytes, above the limit of {RECORD_LIMIT}");
-    parse_record(&path, &text)
+    let record = parse_record(&path, &text)?;
+    sealed::check(&dir.join(SAMPLES_FILE), &record)?;
+    Ok(record)
 }
 
 /// Reads the bytes of a `record.json`; `path` is how sentences name it.
@@ -281,7 +288,7 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
     let found = head.schema.map_or("none".into(), |schema| quoted(&schema.to_string()));
     let name = shown(path);
     ensure!(is_ours, "{name} has the schema {found}: expected \"{SCHEMA}\"");
-    match head.version.and_then(|v| v.as_u64()) {
+    let record = match head.version.and_then(|v| v.as_u64()) {
         Some(found) if found > u64::from(VERSION) => Err(RecordError::Refused(format!(
             "{name} has version {found} of its schema and this build reads up to {VERSION}; read \
              it with the wiregauge that wrote it or a newer one"
@@ -293,7 +300,9 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
             newer.and_then(|text| read(&text)).map_err(|e| RecordError::upgraded(path, found, &e))
         }
         _ => read(text).map_err(|e| RecordError::json(path, &e)),
-    }
+    }?;
+    plausible::check(&record).map_err(|why| RecordError::implausible(path, &why))?;
+    Ok(record)
 }
 
 /// The one place where a record is read: a copy of the code for each kind of input has 400 kB.

@@ -73,6 +73,12 @@ impl RecordError {
         ))
     }
 
+    /// A `record.json` that contradicts itself.
+    pub(crate) fn implausible(path: &Path, why: &str) -> RecordError {
+        let (path, why) = (shown(path), quoted(why));
+        RecordError::Refused(format!("{path} holds what no run can have left: {why}"))
+    }
+
     /// A parser's complaint, with its place apart from its words.
     pub(crate) fn json(path: &Path, error: &serde_json::Error) -> RecordError {
         let (path, line, column) = (shown(path), error.line(), error.column());

@@ -7,10 +7,12 @@
 mod case;
 pub mod directory;
 pub mod error;
+mod plausible;
 mod round;
 pub mod sample_reader;
 pub mod samples;
 pub mod schema;
+mod sealed;
 mod upgrade;
 
 pub use directory::{RunDirectory, Writer, read_record};

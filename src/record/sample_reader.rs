@@ -15,6 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, Length, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +29,9 @@ const PAGE_LIMIT: i32 = 32 << 20;
 const SHORTEST: u64 = 12;
 /// The footer's length and the magic word.
 const TAIL: u64 = 8;
+
+/// Rows by run and round.
+pub(super) type RowsByRound = BTreeMap<(u32, u32), u64>;
 
 /// A `samples.parquet` that is open for reading.
 pub struct SampleReader {
@@ -51,6 +55,20 @@ impl SampleReader {
         check(file.metadata(), meta.len()).map_err(|why| RecordError::samples(path, why))?;
         let path = path.to_path_buf();
         Ok(SampleReader { file, path, next: 0, ahead: None })
+    }
+
+    /// How many rows each round has.
+    pub(super) fn rows_by_round(&self) -> Result<RowsByRound, RecordError> {
+        let mut rows = RowsByRound::new();
+        for index in 0..self.file.num_row_groups() {
+            let (round, count) = decode(&self.path, || {
+                let group = self.file.get_row_group(index)?;
+                let count = u64::try_from(group.metadata().num_rows())?;
+                Ok((round_of(group.as_ref())?, count))
+            })?;
+            *rows.entry(round).or_default() += count;
+        }
+        Ok(rows)
     }
 
     /// A part of a round: one row group. The memory is bounded by [`GROUP_ROWS`].
@@ -218,8 +236,7 @@ fn read_group(
 ) -> Result<RoundSamples, ParquetError> {
     let group = file.get_row_group(index)?;
     let group = group.as_ref();
-    let run = constant(group, 0)?;
-    let round = constant(group, 1)?;
+    let (run, round) = round_of(group)?;
     let thread = column::<Int32Type>(group, 2)?;
     let sequence = column::<Int64Type>(group, 3)?;
     let size = column::<Int32Type>(group, 4)?;
@@ -237,6 +254,11 @@ fn read_group(
     // All columns are as long as the group.
     let samples = (0..sequence.len()).map(sample).collect::<Result<_, ParquetError>>()?;
     Ok(RoundSamples { run, round, samples })
+}
+
+/// The run and the round of a row group.
+fn round_of(group: &dyn RowGroupReader) -> Result<(u32, u32), ParquetError> {
+    Ok((constant(group, 0)?, constant(group, 1)?))
 }
 
 fn wrong(why: &str) -> ParquetError {

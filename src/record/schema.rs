@@ -63,6 +63,18 @@ pub struct Record {
     /// The other hosts' clocks over a time, where the command was `clocks`.
     #[serde(default)]
     pub clocks: Vec<ClockHistory>,
+    /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
+    /// and in older ones.
+    pub samples: Option<SamplesFile>,
+}
+
+/// What `samples.parquet` holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SamplesFile {
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256 of all of it, in hex.
+    pub sha256: String,
 }
 
 /// What pairs of several hosts show together.

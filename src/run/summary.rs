@@ -45,6 +45,7 @@ pub fn record(
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        samples: None,
     }
 }
 

@@ -112,7 +112,26 @@ pub fn full_record() -> Record {
             points: vec![ClockPoint::default()],
             ..ClockHistory::default()
         }],
+        samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }
+}
+
+/// A record whose rounds are those of the samples.
+pub fn record_of(rounds: &[RoundSamples]) -> Record {
+    let mut runs: BTreeMap<u32, Run> = BTreeMap::new();
+    for RoundSamples { run, round, samples } in rounds {
+        let empty = Run { index: *run, rounds: Vec::new(), figures: Vec::new(), ..full_run() };
+        let run = runs.entry(*run).or_insert(empty);
+        let counts = Counts::default();
+        run.rounds.push(Round {
+            index: *round,
+            samples: samples.len() as u64,
+            counts,
+            ..full_round()
+        });
+        run.counts = counts;
+    }
+    Record { runs: runs.into_values().collect(), ..full_record() }
 }
 
 fn clock_cost() -> ClockCost {

@@ -77,8 +77,9 @@ fn forms_without_stall(kept: &Kept) -> Fallible<Vec<&'static str>> {
 pub fn t12_formats() -> Outcome {
     let kept = keep("exponential(1us,1us) loss(2%) duplicate(2%)", 5000)?;
     let truth: Vec<Sample> = kept.injected.iter().flat_map(|r| r.samples.clone()).collect();
-    let same_record =
-        serde_json::to_value(read_record(&kept.dir)?)? == serde_json::to_value(&kept.record)?;
+    // The hash of the samples is added when they are written.
+    let read = Record { samples: None, ..read_record(&kept.dir)? };
+    let same_record = serde_json::to_value(read)? == serde_json::to_value(&kept.record)?;
     let forms = read_back(&kept.dir)?.into_iter().filter(|(_, read)| !same(read, &truth));
     let wrong: Vec<&str> = forms.map(|(name, _)| name).collect();
     let passes = wrong.is_empty() && same_record && truth.len() == 5000;

@@ -1,0 +1,87 @@
+//! What no run can have left: figures that no samples give, counts that contradict each other.
+//!
+//! The bounds are wide, since a figure that is only odd is one to look at. Intervals are not
+//! judged: those of older records may reach below 0.
+
+use super::schema::{Counts, Figure, RateFigure, Record, Run};
+use crate::stats::{Metric, Summary};
+use crate::units::quantile_name;
+
+/// No time in ns and no rate is larger: 2^64 ns are 584 years.
+const LARGEST: f64 = u64::MAX as f64;
+/// What a time by one clock may lie below 0, in ns: the rounding of its two stamps.
+const ROUNDED_NS: f64 = 1.0;
+/// How far a quantile may lie outside of the samples' range, as a share of it: histograms give the
+/// edges of classes that are 1/32 wide.
+const CLASS: f64 = 1.0 / 16.0;
+
+/// Checks a record against itself. The error says where, and what cannot be.
+pub(super) fn check(record: &Record) -> Result<(), String> {
+    record.runs.iter().try_for_each(|run| {
+        check_counts(run)?;
+        run.figures.iter().try_for_each(|figure| check_figure(run, figure))?;
+        run.rates.iter().try_for_each(|figure| check_rate(run, figure))
+    })
+}
+
+fn check_counts(run: &Run) -> Result<(), String> {
+    let names = ["sent", "received", "lost", "duplicates"];
+    let of = |counts: &Counts| [counts.sent, counts.received, counts.lost, counts.duplicates];
+    for (at, name) in names.iter().enumerate() {
+        let rounds = run.rounds.iter().map(|round| of(&round.counts)[at]);
+        let (said, all) = (of(&run.counts)[at], rounds.fold(0, u64::saturating_add));
+        ensure!(said == all, "{}: {name} is {said}, and its rounds have {all}", run.label);
+    }
+    Ok(())
+}
+
+fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
+    let (summary, name) = (&figure.summary, figure.metric.name());
+    let wrong = |what: String| format!("{}: {name}: {what}", run.label);
+    let Summary { count, lost, .. } = *summary;
+    let rows = |round: &super::schema::Round| {
+        round.samples.saturating_add(round.samples_in_histogram_only)
+    };
+    let rows = run.rounds.iter().map(rows).fold(0, u64::saturating_add);
+    ensure!(count <= rows, wrong(format!("it has {count} samples, and the rounds have {rows}")));
+    ensure!(lost <= count, wrong(format!("{lost} of {count} samples are lost")));
+    let one_clock = matches!(
+        figure.metric,
+        Metric::Rtt | Metric::HalfRtt | Metric::Post | Metric::Complete | Metric::Jitter
+    );
+    let least = if one_clock { -ROUNDED_NS } else { -LARGEST };
+    let extremes = [("min", summary.min.0), ("max", summary.max.0), ("mean", summary.mean)];
+    for (what, ns) in extremes {
+        check_size(ns, least).map_err(|why| wrong(format!("{what} {why}")))?;
+    }
+    let mut below = (f64::NAN, f64::NAN);
+    for quantile in &summary.quantiles {
+        let p = quantile.p;
+        ensure!(p > 0.0 && p < 1.0, wrong(format!("{p} is the p of a quantile: 0 < p < 1")));
+        let Some(value) = quantile.value.map(|value| value.0) else { continue };
+        let what = quantile_name(p);
+        check_size(value, least).map_err(|why| wrong(format!("{what} {why}")))?;
+        let range = format!("{} ns to {} ns", summary.min.0, summary.max.0);
+        let room = CLASS * value.abs() + ROUNDED_NS;
+        // Comparisons with NaN, "there is none", are false.
+        let is_outside = value < summary.min.0 - room || value > summary.max.0 + room;
+        ensure!(!is_outside, wrong(format!("{what} is {value} ns, and all samples are {range}")));
+        let falls = p > below.0 && value < below.1;
+        ensure!(!falls, wrong(format!("{what} is {value} ns, less than {} below it", below.1)));
+        below = (p, value);
+    }
+    Ok(())
+}
+
+fn check_rate(run: &Run, figure: &RateFigure) -> Result<(), String> {
+    let mut all = std::iter::once(&figure.rate.value).chain(&figure.rate.rounds);
+    let wrong = |why| format!("{}: {}: a rate {why}", run.label, figure.metric.name());
+    all.try_for_each(|rate| check_size(*rate, 0.0)).map_err(wrong)
+}
+
+/// Infinite is a lost message's time, and NaN that there is none.
+fn check_size(value: f64, least: f64) -> Result<(), String> {
+    let is_outside = value < least || (value.is_finite() && value > LARGEST);
+    ensure!(!is_outside, "is {value:e}, and none can be below {least} or above {LARGEST:e}");
+    Ok(())
+}

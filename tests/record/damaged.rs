@@ -1,0 +1,161 @@
+//! Records and samples in which something was changed: refused in a sentence, or read as they were.
+
+use super::*;
+use rand::{RngExt, SeedableRng};
+use wiregauge::record::directory::parse_record;
+
+/// A small `samples.parquet` and `record.json` as bytes.
+fn small_files() -> (Vec<u8>, Vec<u8>) {
+    let mut writer = SampleWriter::new(Vec::new(), Path::new("memory"), "a test").unwrap();
+    awkward_rounds()[..3].iter().for_each(|r| writer.append(r).unwrap());
+    writer.append(&realistic_round(0, 1, 300)).unwrap();
+    (writer.finish().unwrap(), serde_json::to_vec_pretty(&full_record()).unwrap())
+}
+
+/// What was read from damaged bytes, or a sentence; a panic fails the test.
+fn read_damaged(bytes: &[u8]) -> Option<usize> {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    fs::write(&path, bytes).unwrap();
+    match read_all(&path) {
+        Ok(rounds) => Some(rounds.iter().map(|r| r.samples.len()).sum()),
+        Err(e) => {
+            sentence::<()>(Err(e));
+            None
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn truncated_samples_are_refused(part in 0.0..1.0f64) {
+        let (samples, _) = small_files();
+        let length = (samples.len() as f64 * part) as usize;
+        prop_assert_eq!(read_damaged(&samples[..length]), None);
+    }
+
+    #[test]
+    fn flipped_bits_in_samples_never_panic(
+        flips in proptest::collection::vec((0.0..1.0f64, 0..8u32), 1..4),
+        near_the_end in any::<bool>(),
+    ) {
+        let (mut samples, _) = small_files();
+        let length = samples.len();
+        let span = if near_the_end { length.min(3000) } else { length };
+        for (part, bit) in flips {
+            samples[length - 1 - (span as f64 * part) as usize] ^= 1 << bit;
+        }
+        // Without its record, a flip inside a page may read as other numbers.
+        read_damaged(&samples);
+    }
+
+    #[test]
+    fn truncated_records_are_refused(part in 0.0..1.0f64) {
+        let (_, record) = small_files();
+        let length = (record.len() as f64 * part) as usize;
+        sentence(parse_record(Path::new("record.json"), &record[..length]));
+    }
+
+    #[test]
+    fn flipped_bits_in_records_never_panic(
+        flips in proptest::collection::vec((0.0..1.0f64, 0..8u32), 1..4),
+    ) {
+        let (_, mut record) = small_files();
+        for (part, bit) in flips {
+            let at = (record.len() as f64 * part) as usize;
+            record[at] ^= 1 << bit;
+        }
+        if let Err(e) = parse_record(Path::new("record.json"), &record) {
+            sentence::<()>(Err(e));
+        }
+    }
+}
+
+/// How many bits are flipped, one at a time.
+const FLIPS: u32 = 600;
+
+/// What a reader gets of a run directory: the record, and the samples by an export.
+fn as_read(dir: &Path) -> Result<(serde_json::Value, Vec<u8>), String> {
+    let record = read_record(dir).map_err(|error| error.to_string())?;
+    let mut csv = Vec::new();
+    export_to(dir, Format::Csv, &Selection::default(), Path::new("memory"), &mut csv)
+        .map_err(|error| error.to_string())?;
+    Ok((serde_json::to_value(record).unwrap(), csv))
+}
+
+#[test]
+fn no_flipped_bit_of_the_samples_gives_other_numbers() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    written(&dir, &[realistic_round(0, 0, 300), realistic_round(0, 1, 300)]);
+    let truth = as_read(&dir).unwrap();
+    let path = dir.join(SAMPLES);
+    let whole = fs::read(&path).unwrap();
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(12);
+    for _ in 0..FLIPS {
+        let (at, bit) = (random.random_range(0..whole.len()), random.random_range(0..8));
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << bit;
+        fs::write(&path, &bytes).unwrap();
+        match as_read(&dir) {
+            Err(why) => assert!(why.contains(SAMPLES), "bit {bit} of byte {at}: {why}"),
+            Ok(read) => assert!(read == truth, "bit {bit} of byte {at} gives other numbers"),
+        }
+    }
+}
+
+/// The record of two rounds after a change to its JSON, as a reader gets it.
+fn changed(change: impl Fn(&mut serde_json::Value)) -> Result<Record, RecordError> {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    written(&dir, &[realistic_round(0, 0, 700), realistic_round(0, 1, 700)]);
+    let path = dir.join("record.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let figures = serde_json::to_value(&full_record().runs[0].figures).unwrap();
+    record["runs"][0]["figures"] = figures;
+    change(&mut record);
+    fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+    read_record(&dir)
+}
+
+#[test]
+fn figures_that_no_run_can_have_left_are_refused_by_name() {
+    let run = |field: &'static str, value: serde_json::Value| (field, value);
+    assert!(changed(|_| ()).is_ok());
+    for ((pointer, value), says) in [
+        (run("/figures/0/summary/quantiles/0/value", (-5).into()), "rtt: p99 is -5e0"),
+        (run("/figures/0/summary/quantiles/0/value", 1e300.into()), "rtt: p99 is 1e300"),
+        (run("/figures/0/summary/quantiles/0/value", 2.into()), "all samples are 9.0625 ns"),
+        (run("/figures/0/summary/quantiles/0/p", 7.into()), "7 is the p of a quantile"),
+        (run("/figures/0/summary/min", (-5).into()), "rtt: min is -5e0"),
+        (run("/figures/0/summary/mean", 1e300.into()), "rtt: mean is 1e300"),
+        (run("/figures/0/summary/count", 1401.into()), "1401 samples, and the rounds have 1400"),
+        (run("/figures/0/summary/lost", 1001.into()), "1001 of 1000 samples are lost"),
+        (run("/rates/0/rate/value", (-1).into()), "achieved_rate: a rate is -1e0"),
+        (run("/rates/0/rate/rounds/0", 1e300.into()), "achieved_rate: a rate is 1e300"),
+        (run("/counts/sent", 5.into()), "sent is 5, and its rounds have 0"),
+        (run("/rounds/0/samples", 701.into()), "round 0 of tcp 64 B has 700 rows, and 701 in"),
+        (run("/rounds/1/index", 2.into()), "round 2 of tcp 64 B has 0 rows, and 700 in"),
+    ] {
+        let change = |record: &mut serde_json::Value| {
+            *record["runs"][0].pointer_mut(pointer).unwrap() = value.clone();
+        };
+        let text = sentence(changed(change));
+        assert!(text.contains(says), "{pointer}: {text}");
+    }
+    let text = sentence(changed(|record| record["runs"][0]["rounds"] = serde_json::json!([])));
+    assert!(text.contains("1000 samples, and the rounds have 0"), "{text}");
+}
+
+#[test]
+fn a_record_without_a_hash_and_samples_that_are_gone_are_read() {
+    let older = changed(|record| drop(record.as_object_mut().unwrap().remove("samples")));
+    assert_eq!(older.unwrap().samples, None);
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    written(&dir, &[realistic_round(0, 0, 10)]);
+    fs::remove_file(dir.join(SAMPLES)).unwrap();
+    assert!(read_record(&dir).is_ok());
+}
