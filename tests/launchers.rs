@@ -8,6 +8,7 @@ mod slurm;
 
 use controller::bounded::{LIMIT, SOON, output, until};
 use controller::{Controller, Ended, Scratch};
+use rustix::process::Signal;
 use slurm::Cluster;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -192,6 +193,36 @@ fn ranks_that_share_a_secret_need_no_launcher() {
     let second = second.end();
     assert_eq!((second.code, second.stdout.as_str()), (Some(0), ""), "{second:?}");
     measured(&scratch, &ended, 1);
+}
+
+#[test]
+fn another_secret_is_named_at_once_and_rank_0_listens_where_it_was_told() {
+    let scratch = Scratch::new();
+    let first = by_hand(&scratch, 0, Some("9f86d081884c7d659a2feaa0c55ad015"));
+    let port = format!(":{:04X}", 18426);
+    let listening = || {
+        let tables =
+            ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap());
+        let of = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words[3] == "0A").then(|| words[1].to_string()).filter(|at| at.ends_with(&port))
+        };
+        tables.iter().flat_map(|table| table.lines()).filter_map(of).collect::<Vec<_>>()
+    };
+    until("rank 0 listens", LIMIT, || !listening().is_empty());
+    assert_eq!(listening(), [format!("0100007F{port}")], "127.0.0.1 and nowhere else");
+    let second = by_hand(&scratch, 1, Some("another secret, as long as it must be")).end();
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert_eq!(
+        second.stderr,
+        "wiregauge: rank 1 and rank 0 at 127.0.0.1:18426 have different secrets: set \
+         WIREGAUGE_JOB_SECRET to the same for all ranks\n"
+    );
+    // Anybody may come with another secret: rank 0 says so and waits on.
+    first.signal(Signal::INT);
+    let ended = first.end();
+    let said = "a rank at 127.0.0.1 has another secret: set WIREGAUGE_JOB_SECRET to the same";
+    assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Interval between two progress reports: rare enough not to disturb the loop.
 pub(crate) const REPORT: Duration = Duration::from_secs(5);
 /// Rows per frame: at most 58 B each as varints, which fits `frame::LONGEST`.
-const ROWS: usize = 16_384;
+pub(crate) const ROWS: usize = 16_384;
 
 /// The files of the threads' sample memory: the controller's, or new ones where it is on another
 /// host. Each thread opens its own and touches every page on its CPU.

@@ -1,7 +1,9 @@
 //! From ticks to nanoseconds, after the run.
 
 use super::{LocalNs, TickSpan, Ticks};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::ops::RangeInclusive;
 
 /// Converts one host's ticks. The processes of one host share the counter, hence the epoch.
 ///
@@ -13,7 +15,21 @@ pub struct Timebase {
     /// The reading that is local time 0.
     pub epoch: Ticks,
     /// Nanoseconds per tick, measured.
+    #[serde(deserialize_with = "scale")]
     pub ns_per_tick: f64,
+}
+
+/// Nanoseconds per tick that a counter may have: from 100 GHz to 1 kHz. What comes from another
+/// host is nothing that a loop could divide by else.
+const SCALES: RangeInclusive<f64> = 0.01..=1e6;
+
+fn scale<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let found = f64::deserialize(from)?;
+    if SCALES.contains(&found) {
+        Ok(found)
+    } else {
+        Err(D::Error::custom("a clock without a scale"))
+    }
 }
 
 impl Timebase {
@@ -99,6 +115,21 @@ mod tests {
                 let error = base.span(base.ticks_for(ns)) - ns;
                 assert!(error.abs() <= 0.5 * base.ns_per_tick + 1.0 / 16.0, "{ns}: {error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_scale_from_elsewhere_is_one_of_a_counter() {
+        let read = |ns_per_tick: f64| {
+            let sent = Timebase { epoch: Ticks(7), ns_per_tick };
+            let frame = postcard::to_stdvec(&sent).unwrap();
+            postcard::from_bytes::<Timebase>(&frame).ok()
+        };
+        for ns_per_tick in RATES_HZ.map(|rate_hz| 1e9 / rate_hz) {
+            assert_eq!(read(ns_per_tick), Some(Timebase { epoch: Ticks(7), ns_per_tick }));
+        }
+        for wrong in [0.0, -1.0, 1e-9, 1e9, f64::NAN, f64::INFINITY] {
+            assert_eq!(read(wrong), None, "{wrong}");
         }
     }
 

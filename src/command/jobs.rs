@@ -2,6 +2,7 @@
 //! others its agents.
 
 use super::CommandError;
+use super::console::complain;
 use super::process::{interrupts, program};
 use crate::cli::Command;
 use crate::pattern::registry;
@@ -28,7 +29,7 @@ pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
         job::serve(rank, &program()?, registry::find)?;
         return Ok(Joined::Break(()));
     }
-    let gathered = job::gather(rank, &*interrupts()?)?;
+    let gathered = job::gather(rank, &*interrupts()?, |sentence| complain(&sentence))?;
     fill(hosts, &gathered.hosts);
     Ok(Joined::Continue(Some(gathered)))
 }

@@ -39,6 +39,16 @@ pub enum Fault {
         /// Why its loop ended.
         ended: Ended,
     },
+    /// An agent sent what none sends in such a round: it is broken, or not wiregauge.
+    #[error("the {}{} {how}: its round is ended", .role.name(), on(host))]
+    Broke {
+        /// Its role.
+        role: Role,
+        /// Its host; `None`: this one.
+        host: Option<String>,
+        /// What it did.
+        how: String,
+    },
     /// The channel to a role's agent broke.
     #[error("the {}'s process is gone: {why}", .role.name())]
     Gone {
@@ -75,15 +85,19 @@ fn early(ended: &Ended) -> Cow<'static, str> {
     }
 }
 
+fn on(host: &Option<String>) -> String {
+    host.iter().map(|host| format!(" on {host}")).collect()
+}
+
 fn before(fault: &Option<Box<Fault>>) -> String {
     fault.iter().map(|fault| format!("{fault}; ")).collect()
 }
 
 fn shown(handled: &[Handled]) -> String {
-    let shown = handled.iter().take(MOST_SHOWN).map(|Handled { role, messages, host }| {
-        let place = host.iter().map(|host| format!(" on {host}"));
-        format!("{} {messages}{}", role.name(), place.collect::<String>())
-    });
+    let shown = handled
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|Handled { role, messages, host }| format!("{} {messages}{}", role.name(), on(host)));
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -122,12 +136,14 @@ impl Fault {
     }
 
     /// Adds how processes died. That says more than how the others noticed; why a round stalled or
-    /// was interrupted stays with it.
+    /// was interrupted, or what its agent did, stays with it.
     pub fn with_deaths(fault: Option<Fault>, deaths: Vec<String>) -> Option<Fault> {
         if deaths.is_empty() {
             return fault;
         }
-        let keeps = |fault: &Fault| matches!(fault, Fault::Interrupted | Fault::Stalled { .. });
+        let keeps = |fault: &Fault| {
+            matches!(fault, Fault::Interrupted | Fault::Stalled { .. } | Fault::Broke { .. })
+        };
         Some(Fault::Died { deaths, after: fault.filter(keeps).map(Box::new) })
     }
 

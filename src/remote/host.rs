@@ -103,7 +103,7 @@ pub(super) fn ask<T>(
     interrupted: &AtomicBool,
     answer: impl Fn(FromAgent) -> Option<T>,
 ) -> Result<Answered<T>, Fault> {
-    let (tx, rx) = mpsc::channel();
+    let (tx, rx) = mpsc::sync_channel(1);
     let mut agent = Agent::start(session, 0, Role::Server, tx)?;
     let mut request = Some(request);
     let deadline = Instant::now() + GREETING;

@@ -9,10 +9,10 @@ use crate::host::child::{self, Exit, OwnedChild};
 use crate::remote::ssh::Session;
 use crate::remote::stderr::Tail;
 use crate::transport::Role;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ExitStatus, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
@@ -39,12 +39,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent and greets it. Its messages go to `tx`.
+    /// Starts an agent and greets it. Its messages go to `tx`, and wait in its pipe while that is
+    /// full.
     pub fn start(
         session: &Session,
         rank: usize,
         role: Role,
-        tx: Sender<AgentMessage>,
+        tx: SyncSender<AgentMessage>,
     ) -> Result<Agent, Fault> {
         let known = secret::fresh()?;
         let mut command = session.agent(&known);
@@ -65,7 +66,12 @@ impl Agent {
                 loop {
                     let message = frame::read_plain(&mut output);
                     let over = message.is_err();
-                    if tx.send(AgentMessage { rank, message }).is_err() || over {
+                    if tx.send(AgentMessage { rank, message }).is_err() {
+                        // It can exit only if what it still says goes somewhere.
+                        let _ = io::copy(&mut output, &mut io::sink());
+                        return;
+                    }
+                    if over {
                         return;
                     }
                 }

@@ -63,6 +63,7 @@ pub fn overlap(finished: &[Result<RoundResult, Fault>]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::rank::ThreadResult;
     use crate::transport::Role;
     use std::time::{Duration, Instant};
 
@@ -71,7 +72,7 @@ mod tests {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let ran = |from, to| {
-            let part = || round::ThreadResult {
+            let part = || ThreadResult {
                 arena: crate::sample::arena::Arena::create(1).unwrap(),
                 outcome: None,
                 effective_settings: Vec::new(),

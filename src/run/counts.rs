@@ -3,7 +3,7 @@
 use crate::clock::Timebase;
 use crate::plan::Case;
 use crate::record::schema::{Counts, Round};
-use crate::run::round::ThreadResult;
+use crate::run::rank::ThreadResult;
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::rate::Delivered;
 

@@ -10,7 +10,8 @@ use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
     CaseRecord, Counts, Figure, RecordedWarning, Round, RoundEnd, Run, Thread,
 };
-use crate::run::round::{RoundResult, ThreadResult};
+use crate::run::rank::ThreadResult;
+use crate::run::round::RoundResult;
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;

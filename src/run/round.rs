@@ -8,16 +8,15 @@ use crate::control::fault::{Fault, Handled};
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::plan::{Case, Ending, topology};
-use crate::remote::host::RemoteHost;
+use crate::plan::{Case, Ending};
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
 use crate::run::conditions::{Conditions, pair_of};
+use crate::run::rank::{RunningRank, ThreadResult};
 use crate::run::start_barrier::{LEAD, StartBarrier};
-use crate::sample::arena::{Arena, Row};
-use crate::transport::{Blob, Role, Site};
+use crate::transport::{Role, Site};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 /// Interval between two checks of a round: rare enough not to disturb the measuring CPUs, often
@@ -26,16 +25,10 @@ const CHECK: Duration = Duration::from_millis(250);
 /// How long agents that were told to stop may take to report, on a busy machine too. Those of
 /// another host send their samples.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-
-/// What one thread of a rank left.
-pub struct ThreadResult {
-    /// Its samples.
-    pub arena: Arena,
-    /// Its results; `None`: it did not report.
-    pub outcome: Option<Outcome>,
-    /// The effective settings of its connections.
-    pub effective_settings: Vec<(String, String)>,
-}
+/// Messages of all agents that were read and not yet taken. More wait in their pipes: what an agent
+/// sends is never more memory here than these, each of at most [`crate::control::frame::LONGEST`]
+/// bytes before it is parsed.
+const MOST_WAITING: usize = 4;
 
 /// What one rank left.
 pub struct RankResult {
@@ -84,99 +77,13 @@ pub fn run(
 ) -> Result<RoundResult, Fault> {
     let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
     let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
-    let (tx, rx) = mpsc::channel();
+    let (tx, rx) = mpsc::sync_channel(MOST_WAITING);
     let mut round = Round { case, conditions, ranks, rx, start: None, began: None };
     let fault = round.run(tx, barrier, watch).err();
-    let ran = round.began.map(|began| (began, Instant::now()));
-    let fault = round.end(fault);
+    let (start, ran) = (round.start, round.began.map(|began| (began, Instant::now())));
+    let (ranks, fault) = round.end(fault);
     let result = |rank: RunningRank<'_>| RankResult { role: rank.role, threads: rank.threads };
-    let ranks = round.ranks.into_iter().map(result).collect();
-    Ok(RoundResult { ranks, fault, start: round.start, ran })
-}
-
-/// A rank of a running round.
-struct RunningRank<'a> {
-    role: Role,
-    /// `None`: this host.
-    host: Option<&'a RemoteHost>,
-    threads: Vec<ThreadResult>,
-    /// `None`: the process of another rank runs it, too.
-    agent: Option<Agent>,
-    /// The local addresses of its threads' endpoints.
-    addresses: Vec<Vec<Blob>>,
-    /// Messages handled, as an agent on another host reported.
-    reported: u64,
-    /// Messages handled, as far as known here.
-    handled: u64,
-    /// When that number last changed.
-    moved: Instant,
-    is_gone: bool,
-}
-
-impl<'a> RunningRank<'a> {
-    fn new(
-        case: &Case,
-        conditions: &Conditions<'a>,
-        rank: &topology::Rank,
-    ) -> Result<RunningRank<'a>, Fault> {
-        let rows = conditions.context.analysis(case).rows(case, rank.role);
-        let thread = |_| {
-            let arena = Arena::create(rows as usize).map_err(|error| {
-                Fault::new(format!("cannot allocate memory for {rows} samples: {error}"))
-            })?;
-            Ok(ThreadResult { arena, outcome: None, effective_settings: Vec::new() })
-        };
-        Ok(RunningRank {
-            role: rank.role,
-            host: conditions.remote_host(rank.host),
-            threads: (0..rank.threads).map(thread).collect::<Result<_, Fault>>()?,
-            agent: None,
-            addresses: vec![vec![Blob::default()]; rank.threads as usize],
-            reported: 0,
-            handled: 0,
-            moved: Instant::now(),
-            is_gone: false,
-        })
-    }
-
-    fn send(&mut self, message: &ToAgent) {
-        if let Some(agent) = &mut self.agent {
-            agent.send(message);
-        }
-    }
-
-    /// Whether all of its threads have reported their end.
-    fn has_ended(&self) -> bool {
-        self.threads.iter().all(|thread| thread.outcome.is_some())
-    }
-
-    fn is_running(&self) -> bool {
-        self.agent.is_some() && !self.has_ended()
-    }
-
-    fn update_progress(&mut self) {
-        let counted = self.threads.iter().map(|thread| thread.arena.progress()).sum();
-        let handled = self.reported.max(counted);
-        if handled != self.handled {
-            (self.handled, self.moved) = (handled, Instant::now());
-        }
-    }
-
-    /// Stores a thread's results; a thread that the case does not have has none.
-    fn keep(&mut self, thread: u32, outcome: Outcome) {
-        if let Some(thread) = self.threads.get_mut(thread as usize) {
-            thread.outcome = Some(outcome);
-        }
-    }
-
-    /// Stores samples of an agent on another host; one on this host shares its memory.
-    fn take(&mut self, thread: u32, rows: &[Row]) -> Result<(), Fault> {
-        let is_remote = self.host.is_some();
-        let thread = self.threads.get_mut(thread as usize);
-        let is_due = thread.is_some_and(|thread| is_remote && thread.arena.extend(rows));
-        ensure!(is_due, "the {} sent unrequested samples", self.role.name());
-        Ok(())
-    }
+    Ok(RoundResult { ranks: ranks.into_iter().map(result).collect(), fault, start, ran })
 }
 
 struct Round<'a> {
@@ -189,10 +96,10 @@ struct Round<'a> {
     began: Option<Instant>,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
     fn run(
         &mut self,
-        tx: Sender<AgentMessage>,
+        tx: SyncSender<AgentMessage>,
         barrier: StartBarrier<'_>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<(), Fault> {
@@ -230,10 +137,11 @@ impl Round<'_> {
         let patience = patience + ssh::GREETING + Duration::from_nanos(self.conditions.noise.0);
         self.each_answer(patience, "connecting", |rank, message| {
             let FromAgent::Connected(each) = message else { return false };
+            let is_whole = each.len() == rank.threads.len();
             for (thread, settings) in rank.threads.iter_mut().zip(each) {
                 thread.effective_settings = settings;
             }
-            true
+            is_whole
         })?;
         self.start = barrier.wait(self.conditions.context.interrupted);
         self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
@@ -311,14 +219,14 @@ impl Round<'_> {
         mut take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> bool,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
-        let mut missing = self.ranks.iter().filter(|rank| rank.agent.is_some()).count();
-        while missing > 0 {
+        let mut missing: Vec<bool> = self.ranks.iter().map(|rank| rank.agent.is_some()).collect();
+        while missing.contains(&true) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.next_message(left)? {
                 Some((rank, message)) => {
-                    let is_due = take(&mut self.ranks[rank], message);
-                    ensure!(is_due, unexpected(self.ranks[rank].role));
-                    missing -= 1;
+                    let is_due = std::mem::take(&mut missing[rank]);
+                    let is_due = is_due && take(&mut self.ranks[rank], message);
+                    ensure!(is_due, self.ranks[rank].unexpected());
                 }
                 None if left.is_zero() => {
                     let seconds = patience.as_secs_f64();
@@ -360,7 +268,7 @@ impl Round<'_> {
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
             match self.next_message(CHECK)? {
-                Some((rank, FromAgent::Progress(messages))) => self.ranks[rank].reported = messages,
+                Some((rank, FromAgent::Progress(messages))) => self.ranks[rank].report(messages)?,
                 Some((rank, message)) => {
                     self.note(rank, message)?;
                     self.all_moved();
@@ -413,7 +321,7 @@ impl Round<'_> {
         match message {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.counts.sent);
-                own.keep(thread, *outcome);
+                own.keep(thread, *outcome)?;
                 ensure!(ended.as_planned(), Fault::EndedEarly { role, ended });
                 match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
@@ -429,7 +337,7 @@ impl Round<'_> {
                 Ok(())
             }
             FromAgent::Rows { thread, rows } => own.take(thread, &rows),
-            _ => Err(unexpected(role)),
+            _ => Err(own.unexpected()),
         }
     }
 
@@ -448,29 +356,40 @@ impl Round<'_> {
 
     /// Ends the agents. After a fault they are told to stop first and may report. How a process
     /// died says more than how the others noticed.
-    fn end(&mut self, fault: Option<Fault>) -> Option<Fault> {
+    fn end(mut self, fault: Option<Fault>) -> (Vec<RunningRank<'a>>, Option<Fault>) {
         let order = self.order();
         if fault.is_some() {
             self.ranks.iter_mut().for_each(|rank| rank.send(&ToAgent::Stop));
             let deadline = Instant::now() + LAST_WORDS;
-            while self.ranks.iter().any(|rank| rank.is_running() && !rank.is_gone) {
+            let may_report =
+                |rank: &RunningRank<'_>| rank.is_running() && !rank.is_gone && !rank.is_broken;
+            while self.ranks.iter().any(may_report) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let Ok(AgentMessage { rank, message }) = self.rx.recv_timeout(left) else { break };
                 let rank = &mut self.ranks[rank];
-                match message {
+                // What is not due has marked its sender.
+                let _ = match message {
+                    _ if rank.is_broken => Ok(()),
                     Ok(FromAgent::Ended { thread, outcome }) => rank.keep(thread, *outcome),
-                    // Of rows that nobody asked for nothing is kept.
-                    Ok(FromAgent::Rows { thread, rows }) => drop(rank.take(thread, &rows)),
-                    Ok(_) => {}
-                    Err(_) => rank.is_gone = true,
-                }
+                    Ok(FromAgent::Rows { thread, rows }) => rank.take(thread, &rows),
+                    Ok(FromAgent::Progress(messages)) => rank.report(messages),
+                    Ok(_) => Ok(()),
+                    Err(_) => {
+                        rank.is_gone = true;
+                        Ok(())
+                    }
+                };
             }
         }
-        let agents = order.into_iter().filter_map(|rank| self.ranks[rank].agent.take());
-        Fault::with_deaths(fault, agents.filter_map(Agent::end).collect())
+        // An agent that waits until its last message is read could not exit.
+        drop(self.rx);
+        let mut deaths = Vec::new();
+        for rank in order {
+            let rank = &mut self.ranks[rank];
+            // A broken one is killed where it is dropped, and its end says nothing.
+            let agent = rank.agent.take().filter(|_| !rank.is_broken);
+            deaths.extend(agent.and_then(Agent::end));
+        }
+        (self.ranks, Fault::with_deaths(fault, deaths))
     }
-}
-
-fn unexpected(role: Role) -> Fault {
-    Fault::new(format!("the {} sent an unexpected message", role.name()))
 }

@@ -3,7 +3,7 @@
 use crate::control::protocol::Outcome;
 use crate::host::ResourceUse;
 use crate::record::schema::{RoundEnd, Usage};
-use crate::run::round::ThreadResult;
+use crate::run::rank::ThreadResult;
 use crate::transport::counter::{self, CounterValue};
 use std::collections::BTreeMap;
 

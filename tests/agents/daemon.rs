@@ -22,7 +22,7 @@ pub struct Daemon {
 }
 
 /// What a process says of memory or its parent in /proc/PID/status.
-fn status(pid: u32, word: &str) -> Option<u64> {
+pub fn status(pid: u32, word: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with(word))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -3,10 +3,10 @@
 
 use super::rank::Rank;
 use super::{
-    Fault, JobKey, PORTS, Sharing, candidates, listen, munge, name, parse_published, pmi,
-    published, sharing,
+    EVERYWHERE, Fault, JobKey, PORTS, Sharing, candidates, listen, listen_for, munge, name,
+    parse_published, pmi, published, sharing,
 };
-use crate::control::frame;
+use crate::control::frame::{self, FrameError};
 use crate::control::protocol::VERSION;
 use crate::control::secret;
 use crate::plan::FindPattern;
@@ -14,6 +14,7 @@ use crate::plan::HostSpec;
 use crate::remote::daemon::identity::DerivedPair;
 use crate::remote::daemon::tls::{self, Channel};
 use crate::remote::daemon::{self, Daemon, Trust};
+use rustls::AlertDescription;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -31,6 +32,11 @@ const PROOF: Duration = Duration::from_secs(10);
 const CONNECTING: Duration = Duration::from_secs(2);
 /// Interval between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long a rank looks for its rank 0 while only one with another secret answers. That may be
+/// another job's on a port nearby, which started earlier.
+const ANOTHER_JOB: Duration = Duration::from_secs(3);
+/// What to do about another secret.
+const SHARE_SECRET: &str = "set WIREGAUGE_JOB_SECRET to the same for all ranks";
 /// Most concurrent handshakes.
 const MOST_AT_ONCE: usize = 256;
 
@@ -57,15 +63,19 @@ pub struct Gathered {
     _held: Vec<Channel>,
 }
 
-/// Rank 0: waits until all have arrived.
-pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> {
+/// Rank 0: waits until all have arrived. `tell` is given a sentence for the user meanwhile.
+pub fn gather(
+    rank: &Rank,
+    interrupted: &AtomicBool,
+    tell: impl Fn(&str),
+) -> Result<Gathered, Fault> {
     let sharing = sharing(rank)?;
     let is_sealed = matches!(sharing, Sharing::Munge);
     let (key, listener) = match sharing {
-        Sharing::Known(key) => (key, listen(candidates(&rank.leader)?.1)?),
-        Sharing::Munge => (JobKey(secret::fresh()?), listen(candidates(&rank.leader)?.1)?),
+        Sharing::Known(key) => (key, listen_for(&rank.leader)?),
+        Sharing::Munge => (JobKey(secret::fresh()?), listen_for(&rank.leader)?),
         Sharing::Pmi => {
-            let (key, listener) = (JobKey(secret::fresh()?), listen(0)?);
+            let (key, listener) = (JobKey(secret::fresh()?), listen(&EVERYWHERE, 0)?);
             pmi::share(Some(&published(&key, listener.local_addr()?)))?;
             (key, listener)
         }
@@ -75,39 +85,74 @@ pub fn gather(rank: &Rank, interrupted: &AtomicBool) -> Result<Gathered, Fault> 
     let mut arrived: Vec<Option<Arrived>> = (1..rank.ranks).map(|_| None).collect();
     let deadline = Instant::now() + PATIENCE;
     let handshakes = Arc::new(());
+    let mut strangers = 0;
     while arrived.iter().any(Option::is_none) {
         ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
-        ensure!(Instant::now() <= deadline, missing(&arrived));
-        if let Ok((socket, _)) = listener.accept()
+        ensure!(Instant::now() <= deadline, missing(&arrived, strangers));
+        if let Ok((socket, from)) = listener.accept()
             && Arc::strong_count(&handshakes) <= MOST_AT_ONCE
         {
             let (tx, place) = (tx.clone(), Arc::clone(&handshakes));
             std::thread::spawn(move || {
-                // A rejected peer does not end the job.
-                if let Ok(one) = authenticate(socket, key, is_sealed) {
-                    let _ = tx.send(one);
-                }
+                let _ = tx.send((from, authenticate(socket, key, is_sealed)));
                 drop(place);
             });
         }
-        if let Ok((arrival, channel)) = rx.recv_timeout(Duration::from_millis(1)) {
-            take(&mut arrived, arrival, channel, key);
+        match rx.recv_timeout(Duration::from_millis(1)) {
+            Ok((_, Ok((arrival, channel)))) => take(&mut arrived, arrival, channel, key),
+            // It may be a rank of another job, and anybody may say so: it does not end this one.
+            Ok((from, Err(Unproven::AnotherSecret))) => {
+                if strangers == 0 {
+                    tell(&format!("a rank at {} has another secret: {SHARE_SECRET}", from.ip()));
+                }
+                strangers += 1;
+            }
+            Ok((_, Err(Unproven::Failed(_)))) | Err(_) => {}
         }
     }
     let (hosts, held) = arrived.into_iter().flatten().unzip();
     Ok(Gathered { hosts, _held: held })
 }
 
-fn missing(arrived: &[Option<Arrived>]) -> String {
+fn missing(arrived: &[Option<Arrived>], strangers: u64) -> String {
     let absent = arrived.iter().enumerate().filter(|(_, one)| one.is_none());
     let names: Vec<String> = absent.map(|(at, _)| (at + 1).to_string()).take(20).collect();
+    let advice = match strangers {
+        0 => "start all with the same command, and check that they can reach rank 0 (--leader)",
+        _ => "others came with another secret: set WIREGAUGE_JOB_SECRET to the same for all ranks",
+    };
     format!(
-        "of {} ranks {} did not arrive within {} s: start all with the same command, and check \
-         that they can reach rank 0 (--leader)",
+        "of {} ranks {} did not arrive within {} s: {advice}",
         arrived.len() + 1,
         names.join(", "),
         PATIENCE.as_secs()
     )
+}
+
+/// Why the other end of a connection is not one of the job's.
+#[derive(Debug, thiserror::Error)]
+enum Unproven {
+    /// It speaks the protocol of ranks, and has another secret.
+    #[error("it has another secret")]
+    AnotherSecret,
+    /// Something else failed.
+    #[error("{0}")]
+    Failed(#[from] Fault),
+}
+
+impl From<std::io::Error> for Unproven {
+    fn from(error: std::io::Error) -> Unproven {
+        // The identities of both ends are derived from the secret: one does not trust the other's.
+        match tls::of_tls(&error) {
+            Some(rustls::Error::InvalidCertificate(_)) => Unproven::AnotherSecret,
+            Some(rustls::Error::AlertReceived(
+                AlertDescription::UnknownCA
+                | AlertDescription::BadCertificate
+                | AlertDescription::DecryptError,
+            )) => Unproven::AnotherSecret,
+            _ => Unproven::Failed(error.into()),
+        }
+    }
 }
 
 /// Authenticates a connection to rank 0 as one of the job's.
@@ -115,18 +160,24 @@ fn authenticate(
     mut socket: TcpStream,
     JobKey(key): JobKey,
     is_sealed: bool,
-) -> Result<(Arrival, Channel), Fault> {
+) -> Result<(Arrival, Channel), Unproven> {
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(PROOF))?;
     if is_sealed {
-        frame::write(&mut socket, &munge::seal(&secret::to_hex(key))?)?;
+        let sealed = munge::seal(&secret::to_hex(key)).map_err(Fault::from)?;
+        frame::write(&mut socket, &sealed).map_err(Fault::from)?;
     }
-    let ends = DerivedPair::of_secret(&key)?;
+    let ends = DerivedPair::of_secret(&key).map_err(Fault::from)?;
     let config = tls::listening(&ends.agent, &[ends.controller.certificate], tls::FRAMES);
     let deadline = Instant::now() + PROOF;
     let (mut reader, writer) = tls::accept(socket, deadline, |_| config)?;
     reader.deadline = Some(deadline);
-    Ok((frame::read(&mut reader)?, (reader, writer)))
+    let arrival = frame::read(&mut reader).map_err(|error| match error {
+        // In TLS 1.3 the dialling side rejects a certificate after this side has accepted its own.
+        FrameError::Channel(error) => Unproven::from(error),
+        error => Unproven::Failed(error.into()),
+    })?;
+    Ok((arrival, (reader, writer)))
 }
 
 /// Accepts a rank, or answers why not.
@@ -192,13 +243,24 @@ fn connect(
 ) -> Result<(JobKey, IpAddr, Channel), Fault> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = String::from("no answer");
+    let mut answered = None;
     while Instant::now() < deadline {
+        let mut another = None;
         for at in addresses(hosts, port) {
             match reach(at, key) {
+                Ok(connected) => return Ok(connected),
+                Err(Unproven::AnotherSecret) => another = Some(at),
                 // Another program may use one of the ports.
                 Err(error) => last = format!("{at}: {error}"),
-                connected => return connected,
             }
+        }
+        answered = another.map(|at| answered.unwrap_or((at, Instant::now())));
+        if let Some((at, since)) = answered
+            && since.elapsed() >= ANOTHER_JOB
+        {
+            return Err(Fault::Refused(format!(
+                "rank {rank} and rank 0 at {at} have different secrets: {SHARE_SECRET}"
+            )));
         }
         std::thread::sleep(PAUSE);
     }
@@ -218,19 +280,24 @@ fn addresses(hosts: &[String], first: u16) -> Vec<SocketAddr> {
 }
 
 /// Connects to rank 0; returns the key, this end's address and the channel.
-fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), Fault> {
+fn reach(at: SocketAddr, key: Option<JobKey>) -> Result<(JobKey, IpAddr, Channel), Unproven> {
     let mut socket = TcpStream::connect_timeout(&at, CONNECTING)?;
     let key = match key {
         Some(key) => key,
         None => {
             socket.set_read_timeout(Some(PROOF))?;
-            let sealed: String = frame::read(&mut (&mut socket).take(munge::LONGEST))?;
-            let opened = munge::open(&sealed)?;
-            JobKey(secret::from_hex(&opened).ok_or("the credential holds no key")?)
+            unseal(&mut socket)?
         }
     };
-    let ends = DerivedPair::of_secret(&key.0)?;
+    let ends = DerivedPair::of_secret(&key.0).map_err(Fault::from)?;
     let address = socket.local_addr()?.ip().to_canonical();
     let (deadline, theirs) = (Instant::now() + PROOF, &ends.agent.certificate);
     Ok((key, address, tls::dial(socket, deadline, &ends.controller, theirs, tls::FRAMES)?))
+}
+
+/// The key in the credential that rank 0 sends.
+fn unseal(socket: &mut TcpStream) -> Result<JobKey, Fault> {
+    let sealed: String = frame::read(&mut socket.take(munge::LONGEST))?;
+    let key = secret::from_hex(&munge::open(&sealed)?);
+    Ok(JobKey(key.ok_or("the credential holds no key")?))
 }

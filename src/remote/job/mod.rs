@@ -95,15 +95,33 @@ fn addresses_of_node(name: &str) -> Vec<String> {
     ["NodeAddr=", "NodeHostName="].into_iter().filter_map(of).map(String::from).collect()
 }
 
-/// The listener of rank 0.
-fn listen(first: u16) -> Result<TcpListener, String> {
+/// All addresses of this host.
+const EVERYWHERE: [IpAddr; 2] =
+    [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+/// This host's addresses for itself.
+const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// The listener of rank 0: at the one address of this host that was given, else at all, since only
+/// the other ranks know which they can reach. A name may mean another address to them.
+fn listen_for(leader: &Leader) -> Result<TcpListener, String> {
+    let (hosts, first) = candidates(leader)?;
+    let given = match &hosts[..] {
+        [one] if one == "localhost" => return listen(&LOOPBACK, first),
+        [one] => one.parse::<IpAddr>().ok(),
+        _ => None,
+    };
+    let is_own = |ip: &IpAddr| ip.is_loopback() || host::own_addresses().contains(ip);
+    match given.filter(is_own) {
+        Some(ip) => listen(&[ip], first),
+        None => listen(&EVERYWHERE, first),
+    }
+}
+
+/// A listener at the first of these addresses and ports that is free.
+fn listen(addresses: &[IpAddr], first: u16) -> Result<TcpListener, String> {
     let ports = first..=if first == 0 { 0 } else { first.saturating_add(PORTS - 1) };
-    // On every address: only the other ranks know which they can reach.
-    let all: Vec<SocketAddr> = ports
-        .flat_map(|port| {
-            [(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]
-        })
-        .collect();
+    let all: Vec<SocketAddr> =
+        ports.flat_map(|port| addresses.iter().map(move |ip| (*ip, port).into())).collect();
     TcpListener::bind(&all[..])
         .map_err(|error| format!("rank 0 cannot listen on any of the ports from {first}: {error}"))
 }
@@ -148,6 +166,20 @@ mod tests {
         for wrong in ["", "a/b/c", &put[1..], "//"] {
             assert!(parse_published(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn rank_0_listens_where_its_leader_s_address_says_if_that_is_its_own() {
+        let at = |host: &str| {
+            let leader = Leader::Address(vec![host.to_string()], 0);
+            listen_for(&leader).unwrap().local_addr().unwrap().ip()
+        };
+        assert_eq!(at("127.0.0.1").to_string(), "127.0.0.1");
+        assert_eq!(at("localhost").to_string(), "127.0.0.1");
+        // Another host's, as of a service in front of this one, and a name.
+        assert!(at("192.0.2.1").is_unspecified() && at("node07").is_unspecified());
+        let two = Leader::Address(vec!["127.0.0.1".into(), "192.0.2.1".into()], 0);
+        assert!(listen_for(&two).unwrap().local_addr().unwrap().ip().is_unspecified());
     }
 
     #[test]

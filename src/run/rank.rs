@@ -1,0 +1,167 @@
+//! A rank of a running round: its process, what it has sent, and what it may still send. The far
+//! side may be broken or hostile, so everything that a round may rightly bring is counted.
+
+use super::conditions::Conditions;
+use crate::agent::remote_memory::{REPORT, ROWS};
+use crate::control::fault::Fault;
+use crate::control::protocol::*;
+use crate::plan::{Case, topology};
+use crate::remote::host::RemoteHost;
+use crate::remote::process::Agent;
+use crate::sample::arena::{Arena, Row};
+use crate::transport::{Blob, Role};
+use std::time::{Duration, Instant};
+
+/// Progress reports of an agent whose connection stood still for a while and then brings them all,
+/// beyond one for each interval.
+const MOST_EARLY_REPORTS: u32 = 16;
+
+/// What one thread of a rank left.
+pub struct ThreadResult {
+    /// Its samples.
+    pub arena: Arena,
+    /// Its results; `None`: it did not report.
+    pub outcome: Option<Outcome>,
+    /// The effective settings of its connections.
+    pub effective_settings: Vec<(String, String)>,
+}
+
+/// A rank of a running round.
+pub(super) struct RunningRank<'a> {
+    pub role: Role,
+    /// `None`: this host.
+    pub host: Option<&'a RemoteHost>,
+    pub threads: Vec<ThreadResult>,
+    /// `None`: the process of another rank runs it, too.
+    pub agent: Option<Agent>,
+    /// The local addresses of its threads' endpoints.
+    pub addresses: Vec<Vec<Blob>>,
+    /// Messages handled, as far as known here.
+    pub handled: u64,
+    /// When that number last changed.
+    pub moved: Instant,
+    /// Whether its channel has ended.
+    pub is_gone: bool,
+    /// Whether it has sent what no agent sends: nothing more of it is taken.
+    pub is_broken: bool,
+    began: Instant,
+    /// Messages handled, as an agent on another host reported, and how often it did.
+    reported: u64,
+    reports: u32,
+}
+
+impl<'a> RunningRank<'a> {
+    pub fn new(
+        case: &Case,
+        conditions: &Conditions<'a>,
+        rank: &topology::Rank,
+    ) -> Result<RunningRank<'a>, Fault> {
+        let rows = conditions.context.analysis(case).rows(case, rank.role);
+        let thread = |_| {
+            let arena = Arena::create(rows as usize).map_err(|error| {
+                Fault::new(format!("cannot allocate memory for {rows} samples: {error}"))
+            })?;
+            Ok(ThreadResult { arena, outcome: None, effective_settings: Vec::new() })
+        };
+        Ok(RunningRank {
+            role: rank.role,
+            host: conditions.remote_host(rank.host),
+            threads: (0..rank.threads).map(thread).collect::<Result<_, Fault>>()?,
+            agent: None,
+            addresses: vec![vec![Blob::default()]; rank.threads as usize],
+            handled: 0,
+            moved: Instant::now(),
+            is_gone: false,
+            is_broken: false,
+            began: Instant::now(),
+            reported: 0,
+            reports: 0,
+        })
+    }
+
+    pub fn send(&mut self, message: &ToAgent) {
+        if let Some(agent) = &mut self.agent {
+            agent.send(message);
+        }
+    }
+
+    /// Whether all of its threads have reported their end.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().all(|thread| thread.outcome.is_some())
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.agent.is_some() && !self.has_ended()
+    }
+
+    /// Takes a progress report. Only an agent on another host sends any, one in an interval, and
+    /// one that says nothing new is no progress.
+    pub fn report(&mut self, messages: u64) -> Result<(), Fault> {
+        self.reports += 1;
+        let allowed = most_reports(self.began.elapsed());
+        let is_due = self.host.is_some() && self.reports <= allowed;
+        let reports = self.reports;
+        ensure!(is_due, self.broke(format!("sent {reports} progress reports")));
+        self.reported = self.reported.max(messages);
+        Ok(())
+    }
+
+    /// Notes how far it is.
+    pub fn update_progress(&mut self) {
+        let counted = self.threads.iter().map(|thread| thread.arena.progress()).sum();
+        let handled = self.reported.max(counted);
+        if handled != self.handled {
+            (self.handled, self.moved) = (handled, Instant::now());
+        }
+    }
+
+    /// Stores a thread's results, which come once.
+    pub fn keep(&mut self, thread: u32, outcome: Outcome) -> Result<(), Fault> {
+        match self.threads.get_mut(thread as usize) {
+            Some(ThreadResult { outcome: place @ None, .. }) => *place = Some(outcome),
+            Some(_) => return Err(self.broke(format!("ended thread {thread} twice"))),
+            None => {
+                return Err(self.broke(format!("ended thread {thread}, which it does not have")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores samples of an agent on another host; one on this host shares its memory. They come
+    /// before the thread's end, in full frames but for the last: so their number bounds the frames.
+    pub fn take(&mut self, thread: u32, rows: &[Row]) -> Result<(), Fault> {
+        let is_remote = self.host.is_some();
+        let part = self.threads.get_mut(thread as usize);
+        let due = part.filter(|part| {
+            let is_whole = part.arena.rows().len().is_multiple_of(ROWS);
+            let is_full_or_last = (1..=ROWS).contains(&rows.len()) && is_whole;
+            is_remote && part.outcome.is_none() && is_full_or_last
+        });
+        let most = due.as_ref().map(|part| part.arena.capacity());
+        match (due.is_some_and(|part| part.arena.extend(rows)), most) {
+            (true, _) => Ok(()),
+            (false, None) => Err(self.broke("sent unrequested samples")),
+            (false, Some(most)) => {
+                Err(self.broke(format!("sent more samples than the {most} of its round")))
+            }
+        }
+    }
+
+    fn broke(&mut self, how: impl Into<String>) -> Fault {
+        self.is_broken = true;
+        let host = self.host.map(|host| host.session.host().to_string());
+        Fault::Broke { role: self.role, host, how: how.into() }
+    }
+
+    /// What an agent did that was not due.
+    pub fn unexpected(&mut self) -> Fault {
+        self.broke("sent an unexpected message")
+    }
+}
+
+/// Progress reports that an agent may have sent by then. Twice as many as its interval allows: the
+/// two hosts' clocks need not agree on how long it was.
+fn most_reports(since: Duration) -> u32 {
+    let intervals = 2.0 * since.as_secs_f64() / REPORT.as_secs_f64();
+    MOST_EARLY_REPORTS.saturating_add(intervals as u32)
+}
